@@ -73,6 +73,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			text   string
 		}{
 			{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602, `unknown tool "delete_all"`},
+			{"tools/get", params{"name": "delete_all"}, -32602, `unknown tool "delete_all"`},
 			{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602, `unknown tool "no_such_tool"`},
 			{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
 			{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},

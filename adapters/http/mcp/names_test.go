@@ -13,6 +13,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// named are the params of a method of the host.
+type named struct {
+	sdk.ParamsBase
+	Name string `json:"name,omitempty"`
+	URI  string `json:"uri,omitempty"`
+}
+
 var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 	var s *site
 	var calls []audit.Call
@@ -57,6 +64,21 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 		Entry("a completion for a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"secret"},"argument":{"name":"a","value":"b"}}`, `unknown prompt`),
 		Entry("a completion for a resource", "completion/complete", `{"ref":{"type":"ref/resource","uri":"x:///secret/{id}"},"argument":{"name":"a","value":"b"}}`, "Resource not found"),
 	)
+
+	It("refuse what a method of the host names", func(ctx SpecContext) {
+		for _, method := range []string{"tools/get", "prompts/peek", "resources/peek"} {
+			Expect(sdk.AddReceivingCustomMethod(s.sdk, method, func(context.Context, *sdk.ServerSession, *named) (*sdk.CallToolResult, error) {
+				return text("answered"), nil
+			})).To(Succeed())
+		}
+		Expect(ask(ctx, "tools/get", `{"name":"read"}`)).To(ContainSubstring("answered"))
+		hidden := `{"jsonrpc":"2.0","id":2,"method":"tools/get","params":{"name":"publish"}}`
+		Expect(s.send(ctx, http.MethodPost, "/mcp", hidden, in(s.session(ctx, bob), bob)...).body).To(ContainSubstring(`unknown tool \"publish\"`))
+		Expect(ask(ctx, "tools/get", `{"name":"write"}`)).To(ContainSubstring("insufficient_scope"))
+		Expect(ask(ctx, "prompts/peek", `{"name":"secret"}`)).To(ContainSubstring(`unknown prompt \"secret\"`))
+		Expect(ask(ctx, "resources/peek", `{"uri":"x:///secret"}`)).To(ContainSubstring("Resource not found"))
+		Expect(ask(ctx, "resources/peek", `{"uri":"x:///open"}`)).To(ContainSubstring("answered"))
+	})
 
 	It("pass the others", func(ctx SpecContext) {
 		Expect(ask(ctx, "prompts/get", `{"name":"open"}`)).To(ContainSubstring(`"result"`))

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -56,7 +57,7 @@ func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scope
 }
 
 // check checks a request, for all transports of the SDK.
-func (p policy) check(caller oauth.Caller, req sdk.Request) error {
+func (p policy) check(caller oauth.Caller, method string, req sdk.Request) error {
 	switch params := req.GetParams().(type) {
 	case *sdk.CallToolParamsRaw:
 		return p.checkTool(caller, params.Name)
@@ -74,6 +75,34 @@ func (p policy) check(caller oauth.Caller, req sdk.Request) error {
 		}
 	case *sdk.CompleteParams:
 		return p.checkReference(caller, params.Ref)
+	default:
+		return p.checkNames(caller, method, params)
+	}
+	return nil
+}
+
+// checkNames checks a method that the host has added, which names a tool, prompt or resource as those of MCP do.
+func (p policy) checkNames(caller oauth.Caller, method string, params sdk.Params) error {
+	kind, _, _ := strings.Cut(method, "/")
+	if kind != "tools" && kind != "prompts" && kind != "resources" {
+		return nil
+	}
+	var sent struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return fmt.Errorf("encoding the params of %s: %w", kind, err)
+	}
+	_ = json.Unmarshal(raw, &sent) // a method of the host may have other members of these names
+	switch {
+	case kind == "tools" && sent.Name != "":
+		return p.checkTool(caller, sent.Name)
+	case kind == "prompts" && sent.Name != "":
+		return p.checkPrompt(caller, sent.Name)
+	case kind == "resources" && sent.URI != "":
+		return p.checkResources(caller, sent.URI)
 	}
 	return nil
 }
@@ -140,7 +169,7 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 				return nil, err
 			}
 		}
-		if err := s.policy.check(caller, req); err != nil {
+		if err := s.policy.check(caller, method, req); err != nil {
 			return nil, err
 		}
 		session := sessionIDOf(req)

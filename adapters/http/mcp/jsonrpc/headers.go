@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -25,9 +26,7 @@ func ReadStrict(header http.Header, body []byte) (Message, error) {
 	if err != nil {
 		return m, err
 	}
-	names, err := namesInHeaders(header)
-	m.addHeaderNames(names, header.Values(methodHeader))
-	return m, err
+	return m, m.addHeaderNames(header)
 }
 
 func isJSON(contentType string) bool {
@@ -40,20 +39,45 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
 }
 
-// namesInHeaders returns the names of tools, prompts or resources in the headers of a request.
-func namesInHeaders(header http.Header) (names []string, err error) {
+// addHeaderNames adds the names of tools, prompts or resources in the headers of a request, because an upstream may use those and not the body.
+func (m *Message) addHeaderNames(header http.Header) error {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
 		if len(method) > maxMethod {
-			return nil, longError(methodHeader, maxMethod)
+			return longError(methodHeader, maxMethod)
 		}
 		if exact := variantOfMethod(method); exact != "" {
-			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
+			return &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
 		}
 	}
-	if !mayCall(methods, toolMethods) && !mayCall(methods, promptMethods) && !mayCall(methods, resourceMethods) {
-		return nil, nil
+	for _, kind := range []struct {
+		methods string
+		names   *[]string
+	}{{toolMethods, &m.Tools}, {promptMethods, &m.Prompts}, {resourceMethods, &m.Resources}} {
+		if m.mayName(kind.methods, methods) {
+			names, err := namesIn(header)
+			if err != nil {
+				return err
+			}
+			*kind.names = append(*kind.names, names...)
+		}
+		*kind.names = withVariants(*kind.names)
 	}
+	return nil
+}
+
+// mayName reports whether an upstream could take a name in the headers for one of the methods with that beginning: by the method in the body, or by
+// those in the headers, of which it could read a list or an encoded one.
+func (m *Message) mayName(beginning string, inHeaders []string) bool {
+	return len(inHeaders) > 1 || slices.ContainsFunc(inHeaders, func(method string) bool {
+		return strings.HasPrefix(method, beginning) || strings.ContainsAny(method, ",=? ")
+	}) || slices.ContainsFunc(m.methods, func(method string) bool {
+		return strings.HasPrefix(method, beginning) || beginning != toolMethods && refers(method)
+	})
+}
+
+// namesIn decodes the names in headers.
+func namesIn(header http.Header) (names []string, err error) {
 	for _, value := range header.Values(nameHeader) {
 		name := decodedName(value)
 		if Length(name, MaxURI) > MaxURI {

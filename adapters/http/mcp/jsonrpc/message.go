@@ -29,13 +29,14 @@ type Message struct {
 	Initialize  bool     // opens a session
 	Listen      bool     // opens a long stream
 	ID          []byte   // raw, of the only request; nil in a batch and for a notification
-	Tools       []string // that its elements call
+	Tools       []string // that its elements name in methods for tools
 	Prompts     []string // that its elements name; only ReadStrict reads them, like Resources
 	Resources   []string // URIs, and the templates of completions
 	HasResponse bool     // an element answers a request of the MCP server
 	Refused     *Refusal // nil for a message that is passed on
 
-	longMethod bool // of more than maxMethod bytes
+	longMethod bool     // of more than maxMethod bytes
+	methods    []string // of its elements; only ReadStrict reads them
 }
 
 // Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names. encoding/json would read
@@ -93,7 +94,8 @@ func (m *Message) addMethod(method, name string) {
 		m.Initialize = true
 	case "subscriptions/listen":
 		m.Listen = true
-	case "tools/call":
+	}
+	if strings.HasPrefix(method, toolMethods) && (name != "" || method == "tools/call") {
 		m.Tools = append(m.Tools, name)
 	}
 }

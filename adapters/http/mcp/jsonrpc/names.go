@@ -2,7 +2,6 @@ package jsonrpc
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +16,7 @@ func (r *reader) addNames(method string, sent parameters) error {
 			r.Prompts = append(r.Prompts, string(sent.name))
 		}
 		return nil
-	case strings.HasPrefix(method, resourceMethods), method == "completion/complete", method == "subscriptions/listen":
+	case strings.HasPrefix(method, resourceMethods), refers(method):
 		if sent.variant != "" {
 			return r.errorAt("a member of params is another spelling of " + sent.variant)
 		}
@@ -37,6 +36,11 @@ const (
 	promptMethods   = "prompts/"
 	resourceMethods = "resources/"
 )
+
+// refers reports whether a method can name a prompt or a resource in another member than name and uri.
+func refers(method string) bool {
+	return method == "completion/complete" || method == "subscriptions/listen"
+}
 
 func (r *reader) addURI(sent value) error {
 	if sent.raw == nil {
@@ -105,25 +109,4 @@ func (r *reader) within(sent value) *reader {
 	return &reader{
 		Message: Message{Body: sent.raw}, base: sent.at, tokens: jsontext.NewDecoder(bytes.NewBuffer(sent.raw), jsontext.AllowInvalidUTF8(true)),
 	}
-}
-
-// addHeaderNames adds the names in headers, because an upstream may use those and not the body.
-func (m *Message) addHeaderNames(names, methods []string) {
-	for _, kind := range []struct {
-		methods string
-		names   *[]string
-	}{{toolMethods, &m.Tools}, {promptMethods, &m.Prompts}, {resourceMethods, &m.Resources}} {
-		if mayCall(methods, kind.methods) {
-			*kind.names = append(*kind.names, names...)
-		}
-		*kind.names = withVariants(*kind.names)
-	}
-}
-
-// mayCall reports whether an upstream could read a method in the headers as one of those with the beginning. It could so read a list of methods or
-// an encoded one.
-func mayCall(methods []string, beginning string) bool {
-	return len(methods) > 1 || slices.ContainsFunc(methods, func(method string) bool {
-		return strings.HasPrefix(method, beginning) || strings.ContainsAny(method, ",=? ")
-	})
 }

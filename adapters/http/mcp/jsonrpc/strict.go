@@ -134,6 +134,7 @@ func (r *reader) message() error {
 		return r.tokens.SkipValue()
 	})
 	r.Decoded = true
+	r.methods = append(r.methods, string(method))
 	r.addMethod(string(method), string(sent.name))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -78,9 +79,10 @@ func standardNames(t *testing.T, body []byte) (tools, prompts, resources []strin
 			Notifications struct{ ResourceSubscriptions []string }
 		}
 		_ = json.Unmarshal(one.Params, &further)
-		switch one.Method {
-		case "tools/call":
+		if strings.HasPrefix(one.Method, "tools/") && (params.Name != "" || one.Method == "tools/call") {
 			tools = append(tools, params.Name)
+		}
+		switch one.Method {
 		case "prompts/get":
 			prompts = append(prompts, params.Name)
 		case "resources/read":
