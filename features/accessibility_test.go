@@ -16,6 +16,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/features/chromium"
 )
 
 const (
@@ -49,15 +50,13 @@ func attempts(ctx context.Context) *Operated {
 }
 
 // Ordered, so that one process renders all pages in one browser.
-var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label("pages"), func() {
+var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label("browser"), func() {
 	var world *World
 	var client *Client
 	var script string
 	BeforeEach(func() {
 		axe, err := os.ReadFile(axeScript)
-		if err != nil {
-			Skip("axe-core is not installed: npm ci --prefix features/accessibility")
-		}
+		Expect(err).NotTo(HaveOccurred(), "axe-core is installed by: npm ci --prefix features/accessibility")
 		script = string(axe)
 		world = NewWorld()
 		client = world.NewClient()
@@ -94,7 +93,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 				Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			}
 			address, fetches := replayed(answer)
-			browser := ReaderBrowser()
+			browser := ReaderBrowser(chromium.DejaVu)
 			for _, window := range []struct {
 				name          string
 				width, height int64

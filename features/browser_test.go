@@ -2,21 +2,17 @@ package features_test
 
 import (
 	"context"
-	"errors"
 	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/pasteport/pasteport/features/chromium"
 )
 
 // anotherSite serves one page under the name, which decides whether a browser treats it as the issuer's site.
@@ -38,7 +34,7 @@ var (
 		<button name="decision" value="approve">Win</button></form>`))
 )
 
-var _ = Describe("In a real browser", Label("N4"), func() {
+var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 	var world *World
 	var client *Client
 	var browser *Browser
@@ -139,26 +135,6 @@ func replayed(answer Response) (address string, fetches *atomic.Int32) {
 	}))
 	DeferCleanup(server.Close)
 	return server.URL, fetches
-}
-
-var openReader = sync.OnceValues(func() (*Browser, error) {
-	browser, err := startBrowser()
-	if err != nil {
-		return nil, err
-	}
-	window, _, err := chromium.Window(browser)
-	return &Browser{window}, err
-})
-
-// ReaderBrowser is one window for all specs that only read a page, because opening a window takes as long as several pages.
-func ReaderBrowser() *Browser {
-	GinkgoHelper()
-	browser, err := openReader()
-	if errors.Is(err, chromium.ErrMissing) {
-		Skip(err.Error())
-	}
-	Expect(err).NotTo(HaveOccurred())
-	return browser
 }
 
 // Picture saves a screenshot of the whole page if picturesVariable is set.

@@ -185,7 +185,7 @@ func validUntil(answer Response) time.Time {
 	return until
 }
 
-var _ = Describe("The page with the callback URL in a real browser", Label("B22", "N4", "pages"), func() {
+var _ = Describe("The page with the callback URL in a real browser", Label("browser", "B22", "N4"), func() {
 	var world *World
 	var client *Client
 	var browser *Browser

@@ -3,10 +3,11 @@ package features_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/css"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -14,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/features/chromium"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // browserTime is the time limit of a spec that may start a Chromium on a busy machine.
@@ -22,29 +24,50 @@ const browserTime = time.Minute
 // Browser is a window of a real Chromium with its own browser context.
 type Browser struct{ window context.Context }
 
-// startBrowser starts the Chromium that the specs of this process share.
-var startBrowser = sync.OnceValues(func() (browser context.Context, err error) {
-	browser, quitBrowser, err = chromium.Open()
-	return browser, err
-})
+// chromiums are the Chromiums that the specs of this process share, by their fonts. The specs of a process run one after the other.
+var chromiums = map[chromium.Fonts]*sharedChromium{}
 
-var quitBrowser func() error
+// sharedChromium has one window for all specs that only read a page, because opening a window takes as long as several pages.
+type sharedChromium struct {
+	context context.Context
+	quit    func() error
+	reader  *Browser
+}
+
+// chromiumWith starts a Chromium with the fonts unless one runs. It ends with the process.
+func chromiumWith(fonts chromium.Fonts) *sharedChromium {
+	GinkgoHelper()
+	suite.Needs("browser")
+	if chromiums[fonts] == nil {
+		browser, quit, err := chromium.Open(fonts)
+		Expect(err).NotTo(HaveOccurred())
+		chromiums[fonts] = &sharedChromium{context: browser, quit: quit}
+	}
+	return chromiums[fonts]
+}
 
 var _ = AfterSuite(func() {
-	if quitBrowser != nil {
-		Expect(quitBrowser()).To(Succeed())
+	for _, running := range chromiums {
+		Expect(running.quit()).To(Succeed())
 	}
 })
 
-// NewBrowser opens a window that closes with the spec. Without a Chromium the spec is skipped; .ci/run installs one.
+// ReaderBrowser is a window for specs that only read a page.
+func ReaderBrowser(fonts chromium.Fonts) *Browser {
+	GinkgoHelper()
+	running := chromiumWith(fonts)
+	if running.reader == nil {
+		window, _, err := chromium.Window(running.context)
+		Expect(err).NotTo(HaveOccurred())
+		running.reader = &Browser{window}
+	}
+	return running.reader
+}
+
+// NewBrowser opens a window that closes with the spec.
 func NewBrowser() *Browser {
 	GinkgoHelper()
-	browser, err := startBrowser()
-	if errors.Is(err, chromium.ErrMissing) {
-		Skip(err.Error())
-	}
-	Expect(err).NotTo(HaveOccurred())
-	window, closeWindow, err := chromium.Window(browser)
+	window, closeWindow, err := chromium.Window(chromiumWith(chromium.DejaVu).context)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(closeWindow()).To(Succeed()) })
 	return &Browser{window}
@@ -71,6 +94,32 @@ func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) 
 	}
 	Eventually(func() error { return chromedp.Do(window, read) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	return text
+}
+
+// fontsOf returns the names of the fonts that the browser renders the element with.
+func (b *Browser) fontsOf(ctx context.Context, element string) (names []string) {
+	GinkgoHelper()
+	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+		_, domErr := cdp.Call(ctx, t, dom.Enable, dom.EnableParams{})
+		_, cssErr := cdp.Call(ctx, t, css.Enable, cdp.Empty{})
+		document, err := cdp.Call(ctx, t, dom.GetDocument, dom.GetDocumentParams{})
+		if err = errors.Join(domErr, cssErr, err); err != nil {
+			return nothing, err
+		}
+		node, err := cdp.Call(ctx, t, dom.QuerySelector, dom.QuerySelectorParams{NodeID: document.Root.NodeID, Selector: element})
+		if err != nil {
+			return nothing, err
+		}
+		used, err := cdp.Call(ctx, t, css.GetPlatformFontsForNode, css.GetPlatformFontsForNodeParams{NodeID: node.NodeID})
+		if err != nil {
+			return nothing, err
+		}
+		for _, font := range used.Fonts {
+			names = append(names, font.FamilyName)
+		}
+		return nothing, nil
+	})
+	return names
 }
 
 // Frames returns the addresses of the page's frames that are shown, and of those that the browser refused.

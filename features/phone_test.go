@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/features/chromium"
 )
 
 // phoneWidth and phoneHeight are the first screen of a common phone, in CSS pixels.
@@ -37,7 +38,21 @@ func bottoms(parts []placed, names ...string) (all []float64) {
 	return all
 }
 
-var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Label("pages", "A43"), func() {
+// expectFirstScreen expects the parts below each other or side by side, and on the first screen all that a decision needs.
+func expectFirstScreen(parts []placed) {
+	GinkgoHelper()
+	Expect(parts[0].Part).To(Equal("headline"))
+	for i, part := range parts[1:] {
+		before := parts[i]
+		Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(), "%v after %v", part, before)
+	}
+	Expect(bottoms(parts, "field")).NotTo(BeEmpty())
+	Expect(bottoms(parts, "field", "approve", "deny")).To(HaveEach(BeNumerically("<", phoneHeight)), "%v", parts)
+	Expect(bottoms(parts, "warning", "problem")).To(HaveEach(BeNumerically("<", bottoms(parts, "approve")[0])))
+	Expect(bottoms(parts, "grant")).To(HaveEach(BeNumerically(">", bottoms(parts, "deny")[0])))
+}
+
+var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Label("browser", "A43"), func() {
 	var world *World
 	var client *Client
 	over := func(adjust ...func(*server.Config)) {
@@ -60,25 +75,28 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		}
 	}
 
+	It("is rendered with the named fonts, whatever this computer has", func(ctx SpecContext) {
+		address, _ := replayed(in("en")(ctx))
+		for _, fonts := range chromium.Common {
+			browser := ReaderBrowser(fonts)
+			browser.Do(ctx, chromedp.Navigate(address))
+			Expect(browser.fontsOf(ctx, "label")).To(Equal([]string{fonts.Sans}))
+			Expect(browser.fontsOf(ctx, ".host")).To(Equal([]string{fonts.Mono}))
+		}
+	}, SpecTimeout(browserTime))
+
 	DescribeTable("shows who asks, every warning, the field and both buttons on the first screen, in the order of the keyboard:",
 		func(ctx SpecContext, state func(context.Context) Response) {
 			address, _ := replayed(state(ctx))
-			browser := ReaderBrowser()
-			browser.Look(ctx, phoneWidth, phoneHeight, "light")
-			browser.Do(ctx, chromedp.Navigate(address))
-			parts := Ask(ctx, browser, chromedp.Evaluate[[]placed](placement))
-
-			Expect(parts[0].Part).To(Equal("headline"))
-			for i, part := range parts[1:] {
-				before := parts[i]
-				Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(), "%v after %v", part, before)
+			for _, fonts := range chromium.Common {
+				By("with " + fonts.Sans)
+				browser := ReaderBrowser(fonts)
+				browser.Look(ctx, phoneWidth, phoneHeight, "light")
+				browser.Do(ctx, chromedp.Navigate(address))
+				expectFirstScreen(Ask(ctx, browser, chromedp.Evaluate[[]placed](placement)))
+				order := Ask(ctx, browser, chromedp.Evaluate[[]int](`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
+				Expect(order).To(BeEmpty())
 			}
-			Expect(bottoms(parts, "field")).NotTo(BeEmpty())
-			Expect(bottoms(parts, "field", "approve", "deny")).To(HaveEach(BeNumerically("<", phoneHeight)), "%v", parts)
-			Expect(bottoms(parts, "warning", "problem")).To(HaveEach(BeNumerically("<", bottoms(parts, "approve")[0])))
-			Expect(bottoms(parts, "grant")).To(HaveEach(BeNumerically(">", bottoms(parts, "deny")[0])))
-			order := Ask(ctx, browser, chromedp.Evaluate[[]int](`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
-			Expect(order).To(BeEmpty())
 		},
 		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")), Entry("in German", SpecTimeout(browserTime), in("de")),
 		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")), Entry("in Japanese", SpecTimeout(browserTime), in("ja")),

@@ -33,7 +33,7 @@ var forgetful = map[string][2]string{
 
 var _ = Describe("Checking a store", func() {
 	for name, openEmpty := range openNew {
-		Context("of "+name, Label("engines"), func() {
+		Context("of "+name, using(name), func() {
 			var store *Store
 			BeforeEach(func(ctx SpecContext) { store = openEmpty(ctx) })
 

@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"context"
-	"errors"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
+	"github.com/pasteport/pasteport/features/suite"
 )
 
 // server is a database server that all specs of the suite share.
@@ -32,10 +32,8 @@ var engineServers = map[string]*server{"PostgreSQL": {name: "PostgreSQL"}, "Mari
 
 func (s *server) running(ctx context.Context) *engines.Endpoint {
 	GinkgoHelper()
+	suite.Needs("engines")
 	engine, err := engines.Shared(ctx, s.name)
-	if errors.Is(err, engines.ErrMissing) && !engines.Required() {
-		Skip(err.Error())
-	}
 	Expect(err).NotTo(HaveOccurred())
 	return engine
 }
@@ -47,7 +45,6 @@ type place struct{ url, secretFile string }
 // than emptying it.
 func (s *server) place(ctx context.Context) (at place) {
 	GinkgoHelper()
-	s.running(ctx) // or the spec is skipped
 	if last := len(s.places) - 1; last >= 0 {
 		at, s.places = newPlace(s.places[last].url), s.places[:last]
 	} else {
@@ -213,7 +210,7 @@ var _ = Describe("A store on a database server", func() {
 			}, NodeTimeout(time.Minute))
 
 			It("says that a server which is gone is an outage, and goes on when it is back", Label("N14", "G11", "D30"), func(ctx SpecContext) {
-				engine.running(ctx) // or the spec is skipped
+				suite.Needs("engines")
 				own, err := engines.Own(ctx, name)
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(own.Close)

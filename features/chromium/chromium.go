@@ -6,21 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 
 	"github.com/chromedp/chromedp"
 )
 
-// ErrMissing means that no chromium is installed; .ci/run installs one.
-var ErrMissing = errors.New("there is no chromium on the PATH")
-
-// Open starts a Chromium with a new profile and returns a window; leave ends the browser.
-func Open() (window context.Context, leave func() error, err error) {
-	if _, err := exec.LookPath("chromium"); err != nil {
-		return nil, nil, ErrMissing
+// Open starts a Chromium with a new profile and the fonts, and returns a window; leave ends the browser.
+func Open(fonts Fonts) (window context.Context, leave func() error, err error) {
+	folder, err := os.MkdirTemp("", "fonts")
+	if err != nil {
+		return nil, nil, fmt.Errorf("making a folder for fontconfig: %w", err)
+	}
+	file, err := fonts.configure(folder)
+	if err != nil {
+		return nil, nil, errors.Join(err, os.RemoveAll(folder))
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath("chromium"), chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Env("FONTCONFIG_FILE="+file))
 	if os.Geteuid() == 0 { // Chromium has no sandbox for root
 		options = append(options, chromedp.NoSandbox)
 	}
@@ -28,7 +30,7 @@ func Open() (window context.Context, leave func() error, err error) {
 	window, _ = chromedp.NewContext(allocator)
 	leave = func() error {
 		defer release()
-		return chromedp.Cancel(window)
+		return errors.Join(chromedp.Cancel(window), os.RemoveAll(folder))
 	}
 	if err := chromedp.Do(window); err != nil { // with the window's own context, because the browser ends with it
 		return nil, nil, errors.Join(fmt.Errorf("starting chromium: %w", err), leave())

@@ -19,12 +19,6 @@ import (
 	"time"
 )
 
-// ErrMissing is returned for an engine whose programs are not installed.
-var ErrMissing = errors.New("the database server is not installed")
-
-// Required reports whether a missing engine is a failure, as in CI. Otherwise its specs are skipped.
-func Required() bool { return os.Getenv("ENGINES") == "required" }
-
 // timeout is long, because a server that ends flushes its data to a disk that may be busy.
 const timeout = 3 * time.Minute
 
@@ -154,7 +148,7 @@ func newServer(as string) (*Server, error) {
 	}
 	known, err := user.Lookup(as)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
+		return nil, fmt.Errorf("finding the user of the database server: %w", err)
 	}
 	uid, uidErr := strconv.ParseUint(known.Uid, 10, 32)
 	gid, gidErr := strconv.ParseUint(known.Gid, 10, 32)
@@ -185,7 +179,7 @@ func find(patterns ...string) (string, error) {
 			return paths[len(paths)-1], nil
 		}
 	}
-	return "", fmt.Errorf("%w: %s", ErrMissing, patterns[0])
+	return "", fmt.Errorf("%s is not installed", patterns[0])
 }
 
 // These ports are outside of the range for outgoing connections, so that a restarted server finds its port free.

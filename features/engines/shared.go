@@ -69,10 +69,7 @@ func Share() (environment []string, stop func() error, err error) {
 // address starts the server unless it runs.
 func (s *onDemand) address(name string) sharedAddress {
 	s.once.Do(func() { s.server, s.err = byName[name].start(context.Background(), byName[name].limit) })
-	switch {
-	case errors.Is(s.err, ErrMissing):
-		return sharedAddress{Missing: true, Error: s.err.Error()}
-	case s.err != nil:
+	if s.err != nil {
 		return sharedAddress{Error: s.err.Error()}
 	}
 	return sharedAddress{Port: s.server.port}
@@ -80,9 +77,8 @@ func (s *onDemand) address(name string) sharedAddress {
 
 // sharedAddress is the answer to a process that needs a server.
 type sharedAddress struct {
-	Port    int
-	Missing bool
-	Error   string
+	Port  int
+	Error string
 }
 
 var (
@@ -90,7 +86,7 @@ var (
 	sharedMu sync.Mutex
 )
 
-// Shared returns the server that all processes of this run use; specs must not stop it. It returns ErrMissing if the engine is not installed.
+// Shared returns the server that all processes of this run use; specs must not stop it.
 func Shared(ctx context.Context, name string) (*Endpoint, error) {
 	sharedMu.Lock()
 	defer sharedMu.Unlock()
@@ -101,8 +97,6 @@ func Shared(ctx context.Context, name string) (*Endpoint, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case address.Missing:
-		return nil, fmt.Errorf("%w: %s", ErrMissing, address.Error)
 	case address.Error != "":
 		return nil, errors.New(address.Error)
 	}

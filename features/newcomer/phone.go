@@ -26,7 +26,7 @@ type phone struct {
 }
 
 func openPhone(ctx context.Context) (*phone, error) {
-	window, leave, err := chromium.Open()
+	window, leave, err := chromium.Open(chromium.DejaVu)
 	if err != nil {
 		return nil, err
 	}

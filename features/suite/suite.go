@@ -1,7 +1,7 @@
 // Package suite runs the Ginkgo specs of one package.
 //
-// A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with the label "soak" unless a label filter
-// is given, keep temporary files in memory where the system has room for them, and write how long each spec took into the folder
+// A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with a label of Extra unless SPECS_ALSO or the label
+// filter names it, keep temporary files in memory where the system has room for them, and write how long each spec took into the folder
 // that SPECS_TIMES names. RunParallel spreads the specs over several processes, because go test starts only one per package.
 package suite
 
@@ -22,12 +22,38 @@ import (
 
 // The environment variables that Run and RunParallel read.
 const (
+	alsoVariable      = "SPECS_ALSO"      // labels of Extra whose specs run too
 	timesVariable     = "SPECS_TIMES"     // a folder for files with a line per spec: seconds, package, sentence
 	processesVariable = "SPECS_PROCESSES" // how many processes RunParallel starts; 1 runs the specs in this one
 )
 
-// defaultFilter is the label filter of a run without one.
-const defaultFilter = "!soak"
+// Extra are the labels of specs that a run leaves out unless it is asked for them, so that it is the same on every machine, and short.
+var Extra = []string{
+	"browser", // runs in Chromium
+	"engines", // runs on PostgreSQL or MariaDB
+	"long",    // takes seconds
+	"soak",    // takes minutes
+}
+
+// Filter adds to a label filter that specs of the labels of Extra are left out, except for labels that the filter or the variable names.
+func Filter(given, also string) string {
+	var parts []string
+	if given != "" {
+		parts = append(parts, "("+given+")")
+	}
+	for _, label := range Extra {
+		if !strings.Contains(given, label) && !strings.Contains(also, label) {
+			parts = append(parts, "!"+label)
+		}
+	}
+	return strings.Join(parts, " && ")
+}
+
+// Needs fails a spec that uses what only specs with the label may use. It catches a spec that would run or fail by what a machine has installed.
+func Needs(label string) {
+	ginkgo.GinkgoHelper()
+	gomega.Expect(ginkgo.CurrentSpecReport().Labels()).To(gomega.ContainElement(label), "the spec needs Label(%q)", label)
+}
 
 // Resource starts something that the processes of one run share. It returns environment variables with its address, as "NAME=value"; stop ends it.
 type Resource func() (environment []string, stop func() error, err error)
@@ -65,9 +91,7 @@ func run(t *testing.T, description string) {
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	suite, reporter := ginkgo.GinkgoConfiguration()
-	if suite.LabelFilter == "" {
-		suite.LabelFilter = defaultFilter
-	}
+	suite.LabelFilter = Filter(suite.LabelFilter, os.Getenv(alsoVariable))
 	ginkgo.RunSpecs(t, description, suite, reporter)
 }
 
