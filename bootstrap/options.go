@@ -79,10 +79,12 @@ func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPO
 	return func(m *MCPServer) { m.options.Prompts = allows }
 }
 
-// WithResourcePolicy is WithToolPolicy for resources: to list, read, subscribe to and complete them. A resource template is listed and completed if its
-// text is allowed, such as "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a server may take several URIs
-// for one resource. A URI that parsers read in different ways is denied without a call of allows: one with white space, control characters, dot
-// segments, or invalid or repeated percent-encoding (U26).
+// WithResourcePolicy is WithToolPolicy for resources: to list, read, subscribe to and complete
+// them. A resource template is listed and completed if its text is allowed, such as
+// "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a
+// server may take several URIs for one resource. A URI that parsers read in different ways is
+// denied without a call of allows: one with white space, control characters, dot segments, a prefix
+// that clients strip such as url:, or invalid or repeated percent-encoding (U26).
 func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOption {
 	if allows == nil {
 		return func(m *MCPServer) { m.options.Resources = nil }

@@ -69,7 +69,8 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 func parsePattern(text string, known Vocabulary) (pattern, error) {
 	complete, shortened := known.Forms(text)
 	if len(complete) == 0 {
-		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: write it without dot segments, and with valid percent-encoding that is not repeated", text)
+		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: write it without dot segments and "+
+			"prefixes such as url:, and with valid percent-encoding that is not repeated", text)
 	}
 	for _, form := range slices.Concat([]string{text}, complete, shortened) {
 		if !isPattern(form) {

@@ -24,7 +24,8 @@ const file = "file"
 // case and in narrow letters. The last one is the shortest. It returns none for a URI of more than
 // jsonrpc.MaxURI bytes, and for one that parsers may read in different ways: with control
 // characters, white space, a character of \|<>", percent-encoding that is invalid or repeated, a
-// dot segment, or an authority of http: or file: that is no plain host.
+// prefix that clients strip, a dot segment, or an authority of http: or file: that is no plain
+// host.
 func Readings(uri string) []string {
 	if len(uri) > jsonrpc.MaxURI || strings.ContainsFunc(uri, unicode.IsSpace) ||
 		strings.ContainsAny(uri, `\|<>"`) || !hasPlainAuthority(uri) {
@@ -43,8 +44,10 @@ func Readings(uri string) []string {
 	return readings
 }
 
-// Forms returns the pattern of a rule in the forms that match readings: complete, and without query and parameters. In patterns, ? is a query only
-// after a backslash or in a template such as {?q}. It returns none for a pattern with dot segments or percent-encoding that no reading has.
+// Forms returns the pattern of a rule in the forms that match readings: complete, and without query
+// and parameters. In patterns, ? is a query only after a backslash or in a template such as {?q}.
+// It returns none for a pattern with dot segments, percent-encoding or a prefix that no reading
+// has.
 func Forms(pattern string) (complete, withoutQuery []string) {
 	text, ok := unescape(pattern)
 	if !ok || isIndirect(strings.ReplaceAll(text, "?", "x")) {
@@ -64,7 +67,12 @@ var (
 	encoded        = regexp.MustCompile(`%(?:u[0-9a-f]{2})?[0-9a-f]{2}`)
 	slashes        = regexp.MustCompile(`/+`)
 	hostAndPort    = regexp.MustCompile(`^((?:[A-Za-z0-9_{}+*-]+\.)*([A-Za-z0-9_{}+*-]+))(?::([1-9][0-9]*))?$`)
-	numeric        = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$`)
+
+	// wrapper is a prefix that clients strip or open as another URI: url: (Java, Python),
+	// local_file: (Python) and netdoc: (Java), which read files, and a scheme before another one,
+	// such as jar: (Java), view-source: (browsers) and compress.zlib:// (PHP).
+	wrapper = regexp.MustCompile(`^(?:url:|netdoc:|local[_-]file:|(?:[a-z][a-z0-9+.-]*:)+(?:/*file|https?|wss?|ftp):)`)
+	numeric = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$`)
 )
 
 // unescape returns a text without percent-encoding, in lower case and in narrow letters. It returns false for one that decoders read differently.
@@ -77,8 +85,11 @@ func unescape(text string) (string, bool) {
 	return jsonrpc.Fold(decoded), true
 }
 
-// isIndirect reports whether a text without percent-encoding has a dot segment, or is still encoded.
-func isIndirect(text string) bool { return encoded.MatchString(text) || dotSegment.MatchString(text) }
+// isIndirect reports whether a text without percent-encoding has a dot segment, is still encoded, or
+// wraps another URI.
+func isIndirect(text string) bool {
+	return encoded.MatchString(text) || dotSegment.MatchString(text) || wrapper.MatchString(text)
+}
 
 // cut returns what is before the query and the fragment.
 func cut(text string) string { return text[:endOf(text, "?#")] }

@@ -55,6 +55,11 @@ var _ = Describe("Reading the URI of a resource", Label("U26"), func() {
 		Entry("dot segments", "file:///a/../b", "file:///./a", "file:///a/..", "file:..", "file:///a/..?b", "https://h/a?/../b", "https://h/a#/./b", "../a", "note://a/../b"),
 		Entry("encoded dot segments", "file:///%2e%2e/b", "file:///a/%2E./b", "file:///a%2f..%2fb", "file:///\uff0e\uff0e/b", "file:///\u2025/b"),
 		Entry("dot segments with parameters, space or more dots", "file:///a/..;x/b", "file:///a/..%20/b", "file:///a/.../b"),
+		Entry("prefixes that clients strip", "url:file:///secret/key", "URL:file:///a", "Url:https://h/a",
+			"url:url:file:///a", "url%3Afile:///a", "url:/a", "\uff35RL:file:///a"),
+		Entry("other names of file:", "netdoc:///a", "NetDoc:/a", "local_file:///a", "local-file:///a"),
+		Entry("URIs in a URI", "jar:file:///a.jar!/b", "view-source:http://h/a", "feed:https://h/a",
+			"compress.zlib://file:///a", "a:b:file:///c"),
 		Entry("other authorities of files", "file://user@/a", "file://c:/a", "file://h:80/a", "file://[::1]/a", "file://%61/a"),
 		Entry("other authorities", "https://user@h/a", "https://h:443/a", "http://h:80/a", "https://h:/a", "https://h./a", "https://[::1]/a", "https://%68/a", "https://\u212a/a", "http://127.1/a",
 			"http://0x7f.0.0.1/a", "http://2130706433/a", "http://127.0.0.01/a", "https:", "https:///", "https://h\u00ad/a"),
@@ -87,6 +92,7 @@ var _ = Describe("Reading the pattern of a rule", Label("U26"), func() {
 		Expect(complete).To(BeEmpty())
 	},
 		Entry("dot segments", "file:///a/../b"), Entry("encoded dot segments", "file:///a/%2e%2e/b"), Entry("invalid percent-encoding", "file:///100%"),
-		Entry("repeated percent-encoding", "file:///a%2520b"),
+		Entry("repeated percent-encoding", "file:///a%2520b"), Entry("a prefix that clients strip", "url:file:///a/*"),
+		Entry("a URI in a URI", "jar:file:*"),
 	)
 })
