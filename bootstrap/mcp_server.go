@@ -84,18 +84,16 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	m.warnOfLoopbackOrigins()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
-	m.mountOn(site, true)
-	m.authz.registered.add(site, m.protection().Resource, func(all *echo.Echo) { m.mountOn(all, true) })
+	m.mountOn(site)
+	m.authz.registered.add(site, m.protection().Resource, m.mountOn)
 	m.isRegistered = true
 	return nil
 }
 
 // mountOn mounts the endpoints of the MCP server, and those of the authorization server, which may be there already.
-func (m *MCPServer) mountOn(site *echo.Echo, withOAuth bool) {
+func (m *MCPServer) mountOn(site *echo.Echo) {
 	m.mounted.Mount(site)
-	if withOAuth {
-		m.authz.endpoints.Mount(site)
-	}
+	m.authz.endpoints.Mount(site)
 }
 
 // Handler is Register for a site without Echo: it returns an http.Handler with every endpoint. Other paths get 404, so mount it where the site's own

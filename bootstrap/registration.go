@@ -78,7 +78,8 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 	}
 	if m.resourceIndex() < 0 {
 		mistakes = append(mistakes, m.errUnknownResource())
-	} else if m.mounted != nil {
+	}
+	if m.mounted != nil {
 		mistakes = append(mistakes, m.checkToolScopes(), m.checkSite(site))
 	}
 	return errors.Join(mistakes...)
@@ -86,22 +87,28 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 
 // checkSite returns the mistakes of a site with other routes and MCP servers.
 func (m *MCPServer) checkSite(site *echo.Echo) error {
-	resource := m.protection().Resource
+	isKnown := m.resourceIndex() >= 0
 	switch {
 	case m.isRegistered:
 		return errors.New("this MCPServer is registered already: leave out the second Register or Handler, and make another MCPServer for another MCP server")
 	case site == nil:
 		return nil
-	case slices.Contains(m.authz.registered.resources(site), resource):
-		return fmt.Errorf("the resource %s has an MCP server on this Echo already: list another in MoreServers of the oauth.Config and name it with WithResource", resource)
+	case isKnown && slices.Contains(m.authz.registered.resources(site), m.protection().Resource):
+		return fmt.Errorf("the resource %s has an MCP server on this Echo already: list another in MoreServers of the oauth.Config and name it with WithResource", m.protection().Resource)
 	}
-	return m.checkRoutes(site)
+	endpoints := echo.New()
+	if isKnown {
+		m.mounted.Mount(endpoints)
+	}
+	if len(m.authz.registered.resources(site)) == 0 {
+		m.authz.endpoints.Mount(endpoints)
+	}
+	return checkRoutes(site, endpoints)
 }
 
 // checkRoutes returns the routes of the site that the endpoints would replace.
-func (m *MCPServer) checkRoutes(site *echo.Echo) error {
-	endpoints, ours := echo.New(), map[string]bool{}
-	m.mountOn(endpoints, len(m.authz.registered.resources(site)) == 0)
+func checkRoutes(site, endpoints *echo.Echo) error {
+	ours := map[string]bool{}
 	for _, route := range endpoints.Routes() {
 		ours[route.Method+" "+withoutNames(route.Path)] = route.Method != echo.RouteNotFound
 	}

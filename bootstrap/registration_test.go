@@ -150,6 +150,16 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Expect(e.site.Routes()).To(HaveLen(2))
 	})
 
+	It("is told the other mistakes beside an unknown resource, but none of the first resource", func() {
+		e := newEmbedding()
+		e.options = []bootstrap.MCPOption{wantsScope("mcp:write"), bootstrap.WithResource(issuer + "/other")}
+		e.site.POST("/oauth/token", answerTo("mine"))
+		e.site.POST("/mcp", answerTo("mine"))
+		err := e.run()
+		Expect(err).To(hasParts("not a resource of the oauth.Config", "mcp:write", "POST /oauth/token would be hidden"))
+		Expect(err).NotTo(MatchError(ContainSubstring("POST /mcp")))
+	})
+
 	It("is told all mistakes of the OAuth server at once", func() {
 		e := newEmbedding()
 		e.config.Issuer, e.config.Verifier, e.store, e.oauthOptions = "", (*missing)(nil), (*persistence.Store)(nil), []bootstrap.OAuthOption{nil}
