@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,6 +106,7 @@ type Refusal struct {
 	Status      int    // of the HTTP response
 	Code        string // the OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong token
 	Description string // for people
+	Body        string // of the response, at most its first 64 KiB
 }
 
 // Error implements error.
@@ -115,7 +117,21 @@ func (r *Refusal) Error() string {
 			text += ": " + part
 		}
 	}
+	if r.Code == "" && r.Description == "" && r.Body != "" {
+		text += ": " + r.Body[:min(len(r.Body), maxQuotedBody)]
+	}
 	return text
+}
+
+const (
+	maxBody       = 64 << 10
+	maxQuotedBody = 300
+)
+
+// bodyOf returns the body of a response, as much as can be read.
+func bodyOf(response *http.Response) string {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	return string(body)
 }
 
 // refusalOf converts an error of the token endpoint to a Refusal, and returns any other error unchanged.
@@ -124,12 +140,17 @@ func refusalOf(err error) error {
 	if !errors.As(err, &answer) {
 		return err
 	}
-	return &Refusal{answer.Response.StatusCode, answer.ErrorCode, answer.ErrorDescription}
+	return &Refusal{
+		Status:      answer.Response.StatusCode,
+		Code:        answer.ErrorCode,
+		Description: answer.ErrorDescription,
+		Body:        string(answer.Body[:min(len(answer.Body), maxBody)]),
+	}
 }
 
 // challengeOf returns the Refusal in the response of an MCP server.
 func challengeOf(response *http.Response) *Refusal {
-	refusal := &Refusal{Status: response.StatusCode}
+	refusal := &Refusal{Status: response.StatusCode, Body: bodyOf(response)}
 	challenges, err := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
 	if err != nil {
 		refusal.Description = err.Error()
@@ -157,11 +178,11 @@ func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*au
 		return nil, err
 	}
 	if shown.location == nil {
-		return nil, &Refusal{Status: shown.status, Description: shown.message()}
+		return nil, &Refusal{Status: shown.status, Description: shown.message(), Body: shown.body}
 	}
 	answer := shown.location.Query()
 	if code := answer.Get("error"); code != "" {
-		return nil, &Refusal{shown.status, code, answer.Get("error_description")}
+		return nil, &Refusal{Status: shown.status, Code: code, Description: answer.Get("error_description"), Body: shown.body}
 	}
 	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
 }
@@ -170,6 +191,7 @@ func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*au
 type page struct {
 	htmlpage.Page
 	status   int
+	body     string
 	location *url.URL // target of a redirect, else nil
 }
 
@@ -192,8 +214,8 @@ func load(ctx context.Context, method, address string, form url.Values) (*page, 
 		return nil, fmt.Errorf("opening a page of the site: %w", err)
 	}
 	defer response.Body.Close()
-	p := &page{status: response.StatusCode}
-	if p.Page, err = htmlpage.Read(response.Body); err != nil {
+	p := &page{status: response.StatusCode, body: bodyOf(response)}
+	if p.Page, err = htmlpage.Read(strings.NewReader(p.body)); err != nil {
 		return nil, err
 	}
 	if response.Header.Get("Location") != "" {

@@ -49,12 +49,22 @@ func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(request)
 }
 
-// Session returns a session of the official Go SDK with the MCP server, the same one every time. If the server refuses the access token or
-// its scopes, a call returns a *Refusal, and the session stays open for calls after Refresh.
+// Session is TrySession that fails the test on an error.
 func (c *Connection) Session() *mcp.ClientSession {
 	c.site.t.Helper()
+	session, err := c.TrySession()
+	if err != nil {
+		c.site.t.Fatalf("pasteporttest: %v", err)
+	}
+	return session
+}
+
+// TrySession returns a session of the official Go SDK with the MCP server, the same one every time. The first call opens it; the error is a
+// *Refusal if the server refuses the access token. If the server refuses the token or its scopes later, a call in the session returns a
+// *Refusal, and the session stays open for calls after Refresh.
+func (c *Connection) TrySession() (*mcp.ClientSession, error) {
 	if c.session != nil {
-		return c.session
+		return c.session, nil
 	}
 	ctx, cancel := context.WithTimeout(c.site.t.Context(), stepTimeout)
 	defer cancel()
@@ -63,11 +73,11 @@ func (c *Connection) Session() *mcp.ClientSession {
 		Endpoint: c.site.endpoint, HTTPClient: c.Client(), OAuthHandler: noAuthorization{},
 	}, nil)
 	if err != nil {
-		c.site.t.Fatalf("pasteporttest: opening a session: %v", err)
+		return nil, fmt.Errorf("opening a session: %w", err)
 	}
 	c.site.t.Cleanup(func() { _ = session.Close() })
 	c.session = session
-	return session
+	return session, nil
 }
 
 // noAuthorization returns a *Refusal when the server refuses a request. The SDK then keeps the session open and does not authorize again.
@@ -78,12 +88,14 @@ func (noAuthorization) TokenSource(context.Context) (oauth2.TokenSource, error) 
 
 // Authorize implements auth.OAuthHandler.
 func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *http.Response) error {
-	_ = response.Body.Close()
+	defer response.Body.Close()
 	return challengeOf(response)
 }
 
-// Expire moves the clock of the site to the expiry of the access token. Access tokens of other connections may expire too.
+// Expire moves the clock of the site to the expiry of the access token. Access tokens of other connections may expire too. It opens the
+// session first if there is none, so that a call in the session gets the refusal.
 func (c *Connection) Expire() {
+	_, _ = c.TrySession() // a test without a session does not need one
 	if left := c.expiresAt.Sub(c.site.Now()); left > 0 {
 		c.site.Advance(left)
 	}
@@ -137,7 +149,7 @@ func (c *Connection) revoke() error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the site returned %s", response.Status)
+		return &Refusal{Status: response.StatusCode, Body: bodyOf(response)}
 	}
 	return nil
 }
