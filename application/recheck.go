@@ -73,8 +73,8 @@ func (s *Server) checkSecretAgreement(ctx context.Context) error {
 	return nil
 }
 
-// AgreeOnSecret stores the fingerprint of the current server secret for the replicas that share the store. It returns oauth.ErrOtherSecret when they
-// have a newer one.
+// AgreeOnSecret stores the fingerprint of the current server secret for other processes on the store and for later ones. It returns
+// oauth.ErrOtherSecret when they have a newer one.
 func (s *Server) AgreeOnSecret(ctx context.Context) error {
 	if s.ports.Witness == nil {
 		return nil

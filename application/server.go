@@ -26,7 +26,7 @@ type Ports struct {
 	Guesses       oauth.GuessLimit
 	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
 	Registrations oauth.RegistrationLimit // of clients that register themselves
-	Witness       oauth.SecretVerifier    // nil when no other process shares the store
+	Witness       oauth.SecretVerifier    // nil when the store keeps no fingerprint
 	Trace         trace.Log               // nil: connections are not traced
 	Journal       trace.Journal           // buffers the writes to Trace; nil without it
 	OnDecision    func(event string)      // called with each audit event; may be nil

@@ -15,12 +15,12 @@ import (
 // secretInterval is the interval of the check for a replaced server secret.
 const secretInterval = time.Second / 2
 
-// agreeOnSecret fails if replicas on the same store have another server secret.
+// agreeOnSecret fails if the store was used with another server secret.
 func (a *OAuthServer) agreeOnSecret() error {
 	err := a.server.AgreeOnSecret(context.Background())
 	if errors.Is(err, oauth.ErrOtherSecret) {
-		return fmt.Errorf("%w: this replica cannot unseal data of the others: copy their file of server-secret; "+
-			"if it is lost, \"pasteport keys rotate --forget-old\" creates a new secret, and all clients have to connect again", err)
+		return fmt.Errorf("%w, so this process cannot unseal what is in it: restore the secret that was backed up with it, or copy the file of "+
+			"server-secret from another replica; if it is lost, \"pasteport keys rotate --forget-old\" generates another one, and clients connect again", err)
 	}
 	return err
 }

@@ -48,13 +48,13 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 
 			It("refuses a replica with another secret, and names the remedy", func(ctx SpecContext) {
 				refused := another(strings.Repeat("o", 32))
-				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("copy their file of server-secret"))))
+				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("copy the file of server-secret from another replica"))))
 				Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
 				Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			})
 
 			It("refuses a replica without a secret, instead of generating one", func() {
-				Expect(another("")).To(MatchError(ContainSubstring("copy the file from another replica")))
+				Expect(another("")).To(MatchError(ContainSubstring("copy it from another replica")))
 			})
 
 			It("switches to a new secret when a replica starts with both, and not back to the old one", func(ctx SpecContext) {

@@ -16,7 +16,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // tables are the tables that are checked and copied, in the order in which they refer to each other. Counters and the fingerprint of the server secret
@@ -74,11 +73,10 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 		return []maintenance.Check{schema}
 	}
 	db := s.reader.WithContext(ctx)
-	secret, otherSecret := s.compareSecret(ctx)
 	checks := []maintenance.Check{
 		schema,
 		maintenance.NewCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
-		maintenance.NewCheck("server secret", secret, otherSecret),
+		s.checkSecret(db),
 	}
 	if s.engine.server {
 		checks = append(checks, maintenance.CheckClock(db, s.engine.clock))
@@ -91,24 +89,12 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 	return append(checks, checkOrphans(db), checkCounters(db))
 }
 
-func (s *Store) compareSecret(ctx context.Context) (found string, err error) {
-	prints, err := seal.NewKeyRing(s).SecretFingerprints()
-	if err != nil {
-		return "", fmt.Errorf("%w: name the file that the replicas have with server-secret, or restore it", err)
+func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
+	used, err := s.compareSecret(db)
+	if !used {
+		return maintenance.NewCheck("server secret", "no service has used one with this database yet", err)
 	}
-	if !s.engine.server {
-		return fmt.Sprintf("%d in the file beside the database", len(prints)), nil
-	}
-	known, err := fingerprints(s.reader.WithContext(ctx))
-	switch {
-	case err != nil:
-		return "", err
-	case len(known) == 0:
-		return "no replica has used one with this database yet", nil
-	case !known[0].isAmong(prints):
-		return "", fmt.Errorf("%w: name the file that the replicas have with server-secret", oauth.ErrOtherSecret)
-	}
-	return "it is the one that the database was used with", nil
+	return maintenance.NewCheck("server secret", "it is the one that the database was used with", err)
 }
 
 func checkOrphans(db *gorm.DB) maintenance.Check {
@@ -178,6 +164,9 @@ func findAny(e engine, db *gorm.DB) error {
 // Copy makes the destination hold the codes, grants, secrets, used assertions, trace and client documents of the source. A SQLite source cannot be written meanwhile; on a server
 // Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
 func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
+	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
+		return err
+	}
 	if err := refuseSame(ctx, from, to); err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func Redacted(address string) string {
 }
 
 func (s *Store) prepareServer() error {
-	_, err := s.migrateServer(s.createSharedSecret)
+	_, err := s.migrateServer(s.createSecret)
 	return err
 }
 

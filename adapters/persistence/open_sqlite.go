@@ -50,7 +50,7 @@ func CreateSQLite(file string) (applied []string, err error) {
 
 func migrateSQLite(file string, locate func(path string) error, also func(s *Store, applied []string) error) (applied []string, err error) {
 	store, err := openFile(file, locate, sqlite.Open, func(s *Store) (err error) {
-		applied, err = s.migrateFile(func(applied []string) error { return also(s, applied) })
+		applied, err = s.migrateFile(func(_ *gorm.DB, applied []string) error { return also(s, applied) })
 		return err
 	})
 	if err != nil {
@@ -91,11 +91,11 @@ func refusal(file string, err error) error {
 
 // prepare migrates the schema and creates the secret under the write lock, so that processes that start together do it once.
 func (s *Store) prepare() error {
-	_, err := s.migrateFile(func(applied []string) error {
+	_, err := s.migrateFile(func(tx *gorm.DB, applied []string) error {
 		if err := s.refuseBegun(applied); err != nil {
 			return err
 		}
-		return s.secretFile.Create()
+		return s.createSecret(tx)
 	})
 	if err != nil {
 		return err
@@ -112,13 +112,13 @@ func (s *Store) refuseBegun(applied []string) error {
 	return err
 }
 
-func (s *Store) migrateFile(also func(applied []string) error) (applied []string, err error) {
+func (s *Store) migrateFile(also func(tx *gorm.DB, applied []string) error) (applied []string, err error) {
 	err = s.file.SortInFiles(func() error {
 		return s.transaction(context.Background(), func(tx *gorm.DB) (err error) {
 			if applied, err = migrate(tx, s.engine, migrations); err != nil {
 				return err
 			}
-			return also(applied)
+			return also(tx, applied)
 		})
 	})
 	return applied, err

@@ -15,6 +15,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var (
@@ -89,31 +90,63 @@ func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
 }
 
 // ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were replaced at the time forget or before it. Processes
-// that use the store seal with the new secret from their next use.
+// that use the store seal with the new secret from their next use. A secret that is lost, or not the store's, can only be forgotten.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		_, err := s.secretFile.Read()
-		if errors.Is(err, fs.ErrNotExist) && s.engine.server && forget.Equal(now) { // the operator has lost the file
-			return errors.Join(forgetFingerprint(tx), s.secretFile.Create())
+		if err := s.replaceSecretFile(tx, now, forget); err != nil {
+			return err
 		}
+		if s.engine.server { // the first replica that is given the new secret stores its fingerprint
+			return failed("forgetting the server secret of other replicas", tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
+		}
+		prints, err := s.fingerprintsOfFile()
 		if err != nil {
 			return err
 		}
-		if err := s.announceSecret(tx); err != nil {
-			return err
-		}
-		return s.secretFile.Replace(now, forget)
+		// The commit makes other processes read the secrets again.
+		return failed("storing the fingerprint of the server secret", tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
 	})
 }
 
-// announceSecret commits before other processes use the new secret. On a server it makes room for the new fingerprint, and in a file the commit
-// makes other processes read the secrets again.
-func (s *Store) announceSecret(tx *gorm.DB) error {
-	if s.engine.server {
-		return forgetFingerprint(tx)
+func (s *Store) replaceSecretFile(tx *gorm.DB, now, forget time.Time) error {
+	_, err := s.secretFile.Read()
+	forgetsAll := forget.Equal(now)
+	switch {
+	case forgetsAll && errors.Is(err, fs.ErrNotExist):
+		return s.secretFile.Create()
+	case !forgetsAll && err == nil:
+		_, err = s.compareSecret(tx)
 	}
-	passing := fingerprintRow{onlyFingerprint + 1, []byte{0}}
-	return failed("announcing the server secret", errors.Join(tx.Create(&passing).Error, tx.Delete(&passing).Error))
+	if err != nil {
+		return err
+	}
+	return s.secretFile.Replace(now, forget)
+}
+
+// compareSecret refuses a secret file other than the one that the database was used with. It reports whether one was used.
+func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
+	var known []fingerprintRow
+	prints, err := s.fingerprintsOfFile()
+	if err == nil {
+		known, err = compareFingerprint(db, prints)
+	}
+	isOther := errors.Is(err, oauth.ErrOtherSecret)
+	switch {
+	case s.engine.server && (isOther || errors.Is(err, fs.ErrNotExist)):
+		err = fmt.Errorf("%w: name the file that the replicas have with server-secret", err)
+	case isOther:
+		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database", err, s.secretFile.Path())
+	}
+	return len(known) > 0, err
+}
+
+// fingerprintsOfFile returns the fingerprints of the secrets in the file, the newest first.
+func (s *Store) fingerprintsOfFile() ([]oauth.Fingerprint, error) {
+	secrets, err := s.secretFile.Read()
+	if err != nil {
+		return nil, err
+	}
+	return seal.NewKeyRing(seal.FixedSecrets(secrets.Bytes)).SecretFingerprints()
 }
 
 // markSecretUsed marks the secret when a database has been begun with it. The write lock keeps others from replacing the secret meanwhile.
@@ -124,23 +157,22 @@ func (s *Store) markSecretUsed() error {
 	return s.transaction(context.Background(), func(*gorm.DB) error { return s.secretFile.MarkUsed() })
 }
 
-// createSharedSecret generates a secret for the first replica. Later replicas must be given the same file.
-func (s *Store) createSharedSecret(tx *gorm.DB) error {
-	if _, err := os.Stat(s.secretFile.Path()); !errors.Is(err, fs.ErrNotExist) {
+// createSecret generates the secret of a database that was not used with one. Later replicas must be given the same file. Where the secret is missing,
+// the service fails that needs it; a host may have configured another one.
+func (s *Store) createSecret(tx *gorm.DB) error {
+	_, err := os.Stat(s.secretFile.Path())
+	exists := !errors.Is(err, fs.ErrNotExist)
+	if exists && s.engine.server {
 		return errors.Join(err, s.secretFile.ProtectShared())
 	}
 	known, err := fingerprints(tx)
-	if err != nil {
+	if err != nil || !exists && len(known) > 0 {
 		return err
-	}
-	if len(known) > 0 {
-		return fmt.Errorf("%s is missing, and the database was used with a server secret: copy the file from another replica, or restore it; "+
-			"if it is lost, \"pasteport keys rotate --forget-old\" generates another one, and clients connect again", s.secretFile.Path())
 	}
 	return s.secretFile.Create()
 }
 
-// fingerprintRow is the fingerprint of the newest server secret that a replica has sealed with. The table has one row.
+// fingerprintRow is the fingerprint of the newest server secret that a process has sealed with. The table has one row.
 type fingerprintRow struct {
 	ID    int `gorm:"primaryKey;autoIncrement:false"`
 	Print []byte
@@ -151,41 +183,41 @@ func (fingerprintRow) TableName() string { return "secret_witness" }
 
 const onlyFingerprint = 1
 
-// VerifySecret implements oauth.SecretVerifier. A file has its secret beside it, so that no other process can use another one.
+// VerifySecret implements oauth.SecretVerifier.
 func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) error {
-	if !s.engine.server || len(prints) == 0 {
+	if len(prints) == 0 {
 		return nil
 	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		known, err := fingerprints(s.engine.locking(tx))
-		if err != nil {
-			return err
-		}
+		known, err := compareFingerprint(s.engine.locking(tx), prints)
 		newest := fingerprintRow{onlyFingerprint, prints[0][:]}
-		if len(known) == 0 {
-			return overtaken(tx.Create(&newest).Error, "noting the server secret")
-		}
 		switch {
-		case !known[0].isAmong(prints):
-			return oauth.ErrOtherSecret
+		case err != nil:
+			return err
+		case len(known) == 0:
+			return overtaken(tx.Create(&newest).Error, "storing the fingerprint of the server secret")
 		case bytes.Equal(known[0].Print, newest.Print):
 			return nil
 		}
-		return failed("noting the server secret", tx.Save(&newest).Error)
+		return failed("storing the fingerprint of the server secret", tx.Save(&newest).Error)
 	})
 }
 
-// fingerprints returns one row, or none before the first replica has started.
+// compareFingerprint returns what fingerprints returns, or oauth.ErrOtherSecret if it is none of prints.
+func compareFingerprint(db *gorm.DB, prints []oauth.Fingerprint) ([]fingerprintRow, error) {
+	known, err := fingerprints(db)
+	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {
+		return nil, oauth.ErrOtherSecret
+	}
+	return known, err
+}
+
+// fingerprints returns one row, or none before the first service has started.
 func fingerprints(db *gorm.DB) (known []fingerprintRow, err error) {
 	err = db.Find(&known).Error
-	return known, failed("reading which server secret other replicas use", err)
+	return known, failed("reading the fingerprint of the server secret", err)
 }
 
 func (f fingerprintRow) isAmong(prints []oauth.Fingerprint) bool {
 	return slices.ContainsFunc(prints, func(own oauth.Fingerprint) bool { return bytes.Equal(own[:], f.Print) })
-}
-
-// forgetFingerprint lets the next replica that starts bring any secret.
-func forgetFingerprint(tx *gorm.DB) error {
-	return failed("forgetting the server secret of other replicas", tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
 }

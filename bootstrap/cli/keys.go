@@ -60,7 +60,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 			if age < 0 {
 				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
 			}
-			return withStore(config, func(store *persistence.Store) error { return rotateKeys(cmd.Context(), store, config, age, out) })
+			return withStore(config, func(store *persistence.Store) error { return rotateKeys(cmd.Context(), store, age, out) })
 		},
 	}
 	config.Table().Flags(rotate, server.StoreSettings...)
@@ -69,9 +69,9 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 	return rotate
 }
 
-func rotateKeys(ctx context.Context, store *persistence.Store, config *server.Config, age time.Duration, out io.Writer) error {
+func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration, out io.Writer) error {
 	before, err := store.KeptSecrets()
-	if lost := errors.Is(err, fs.ErrNotExist) && age == 0 && config.Database.URL != ""; err != nil && !lost {
+	if lost := errors.Is(err, fs.ErrNotExist) && age == 0; err != nil && !lost {
 		return err
 	}
 	now := time.Now()

@@ -71,7 +71,7 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	defer func() { err = errors.Join(err, source.Close()) }()
 	prints, err := seal.NewKeyRing(source).SecretFingerprints()
 	if err != nil {
-		return fmt.Errorf("%w: the copy needs the server secret: restore it, or name its file with server-secret", err)
+		return fmt.Errorf("the copy needs the server secret: %w", err)
 	}
 	if err := to.MigrateOrCreate(); err != nil {
 		return err

@@ -58,10 +58,10 @@ type ClientLister interface {
 	Clients(ctx context.Context, now time.Time, limit int) ([]ClientID, error)
 }
 
-// SecretVerifier is a Store that several machines share. It keeps the fingerprint of their server secret, so that a machine with another secret,
-// which could not open the data of the others, does not start.
+// SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with another secret, which could not open the data,
+// does not start.
 type SecretVerifier interface {
-	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those of this machine, the newest first
+	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those of this process, the newest first
 	// (KeyRing.SecretFingerprints). Otherwise it stores the newest of them.
 	VerifySecret(ctx context.Context, prints []Fingerprint) error
 }

@@ -50,9 +50,15 @@ func New(path string) *File { return &File{path: path} }
 // Path returns the name of the file.
 func (f *File) Path() string { return f.path }
 
+var errMissing = errors.New("restore the file, or copy it from another replica; if it is lost, " +
+	"\"pasteport keys rotate --forget-old\" generates another secret, and clients connect again")
+
 // Read returns the secrets. It reads the file again only when it has changed: a new secret comes as a new file.
 func (f *File) Read() (*Secrets, error) {
 	found, err := os.Stat(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", err, errMissing)
+	}
 	if err != nil {
 		return nil, failed("reading the server secrets", err)
 	}
@@ -155,9 +161,12 @@ func (f *File) Replace(now, forget time.Time) error {
 }
 
 // MarkUsed rewrites a secret as a list, which marks it as used: a later start without a database then detects that the database is lost. A
-// mounted file cannot be replaced and stays unmarked.
+// mounted file cannot be replaced and stays unmarked, and a missing one stays missing.
 func (f *File) MarkUsed() error {
 	secrets, err := f.Read()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
