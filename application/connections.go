@@ -40,13 +40,11 @@ type Connections struct {
 }
 
 // FindConnections finds the connections of the pasted token. It does not check the token with the site, so that a person sees the
-// connections of a token that the site has revoked. It refuses with MissingHostToken and TooManyGuesses, as Approve does. A wrong token
-// and a token without connections both find nothing and count as a wrong guess (B6), so that a guesser cannot distinguish them.
+// connections of a token that the site has revoked. It refuses with MissingHostToken, TooManyGuesses and, for a text that cannot be a token,
+// WrongHostToken, as Approve does. A wrong token and a token without connections both find nothing and count as a wrong guess (B6), so that a guesser
+// cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
 	a, err := s.newAttempt(pasted, "")
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
-		return Connections{}, nil
-	}
 	if err == nil {
 		err = s.admitAttempt(ctx, a)
 	}

@@ -121,8 +121,13 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(wrong.Text).To(ContainSubstring("No app is connected with this token, or this site does not know it."))
 	},
 		Entry("a wrong token", "demo_wrong"),
-		Entry("a token with control characters", "demo\x00wrong"),
-		Entry("a token that is too long", strings.Repeat("x", 4097)),
+	)
+
+	DescribeTable("explains why a text cannot be a token", Label("B7"), func(ctx SpecContext, pasted, sentence string) {
+		Expect(world.Connections(ctx, pasted)).To(HaveField("Response", BeAPage(http.StatusForbidden, sentence)))
+	},
+		Entry("with control characters", "demo\x00wrong", "It contains a line break or another control character."),
+		Entry("that is too long", strings.Repeat("x", 4097), "This is too long for a token."),
 	)
 
 	It("counts each token without connections as one wrong token, so that the limit does not reveal which are valid", Label("B6"), func(ctx SpecContext) {

@@ -138,7 +138,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Entry("a missing value", "token", "Fill in this field.", "user", "ann", "token", " "),
 		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann", "token", ann),
 		Entry("a value that only contains a match", "user", "This does not look right.", "user", "Xann", "token", ann),
-		Entry("a control character", "token", "This does not look right.", "user", "ann", "token", ann+"\x00"),
+		Entry("a control character", "token", "It contains a line break or another control character.", "user", "ann", "token", ann+"\x00"),
 		Entry("a long value", "token", "This is too long.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 

@@ -75,6 +75,9 @@ func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (ask
 	}
 	wrong := new(credential.ValueError)
 	isWrong := errors.As(err, &wrong)
+	if len(fields) == 0 {
+		asked.problem = tokenProblem(asked.problem, wrong, form.Get(tokenInput))
+	}
 	for i, field := range asked.fields {
 		if isWrong && field.Name == wrong.Field.Name {
 			asked.fields[i].Problem = fieldProblems[wrong.Reason]
@@ -97,8 +100,25 @@ var fieldProblems = map[credential.Reason]string{
 	credential.Missing:   "Fill in this field.",
 	credential.Malformed: "This does not look right. Check that you copied all of it.",
 	credential.TooLong:   "This is too long.",
+	credential.Control:   "It contains a line break or another control character. Copy it again, in one piece.",
 	credential.Elsewhere: "This site does not connect to that address.",
 }
+
+// tokenProblem returns a more exact message about a pasted token, where there is one.
+func tokenProblem(problem string, wrong *credential.ValueError, pasted string) string {
+	switch {
+	case wrong.Reason == credential.TooLong:
+		return "This is too long for a token. Paste the token alone, which has at most 4096 characters."
+	case wrong.Reason != "":
+		return fieldProblems[wrong.Reason]
+	case problem == wrongToken && credential.HasQuotes(pasted):
+		return "This site does not know that token. It contains quotation marks: paste only what is between them."
+	}
+	return problem
+}
+
+// wrongToken is the message about a token that the site does not know.
+const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
 // tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
 func tryAgain(err error, fields bool) (message string, again bool) {
@@ -110,7 +130,7 @@ func tryAgain(err error, fields bool) (message string, again bool) {
 		if fields {
 			return "This site does not accept these values. Check that each is complete and that none has expired.", true
 		}
-		return "This site does not know that token. Check that you copied all of it and that it has not expired.", true
+		return wrongToken, true
 	case oauth.HostTokenNotVerifiable:
 		return "This site cannot check tokens just now. Nothing was granted; try again in a moment. If this lasts, tell the people who run it.", true
 	case oauth.MisconfiguredVerifier:

@@ -86,7 +86,7 @@ var _ = Describe("An address", Label("U29"), func() {
 		Entry("with dots for a folder", "https://cms.example/a/../admin", Malformed),
 		Entry("with an empty segment", "https://cms.example//evil.example", Malformed),
 		Entry("with a space", "https://cms.example /", Malformed),
-		Entry("with a line break", "https://cms.example\n.evil.example", Malformed),
+		Entry("with a line break", "https://cms.example\n.evil.example", Control),
 		Entry("with another scheme", "file:///etc/passwd", Malformed),
 		Entry("in IPv6", "https://[::1]", Malformed),
 		Entry("with letters that look like others", "https://cms.examplе", Malformed),

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 )
 
 // Token is the name of the field that every verifier can verify.
@@ -186,6 +185,7 @@ const (
 	Missing   Reason = "missing"
 	Malformed Reason = "malformed"
 	TooLong   Reason = "too long"
+	Control   Reason = "with control characters"
 	Elsewhere Reason = "elsewhere" // an address at a host that is not listed
 )
 
@@ -250,7 +250,7 @@ func (f Fields) Select(values Values) Values {
 }
 
 func (f Field) parse(entered string) (string, error) {
-	value := strings.Trim(entered, " \t\r\n\f\v")
+	value := TrimInvisible(entered)
 	if value == "" {
 		if f.Optional {
 			return "", nil
@@ -260,8 +260,8 @@ func (f Field) parse(entered string) (string, error) {
 	if len(value) > maxValue {
 		return "", &ValueError{f, TooLong}
 	}
-	if strings.ContainsFunc(value, func(r rune) bool { return r < 0x20 || r == 0x7f }) {
-		return "", &ValueError{f, Malformed}
+	if HasControl(value) {
+		return "", &ValueError{f, Control}
 	}
 	if len(f.Hosts) > 0 {
 		var reason Reason

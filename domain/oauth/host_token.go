@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/seal"
@@ -20,36 +19,26 @@ type HostToken struct{ confidential }
 // Values returns the values of its fields.
 func (h HostToken) Values() credential.Values { return credential.Decode(h.Reveal()) }
 
-// ParseHostToken trims white space and a "Bearer" prefix (B7). It refuses an empty text with MissingHostToken, and one that cannot be a token with
-// WrongHostToken.
+// ParseHostToken unwraps the token in a pasted text (credential.UnwrapToken, B7). It refuses an empty text with MissingHostToken, and one that cannot be a
+// token with WrongHostToken and a *credential.ValueError.
 func ParseHostToken(pasted string) (HostToken, error) {
-	text := trimBearer(pasted)
+	text, field := credential.UnwrapToken(pasted), credential.Single()[0]
 	switch {
 	case text == "":
 		return HostToken{}, Refuse(MissingHostToken, "B7", "the token is missing")
-	case len(text) > maxHostTokenLength, strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f }):
-		return HostToken{}, Refuse(WrongHostToken, "B7", "the site does not know this token")
+	case len(text) > maxHostTokenLength:
+		return HostToken{}, Refuse(WrongHostToken, "B7", "the token is longer than 4096 bytes", &credential.ValueError{Field: field, Reason: credential.TooLong})
+	case credential.HasControl(text):
+		return HostToken{}, Refuse(WrongHostToken, "B7", "the token has control characters", &credential.ValueError{Field: field, Reason: credential.Control})
 	}
 	return HostToken{conceal(text)}, nil
-}
-
-// trimBearer removes white space and a "Bearer" prefix.
-func trimBearer(pasted string) string {
-	text := strings.Trim(pasted, " \t\r\n\f\v")
-	if prefix := "bearer "; len(text) >= len(prefix) && strings.EqualFold(text[:len(prefix)], prefix) {
-		text = strings.TrimLeft(text[len(prefix):], " \t")
-	}
-	if strings.EqualFold(text, "bearer") {
-		return ""
-	}
-	return text
 }
 
 // ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a *credential.ValueError (B23).
 func ParseHostFields(fields credential.Fields, entered func(name string) string) (HostToken, error) {
 	values, err := fields.Parse(func(name string) string {
 		if name == credential.Token {
-			return trimBearer(entered(name))
+			return credential.UnwrapToken(entered(name))
 		}
 		return entered(name)
 	})

@@ -185,10 +185,11 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 		host, err := ParseHostToken(pasted)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(host.Reveal()).To(Equal(token))
-	}, Entry("white space", " \t abc\r\n", "abc"), Entry("the scheme", "Bearer abc", "abc"), Entry("the scheme in any case", "bEaReR   abc", "abc"), Entry("the scheme only once", "Bearer Bearer x", "Bearer x"))
+	}, Entry("white space", " \t abc\r\n", "abc"), Entry("the scheme", "Bearer abc", "abc"), Entry("the scheme in any case", "bEaReR   abc", "abc"), Entry("quotes", `"abc"`, "abc"))
 	DescribeTable("refuses", func(pasted string, kind Kind) {
 		_, err := ParseHostToken(pasted)
 		Expect(err).To(Refused(kind))
+		Expect(err).NotTo(MatchError(ContainSubstring("does not know")), "the site was not asked")
 	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken), Entry("the delete character", "a\x7fb", WrongHostToken))
 })
 

@@ -3,6 +3,8 @@ package pages
 import (
 	"strings"
 	"unicode"
+
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 // longest is the number of characters shown of any text that the client chose (A35).
@@ -32,7 +34,7 @@ func clean(text string) string {
 		switch {
 		case unicode.IsSpace(r), r == brailleBlank:
 			return ' '
-		case !unicode.IsGraphic(r), unicode.In(r, invisible...):
+		case !unicode.IsGraphic(r), credential.IsInvisible(r):
 			return -1
 		}
 		return r
@@ -42,6 +44,3 @@ func clean(text string) string {
 
 // brailleBlank counts as a symbol in Unicode but shows nothing.
 const brailleBlank = '\u2800'
-
-// invisible are letters and marks of Unicode that show nothing.
-var invisible = []*unicode.RangeTable{unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector}

@@ -10,6 +10,7 @@ import (
 
 	xterm "golang.org/x/term"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -26,8 +27,14 @@ func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostT
 		return oauth.HostToken{}, errors.New("reading the token: there is more than one line: give one token at a time")
 	}
 	token, err := oauth.ParseHostToken(text)
-	if err != nil {
-		return oauth.HostToken{}, errors.New("reading the token: it is empty, longer than 4096 bytes, or has control characters")
+	wrong := new(credential.ValueError)
+	switch {
+	case errors.As(err, &wrong) && wrong.Reason == credential.TooLong:
+		return oauth.HostToken{}, errors.New("reading the token: it is longer than 4096 bytes: give the token alone")
+	case errors.As(err, &wrong):
+		return oauth.HostToken{}, errors.New("reading the token: it has control characters: copy it again")
+	case err != nil:
+		return oauth.HostToken{}, errors.New("reading the token: it is empty")
 	}
 	return token, nil
 }
