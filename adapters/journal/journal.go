@@ -19,7 +19,8 @@ const (
 	queueSize     = 1000
 	batchSize     = 200
 	batchPause    = 250 * time.Millisecond // between two batches, to leave the disk to requests
-	writeTimeout  = 5 * time.Second        // of a batch
+	writeTimeout  = 5 * time.Second        // of an attempt to write a batch
+	writeAttempts = 3                      // so that a broken connection loses no steps; a step that the store cannot keep does not block others
 	trimInterval  = 5000                   // written steps between two deletions of old steps; a deletion costs as much as thousands of writes
 	maxRemembered = 10_000
 	repeatWindow  = time.Minute
@@ -169,10 +170,7 @@ func (j *Journal) write() {
 			written = 0
 			j.trim()
 		}
-		select {
-		case <-time.After(j.pause):
-		case <-j.closing:
-		}
+		j.wait()
 	}
 	for j.store(j.gather()) > 0 {
 	}
@@ -205,15 +203,32 @@ func (j *Journal) store(steps []trace.Step) int {
 	if len(steps) == 0 {
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
-	defer cancel()
-	if err := j.log.AddSteps(ctx, steps); err != nil {
+	err := j.add(steps)
+	for attempt := 1; err != nil && attempt < writeAttempts && !j.isClosing(); attempt++ {
+		j.wait()
+		err = j.add(steps)
+	}
+	if err != nil {
 		j.logger.Warn("cannot store trace steps", "steps", len(steps), "error", err)
 		j.forgetSeen(steps...)
 		return 0
 	}
 	j.logLost(0)
 	return len(steps)
+}
+
+func (j *Journal) add(steps []trace.Step) error {
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	return j.log.AddSteps(ctx, steps)
+}
+
+// wait returns after the pause, or when the journal closes.
+func (j *Journal) wait() {
+	select {
+	case <-time.After(j.pause):
+	case <-j.closing:
+	}
 }
 
 // logLost logs the number of steps lost since the last time, and of those left in the queue.

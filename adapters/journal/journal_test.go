@@ -31,6 +31,7 @@ type shelf struct {
 	steps []trace.Step
 	kept  []int         // the keep argument of each ForgetSteps
 	shut  error         // returned by AddSteps
+	fails int           // calls of AddSteps that fail before others succeed
 	held  chan struct{} // each batch waits for a value; nil does not block
 }
 
@@ -40,6 +41,10 @@ func (s *shelf) AddSteps(_ context.Context, steps []trace.Step) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fails > 0 {
+		s.fails--
+		return errors.New("invalid connection")
+	}
 	if s.shut == nil {
 		s.steps = append(s.steps, steps...)
 	}
@@ -159,10 +164,21 @@ var _ = Describe("A journal", func() {
 		Expect(told).To(Equal(2*batchSize + 5))
 	})
 
+	It("tries again when the store fails for a moment, so that no step is lost", func() {
+		kept.fails = writeAttempts - 1
+		openWith(time.Millisecond)
+		for _, kind := range []trace.Kind{trace.Page, trace.Exchange, trace.Refresh} {
+			journal.Note(trace.Step{At: then, Kind: kind, Attempt: "a"})
+		}
+		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", trace.Page), HaveField("Kind", trace.Exchange), HaveField("Kind", trace.Refresh)))
+		journal.Close()
+		Expect(logged.Contents()).To(BeEmpty())
+	})
+
 	It("logs a failure of the store, and writes a later call of the connection", func() {
 		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
 		kept.shut = errors.New("disk full")
-		open()
+		openWith(time.Millisecond)
 		journal.Note(call)
 		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
