@@ -2,7 +2,10 @@ package features_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -63,4 +66,52 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		Entry("over HTTP+SSE", httpSSE),
 		Entry("whose client has gone", sessions),
 	)
+
+	It("repeats no question to the person on a stream that its client opens anew", Label("U22"), func(ctx SpecContext) {
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		waitForever(ctx, talk)
+		question := func(number int) string {
+			listening, stop := context.WithCancel(ctx)
+			defer stop()
+			stream := talk.Listen(listening)
+			Follow(numbered(number, talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}})))
+			return stream.Next("message")
+		}
+		first := question(8)
+		Expect(first).To(ContainSubstring("elicitation/create"))
+		Expect(question(9)).To(And(ContainSubstring("elicitation/create"), Not(Equal(first))))
+	})
+
+	It("answers calls while its client does not read the response of another", Label("U22"), func(ctx SpecContext) {
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		const size = 9 << 20 // more than the buffers of a connection hold
+		unread, err := noRedirects.Do(talk.message(ctx, "tools/call", params{"name": "big", "arguments": params{"size": size}}))
+		Expect(err).NotTo(HaveOccurred())
+		begin := make([]byte, size/9)
+		_, err = io.ReadFull(unread.Body, begin)
+		Expect(err).NotTo(HaveOccurred())
+		answered := make(chan Response, 1)
+		go func() {
+			defer GinkgoRecover()
+			answered <- Send(numbered(8, talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "hello"}})))
+		}()
+		Eventually(answered).WithTimeout(30*time.Second).Should(Receive(HaveField("Text", ContainSubstring("HELLO"))),
+			"before the write deadline of a minute")
+		rest, err := io.ReadAll(unread.Body)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(begin) + len(rest)).To(BeNumerically(">", size))
+		Expect(unread.Body.Close()).To(Succeed())
+	})
 })
+
+// numbered changes the id of the request in a message.
+func numbered(id int, r *http.Request) *http.Request {
+	GinkgoHelper()
+	body, err := io.ReadAll(r.Body)
+	Expect(err).NotTo(HaveOccurred())
+	other := strings.Replace(string(body), `"id":7`, fmt.Sprintf(`"id":%d`, id), 1)
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(other)), int64(len(other))
+	return r
+}

@@ -20,6 +20,8 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 	sessionHeader = "Mcp-Session-Id"
 
+	lastEventHeader = "Last-Event-Id"
+
 	requestIDHeader = "X-Request-Id"
 )
 

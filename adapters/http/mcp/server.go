@@ -57,6 +57,7 @@ type Server struct {
 
 	mcp       *sdk.Server        // nil in a gateway, like what follows
 	sessions  http.Handler       // 2025-03-26 to 2025-11-25
+	events    *eventstore.Store  // of sessions
 	stateless http.Handler       // 2026-07-28 and later
 	legacy    sync.Map           // 2024-11-05: *legacySession by id
 	forwarder *replica.Forwarder // nil without a Bus
@@ -75,8 +76,9 @@ func New(server *sdk.Server, o Options) *Server {
 	s := newServer(o, nil)
 	s.mcp, s.endpoint, s.message = server, withRefusedAnswers(s.dispatch), withRefusedAnswers(s.deliver)
 	get := func(*http.Request) *sdk.Server { return server }
+	s.events = eventstore.New(maxEventBytes, s.responses.RemoveSession)
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		EventStore: eventstore.New(maxEventBytes, s.responses.RemoveSession), MaxRequestBodyBytes: s.options.MaxBody,
+		EventStore: s.events, MaxRequestBodyBytes: s.options.MaxBody,
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate checks hosts
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -87,7 +88,13 @@ func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica
 	}
 	defer s.responses.Attend(call.Session)()
 	r.Header.Set(sessionHeader, call.Session)
-	s.sessions.ServeHTTP(w, r)
+	if seen := s.events.Seen(call.Session); r.Method == http.MethodGet && r.Header.Get(lastEventHeader) == "" && seen >= 0 {
+		r.Header.Set(lastEventHeader, "_"+strconv.Itoa(seen))
+	}
+	memory := s.options.Bodies.Reserve(call.Caller.Subject)
+	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(call.Session, events) })
+	defer queue.Close()
+	s.sessions.ServeHTTP(queue, r)
 }
 
 const noSuchSession = "Not Found: there is no such session"

@@ -28,6 +28,9 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		out = s.listening
 	}
+	if r.Header.Get(lastEventHeader) == "" {
+		index = s.upstream.events.Seen(s.id)
+	}
 	s.mu.Unlock()
 	if out == nil {
 		out = newStream(id) // it is answered; a client may still have missed its end
@@ -79,7 +82,7 @@ func (u *Upstream) openLegacy(w http.ResponseWriter, r *http.Request, sender oau
 	begin(w)
 	done := s.listening.attach(w)
 	defer s.listening.detach(done)
-	s.listening.write("event: endpoint\ndata: " + u.options.MessagePath + "?" + sessionParameter + "=" + bound + "\n\n")
+	s.listening.write("event: endpoint\ndata: " + u.options.MessagePath + "?" + sessionParameter + "=" + bound)
 	late := time.AfterFunc(u.options.StartTimeout, func() {
 		if s.negotiated() == "" {
 			s.end(errStart)

@@ -16,7 +16,11 @@ import (
 
 // serve answers a request in a session of Streamable HTTP.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) error {
-	defer s.upstream.registry.Attend(s.id)()
+	u := s.upstream
+	defer u.registry.Attend(s.id)()
+	queue, r := response.NewQueue(w, r, u.options.Bodies.Reserve(s.person), func(events []byte) { u.events.Wrote(s.id, events) })
+	defer queue.Close()
+	w = queue
 	version := r.Header.Get(versionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,7 @@ type stream struct {
 	isInitial bool   // answers initialize
 	open      int    // calls without an answer; guarded by the mutex of the session
 
-	attached atomic.Bool // a client reads; without the mutex, which a slow client may block
+	attached atomic.Bool // a client reads; without the mutex, which a slow client of HTTP+SSE may block
 
 	mu     sync.Mutex
 	next   int                 // index of the next event
@@ -73,24 +74,20 @@ func (o *stream) isSent() bool {
 func (o *stream) write(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.writeLocked(text, nil, "")
+	o.writeLocked(text, nil)
 }
 
-// writeLocked writes a body, which may be long, without a copy.
-func (o *stream) writeLocked(before string, body []byte, after string) {
+// writeLocked writes an event with a body.
+func (o *stream) writeLocked(before string, body []byte) {
 	if o.to == nil {
 		return
 	}
-	for _, part := range [][]byte{[]byte(before), body, []byte(after)} {
-		if len(part) == 0 {
-			continue
-		}
-		if _, err := o.to.Write(part); err != nil { //nolint:gosec // the media type is that of events
-			o.finish()
-			return
-		}
+	event := slices.Concat([]byte(before), body, []byte(eventEnd))
+	_, err := o.to.Write(event) //nolint:gosec // the media type is that of events
+	if err == nil {
+		err = http.NewResponseController(o.to).Flush()
 	}
-	if http.NewResponseController(o.to).Flush() != nil { // the client may resume
+	if err != nil { // the client may resume
 		o.finish()
 	}
 }
@@ -102,11 +99,11 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	index := o.next
 	o.next++
 	if s.legacy {
-		o.writeLocked("event: message\ndata: ", body, eventEnd)
+		o.writeLocked("event: message\ndata: ", body)
 		return
 	}
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
-	o.writeLocked(o.event(index, body), body, eventEnd)
+	o.writeLocked(o.event(index, body), body)
 	if last {
 		o.isDone = true
 		o.finish()
@@ -143,14 +140,14 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.writeLocked(": ok", nil, eventEnd) // proxies send the header only with a part of the body
+	o.writeLocked(": ok", nil) // proxies send the header only with a part of the body
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
 	}
 	for i, body := range missed {
 		if len(body) > 0 {
-			o.writeLocked(o.event(first+i, body), body, eventEnd)
+			o.writeLocked(o.event(first+i, body), body)
 		}
 	}
 	if o.isDone {

@@ -3,12 +3,14 @@
 package eventstore
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,6 +45,7 @@ type streamKey [sizeAt]byte
 
 type streamState struct {
 	first, next int    // indexes of the first event that is kept, and of the one after the last
+	written     int    // index after the last event that a client has got; only of the stream ""
 	last        uint64 // position of the last event
 	answered    bool
 }
@@ -175,9 +178,7 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, known := s.streams[key]
-	if known && index < 0 { // a client that has seen nothing begins with the first event that is left
-		index, p.first, p.next = -1, 0, p.next-p.first
-	}
+	index = max(index, -1)
 	if !known || index+1 < p.first || index >= p.next {
 		return nil, sdk.ErrEventsPurged
 	}
@@ -192,8 +193,48 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 		missed, place = append(missed, event), head.previous
 	}
 	slices.Reverse(missed)
-	s.streams[key] = p
 	return missed, nil
+}
+
+// Seen returns the index after which the stream "" of a session continues for a client that sends no
+// Last-Event-ID: that of the last event that a client has got, or that the store has not kept.
+func (s *Store) Seen(session string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.streams[keyOf(session, "")]
+	index, place := p.next-1, p.last
+	for ; index >= max(p.first, p.written); index-- {
+		head := s.header(place)
+		if head.size == tooLong {
+			break
+		}
+		place = head.previous
+	}
+	return index
+}
+
+// streamID precedes the index in the id of an event of the stream "".
+var streamID = []byte("\nid: _")
+
+// Wrote records the last event of the stream "" in a text that was sent to a client, so that no
+// client gets it again without a Last-Event-ID.
+func (s *Store) Wrote(session string, events []byte) {
+	at := bytes.LastIndex(events, streamID) // JSON in an event has no line ends
+	if at < 0 {
+		return
+	}
+	number, _, _ := bytes.Cut(events[at+len(streamID):], []byte("\n"))
+	index, err := strconv.Atoi(string(number))
+	if err != nil {
+		return
+	}
+	key := keyOf(session, "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p, known := s.streams[key]; known {
+		p.written = max(p.written, index+1)
+		s.streams[key] = p
+	}
 }
 
 // header precedes each event.

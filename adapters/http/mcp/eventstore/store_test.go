@@ -117,12 +117,42 @@ var _ = Describe("Keeping events", func() {
 		Expect(read(ctx, e, "S", "slow", 1)).To(Equal([]string{answered}))
 	})
 
-	It("lets a client that has seen nothing begin with the first event that is left", func(ctx SpecContext) {
-		e.keepAll(ctx, "", "lost")
-		e.flood(ctx)
-		e.keepAll(ctx, "", "first", "second")
-		Expect(read(ctx, e, "S", "", -1)).To(Equal([]string{"first", "second"}))
-		Expect(read(ctx, e, "S", "", 0)).To(Equal([]string{"second"}))
+	Context("for a client that names no event", func() {
+		seen := func(index int) []byte { return fmt.Appendf(nil, "event: message\nid: _%d\ndata: {}\n\n", index) }
+
+		It("continues after the last one that a client has got", func(ctx SpecContext) {
+			Expect(e.Seen("S")).To(Equal(-1))
+			e.keepAll(ctx, "", "0", "1", "2")
+			e.keepAll(ctx, "a", "a0")
+			Expect(e.Seen("S")).To(Equal(-1))
+			e.Wrote("S", append(seen(0), seen(1)...))
+			Expect(e.Seen("S")).To(Equal(1))
+			e.Wrote("S", seen(0)) // a client has resumed
+			e.Wrote("S", []byte("event: message\nid: a_7\ndata: {}\n\n"))
+			e.Wrote("S", []byte(": ok\n\n"))
+			e.Wrote("T", seen(7))
+			Expect(e.Seen("S")).To(Equal(1))
+			e.Wrote("S", seen(2))
+			Expect(e.Seen("S")).To(Equal(2))
+			Expect(read(ctx, e, "S", "", 2)).To(BeEmpty())
+		})
+
+		It("continues with the first one that is left", func(ctx SpecContext) {
+			e.keepAll(ctx, "", "lost")
+			e.flood(ctx)
+			Expect(e.Seen("S")).To(Equal(0))
+			e.keepAll(ctx, "", "first", "second")
+			Expect(e.Seen("S")).To(Equal(0))
+			Expect(read(ctx, e, "S", "", 0)).To(Equal([]string{"first", "second"}))
+		})
+
+		It("continues after one that was too long to keep", func(ctx SpecContext) {
+			e.keepAll(ctx, "", "before")
+			Expect(e.Append(ctx, "S", "", make([]byte, e.kept.capacity()))).To(MatchError(sdk.ErrEventsPurged))
+			e.keepAll(ctx, "", "after")
+			Expect(e.Seen("S")).To(Equal(1))
+			Expect(read(ctx, e, "S", "", 1)).To(Equal([]string{"after"}))
+		})
 	})
 
 	It("bounds the number of streams, however short their answers are", func(ctx SpecContext) {
@@ -178,17 +208,6 @@ var _ = Describe("Keeping events", func() {
 		fits := huge[:len(huge)-headerBytes]
 		e.keepAll(ctx, "b", fits)
 		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{fits}))
-	})
-
-	It("changes no indexes when a client reads in vain", func(ctx SpecContext) {
-		e.keepAll(ctx, "", "lost")
-		e.flood(ctx)
-		e.keepAll(ctx, "", "seen")
-		Expect(e.Append(ctx, "S", "", make([]byte, e.kept.capacity()))).To(MatchError(sdk.ErrEventsPurged))
-		e.keepAll(ctx, "", "missed")
-		_, err := read(ctx, e, "S", "", -1)
-		Expect(err).To(MatchError(sdk.ErrEventsPurged))
-		Expect(read(ctx, e, "S", "", 2)).To(Equal([]string{"missed"}))
 	})
 
 	It("forgets the open streams of a session that has ended, and reports the end", func(ctx SpecContext) {
@@ -269,7 +288,9 @@ var _ = Describe("Keeping events", func() {
 					e.begin(ctx, session, "a")
 					Expect(e.Append(ctx, session, "a", []byte(strings.Repeat(who, 1000)))).To(Succeed())
 					missed, err := read(ctx, e, session, "a", -1)
-					Expect(err).NotTo(HaveOccurred())
+					if !errors.Is(err, sdk.ErrEventsPurged) { // others may have displaced the event
+						Expect(err).NotTo(HaveOccurred())
+					}
 					Expect(strings.Trim(strings.Join(missed, ""), who)).To(BeEmpty(), "no event of another session")
 					brought.Add(int32(len(missed)))
 					Expect(e.SessionClosed(ctx, session)).To(Succeed())
