@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -40,8 +41,10 @@ var errPublic = errors.New("http is for this computer and private networks only:
 func (o Options) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
+	case address != "" && !strings.Contains(address, "://"):
+		return errors.New("it has no scheme: begin it with https://, or with http:// on this computer and in private networks")
 	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
-		return errors.New("it is no URL: write it like https://cms.example.com/token")
+		return errors.New("it is not a URL: write it like https://cms.example.com/path")
 	case u.User != nil, u.Fragment != "":
 		return errors.New("it has a user or a fragment: leave them out")
 	case u.Scheme == "http" && !o.AllowHTTP:

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -149,7 +150,10 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 			wrong = append(wrong, err)
 		}
 		for _, err := range wrong {
-			mistakes = append(mistakes, oauth.NewMistake("%s: number %d: %s", oauth.Field("Upstream"), i+1, err))
+			if len(g.Upstreams) > 1 {
+				err = fmt.Errorf("number %d: %w", i+1, err)
+			}
+			mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Upstream"), err))
 		}
 		if u.Path == "" && i > 0 {
 			mistakes = append(mistakes, oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one may have no path", oauth.Field("Upstream"), i+1))

@@ -128,6 +128,9 @@ func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
 	}
 }
 
+// defaultPath is the path of the MCP endpoint below the issuer.
+const defaultPath = "/mcp"
+
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls it.
 func (c Config) WithDefaults() Config {
 	setDefault(&c.AccessTokenTTL, DefaultAccessTokenTTL)
@@ -136,7 +139,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.GrantTTL, DefaultGrantTTL)
 	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
 	setDefault(&c.TicketTTL, DefaultTicketTTL)
-	setDefault(&c.Resource, c.Issuer+"/mcp")
+	setDefault(&c.Resource, c.Issuer+defaultPath)
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, within what your token allows"}}
