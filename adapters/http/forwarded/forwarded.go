@@ -18,7 +18,7 @@ import (
 // Extractor reads the client's address. The zero value trusts no proxy and returns the peer's address.
 type Extractor struct {
 	Proxies []netip.Prefix // the networks of the proxies in front
-	Logger  *slog.Logger   // warns once about an invalid entry; slog.Default() when nil
+	Logger  *slog.Logger   // warns once about an invalid entry, and about a proxy that is not listed; slog.Default() when nil
 }
 
 // IPExtractor returns the function that Echo calls. The address that it returns has neither port nor zone.
@@ -34,11 +34,17 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 	trusted := func(address netip.Addr) bool {
 		return slices.ContainsFunc(proxies, func(network netip.Prefix) bool { return network.Contains(address) })
 	}
-	var warning sync.Once
+	var warning, forgotten sync.Once
 	return func(r *http.Request) string {
 		peer, ok := parse(r.RemoteAddr)
 		if !ok {
 			return r.RemoteAddr
+		}
+		if !trusted(peer) && isForwarded(r.Header) {
+			forgotten.Do(func() {
+				logger.Warn("a request names the address of its client, but does not come from a trusted proxy: if it comes from your proxy, "+
+					"list its network in trusted-proxies; until then its clients share the limits of one address", "peer", peer.String())
+			})
 		}
 		address, entry, ok := client(peer, r.Header, trusted)
 		if !ok {
@@ -49,6 +55,10 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		}
 		return address.String()
 	}
+}
+
+func isForwarded(header http.Header) bool {
+	return len(header[echo.HeaderXForwardedFor]) > 0 || len(header["Forwarded"]) > 0
 }
 
 // maxLogged bounds the logged part of an entry, in bytes.

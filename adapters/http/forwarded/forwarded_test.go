@@ -90,3 +90,16 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 		Expect(log.String()).To(And(ContainSubstring("proxy=10.0.0.1 entry="+strings.Repeat("x", 64)+"\n"), ContainSubstring("level=WARN")))
 	})
 })
+
+var _ = Describe("A proxy that is not listed", Label("B6"), func() {
+	It("is named once in the log", func() {
+		var log bytes.Buffer
+		extract := forwarded.Extractor{Proxies: proxies, Logger: slog.New(slog.NewTextHandler(&log, nil))}.IPExtractor()
+		for _, header := range []http.Header{{}, xff("203.0.113.7"), rfc7239("for=203.0.113.7")} {
+			Expect(extract(&http.Request{RemoteAddr: "192.0.2.1:4711", Header: header})).To(Equal("192.0.2.1"))
+			Expect(extract(&http.Request{RemoteAddr: "10.0.0.1:4711", Header: header})).NotTo(BeEmpty())
+		}
+		Expect(strings.Count(log.String(), "level=WARN")).To(Equal(1))
+		Expect(log.String()).To(And(ContainSubstring("trusted-proxies"), ContainSubstring("peer=192.0.2.1")))
+	})
+})
