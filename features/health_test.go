@@ -23,6 +23,13 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 		Expect(asked).To(Equal(Ran{0, "ready: http://" + admin + "/readyz\n", ""}))
 	})
 
+	It("succeeds when an upstream does not work, and names the problem", Label("U31"), func(ctx SpecContext) {
+		service, _ := operateChecked(ctx, "http://"+freeAddress()+"/mcp")
+		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
+		Expect(asked.Code).To(BeZero())
+		Expect(asked.Out).To(MatchRegexp(`^degraded: http://\S+/readyz: upstream of ` + service.MCP() + `: it cannot be reached: `))
+	})
+
 	It("uses loopback when the service listens on all addresses", func(ctx SpecContext) {
 		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
 		port := service.Admin[strings.LastIndex(service.Admin, ":"):]
