@@ -51,7 +51,11 @@ func verifierRefusal(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, oauth.ErrUnknownBearer):
-		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token")
+		var cause error
+		if reason := oauth.UnknownBearer(""); errors.As(err, &reason) {
+			cause = reason
+		}
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site does not know this token", cause)
 	}
 	return notVerifiable(err)
 }

@@ -43,7 +43,8 @@ func (p Presentation) all() []entry {
 }
 
 // Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no fields stand for the token. Without entries it
-// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry and does not repeat its value.
+// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry if there are several, and does
+// not repeat its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
 	var mistakes []error
@@ -53,11 +54,19 @@ func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 			err = fmt.Errorf("an entry before it sets %s already: keep one", next)
 		}
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("number %d: %w", i+1, err))
+			mistakes = append(mistakes, numbered(i, len(texts), err))
 		}
 		p.entries = append(p.entries, next)
 	}
 	return p, mistakes
+}
+
+// numbered adds the number of the entry if there are several.
+func numbered(index, count int, err error) error {
+	if count == 1 {
+		return err
+	}
+	return fmt.Errorf("number %d: %w", index+1, err)
 }
 
 // Unused returns the names of the fields that no entry presents.
@@ -75,6 +84,18 @@ func (e entry) String() string {
 		return "the query parameter " + e.name
 	}
 	return "the header " + e.name
+}
+
+// Sent describes how the credential is sent, without literal text of templates, which may be secret.
+func (p Presentation) Sent() string {
+	if len(p.entries) == 0 {
+		return "as bearer token in the header Authorization"
+	}
+	var all []string
+	for _, e := range p.entries {
+		all = append(all, "in "+e.String())
+	}
+	return strings.Join(all, " and ")
 }
 
 func parseEntry(text string, fields []string) (entry, error) {

@@ -28,6 +28,15 @@ type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
 
+// UnknownBearer is ErrUnknownBearer with a reason for the operator, which is shown in the trace. It must not contain the token or a part of the site's
+// response.
+type UnknownBearer string
+
+func (u UnknownBearer) Error() string { return string(u) }
+
+// Unwrap returns ErrUnknownBearer.
+func (UnknownBearer) Unwrap() error { return ErrUnknownBearer }
+
 // VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people are not told to try again (B24).
 type VerifierMisconfigured string
 

@@ -39,8 +39,9 @@ var hints = map[string]string{
 	"B6": "Too many wrong tokens came from this network or from all networks together. If the person has connected since, nothing needs to be done. If all " +
 		"people seem to have the same address, configure trusted-proxies. Otherwise list known networks in unlimited-networks, or raise " +
 		"max-wrong-tokens-per-address, max-wrong-tokens-per-network, max-wrong-tokens-per-prefix48 or max-wrong-tokens.",
-	"B7":  "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
-	"B8":  "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one.",
+	"B7": "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
+	"B8": "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one. " +
+		"If a gateway's reason says that the token was sent in another way than the MCP server reads it, set present.",
 	"B24": "The verifier cannot work as it is configured. The reason has the mistake; correct it, and the next attempt works.",
 	"B9": "The token could not be verified. Check whether the verifier answers, and read the log. The verifier upstream of a gateway sends the token to the MCP " +
 		"server, whose state is in /readyz and in pasteport doctor, with the remedy.",

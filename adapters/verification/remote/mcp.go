@@ -24,6 +24,8 @@ type MCP struct {
 	urlOf    func(credential.Values) (url string, allowed bool)
 	answered atomic.Int64 // index of the request that it accepted last
 	probed   probes
+	accepted atomic.Bool  // a key
+	refusals atomic.Int64 // before the first accepted key
 }
 
 // MCPOptions configures an MCP.
@@ -70,11 +72,33 @@ func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth
 	case err != nil:
 		return oauth.Principal{}, err
 	case answer.State == probe.RefusesKeys:
-		return oauth.Principal{}, oauth.ErrUnknownBearer
+		return oauth.Principal{}, m.refused(ctx)
 	case answer.State != probe.Accepted:
 		return oauth.Principal{}, m.unavailable(ctx, answer)
 	}
+	m.accepted.Store(true)
 	return oauth.Principal{Scopes: m.options.Scopes}, m.checkRefusal(ctx, values)
+}
+
+// suspicious is the number of refused keys without an accepted one after which the way to send them may be wrong.
+const suspicious = 3
+
+// refused returns the error of a key that the server has refused. It states how the key was sent, because a server that
+// reads keys from elsewhere refuses every key.
+func (m *MCP) refused(ctx context.Context) error {
+	text := "the MCP server refused it, sent " + m.options.Presentation.Sent()
+	if m.accepted.Load() {
+		return oauth.UnknownBearer(text)
+	}
+	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
+	count := m.refusals.Add(1)
+	if count < suspicious {
+		return oauth.UnknownBearer(text)
+	}
+	if count == suspicious {
+		m.client.logger.WarnContext(ctx, "the MCP server has refused every key since the start", "sent", m.options.Presentation.Sent(), "remedy", advice)
+	}
+	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
 }
 
 // checkRefusal checks that the server refuses random secrets, separately for each address in the fields, because each can lead to another server.
