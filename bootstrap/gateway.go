@@ -92,7 +92,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	m.mounted = mcp.NewGateway(proxy, protection)
-	m.keepState(proxy.Health, to.judging(proxy.Check))
+	m.keepState(proxy.Health, proxy.Failed(), to.judging(proxy.Check))
 	return m, nil
 }
 

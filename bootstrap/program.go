@@ -187,7 +187,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout
 	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson
 	m.mounted = mcp.NewGateway(sessions, protection)
-	m.keepState(sessions.Health, to.Program.check)
+	m.keepState(sessions.Health, nil, to.Program.check)
 	return nil
 }
 

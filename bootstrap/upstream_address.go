@@ -46,6 +46,7 @@ func CheckUpstreamURL(url string, fields credential.Fields) error {
 type forwarder interface {
 	mcp.Upstream
 	Health() error
+	Failed() <-chan struct{}
 	Check(ctx context.Context, last probe.Result) probe.Result
 }
 

@@ -17,13 +17,14 @@ type UpstreamState = probe.Result
 // upstreamState is the upstream of a gateway with the result of its last check.
 type upstreamState struct {
 	health func() error // of calls
+	failed <-chan struct{}
 	check  func(ctx context.Context, last probe.Result) probe.Result
 	last   atomic.Pointer[probe.Result]
 }
 
 // keepState makes the state of the upstream known to the consent page.
-func (m *MCPServer) keepState(health func() error, check func(context.Context, probe.Result) probe.Result) {
-	m.upstream = &upstreamState{health: health, check: check}
+func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, check func(context.Context, probe.Result) probe.Result) {
+	m.upstream = &upstreamState{health: health, failed: failed, check: check}
 	m.upstream.last.Store(&probe.Result{State: probe.NotChecked})
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
 }
@@ -43,20 +44,37 @@ func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 	if m.upstream == nil {
 		return UpstreamState{State: probe.NotChecked}
 	}
-	found := m.upstream.check(ctx, m.UpstreamState())
-	if errors.Is(ctx.Err(), context.Canceled) { // the caller has given up, so the result says nothing about the upstream
-		return m.UpstreamState()
+	found := m.upstream.check(ctx, *m.upstream.last.Load())
+	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller has given up, so the result says nothing about the upstream
+		m.upstream.last.Store(&found)
 	}
-	m.upstream.last.Store(&found)
-	return found
+	return m.UpstreamState()
 }
 
-// UpstreamState returns what CheckUpstream has found last.
+// UpstreamState returns what CheckUpstream has found last, or that calls fail.
 func (m *MCPServer) UpstreamState() UpstreamState {
 	if m.upstream == nil {
 		return UpstreamState{State: probe.NotChecked}
 	}
-	return *m.upstream.last.Load()
+	return m.upstream.current()
+}
+
+// UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway, when CheckUpstream can find out more. It is nil
+// for other servers and for programs.
+func (m *MCPServer) UpstreamFailed() <-chan struct{} {
+	if m.upstream == nil {
+		return nil
+	}
+	return m.upstream.failed
+}
+
+// current returns the result of the last check unless a later call contradicts it.
+func (u *upstreamState) current() probe.Result {
+	last := *u.last.Load()
+	if err := u.health(); err != nil && last.MayWork() {
+		return probe.Result{State: probe.CallsFail, Detail: err.Error()}
+	}
+	return last
 }
 
 // upstreamStates are those of all gateways of an OAuthServer.
@@ -68,7 +86,7 @@ func (u *upstreamStates) condition(resource oauth.Resource) pages.UpstreamCondit
 	if !known {
 		return pages.UpstreamWorks
 	}
-	switch last := found.(*upstreamState).last.Load(); {
+	switch last := found.(*upstreamState).current(); {
 	case last.IsOutage():
 		return pages.UpstreamDown
 	case last.IsMistake():

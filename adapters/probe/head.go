@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,8 @@ const (
 type head struct {
 	status           int
 	session          string
+	cookies          []*http.Cookie
+	metadata         string // that the challenge of a 401 names
 	contentType      string
 	content          content
 	retries          bool          // the server names a time to try again, so that a refusal passes
@@ -48,10 +51,13 @@ func (p Probe) head(request *http.Request) (head, error) {
 	}
 	defer response.Body.Close()
 	h := head{
-		status: response.StatusCode, session: response.Header.Get(sessionHeader), contentType: strings.ToLower(response.Header.Get("Content-Type")),
+		status: response.StatusCode, session: response.Header.Get(sessionHeader), cookies: response.Cookies(), contentType: strings.ToLower(response.Header.Get("Content-Type")),
 		overHTTP: request.URL.Scheme == "http",
 	}
 	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
+	if h.status == http.StatusUnauthorized {
+		h.metadata = metadataOf(response.Header)
+	}
 	if to, err := response.Location(); err == nil {
 		h.target = outbound.Target(to, request.URL)
 	}
@@ -70,6 +76,18 @@ func (p Probe) head(request *http.Request) (head, error) {
 	return h, nil
 }
 
+var resourceMetadata = regexp.MustCompile(`(?i)\bresource_metadata\s*=\s*"?([^"\s,]+)`)
+
+// metadataOf returns the address of the metadata that a challenge names (RFC 9728 §5.1), "" for none.
+func metadataOf(header http.Header) string {
+	for _, challenge := range header.Values("Www-Authenticate") {
+		if found := resourceMetadata.FindStringSubmatch(challenge); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
 // retryOf reads a Retry-After.
 func retryOf(header string) (retries bool, after time.Duration) {
 	seconds, err := strconv.Atoi(header)
@@ -81,11 +99,13 @@ func retryOf(header string) (retries bool, after time.Duration) {
 
 // contentOf reads the members of a message of JSON-RPC, of which only the beginning may be known.
 func contentOf(beginning []byte) (c content) {
+	isCut := len(beginning) == contentBytes
+	beginning = bytes.TrimPrefix(beginning, []byte("\ufeff"))
 	in := json.NewDecoder(bytes.NewReader(beginning))
 	if begin, err := in.Token(); err != nil || begin != json.Delim('{') {
 		return otherContent
 	}
-	isMessage := len(beginning) == contentBytes // some servers write the version after the result
+	isMessage := isCut // some servers write the version after the result
 	for in.More() {
 		name, err := in.Token()
 		if err != nil {

@@ -19,6 +19,7 @@ type answers struct {
 	names, statuses []string
 	forbidden       bool   // 403 to initialize
 	unauthorized    bool   // 401 to another request
+	metadata        string // that its challenge names
 	invalid         bool   // 400 or 422 to initialize, with which some servers answer a malformed key
 	redirect        string // its target, or "elsewhere"
 	failed          bool   // a status that says nothing about the address
@@ -39,9 +40,9 @@ func (a *answers) judge(got head, index int, credentials presentation.Credential
 	case got.isSuccess():
 		a.noResult(got, index)
 	case got.status == http.StatusUnauthorized && index == Initialize:
-		return Result{State: RefusesKeys}, true
+		return Result{State: RefusesKeys, Metadata: got.metadata}, true
 	case got.status == http.StatusUnauthorized:
-		a.unauthorized = true
+		a.unauthorized, a.metadata = true, got.metadata
 	case got.wantsFewer():
 		return Result{State: TryLater, Detail: strconv.Itoa(got.status), RetryAfter: got.retryAfter}, true
 	case got.status == http.StatusForbidden && index == Initialize:
@@ -69,7 +70,7 @@ func (a *answers) conclude() Result {
 	case a.success.State != "":
 		return a.success
 	case a.unauthorized:
-		return Result{State: RefusesKeys}
+		return Result{State: RefusesKeys, Metadata: a.metadata}
 	}
 	return Result{State: WrongPath, Detail: statuses}
 }

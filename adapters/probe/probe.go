@@ -62,7 +62,7 @@ func (p Probe) Run(ctx context.Context, credentials presentation.Credentials, fi
 			return answer, nil
 		}
 		if got.isSuccess() {
-			p.endSession(ctx, credentials, got.session)
+			p.endSession(ctx, credentials, got)
 		}
 		var decided bool
 		if answer.Result, decided = seen.judge(got, i, credentials); decided {
@@ -130,8 +130,8 @@ const (
 )
 
 // endSession ends the session that a request has opened, even after ctx has ended. A server without DELETE expires it itself.
-func (p Probe) endSession(ctx context.Context, credentials presentation.Credentials, session string) {
-	if session == "" {
+func (p Probe) endSession(ctx context.Context, credentials presentation.Credentials, opened head) {
+	if opened.session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
@@ -140,6 +140,9 @@ func (p Probe) endSession(ctx context.Context, credentials presentation.Credenti
 	if err != nil {
 		return
 	}
-	request.Header.Set(sessionHeader, session)
+	request.Header.Set(sessionHeader, opened.session)
+	for _, cookie := range opened.cookies { // by which a balancer finds the session
+		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})
+	}
 	_, _ = p.head(request)
 }

@@ -200,7 +200,7 @@ func (h *httpAudit) outcomeOf(call audit.Call) audit.Outcome {
 	switch {
 	case h.message.Refused != nil && h.message.Refused.Readable, isClientError && (call.Rule != "" || !h.relays):
 		return audit.Refused
-	case h.outcome.IsError, call.Status >= http.StatusBadRequest:
+	case h.outcome.IsError, call.Status >= http.StatusBadRequest, h.out.IsAborted():
 		return audit.Failed
 	case h.outcome.Failed:
 		return audit.ToolFailed

@@ -10,9 +10,9 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Upstream is an MCP server elsewhere. Both methods write a response, or return an error and write nothing: oauth.ErrUnknownBearer if the upstream
-// answered 401 to the host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for a session that the upstream does not
-// know, or the reason why there is no response.
+// Upstream is an MCP server elsewhere. Both methods write a response, or return an error: oauth.ErrUnknownBearer if the upstream answered 401 to the
+// host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know, or the reason
+// why there is no response, or none that is complete.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
@@ -84,6 +84,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 		error
 		HTTPStatus() int
 		BrokenRule() string
+		RetryAfter() string
 		Unwrap() error
 	}
 	switch {
@@ -97,6 +98,12 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 		s.options.Logger.WarnContext(ctx, "the upstream did not answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, failure.BrokenRule(), failure.Error()))
+		if out := w.(*response.Writer); !out.IsAwaited() {
+			out.Abort()
+		}
+		if after := failure.RetryAfter(); after != "" {
+			w.Header().Set("Retry-After", after)
+		}
 		rpcFailure(w, failure.HTTPStatus(), m.ID, failure.Error())
 	default:
 		s.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
@@ -146,7 +153,7 @@ func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) 
 
 // rpcFailure answers with a JSON-RPC error for the request with that id.
 func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
-	if status == http.StatusServiceUnavailable {
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", response.RetryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")

@@ -112,6 +112,7 @@ func (s *Server) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 		Lists: s.policy.lists(caller), Reserve: memory.Extend, Release: memory.Release,
 		Announced: func(address string) {
 			if target, err := url.Parse(address); err == nil {
+				s.streams.CompareAndDelete(key, stream)
 				key = target.Query().Encode()
 				s.streams.Store(key, stream)
 			}
@@ -129,9 +130,10 @@ func (s *Server) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 			return jsonrpc.ErrorFor(m.ID, codeUnavailable, unfiltered)
 		},
 	})
-	err := deliver(stream.out)
-	if err == nil {
-		stream.out.Finish()
+	if err := deliver(stream.out); err != nil {
+		stream.out.Drop()
+		return err
 	}
-	return err
+	stream.out.Finish()
+	return nil
 }

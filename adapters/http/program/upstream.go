@@ -223,6 +223,9 @@ func (f *Failure) HTTPStatus() int { return f.Status }
 // BrokenRule returns the number of the rule.
 func (f *Failure) BrokenRule() string { return f.Rule }
 
+// RetryAfter returns nothing, because a program names no time.
+func (f *Failure) RetryAfter() string { return "" }
+
 // The causes of the end of a session besides the end of its program.
 var (
 	errClosed      = errors.New("the session was closed")

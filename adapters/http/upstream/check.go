@@ -2,7 +2,10 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"net/url"
+	"time"
 
 	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/adapters/probe"
@@ -13,6 +16,15 @@ import (
 // change the circuit breaker, whose subject is calls. After the first check it sends such a key only if it cannot find out more without one, because
 // servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {
+	began := time.Now()
+	found := u.described(u.check(ctx, last))
+	if !errors.Is(ctx.Err(), context.Canceled) { // a check that was given up has no result
+		u.calls.checked(began, found)
+	}
+	return found
+}
+
+func (u *Upstream) check(ctx context.Context, last probe.Result) probe.Result {
 	if u.options.Credential.ofSender() && last.IsKnown() {
 		found := u.ask(ctx, presentation.Credentials{})
 		before := u.withoutKey.Swap(found.State)
@@ -41,6 +53,26 @@ func (u *Upstream) ask(ctx context.Context, credentials presentation.Credentials
 	return answer.Result
 }
 
+// described adds what a refusal of keys reveals: how the key was sent, and OAuth of the server itself, whose challenge names it.
+func (u *Upstream) described(found probe.Result) probe.Result {
+	own := &url.URL{}
+	if resource, err := url.Parse(u.options.Resource.String()); err == nil {
+		own = resource
+	}
+	metadata, err := url.Parse(found.Metadata)
+	switch named := err == nil && metadata.Host != ""; {
+	case named && metadata.Scheme == own.Scheme && metadata.Host == own.Host:
+		return probe.Result{State: probe.IsGateway}
+	case named && found.State == probe.RefusesKeys:
+		return probe.Result{State: probe.HasOAuth}
+	}
+	switch found.State {
+	case probe.RefusesKeys, probe.RefusesSecret, probe.Forbids:
+		found.Sent = u.options.Credential.sent()
+	}
+	return found
+}
+
 // newChecks returns the client of checks. It has a connection of its own, which open streams cannot hold.
 func newChecks(o Options) *http.Client {
 	return &http.Client{
@@ -48,6 +80,9 @@ func newChecks(o Options) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
+
+// Failed returns nil, because there are no checks.
+func (r *Router) Failed() <-chan struct{} { return nil }
 
 // Check returns the same for all addresses: each is checked when a person connects.
 func (r *Router) Check(context.Context, probe.Result) probe.Result {
@@ -57,6 +92,12 @@ func (r *Router) Check(context.Context, probe.Result) probe.Result {
 func (h HostToken) sample() (presentation.Credentials, error) {
 	return h.Presentation.Render(h.Presentation.Sample(probe.RandomKey))
 }
+
+func (h HostToken) sent() string { return h.Presentation.Sent() }
+
+func (None) sent() string { return "" }
+
+func (s Static) sent() string { return s.Presentation.Sent() }
 
 func (HostToken) judge(found probe.Result) probe.Result {
 	if found.State == probe.Accepted {
@@ -83,7 +124,7 @@ func (Static) judge(found probe.Result) probe.Result {
 func refusal(found probe.Result, meaning probe.State) probe.Result {
 	switch found.State {
 	case probe.RefusesKeys:
-		return probe.Result{State: meaning, Detail: "401"}
+		return probe.Result{State: meaning, Detail: "401", Metadata: found.Metadata}
 	case probe.Forbids:
 		return probe.Result{State: meaning, Detail: "403"}
 	}

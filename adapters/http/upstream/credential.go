@@ -27,6 +27,8 @@ type Credential interface {
 	// sample returns what a check presents, and judge what its result means for calls.
 	sample() (presentation.Credentials, error)
 	judge(found probe.Result) probe.Result
+	// sent describes how the credential is sent, "" for none.
+	sent() string
 	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
 	ofSender() bool
 }

@@ -32,6 +32,7 @@ func (u *Upstream) sealEndpoint(address string, x *forwarding) (string, error) {
 		return "", errors.New("the message endpoint is at another origin")
 	}
 	target = x.credentials.RemoveFrom(target) // clients can read it, and each message gets the credentials again
+	u.cookies.keep(sessionKey(u.owner(x.sender), target.RequestURI()), x.set)
 	bound, err := u.options.Sessions.BindSession(endpointPrefix+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
 	if err != nil {
 		return "", fmt.Errorf("binding a message endpoint: %w", err)

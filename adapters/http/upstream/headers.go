@@ -79,22 +79,45 @@ func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 var removedHeaders = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch",
-	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", requestIDHeader,
+	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", "Surrogate-Control", requestIDHeader,
 }
 
 // cleanAnswer removes headers that are listed or contain a part of the credentials. It does not read the body.
 func cleanAnswer(answer *http.Response, sent presentation.Credentials) {
 	repeats := sent.Repeated()
 	for name, values := range answer.Header {
-		if slices.Contains(removedHeaders, name) || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
+		if slices.Contains(removedHeaders, name) || strings.HasSuffix(name, "Cdn-Cache-Control") || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
 			delete(answer.Header, name)
 		}
 	}
 	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
 		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
+	keepFromSharedCaches(answer.Header)
 	answer.Header.Set("X-Content-Type-Options", "nosniff")
 	answer.Trailer = nil // see responseBody for the trailers after the body
+}
+
+// keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without these directives they
+// store no response to a request with a token (RFC 9111 §3.5). A cache that ignores that compares the token.
+func keepFromSharedCaches(header http.Header) {
+	allowed := strings.ToLower(strings.Join(header.Values("Cache-Control"), ","))
+	if allowed == "" || strings.Contains(allowed, "no-store") {
+		return
+	}
+	header.Add("Vary", "Authorization")
+	kept := []string{"private"}
+	for directive := range strings.SplitSeq(allowed, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		switch name {
+		case "public", "private", "s-maxage", "":
+		case "no-cache":
+			kept = append(kept, name) // without a list of headers, whose commas are not separators
+		case "max-age", "must-revalidate", "no-transform", "immutable", "stale-while-revalidate", "stale-if-error":
+			kept = append(kept, strings.TrimSpace(directive))
+		}
+	}
+	header.Set("Cache-Control", strings.Join(kept, ", "))
 }
 
 // isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin. Of a list of types, browsers

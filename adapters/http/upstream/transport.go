@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type transport struct {
 	patience time.Duration
 	probe    time.Duration // probeTimeout; shorter in tests
 	observe  func(Request)
+	calls    *calls
 }
 
 // Request is a request to the upstream, for metrics.
@@ -49,19 +51,19 @@ type Request struct {
 // errOpen is the state of an upstream that gets no requests.
 var errOpen = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, openTimeout)
 
-// health returns an error while the breaker is open (U10).
+// health returns an error while the breaker is open (U10), or after a failed call (U31).
 func (t *transport) health() error {
 	if t.breaker.State() == gobreaker.StateOpen {
 		return errOpen
 	}
-	return nil
+	return t.calls.health()
 }
 
 // newTransport returns a transport whose breaker is open for the given time after repeated failures.
 func newTransport(o Options, open time.Duration) *transport {
 	next := o.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
-	return &transport{next: next, patience: o.Patience, probe: probeTimeout, observe: o.Observe, breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+	return &transport{next: next, patience: o.Patience, probe: probeTimeout, observe: o.Observe, calls: newCalls(), breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Timeout:     open,
 		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
 		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
@@ -75,7 +77,9 @@ func newTransport(o Options, open time.Duration) *transport {
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report, err := t.admit()
 	if err != nil {
-		return nil, &Failure{http.StatusServiceUnavailable, "U10", "The MCP server behind this gateway is down; retry in a few seconds", err}
+		return nil, &Failure{
+			Status: http.StatusServiceUnavailable, Rule: "U10", text: "The MCP server behind this gateway is down; retry in a few seconds", cause: err,
+		}
 	}
 	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
 	if r.Method != http.MethodGet { // the first event of a stream may take longer
@@ -87,11 +91,27 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = failureOf(err, ctx)
 		cancel(nil)
 		report(err)
+		t.calls.end(err)
 		return nil, err
 	}
-	report(gatewayError(answer.StatusCode))
-	answer.Body = &responseBody{answer.Body, answer, cancel}
+	failed := gatewayError(answer)
+	report(failed)
+	t.calls.end(failed)
+	decode(answer, r.Header.Get("Accept-Encoding"))
+	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func(err error) { t.cut(r, err) }}
 	return answer, nil
+}
+
+// cut records a response that broke off. A stream without an end can break off whenever the server restarts, so it only
+// asks for a check.
+func (t *transport) cut(r *http.Request, err error) {
+	if r.Method == http.MethodGet {
+		t.calls.askCheck()
+		return
+	}
+	err = fmt.Errorf("it cut off its response: %w", err)
+	t.calls.end(err)
+	forwardingOf(r).cut = err
 }
 
 // timed sends the request and reports it to the observer.
@@ -125,21 +145,6 @@ func (t *transport) admit() (report func(error), err error) {
 	return report, nil
 }
 
-// responseBody releases the context of its request when it is closed, and drops the trailers, which no rule has checked.
-type responseBody struct {
-	io.ReadCloser
-	answer *http.Response
-	cancel context.CancelCauseFunc
-}
-
-// Close implements io.Closer.
-func (b *responseBody) Close() error {
-	defer b.cancel(nil)
-	err := b.ReadCloser.Close()
-	b.answer.Trailer = nil
-	return err
-}
-
 // failureOf maps an error of the round trip to a *Failure.
 func failureOf(err error, ctx context.Context) error {
 	var timeout net.Error
@@ -155,10 +160,10 @@ func failureOf(err error, ctx context.Context) error {
 }
 
 // gatewayError returns an error for a status that counts as a failure of the upstream, and nil for others.
-func gatewayError(status int) error {
-	switch status {
+func gatewayError(answer *http.Response) error {
+	switch answer.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return errors.New(http.StatusText(status))
+		return errors.New("it answered " + answer.Status)
 	}
 	return nil
 }
@@ -198,10 +203,11 @@ type Failure struct {
 	Rule   string
 	text   string
 	cause  error
+	retry  string // Retry-After of the upstream; "" for none
 }
 
-func failed(status int, text string, cause error) error {
-	return &Failure{status, "U9", "The MCP server behind this gateway " + text, cause}
+func failed(status int, text string, cause error) *Failure {
+	return &Failure{Status: status, Rule: "U9", text: "The MCP server behind this gateway " + text, cause: cause}
 }
 
 func (f *Failure) Error() string { return f.text }
@@ -214,6 +220,21 @@ func (f *Failure) HTTPStatus() int { return f.Status }
 
 // BrokenRule returns the number of the rule.
 func (f *Failure) BrokenRule() string { return f.Rule }
+
+// RetryAfter returns when the upstream wants the next request, as it has written it; "" for unknown.
+func (f *Failure) RetryAfter() string { return f.retry }
+
+// retryAfter returns a Retry-After that is valid (RFC 9110 §10.2.3).
+func retryAfter(header http.Header) string {
+	text := header.Get("Retry-After")
+	if _, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return text
+	}
+	if _, err := http.ParseTime(text); err == nil {
+		return text
+	}
+	return ""
+}
 
 // statusFor keeps 503 and 504, which allow a retry; any other status becomes 502.
 func statusFor(upstream int) int {
@@ -240,7 +261,7 @@ func isJSONRPCError(answer *http.Response) bool {
 		Version string          `json:"jsonrpc"`
 		Error   json.RawMessage `json:"error"`
 	}
-	return complete && json.Unmarshal(body, &message) == nil && message.Version == "2.0" && message.Error != nil
+	return complete && json.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &message) == nil && message.Version == "2.0" && message.Error != nil
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403 only.

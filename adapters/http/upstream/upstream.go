@@ -7,10 +7,14 @@
 //	router       the upstream at the address that a person has entered (U30)
 //	check        the check whether the upstream works (U31)
 //	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
+//	cookies      the cookies of sessions
+//	calls        what the last call has shown (U31)
+//	body         a body that is compressed or breaks off
 package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -58,13 +62,18 @@ type Upstream struct {
 	passes  func(header string) bool
 	proxy   *httputil.ReverseProxy
 	health  func() error
+	calls   *calls
+	cookies *cookies
 	checks  *http.Client // of Check
 
 	withoutKey atomic.Value // probe.State of the last check without a key
 }
 
-// Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10).
+// Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10), and after a call that it failed.
 func (u *Upstream) Health() error { return u.health() }
+
+// Failed returns a channel that receives after failed calls, when a check can find out more.
+func (u *Upstream) Failed() <-chan struct{} { return u.calls.failed }
 
 // New returns an upstream. The options must be checked.
 func New(o Options) (*Upstream, error) {
@@ -76,7 +85,8 @@ func New(o Options) (*Upstream, error) {
 		o.Patience = defaultPatience
 	}
 	transport := newTransport(o, openTimeout)
-	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health, checks: newChecks(o)}
+	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health, calls: transport.calls,
+		cookies: newCookies(target, o.Host), checks: newChecks(o)}
 	u.proxy = &httputil.ReverseProxy{
 		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: u.rewrite, ModifyResponse: u.accept,
@@ -91,11 +101,14 @@ type forwarding struct {
 	sender      oauth.Caller
 	host        oauth.HostToken
 	credentials presentation.Credentials
-	session     string // the id of the upstream
-	ofSession   bool   // the request belongs to a session, by its header or its URL
-	requestID   string // X-Request-Id of our response
+	session     string         // the id of the upstream
+	key         string         // of its cookies; "" without a session
+	set         []*http.Cookie // by the response that begins a stream of HTTP+SSE
+	ofSession   bool           // the request belongs to a session, by its header or its URL
+	requestID   string         // X-Request-Id of our response
 	body        []byte
 	failed      error
+	cut         error // after the beginning of the response
 }
 
 type forwardingKey struct{}
@@ -105,20 +118,28 @@ func forwardingOf(r *http.Request) *forwarding {
 	return x
 }
 
-// Forward forwards a request to the MCP endpoint. It returns an error only if it has written nothing: oauth.ErrUnknownBearer when the upstream
-// answered 401 to the host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for one that the upstream does not
-// know, or a *Failure.
+// Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the upstream answered 401 to the host token,
+// oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
+// nothing then, except before the *Failure of a response that was cut off.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	return u.send(w, r, &forwarding{target: u.url, sender: sender, host: host, body: body})
 }
 
 // Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream announced.
 func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
-	target, err := u.openEndpoint(r.URL.Query(), u.owner(sender))
+	owner := u.owner(sender)
+	target, err := u.openEndpoint(r.URL.Query(), owner)
 	if err != nil {
 		return err
 	}
-	return u.send(w, r, &forwarding{target: target, sender: sender, host: host, body: body, ofSession: true})
+	return u.send(w, r, &forwarding{
+		target:    target,
+		key:       sessionKey(owner, target.RequestURI()),
+		sender:    sender,
+		host:      host,
+		body:      body,
+		ofSession: true,
+	})
 }
 
 func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
@@ -130,14 +151,21 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		return err
 	case err != nil:
-		return &Failure{http.StatusBadGateway, "U18", "The key of this connection cannot be sent to the MCP server behind this gateway", err}
+		return &Failure{
+			Status: http.StatusBadGateway, Rule: "U18", text: "The key of this connection cannot be sent to the MCP server behind this gateway", cause: err,
+		}
 	}
 	x.ofSession = x.ofSession || x.session != ""
+	x.key = cmp.Or(x.key, sessionKey(u.owner(x.sender), x.session))
 	x.requestID = w.Header().Get(requestIDHeader)
 	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
 	defer func() {
 		cut := recover()
-		if cut == nil {
+		switch {
+		case x.cut != nil:
+			err = failed(http.StatusBadGateway, "cut off its response", x.cut)
+			return
+		case cut == nil:
 			return
 		}
 		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) { //nolint:errorlint // net/http compares the value
@@ -161,6 +189,7 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 		p.Out.Body, _ = p.Out.GetBody()
 	}
 	x.credentials.AddTo(p.Out)
+	u.cookies.addTo(p.Out, x.key)
 	u.options.Credential.identify(p.Out, x)
 }
 
@@ -168,8 +197,12 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 func (u *Upstream) accept(answer *http.Response) error {
 	x := forwardingOf(answer.Request)
 	if err := u.checkAnswer(answer, x); err != nil {
+		if failure := new(Failure); errors.As(err, &failure) {
+			u.calls.end(failure)
+		}
 		return err
 	}
+	u.keepCookies(answer, x)
 	cleanAnswer(answer, x.credentials)
 	for i, session := range answer.Header.Values(sessionHeader) {
 		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
@@ -182,6 +215,16 @@ func (u *Upstream) accept(answer *http.Response) error {
 		u.rewriteEndpoint(answer, x)
 	}
 	return nil
+}
+
+// keepCookies keeps the cookies of a session. That of a stream of HTTP+SSE is known only by its endpoint event.
+func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
+	x.set = answer.Cookies()
+	if answer.Request.Method == http.MethodDelete {
+		u.cookies.forget(x.key)
+		return
+	}
+	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(sessionHeader)), x.key), x.set)
 }
 
 // checkAnswer returns an error for a response that is not passed back to the client.
@@ -201,7 +244,9 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	case status >= 300 && status < 400:
 		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
 	case status >= 500 && !isJSONRPCError(answer):
-		return failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
+		failure := failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
+		failure.retry = retryAfter(answer.Header)
+		return failure
 	}
 	return nil
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 )
 
+// callsFail is the state of an upstream whose checks have found no problem.
+const callsFail = "calls-fail"
+
 // Upstream is one MCP server behind a gateway.
 type Upstream struct {
 	Name     string // for the output and the log, without the path of the address, which may have a key
@@ -47,7 +50,7 @@ func (s Status) causes(ofCheck string) string {
 	if !s.State.MayWork() {
 		causes = append(causes, ofCheck)
 	}
-	if s.Calls != nil {
+	if s.Calls != nil && s.State.State != callsFail { // whose cause it is
 		causes = append(causes, s.Calls.Error())
 	}
 	return strings.Join(causes, "; ")

@@ -18,7 +18,7 @@ const DefaultLimit = 5 * time.Second
 
 // The intervals of the checks, to which up to a tenth is added at random. In an outage the first one is short, because an upstream that starts with the
 // gateway is reachable soon; each further one is twice as long, up to the longest. A server that wants fewer requests gets the next one after the longest, or after
-// the time that it names.
+// the time that it names. A failed call of an upstream without a known problem asks for a check at once, but not twice within the first interval.
 const (
 	interval              = time.Minute
 	firstOutageInterval   = time.Second
@@ -40,6 +40,7 @@ type Watch struct {
 type watched struct {
 	Upstream
 	checking sync.Mutex
+	last     bootstrap.UpstreamState // of the last check, as it was logged
 }
 
 // New returns a watch whose checks have the time limit; 0 for DefaultLimit.
@@ -47,7 +48,7 @@ func New(all []Upstream, limit time.Duration, logger *slog.Logger) *Watch {
 	w := &Watch{limit: cmp.Or(limit, DefaultLimit), logger: logger}
 	w.running, w.cancel = context.WithCancel(context.Background())
 	for _, u := range all {
-		w.all = append(w.all, &watched{Upstream: u})
+		w.all = append(w.all, &watched{Upstream: u, last: u.Gateway.UpstreamState()})
 	}
 	return w
 }
@@ -71,13 +72,33 @@ func (w *Watch) Start(report func([]Status)) {
 func (w *Watch) follow(u *watched, checked func()) {
 	found := w.check(w.running, u)
 	checked()
+	var asked time.Time // when a failed call asked for a check last
 	for pause := next(found, interval); ; pause = next(found, pause) {
+		failed := u.Gateway.UpstreamFailed()
+		if !found.MayWork() { // a problem is known, and checked at its intervals
+			failed = nil
+		}
 		select {
 		case <-w.running.Done():
 			return
 		case <-time.After(pause + rand.N(pause/10)): //nolint:gosec // no secret
+		case <-failed:
+			if !w.sleep(firstOutageInterval - time.Since(asked)) {
+				return
+			}
+			asked = time.Now()
 		}
 		found = w.check(w.running, u)
+	}
+}
+
+// sleep reports whether the watch is still running.
+func (w *Watch) sleep(pause time.Duration) bool {
+	select {
+	case <-w.running.Done():
+		return false
+	case <-time.After(pause):
+		return true
 	}
 }
 
@@ -110,8 +131,8 @@ func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	defer u.checking.Unlock()
 	limited, cancel := context.WithTimeout(ctx, w.limit)
 	defer cancel()
-	before := u.Gateway.UpstreamState()
-	found := u.Gateway.CheckUpstream(limited)
+	before, found := u.last, u.Gateway.CheckUpstream(limited)
+	u.last = found
 	switch {
 	case found.State == before.State && found.Detail == before.Detail:
 	case !found.Works():

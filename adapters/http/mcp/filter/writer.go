@@ -23,7 +23,7 @@ type Options struct {
 	Failure   func(reason error) []byte                 // returns the message in place of an event that cannot be read; nil drops the event
 }
 
-// Writer filters one response. Finish must be called after the response is complete.
+// Writer filters one response. Finish must be called after the response is complete, or Drop if it never is.
 type Writer struct {
 	to      http.ResponseWriter
 	options Options
@@ -122,7 +122,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 	}
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
-		filtered, failed = w.options.Lists.Filter(payload)
+		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, byteOrderMark))
 		switch {
 		case failed == nil && filtered == nil:
 			return nil
@@ -165,6 +165,12 @@ func (w *Writer) Finish() {
 	}
 }
 
+// Drop removes the headers of a response that has no body, so that the client can get another response.
+func (w *Writer) Drop() {
+	removeDigests(w.Header())
+	w.Header().Del("Content-Encoding")
+}
+
 func (w *Writer) finishWhole() {
 	reason := w.refused
 	if reason == nil {
@@ -173,11 +179,10 @@ func (w *Writer) finishWhole() {
 	body, declared := w.whole.Bytes(), strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
 	filtered := body
 	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
-		filtered, reason = w.options.Lists.Filter(body)
+		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, byteOrderMark))
 	}
 	if reason != nil {
-		removeDigests(w.Header())
-		w.Header().Del("Content-Encoding")
+		w.Drop()
 		w.options.Refuse(w.to, reason)
 		return
 	}

@@ -58,6 +58,7 @@ type Writer struct {
 	tail         [longestSeparator]byte
 	refused      int  // status of a refusal whose text the SDK has not written yet
 	stopped      bool // by Finish
+	aborted      bool
 	limited      bool // it has a write deadline
 	readingBody  bool
 	bodyExpired  bool // it has a read deadline
@@ -246,6 +247,21 @@ func (w *Writer) IsAwaited() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.begun && w.ended() == nil
+}
+
+// Abort ends the connection, so that the client does not take an incomplete response for a complete one. It does not return.
+func (w *Writer) Abort() {
+	w.mu.Lock()
+	w.aborted = true
+	w.mu.Unlock()
+	panic(http.ErrAbortHandler)
+}
+
+// IsAborted reports whether the response is incomplete.
+func (w *Writer) IsAborted() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.aborted
 }
 
 // responseContext is the context of a request whose response may be ended earlier.

@@ -1,0 +1,92 @@
+package upstream
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// responseBody is the body of a response. It releases the context of its request when it is closed, and drops the
+// trailers, which no rule has checked.
+type responseBody struct {
+	io.ReadCloser
+	answer *http.Response
+	ctx    context.Context // of the request
+	cancel context.CancelCauseFunc
+	cut    func(error) // called with the error of a body that breaks off
+}
+
+// Read implements io.Reader.
+func (b *responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() == nil {
+		b.cut(err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *responseBody) Close() error {
+	defer b.cancel(nil)
+	err := b.ReadCloser.Close()
+	b.answer.Trailer = nil
+	return err
+}
+
+// describing are headers that describe the bytes of an encoded body.
+var describing = []string{
+	"Content-Encoding", "Content-Length", "Content-Digest", "Content-Md5", "Digest", "Repr-Digest", "Etag", "Accept-Ranges",
+	"Content-Range",
+}
+
+// decode decompresses a body whose encoding the request did not ask for: some servers and proxies compress every response,
+// and neither clients nor the rules expect that.
+func decode(answer *http.Response, asked string) {
+	if asked != "" && !strings.EqualFold(asked, "identity") {
+		return
+	}
+	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
+	case "gzip", "x-gzip":
+		body := &gunzip{Closer: answer.Body, from: bufio.NewReader(answer.Body)}
+		if !isEventStream(answer.Header) && !body.isGzip() {
+			answer.Body = peekedBody{body.from, answer.Body}
+			return
+		}
+		answer.Body = body
+		answer.ContentLength = -1
+		for _, name := range describing {
+			answer.Header.Del(name)
+		}
+	case "identity":
+		answer.Header.Del("Content-Encoding")
+	}
+}
+
+// gunzip decompresses a body while it is read. It waits for the first bytes only then, because a stream can send them late.
+type gunzip struct {
+	io.Closer
+	from  *bufio.Reader
+	plain *gzip.Reader
+}
+
+// isGzip waits for the first bytes.
+func (g *gunzip) isGzip() bool {
+	magic, err := g.from.Peek(2)
+	return err == nil && string(magic) == "\x1f\x8b"
+}
+
+// Read implements io.Reader.
+func (g *gunzip) Read(p []byte) (int, error) {
+	if g.plain == nil {
+		plain, err := gzip.NewReader(g.from)
+		if err != nil {
+			return 0, err // io.EOF for a response without a body
+		}
+		g.plain = plain
+	}
+	return g.plain.Read(p)
+}

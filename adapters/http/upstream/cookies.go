@@ -1,0 +1,79 @@
+package upstream
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+)
+
+const (
+	maxSessions     = 4096 // with cookies, of one upstream
+	maxSessionBytes = 4096 // of the cookies of a session
+)
+
+// cookies keeps the cookies of sessions, by which a balancer in front of the upstream finds the server of a session. They
+// stay in this process: clients never get them. Without them, as after a restart, the balancer chooses again.
+type cookies struct {
+	jars *lru.Cache[string, *cookiejar.Jar]
+	of   *url.URL
+}
+
+// newCookies returns the cookies of an upstream, whose Host header may differ from the host of its URL. They are sent over
+// http too, because that reaches only this computer and private networks.
+func newCookies(target *url.URL, host string) *cookies {
+	jars, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
+	of := &url.URL{Scheme: "https", Host: target.Host, Path: target.Path}
+	if host != "" {
+		of.Host = host
+	}
+	return &cookies{jars: jars, of: of}
+}
+
+// sessionKey returns the key of a session of an owner, "" without a session.
+func sessionKey(owner, session string) string {
+	if session == "" {
+		return ""
+	}
+	return owner + "\x00" + session
+}
+
+// addTo adds the cookies of a session. A cookie of the credential takes precedence.
+func (c *cookies) addTo(request *http.Request, key string) {
+	jar, known := c.jars.Get(key)
+	if key == "" || !known {
+		return
+	}
+	own := request.Cookies()
+	for _, kept := range jar.Cookies(c.of) {
+		if !slices.ContainsFunc(own, func(o *http.Cookie) bool { return o.Name == kept.Name }) {
+			request.AddCookie(&http.Cookie{Name: kept.Name, Value: kept.Value, Quoted: kept.Quoted})
+		}
+	}
+}
+
+// keep keeps the cookies that a response has set, unless they are too long.
+func (c *cookies) keep(key string, set []*http.Cookie) {
+	if key == "" || len(set) == 0 {
+		return
+	}
+	jar, known := c.jars.Get(key)
+	if !known {
+		jar, _ = cookiejar.New(nil) // never fails
+	}
+	jar.SetCookies(c.of, set)
+	length := 0
+	for _, kept := range jar.Cookies(c.of) {
+		length += len(kept.Name) + len(kept.Value)
+	}
+	if length > maxSessionBytes {
+		c.jars.Remove(key)
+		return
+	}
+	c.jars.Add(key, jar)
+}
+
+// forget forgets the cookies of a session that has ended.
+func (c *cookies) forget(key string) { c.jars.Remove(key) }
