@@ -60,7 +60,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 }
 
 // NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the
-// config in one error. It fails with oauth.ErrOtherSecret when replicas on the same store have another server secret. The caller closes the store,
+// config in one error. It fails with oauth.ErrOtherSecret when the store was used with another server secret. The caller closes the store,
 // after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
