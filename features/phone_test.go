@@ -113,5 +113,7 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
 		Entry("with three fields", SpecTimeout(browserTime), fields("en")),
 		Entry("with three fields in German", SpecTimeout(browserTime), fields("de")),
+		Entry("with three fields in French", SpecTimeout(browserTime), fields("fr")), Entry("with three fields in Spanish", SpecTimeout(browserTime), fields("es")),
+		Entry("with three fields in Japanese", SpecTimeout(browserTime), fields("ja")),
 	)
 })

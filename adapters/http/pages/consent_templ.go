@@ -196,7 +196,7 @@ func (s sheet) requester(c Consent) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = entry(s.say("The app’s access goes to")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = entry(s.say("Its access goes to")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
