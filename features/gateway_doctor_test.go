@@ -173,6 +173,18 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
 	}, SpecTimeout(time.Minute))
 
+	It("names an older revision of the upstream, which is no refusal for a client that goes on with initialize", func(ctx SpecContext) {
+		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		access := world.NewClient().Connect(ctx).Access
+		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
+		upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))
+		talk.Post(ctx, "server/discover", params{})
+		tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
+		upstream.Answer(nil)
+		world.Converse(ctx, sessions, access)
+		tells(ctx, world, connects+"call call", "connected", "has used its token")
+	})
+
 	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := &Conversation{World: world, Revision: stateless, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}

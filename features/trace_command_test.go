@@ -77,6 +77,17 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "one line per step")
 	})
 
+	It("shows the login that failed, and not a probe after it", func(ctx SpecContext) {
+		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
+		operated.Newest(ctx, "challenge")
+		Expect(run(ctx, "trace").Out).To(ContainSubstring("refused [C42]"))
+	})
+
+	It("adds the probes of a connected client to its connection", Label("T2"), func(ctx SpecContext) {
+		operated.Discover(ctx)
+		operated.Newest(ctx, wholeWay+" challenge resource_metadata server_metadata")
+	})
+
 	Describe("after doctor", Label("T1"), func() {
 		doctor := func(ctx context.Context) {
 			Expect(Doctor(ctx, "", operated.MCP()).Code).To(BeZero())

@@ -9,7 +9,7 @@ import (
 // Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
-		attempts: map[string]*attempt{}, waiting: map[string][]*attempt{}, runs: map[string][]*run{}, named: map[string][]*run{}, others: map[anonymous]*Connection{},
+		attempts: map[string]*attempt{}, waiting: map[asker][]*attempt{}, runs: map[string][]*run{}, others: map[sender]*Connection{},
 		doctors: map[string]*attempt{},
 	}
 	reached := false // any metadata host
@@ -20,6 +20,7 @@ func Assemble(steps []Step, now time.Time) []Connection {
 		}
 	}
 	a.joinDiscoveries()
+	a.joinProbes()
 	found := make([]Connection, 0, len(a.order))
 	for _, connection := range a.order {
 		if len(connection.Steps) > 0 {
@@ -36,14 +37,16 @@ func Assemble(steps []Step, now time.Time) []Connection {
 // adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably the network of this service.
 func adviseProxy(connections []Connection) {
 	for i := range connections {
-		if c := &connections[i]; c.State == Stopped && c.last().Rule == "C41" {
+		if c := &connections[i]; c.State == Stopped && c.furthest().Rule == "C41" {
 			c.Hint += needsProxy
 		}
 	}
 }
 
-// anonymous is the sender of steps without a client_id.
-type anonymous struct{ address, agent string }
+// sender is what a request without a secret tells about its client.
+type sender struct{ address, agent string }
+
+func (s Step) sender() sender { return sender{s.Address, s.Agent} }
 
 // attempt is a connection that has come to the authorization request.
 type attempt struct {
@@ -53,13 +56,12 @@ type attempt struct {
 
 type assembly struct {
 	order    []*Connection
-	asked    []*attempt                // in the order of their first steps
-	attempts map[string]*attempt       // by id, or by request for those without one
-	waiting  map[string][]*attempt     // by client: attempts with an issued code
-	runs     map[string][]*run         // discoveries by network, the newest last
-	named    map[string][]*run         // discoveries by user agent, the newest last
-	others   map[anonymous]*Connection // other steps without a client
-	doctors  map[string]*attempt       // runs of doctor by user agent, which has the id of the run
+	asked    []*attempt             // in the order of their first steps
+	attempts map[string]*attempt    // by id, or by request for those without one
+	waiting  map[asker][]*attempt   // attempts with an issued code
+	runs     map[string][]*run      // discoveries by network, the newest last
+	others   map[sender]*Connection // other steps without a client
+	doctors  map[string]*attempt    // runs of doctor by user agent, which has the id of the run
 }
 
 func (a *assembly) add(step Step) {
@@ -70,13 +72,13 @@ func (a *assembly) add(step Step) {
 		a.addTo(a.attempt(step.Attempt), step)
 	case step.Kind == Authorize, step.Kind == ClientMetadata, step.Kind == Page:
 		a.addTo(a.attempt(step.Request), step)
-	case step.Kind == Exchange && a.unfinished(step.Client) != nil:
-		a.addTo(a.unfinished(step.Client), step)
+	case step.Kind == Exchange && a.unfinished(step) != nil:
+		a.addTo(a.unfinished(step), step)
 	case discovery[step.Kind]:
 		a.discover(step)
 	default:
-		sender := anonymous{step.Address, step.Agent}
-		a.others[sender] = a.extend(a.others[sender], step)
+		from := step.sender()
+		a.others[from] = a.extend(a.others[from], step)
 	}
 }
 
@@ -100,7 +102,8 @@ func (a *assembly) addTo(to *attempt, step Step) {
 		a.markAsked(step)
 	case CodeIssued:
 		if step.Client != "" {
-			a.waiting[step.Client] = append(a.waiting[step.Client], to)
+			by := asker{step.Client, step.Address}
+			a.waiting[by] = append(a.waiting[by], to)
 		}
 	case Exchange:
 		a.endRuns(step)
@@ -111,15 +114,20 @@ func (a *assembly) addTo(to *attempt, step Step) {
 	to.Steps = append(to.Steps, step)
 }
 
-// unfinished returns the client's newest attempt that waits for the exchange of its code. The exchange of an unknown code is added to it.
-func (a *assembly) unfinished(client string) *attempt {
-	for all := a.waiting[client]; len(all) > 0; all = all[:len(all)-1] {
+// asker is a client in a network. Many people have the same client.
+type asker struct{ client, address string }
+
+// unfinished returns the newest attempt of the client in the network that waits for the exchange of its code. The exchange of an
+// unknown code is added to it.
+func (a *assembly) unfinished(exchange Step) *attempt {
+	by := asker{exchange.Client, exchange.Address}
+	for all := a.waiting[by]; len(all) > 0; all = all[:len(all)-1] {
 		if newest := all[len(all)-1]; newest.last().Kind == CodeIssued {
-			a.waiting[client] = all
+			a.waiting[by] = all
 			return newest
 		}
 	}
-	delete(a.waiting, client)
+	delete(a.waiting, by)
 	return nil
 }
 

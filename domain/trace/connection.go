@@ -58,6 +58,16 @@ func Attempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
+// Latest returns the index of the connection to show first: the newest in which a person came to the page, else the newest. Probes of
+// a client that is started again would hide the attempt that matters.
+func Latest(connections []Connection) int {
+	return max(0, slices.IndexFunc(connections, Connection.reachedPage))
+}
+
+func (c Connection) reachedPage() bool {
+	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Attempt != "" || s.Kind == Authorize })
+}
+
 // Find returns the connection whose id, or the id of one of its requests, begins with id. It returns false if there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0

@@ -56,7 +56,6 @@ func (a *assembly) begin(step Step) *run {
 func (a *assembly) addToRun(r *run, step Step) {
 	if _, known := r.first[step.Agent]; !known {
 		r.first[step.Agent] = step.Kind
-		a.named[step.Agent] = append(a.named[step.Agent], r)
 	}
 	r.Steps = append(r.Steps, step)
 }
@@ -96,17 +95,17 @@ func runOf(step Step, runs []*run) *run {
 // recent returns the newest runs, the oldest first.
 func recent(runs []*run) []*run { return runs[max(0, len(runs)-maxRuns):] }
 
-// isStartedOver reports whether the client was started again: it takes any step a while after it had completed its discovery, or repeats its first
-// step, after an authorization request, or after a pause when it had gone further.
+// isStartedOver reports whether the step is of another start, or of another person with the same client: it follows an authorization
+// request, or comes a while after the client had completed its discovery, or repeats its first step after a pause when it had gone further.
 func (r *run) isStartedOver(step Step) bool {
 	pause := step.At.Sub(r.last().At)
 	switch {
-	case pause > restartPause && r.isComplete():
+	case r.asked, pause > restartPause && r.isComplete():
 		return true
 	case step.Kind != r.first[step.Agent]:
 		return false
 	}
-	return r.asked && step.Kind == Challenge || r.hasOther(step.Kind) && pause > repeatPause
+	return r.hasOther(step.Kind) && pause > repeatPause
 }
 
 func (r *run) hasOther(kind Kind) bool {
@@ -140,7 +139,7 @@ func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
 	return true
 }
 
-// markAsked makes the next challenge of the network begin another run.
+// markAsked makes the next discovery step of the network begin another run.
 func (a *assembly) markAsked(authorize Step) {
 	for _, r := range recent(a.runs[authorize.Address]) {
 		r.asked = true
@@ -175,33 +174,66 @@ func (c *Connection) isWhole() bool {
 	return kind == Authorize || kind == ClientMetadata || kind == Page
 }
 
-// joinBySender joins the newest run of the client before the authorization request, which is from another network if the client is a service, and
-// the discovery that it repeated before the exchange.
+// joinBySender joins the newest run of the client before the authorization request, which is from another network if the client is
+// a service.
 func (a *assembly) joinBySender(to *attempt) {
 	began := to.Steps[0]
-	for _, r := range slices.Backward(before(a.runs[to.exchange.Address], *to.exchange)) {
-		_, sent := r.first[to.exchange.Agent]
-		repeated := r.began.After(began.At)
-		switch {
-		case !sent || r.taken || repeated && r.reached(Challenge) != nil:
-		case repeated:
-			to.take(r)
-		case r.mayBelongTo(began):
+	for _, r := range slices.Backward(before(a.runs[to.exchange.Address], began)) {
+		if _, sent := r.first[to.exchange.Agent]; sent && !r.taken && r.mayBelongTo(began) {
 			to.take(r)
 			return
 		}
 	}
-	if named := a.named[to.exchange.Agent]; to.isWhole() && !isLibrary(to.exchange.Agent) {
-		to.takeOnly(before(named, began))
+}
+
+// joinProbes adds the runs that led to no authorization request to the latest connection of the same network and user agent before
+// them, or the next one if it follows soon. Codex, for example, asks for the challenge and the metadata each time it is started.
+func (a *assembly) joinProbes() {
+	attempts := map[sender][]begun{}
+	for _, known := range a.asked {
+		for _, from := range known.senders() {
+			attempts[from] = append(attempts[from], begun{known, known.Steps[0]})
+		}
+	}
+	for _, runs := range a.runs {
+		for _, r := range runs {
+			if to := r.probeOf(attempts); to != nil {
+				to.take(r)
+			}
+		}
 	}
 }
 
-// takeOnly joins the only run that can belong to the attempt. A service may send each request from another network.
-func (to *attempt) takeOnly(runs []*run) {
-	runs = slices.DeleteFunc(slices.Clone(runs), func(r *run) bool { return r.taken || !r.mayBelongTo(to.Steps[0]) })
-	if len(runs) == 1 {
-		to.take(runs[0])
+// begun is an attempt with its first step before any probe was added.
+type begun struct {
+	*attempt
+	first Step
+}
+
+// senders returns those of the client, not that of the person's browser.
+func (c *Connection) senders() (all []sender) {
+	for _, step := range c.Steps {
+		if slices.Contains(byClient, step.Kind) && !slices.Contains(all, step.sender()) {
+			all = append(all, step.sender())
+		}
 	}
+	return all
+}
+
+// probeOf returns the connection to which the run belongs, nil for none. A client that was told that it cannot register itself has
+// its own row.
+func (r *run) probeOf(attempts map[sender][]begun) (to *attempt) {
+	if r.taken || len(r.Steps) == 0 || r.mustRegister() {
+		return nil
+	}
+	for _, step := range r.Steps {
+		for _, known := range attempts[step.sender()] {
+			if !known.first.At.After(r.began) || to == nil && r.mayBelongTo(known.first) {
+				to = known.attempt
+			}
+		}
+	}
+	return to
 }
 
 // joinByNetwork joins the newest run from the network of the authorization request. Its user agent is that of a browser, and says nothing about

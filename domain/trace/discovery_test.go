@@ -2,6 +2,7 @@ package trace_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,19 +65,54 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 			connections := trace.Assemble(steps, then)
 			Expect(connections).To(ConsistOf(HaveField("Steps", HaveLen(6))))
 			Expect(connections[0].Agent).To(HavePrefix(agent[:6]))
+			Expect(trace.Assemble(steps[:3], then)).To(ConsistOf(HaveField("Steps", HaveLen(3))), "before the login")
 		}
 	})
 
-	It("joins the discovery of a named service from another network, if there is only one", func() {
-		steps := heard("0 service/1 challenge", "10 Mozilla/5.0 authorize@a", "20 service/1 exchange@a")
+	It("keeps two people apart who have the same client in two networks", func() {
+		steps := heard("0 editor/1 challenge", "10 Mozilla/5.0 authorize@a", "20 editor/1 exchange@a")
 		steps[0].Address = office
-		Expect(senders(steps)).To(Equal([]string{"service/1 challenge, Mozilla/5.0 authorize, service/1 exchange"}))
-		steps = heard("0 service/1 challenge", "5 service/1 challenge", "10 Mozilla/5.0 authorize@a", "20 service/1 exchange@a")
-		steps[0].Address, steps[1].Address = office, "203.0.113.0/24"
-		Expect(senders(steps)).To(HaveLen(3))
-		steps = heard("0 node challenge", "10 Mozilla/5.0 authorize@a", "20 node exchange@a")
-		steps[0].Address = office
-		Expect(senders(steps)).To(HaveLen(2), "a library is no name")
+		Expect(senders(steps)).To(ConsistOf("editor/1 challenge", "Mozilla/5.0 authorize, editor/1 exchange"))
+		steps = heard("0 Mozilla/5.0 code_issued@a", "10 editor/1 exchange:refused")
+		steps[1].Address, steps[0].Client, steps[1].Client = office, "https://editor.example/c.json", "https://editor.example/c.json"
+		Expect(senders(steps)).To(ConsistOf("Mozilla/5.0 code_issued", "editor/1 exchange"), "the code of another person")
+	})
+
+	It("keeps two people apart who have the same client in one network, one after the other", func() {
+		Expect(senders(heard("0 cli challenge", "10 cli server_metadata", "20 browser authorize@a", "30 cli server_metadata", "40 browser authorize@b",
+			"50 cli exchange@a", "60 cli exchange@b"))).
+			To(ConsistOf("cli challenge, cli server_metadata, browser authorize, cli exchange", "cli server_metadata, browser authorize, cli exchange"))
+	})
+
+	It("joins the probes of a client that is connected, as Codex sends at each start", func() {
+		const connects = "browser authorize@a"
+		probe := func(after int) []string {
+			return []string{fmt.Sprint(after, " codex challenge"), fmt.Sprint(after+10, " codex resource_metadata"), fmt.Sprint(after+20, " codex server_metadata")}
+		}
+		steps := slices.Concat(probe(0), probe(60_000), []string{"61000 " + connects, "62000 codex exchange@a", "63000 codex call@a"},
+			probe(600_000), probe(86_000_000), []string{"86000100 other challenge"})
+		Expect(senders(heard(steps...))).To(ConsistOf(And(HavePrefix("codex challenge"), HaveSuffix("codex call, codex challenge, codex resource_metadata, "+
+			"codex server_metadata, codex challenge, codex resource_metadata, codex server_metadata")), "other challenge"))
+		c := trace.Assemble(heard(steps...), then.Add(25*time.Hour))
+		Expect(c).To(ContainElement(And(HaveField("State", trace.Connected), HaveField("Steps", HaveLen(15)))))
+	})
+
+	It("joins a probe to the connection before it, not to the one after it", func() {
+		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge", "120000 browser2 authorize@b", "120010 cli exchange@b"))).
+			To(ConsistOf("browser authorize, cli exchange", "cli challenge, browser2 authorize, cli exchange"), "the login to which it leads comes first")
+		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge", "960000 browser2 authorize@b", "960010 cli exchange@b"))).
+			To(ConsistOf("browser authorize, cli exchange, cli challenge", "browser2 authorize, cli exchange"))
+	})
+
+	It("does not join a probe of another network or user agent, or of a client that cannot register itself", func() {
+		connects := []string{"0 browser authorize@a", "10 cli exchange@a", "20 cli call@a"}
+		steps := heard(append(connects, "60000 cli challenge")...)
+		steps[3].Address = office
+		Expect(senders(steps)).To(HaveLen(2))
+		Expect(senders(heard(append(connects, "60000 browser challenge")...))).To(HaveLen(2), "the person's browser is no client")
+		steps = heard(append(connects, "60000 cli challenge", "60010 cli registration:refused")...)
+		steps[4].Rule = "F4"
+		Expect(senders(steps)).To(HaveLen(2))
 	})
 
 	It("keeps refusals apart that are more than a minute apart, unless they repeat", func() {
@@ -88,7 +124,7 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("keeps the starts of one client apart", func() {
 		Expect(senders(heard(append(started(0), started(700)...)...))).To(Equal([]string{ofOneStart, ofOneStart}))
 		steps := append(append(started(0), started(700)...), "1500 Mozilla/5.0 authorize@a", "2000 undici exchange@a")
-		Expect(senders(heard(steps...))).To(ConsistOf(ofOneStart, ofOneStart+", Mozilla/5.0 authorize, undici exchange"))
+		Expect(senders(heard(steps...))).To(ConsistOf(ofOneStart+", "+ofOneStart+", Mozilla/5.0 authorize, undici exchange"), "until it connects")
 	})
 
 	It("joins the discovery that a client repeats at once, as the official Go SDK does", func() {
@@ -99,15 +135,13 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 
 	It("joins the requests of a program that comes no further than the challenge", func() {
 		Expect(senders(heard("0 monitor challenge", "60000 monitor challenge", "120000 monitor challenge"))).To(HaveLen(1))
-		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge", "90000 cli server_metadata", "91000 browser authorize@a"))).
-			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata, browser authorize", "cli challenge"}), "until it comes further")
+		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge", "90000 cli server_metadata"))).
+			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata", "cli challenge"}), "until it comes further")
 	})
 
-	It("begins another connection with the challenge after an authorization request, and with any step after an exchange", func() {
+	It("begins another connection with the challenge after an authorization request", func() {
 		Expect(senders(heard("0 cli challenge", "10 browser authorize@a", "100 cli challenge", "110 browser authorize@b"))).
 			To(ConsistOf("cli challenge, browser authorize", "cli challenge, browser authorize"))
-		Expect(senders(heard("0 cli challenge", "1 cli server_metadata", "10 browser authorize@a", "100 cli exchange@a", "110 cli server_metadata"))).
-			To(ConsistOf("cli challenge, cli server_metadata, browser authorize, cli exchange", "cli server_metadata"))
 	})
 
 	It("joins the discovery that a client repeats before it exchanges the code", func() {
@@ -118,6 +152,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("gives each of two clients behind one address its own discovery, as soon as the exchange shows the client", func() {
 		Expect(senders(heard("0 editor/1 challenge", "10 terminal/2 challenge", "20 browser authorize@a", "30 browser authorize@b", "40 editor/1 exchange@a", "50 terminal/2 exchange@b"))).
 			To(ConsistOf("editor/1 challenge, browser authorize, editor/1 exchange", "terminal/2 challenge, browser authorize, terminal/2 exchange"))
+		Expect(senders(heard("0 node challenge", "2000 undici challenge", "2020 browser authorize@a", "2030 browser authorize@b", "2040 node exchange@a", "2050 undici exchange@b"))).
+			To(ConsistOf("node challenge, browser authorize, node exchange", "undici challenge, browser authorize, undici exchange"), "which name no client")
 	})
 
 	It("does not join what another client left that gave up", func() {
@@ -126,7 +162,6 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		steps := heard("0 node challenge", "10 node registration:refused", "20 browser authorize@a")
 		steps[1].Rule = "F4"
 		Expect(senders(steps)).To(ConsistOf("node challenge, node registration", "browser authorize"), "it cannot have come further")
-		Expect(senders(heard("0 cli challenge", "10 cli call@old"))).To(ConsistOf("cli challenge", "cli call"), "the beginning of an old connection is deleted")
 	})
 
 	It("begins another attempt when a client that has completed its discovery comes back later, with any step", func() {

@@ -38,7 +38,11 @@ type recordedStep struct {
 	kind         Kind
 	outcome      Outcome
 	rule, reason string
+	asksRevision bool
 }
+
+// olderRevision is the reason of a refused server/discover, after which clients go on with initialize.
+const olderRevision = "The server speaks an older revision of MCP than the client asked for."
 
 type recorderKey struct{}
 
@@ -113,6 +117,13 @@ func (r *Recorder) Record(kind Kind) {
 	r.steps = append(r.steps, recordedStep{at: r.now(), kind: kind, outcome: Passed})
 }
 
+// AsksRevision marks the last step as one that asks whether the MCP server speaks the newest revision.
+func (r *Recorder) AsksRevision() {
+	if r != nil && len(r.steps) > 0 {
+		r.steps[len(r.steps)-1].asksRevision = true
+	}
+}
+
 // Refuse sets the outcome and the reason of the last step.
 func (r *Recorder) Refuse(err error) {
 	if r == nil {
@@ -158,6 +169,8 @@ func (r *Recorder) Answer(status int) {
 		switch {
 		case called && status >= 500:
 			last.outcome, last.reason = Failed, fmt.Sprintf("The answer was HTTP %d.", status)
+		case called && status == 400 && last.asksRevision:
+			last.outcome, last.reason = Refused, olderRevision
 		case called && status >= 400:
 			last.outcome, last.reason = Refused, fmt.Sprintf("The answer was HTTP %d.", status)
 		}

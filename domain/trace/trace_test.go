@@ -77,7 +77,7 @@ var _ = Describe("Assembling connections", func() {
 
 	It("adds discovery steps only once", func() {
 		steps := took("cli", home, "challenge", "authorize@a", "code_issued@a", "challenge", "exchange@a")
-		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "challenge"))
+		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued challenge exchange"))
 	})
 
 	DescribeTable("adds discovery steps that are not older than", func(age time.Duration, paths ...string) {
@@ -139,6 +139,13 @@ var _ = Describe("Assembling connections", func() {
 		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
 	})
 
+	It("shows the newest connection that reached the page, else the newest", func() {
+		failed := trace.Connection{ID: "failed", Steps: took("browser", home, "authorize:refused")}
+		probe := trace.Connection{ID: "probe", Steps: took("cli", home, "challenge")}
+		Expect(trace.Latest([]trace.Connection{probe, failed, probe})).To(Equal(1))
+		Expect(trace.Latest([]trace.Connection{probe, probe})).To(Equal(0))
+	})
+
 	It("finds none for an empty id", func() {
 		_, ok := trace.Find(trace.Assemble(took("cli", home, "authorize@abc"), then), "")
 		Expect(ok).To(BeFalse())
@@ -183,6 +190,21 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry("half way after that minute", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
 		Entry("under way within the ten minutes of a person", trace.UnderWay, trace.TokenJudged, 10*time.Minute-time.Millisecond, "page@a"),
 		Entry("half way after those minutes", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
+	)
+
+	DescribeTable("names the mistake of a Codex that stops after the code", func(agent string, isNamed bool) {
+		c := trace.Assemble(append(took(agent, home, "server_metadata"), took("browser", home, "authorize@a", "code_issued@a")...), then.Add(time.Hour))[0]
+		Expect(c.Missing).To(Equal(trace.Exchange))
+		Expect(strings.Contains(c.Verdict, "The mistake is in the client")).To(Equal(isNamed), c.Verdict)
+		Expect(c.Hint).To(ContainSubstring("Codex 0.143.0 to 0.146.1"))
+	},
+		Entry("of 0.143.0", "codex_cli_rs/0.143.0 (Debian 13.0.0; x86_64) unknown", true),
+		Entry("of 0.146.1", "codex-tui/0.146.1", true),
+		Entry("of an unknown version", "Codex Desktop", true),
+		Entry("but not of 0.142.9", "codex_exec/0.142.9", false),
+		Entry("but not of 0.146.2", "codex_cli_rs/0.146.2", false),
+		Entry("but not of 1.144.0", "codex_cli_rs/1.144.0", false),
+		Entry("but not of another client", "claude-code/0.144.0", false),
 	)
 
 	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {

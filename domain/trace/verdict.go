@@ -2,7 +2,9 @@ package trace
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -58,6 +60,31 @@ func (c *Connection) mustRegister() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Kind == Registration && s.Rule == noRegistration })
 }
 
+const updateCodex = "Codex 0.143.0 to 0.146.1 always stops here: update it."
+
+// droppedIssuer is what follows a code for a Codex that ignores the iss of its callback.
+var droppedIssuer = expectation{
+	Exchange, clientLimit, "The code was issued, but Codex never exchanged it: it dropped the iss of the callback and then missed it. The mistake is in the client.",
+	"Codex 0.143.0 to 0.146.1 does that (openai/codex#31573). Update it, and let the person log in again.",
+}
+
+// codex finds its name and, if it tells, its version in a user agent such as codex_cli_rs/0.144.1.
+var codex = regexp.MustCompile(`(?i)codex[\w -]*(?:/(\d+)\.(\d+)\.(\d+))?`)
+
+// dropsIssuer reports whether the client is or may be one of the releases of Codex that ignore iss.
+func (c *Connection) dropsIssuer() bool {
+	version := codex.FindStringSubmatch(c.Agent)
+	if version == nil {
+		return false
+	}
+	if version[1] == "" {
+		return true
+	}
+	minor, _ := strconv.Atoi(version[2])
+	patch, _ := strconv.Atoi(version[3])
+	return version[1] == "0" && (143 <= minor && minor < 146 || minor == 146 && patch <= 1)
+}
+
 var expectations = map[Kind]expectation{
 	Challenge: {ResourceMetadata, clientLimit, "The client received the challenge but never requested the metadata of the resource.",
 		"Either the client cannot read the challenge, because a proxy removes or duplicates WWW-Authenticate or the browser hides it (CORS), " +
@@ -76,7 +103,7 @@ var expectations = map[Kind]expectation{
 	CodeIssued: {Exchange, clientLimit, "The code was issued, but the client never exchanged it.",
 		"Either the callback of the client was not reached, because the browser runs on another computer or the client no longer waits, " +
 			"or POST /oauth/token does not reach this service, because a proxy blocks or answers it. " +
-			"If the app runs on another computer than the browser, the person presses the button for that on the consent page." + doctor},
+			"If the app runs on another computer than the browser, the person presses the button for that on the consent page. " + updateCodex + doctor},
 	Exchange: {Call, clientLimit, "The client received its token but never used it.",
 		"Either its request to the MCP endpoint does not reach this service, or a proxy removes its Authorization header, or the browser " +
 			"hides the response (CORS)." + doctor},
@@ -89,10 +116,14 @@ var expectations = map[Kind]expectation{
 // withVerdict returns the connection with its state, verdict and hint at the time now.
 func (c *Connection) withVerdict(now time.Time) Connection {
 	c.describe()
+	c.acceptOlderRevisions()
 	last := c.furthest()
 	expected, expects := expectations[last.Kind]
-	if lacksRegistration(last) {
+	switch {
+	case lacksRegistration(last):
 		expected = withoutRegistration
+	case last.Kind == CodeIssued && c.dropsIssuer():
+		expected = droppedIssuer
 	}
 	switch {
 	case c.Doctor:
@@ -146,6 +177,18 @@ func (c *Connection) furthest() Step {
 	return last
 }
 
+// acceptOlderRevisions makes a refused server/discover pass if the client went on in an older revision.
+func (c *Connection) acceptOlderRevisions() {
+	wentOn := false
+	for i := len(c.Steps) - 1; i >= 0; i-- {
+		step := &c.Steps[i]
+		wentOn = wentOn || step.Kind == Call && step.Outcome == Passed
+		if wentOn && step.Reason == olderRevision {
+			step.Outcome = Passed
+		}
+	}
+}
+
 // isUsed reports whether the client has made a call, unless its refresh was refused afterwards.
 func (c *Connection) isUsed(last Step) bool {
 	return c.reached(Call) != nil && (last.Outcome == Passed || last.Kind != Refresh)
@@ -168,10 +211,12 @@ func (c *Connection) reached(kind Kind) *Step {
 	return &c.Steps[i]
 }
 
+// byClient are the steps whose sender is the client. The others are of the person's browser, or of this service.
+var byClient = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
+
 // describe sets client, address and agent from the steps. It prefers the agent of the client to that of the person's browser.
 func (c *Connection) describe() {
 	c.Doctor = !slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Agent != "" && !s.IsDoctor() }) && slices.ContainsFunc(c.Steps, Step.IsDoctor)
-	byClient := []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
 	for _, step := range c.Steps {
 		if c.Client == "" {
 			c.Client = step.Client

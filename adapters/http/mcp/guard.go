@@ -59,6 +59,9 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	} else {
 		recorder.Record(trace.Call)
 	}
+	if r.Header.Get("Mcp-Method") == "server/discover" {
+		recorder.AsksRevision()
+	}
 	switch {
 	case err == nil:
 		delete(r.Header, "Authorization") // G14

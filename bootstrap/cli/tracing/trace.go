@@ -52,7 +52,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
 		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and advice. ID is an id from\n" +
 			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the newest attempt\n" +
-			"that is not of `pasteport doctor`.",
+			"that reached the authorization page and is not of `pasteport doctor`.",
 		Example: "  pasteport trace\n" +
 			"  pasteport trace 5f0c\n" +
 			"  pasteport trace --follow",
@@ -189,13 +189,13 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	return o.printHidden(t.Out, hidden)
 }
 
-// findConnection returns the connection with the id, or the newest for "".
+// findConnection returns the connection with the id, or for "" the newest, preferably one that reached the page.
 func findConnection(all []trace.Connection, id string) (trace.Connection, error) {
 	switch found, only := trace.Find(all, id); {
 	case only:
 		return found, nil
 	case id == "" && len(all) > 0:
-		return all[0], nil
+		return all[trace.Latest(all)], nil
 	case id == "":
 		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks the service from outside")
 	}
