@@ -67,6 +67,14 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		Entry("whose client has gone", sessions),
 	)
 
+	It("logs what the program prints besides messages, without the key, and understands a byte order mark", Label("U22", "U23"), func(ctx SpecContext) {
+		world := openProgram(ctx, []string{"banner"})
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+		Expect(world.Log.String()).To(And(ContainSubstring("stdout of a program"), ContainSubstring("Welcome!"), ContainSubstring("{not json}"),
+			ContainSubstring("a line with the key is left out"), Not(ContainSubstring(adaKey))))
+	})
+
 	It("repeats no question to the person on a stream that its client opens anew", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
 		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))

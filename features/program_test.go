@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -51,9 +52,17 @@ func runProgram(words []string) int {
 	for _, word := range words {
 		switch word {
 		case "banner":
-			fmt.Println("Welcome!\n{not json}\n[]")
+			fmt.Print("\ufeffWelcome!\n{not json}\n[]\nthe key is " + os.Getenv("API_KEY") + "\n\ufeff")
 		case "exit":
 			return 3
+		case "usage":
+			fmt.Println("usage: program [flags]\n  --key " + os.Getenv("API_KEY"))
+			return 2
+		case "pretty": // reads its input, and answers in several lines
+			_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+			fmt.Println("{\n  \"jsonrpc\": \"2.0\"\n}")
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			return 0
 		case "silent": // reads its input and answers nothing
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			return 0

@@ -2,6 +2,7 @@ package program
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
 
@@ -15,21 +16,32 @@ const (
 	lineBuffer = 64 << 10
 )
 
-// readMessages calls handle with each line that is a message. It ignores other lines, which many programs print at their start. A long line uses the
-// memory for bodies until handle returns, as it does not before a slow client has read it.
-func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(message)) error {
+var byteOrderMark = []byte("\ufeff")
+
+// readMessages calls handle with each message in a line of its own, and other with each line that
+// is not one, because many programs print text at their start. A long line uses the memory for
+// bodies until it is handled.
+func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(message), other func(line string)) error {
 	defer memory.Release()
 	reader := bufio.NewReaderSize(from, lineBuffer)
 	for {
 		line, err := readLine(reader, memory)
-		if err != nil {
-			return err
+		line = bytes.TrimPrefix(line, byteOrderMark)
+		var messages []message
+		var wrong error
+		if err == nil {
+			messages, wrong = parse(line)
 		}
-		messages, _ := parse(line)
+		if wrong != nil || err != nil && len(line) > 0 {
+			other(string(bytes.TrimRight(line[:min(len(line), lineBuffer)], "\r\n")))
+		}
 		for _, m := range messages {
 			handle(m)
 		}
 		memory.Release()
+		if err != nil {
+			return err
+		}
 	}
 }
 

@@ -1,7 +1,10 @@
 package program
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 
 	"golang.org/x/time/rate"
 )
@@ -10,25 +13,76 @@ const (
 	loggedLine  = 4 << 10 // bytes
 	linesPerSec = 10
 	linesAtOnce = 100
+
+	quotedLines = 3
+	quotedLine  = 200 // bytes
 )
 
-// newStderr returns a function that logs a line of the standard error, unless it contains the key or there are too many (U25).
-func (u *Upstream) newStderr(s *session, repeats func(text string) bool) func(line string) {
-	limit, skipped := rate.NewLimiter(linesPerSec, linesAtOnce), 0
+// output logs the lines that a program prints and that are not messages, and quotes the last ones
+// when the program has ended.
+type output struct {
+	session *session
+	repeats func(text string) bool // reports whether a text contains the key
+
+	mu      sync.Mutex
+	limit   *rate.Limiter
+	skipped int
+	last    []string
+}
+
+func newOutput(s *session, repeats func(text string) bool) *output {
+	return &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
+}
+
+// of returns a function that logs a line of the stream, unless there are too many (U25).
+func (o *output) of(stream string) func(line string) {
 	return func(line string) {
-		if !limit.Allow() {
-			skipped++
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.keep(line); !o.limit.Allow() {
+			o.skipped++
 			return
 		}
-		text := line[:min(len(line), loggedLine)]
-		if repeats(line) { // the whole line, because the key may be cut off in the middle
-			text = "(a line with the key is left out)"
+		attributes := []any{"session", o.session.label(), "grant", o.session.grant, "line", o.clean(line, loggedLine)}
+		if o.skipped > 0 {
+			attributes = append(attributes, "skipped", o.skipped)
+			o.skipped = 0
 		}
-		attributes := []any{"session", s.label(), "grant", s.grant, "line", strings.ToValidUTF8(text, "\ufffd")}
-		if skipped > 0 {
-			attributes = append(attributes, "skipped", skipped)
-			skipped = 0
-		}
-		u.options.Logger.Info("stderr of a program", attributes...)
+		o.session.upstream.options.Logger.Info(stream+" of a program", attributes...)
 	}
+}
+
+// keep keeps a line for quote.
+func (o *output) keep(line string) {
+	switch {
+	case strings.TrimSpace(line) == "":
+		return
+	case len(line) > loggedLine:
+		line = "(a long line)"
+	}
+	o.last = append(o.last, line)
+	o.last = o.last[max(0, len(o.last)-quotedLines):]
+}
+
+// clean returns the beginning of a line without the key.
+func (o *output) clean(line string, length int) string {
+	if o.repeats(line) { // the whole line, because the key may be cut off in the middle
+		return "(a line with the key is left out)"
+	}
+	return strings.ToValidUTF8(line[:min(len(line), length)], "\ufffd")
+}
+
+// quote adds the last lines to the error of a program that has failed. It is for the log: the lines
+// may concern the operator.
+func (o *output) quote(cause error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.last) == 0 || errors.Is(cause, errClosed) {
+		return cause
+	}
+	var lines []string
+	for _, line := range o.last {
+		lines = append(lines, o.clean(line, quotedLine))
+	}
+	return fmt.Errorf("%w; the last lines that it printed: %q", cause, lines)
 }

@@ -173,11 +173,12 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	if errors.Is(cause, errClosed) {
 		return failed(http.StatusServiceUnavailable, "U24", "was ended", cause)
 	}
-	s.upstream.failure.Store(&cause)
-	if cause == errStart { //nolint:errorlint // the value itself
-		return failed(http.StatusGatewayTimeout, "U9", "did not answer in time", cause)
+	quoted := s.output.quote(cause)
+	s.upstream.failure.Store(&quoted)
+	if errors.Is(cause, errStart) {
+		return failed(http.StatusGatewayTimeout, "U9", "did not answer in time", quoted)
 	}
-	return failed(http.StatusBadGateway, "U9", "does not start", cause)
+	return failed(http.StatusBadGateway, "U9", "does not start", quoted)
 }
 
 // deliver passes a POST of HTTP+SSE to the program, whose answer goes to the stream of the session.

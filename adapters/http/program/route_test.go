@@ -19,9 +19,10 @@ func TestProgram(t *testing.T) {
 }
 
 var _ = Describe("The messages of a program", Label("U22"), func() {
+	var others []string
 	read := func(from io.Reader) (texts []string, err error) {
 		memory := jsonrpc.NewBodyMemory(64 << 20).Reserve("ada")
-		err = readMessages(from, &memory, func(m message) { texts = append(texts, string(m.raw)) })
+		err = readMessages(from, &memory, func(m message) { texts = append(texts, string(m.raw)) }, func(line string) { others = append(others, line) })
 		return texts, err
 	}
 
@@ -31,6 +32,14 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		Expect(err).To(MatchError(io.EOF))
 		Expect(texts).To(HaveExactElements(`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"a"}`,
 			`{"jsonrpc":"2.0","method":"b","params":{"x":"\u2028`+"\u2028"+`"}}`))
+	})
+
+	It("may follow a byte order mark; pretty-printed JSON and other text is passed on for the log", func() {
+		others = nil
+		texts, err := read(strings.NewReader("\ufeff{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\nready {\"jsonrpc\":\"2.0\",\"method\":\"b\"}\r\n{\n  \"jsonrpc\": \"2.0\",\nusage: x"))
+		Expect(err).To(MatchError(io.EOF))
+		Expect(texts).To(HaveExactElements(`{"jsonrpc":"2.0","method":"a"}`))
+		Expect(others).To(HaveExactElements(`ready {"jsonrpc":"2.0","method":"b"}`, "{", `  "jsonrpc": "2.0",`, "usage: x"))
 	})
 
 	It("may have 16 MiB and no more", Label("U25"), func() {
@@ -49,10 +58,10 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		first, second := shared.Reserve("ada"), shared.Reserve("ada")
 		var inside error
 		Expect(readMessages(strings.NewReader(line), &first, func(message) {
-			inside = readMessages(strings.NewReader(line), &second, func(message) {})
-		})).To(MatchError(io.EOF))
+			inside = readMessages(strings.NewReader(line), &second, func(message) {}, func(string) {})
+		}, func(string) {})).To(MatchError(io.EOF))
 		Expect(inside).To(MatchError(errNoMemory))
-		Expect(readMessages(strings.NewReader(line+line), &second, func(message) {})).To(MatchError(io.EOF))
+		Expect(readMessages(strings.NewReader(line+line), &second, func(message) {}, func(string) {})).To(MatchError(io.EOF))
 	})
 
 	DescribeTable("have an id, which is kept as it is written", func(text, same, other string) {

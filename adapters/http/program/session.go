@@ -22,6 +22,7 @@ type session struct {
 	grant    string
 	person   string            // whose memory for bodies its messages use
 	values   [sha256.Size]byte // of the environment
+	output   *output
 	child    *process.Process
 	ended    chan struct{}
 
@@ -60,10 +61,11 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, person: sender.Subject, values: hashOf(values), ended: make(chan struct{}),
 		calls: map[string]*call{}, streams: map[string]*stream{}, listening: newStream(""),
 	}
+	s.output = newOutput(s, repeats)
 	if !u.registry.AddSession(s, &sender) {
 		return nil, failed(http.StatusServiceUnavailable, "U25", "cannot be started, because the gateway is shutting down", nil)
 	}
-	if err := s.run(r, program, repeats); err != nil {
+	if err := s.run(r, program); err != nil {
 		u.registry.RemoveSession(s.id)
 		if errors.Is(err, errClosed) {
 			return nil, failed(http.StatusServiceUnavailable, "U24", "was ended", err)
@@ -75,7 +77,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 }
 
 // run starts the process, unless the session has ended since it was registered.
-func (s *session) run(r *http.Request, program process.Program, repeats func(string) bool) error {
+func (s *session) run(r *http.Request, program process.Program) error {
 	u := s.upstream
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,7 @@ func (s *session) run(r *http.Request, program process.Program, repeats func(str
 		return errClosed
 	}
 	_ = u.events.Open(r.Context(), s.id, "") // never fails
-	child, err := process.Start(program, u.newStderr(s, repeats))
+	child, err := process.Start(program, s.output.of("stderr"))
 	if err != nil {
 		_ = u.events.SessionClosed(r.Context(), s.id) // never fails
 		return err
@@ -129,7 +131,7 @@ func (s *session) end(cause error) {
 		return
 	}
 	s.child.End()
-	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", cause, "rule", "U24")
+	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
 	for _, c := range calls {
 		if !c.stream.isInitial { // its response has a status
 			s.send(c.stream, errorAnswer(c.id, clientText(cause)), true)
@@ -147,7 +149,7 @@ func clientText(cause error) string {
 func (s *session) pump() {
 	u := s.upstream
 	memory := u.options.Bodies.Reserve(s.person)
-	err := readMessages(s.child, &memory, s.route)
+	err := readMessages(s.child, &memory, s.route, s.output.of("stdout"))
 	if errors.Is(err, errLongMessage) || errors.Is(err, errNoMemory) {
 		s.end(err)
 	}

@@ -8,7 +8,7 @@
 //	lines     the lines of the program
 //	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
-//	log       the standard error of the program
+//	log       what the program prints besides messages
 //
 // The SDK's server transport is not used: it refuses methods that the SDK does not know, and only handlers of the SDK can send a message in
 // the response to the call that it belongs to.
