@@ -58,7 +58,7 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		return found
 	}
 
-	It("has every answered call, in a chain that verifies, after kills under load and rotations", Label("crash"), func(ctx SpecContext) {
+	It("has every answered call, in a chain that verifies, after kills under load and rotations", Label("long", "crash"), func(ctx SpecContext) {
 		service.Start(audited()...)
 		access := service.client.Connect(ctx).Access
 		answers := int64(0)

@@ -66,7 +66,7 @@ var _ = Describe("Checking whether documents of clients can be fetched from this
 		Entry("with no JSON, that it is wrong", says(200, "application/json", "{"), "wrong: "),
 	)
 
-	It("lists reachable, blocked, unreachable and wrong documents, in the order of the arguments", func(ctx SpecContext) {
+	It("lists reachable, blocked, unreachable and wrong documents, in the order of the arguments", Label("long"), func(ctx SpecContext) {
 		site.Serve("/challenge", says(403, "text/html", challenge, "cf-mitigated", "challenge"))
 		site.Serve("/hanging", hanging)
 		down := NewClientSite()

@@ -221,7 +221,7 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		Expect(atOnce(8, func() Response { return world.Call(ctx, stake.Tokens.Access) })).To(HaveEach(BeUnchecked()))
 	}
 
-	It("to a long write of another process fails writes with 503, and no reads", func(ctx SpecContext) {
+	It("to a long write of another process fails writes with 503, and no reads", Label("long"), func(ctx SpecContext) {
 		unlock := world.Lock(ctx)
 		answers := stake.Try(ctx)
 		Expect(answers).To(BeAnOutage())

@@ -49,7 +49,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	},
 		Entry("has sessions", "/mcp", patience),
 		Entry("has no sessions and no stream", "/stateless", patience, "flow.stream"),
-		Entry("has no sessions and a silent stream", "/silent", 4*time.Second), // the last check that waits
+		Entry("has no sessions and a silent stream", Label("long"), "/silent", 4*time.Second), // the last check that waits
 	)
 
 	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
@@ -65,10 +65,10 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
 		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
 		Entry("redirects", redirected, "redirects, which is not followed"),
-		Entry("is slow", hanging, "did not answer in time"),
+		Entry("is slow", Label("long"), hanging, "did not answer in time"),
 	)
 
-	It("reports a slow server when doctor's own timeout ends", func(ctx SpecContext) {
+	It("reports a slow server when doctor's own timeout ends", Label("long"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *server.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
@@ -157,7 +157,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps", ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
-	It("shows that a working connection fails, that the upstream is paused, and that it works again", Label("U9", "U10"), func(ctx SpecContext) {
+	It("shows that a working connection fails, that the upstream is paused, and that it works again", Label("long", "U9", "U10"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
 		access := world.NewClient().Connect(ctx).Access
 		world.Call(ctx, access)

@@ -99,7 +99,7 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 		Expect(world.Log.String()).To(ContainSubstring("it answered 401: check credential, upstream-secret and present"))
 	})
 
-	It("pauses requests to an upstream that is down", Label("U10"), func(ctx SpecContext) {
+	It("pauses requests to an upstream that is down", Label("long", "U10"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(failing(502, "text/plain", "bad gateway"))

@@ -128,7 +128,7 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusServiceUnavailable))
 	})
 
-	It("needs no fetch for a client in use after 1,100 other documents", Label("C54"), func(ctx SpecContext) {
+	It("needs no fetch for a client in use after 1,100 other documents", Label("long", "C54"), func(ctx SpecContext) {
 		client.lists("max-age=86400", client.Redirect)
 		client.Connect(ctx)
 		unused := world.NewClient()
@@ -145,7 +145,7 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Expect(lookUp(ctx, person, unused.ID)).To(Equal(http.StatusBadGateway))
 	})
 
-	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network", Label("C53", "C41", "tracing"), func(ctx SpecContext) {
+	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network", Label("long", "C53", "C41", "tracing"), func(ctx SpecContext) {
 		site := NewClientSite()
 		for i := range 4 {
 			site.Serve(fmt.Sprint("/", i), hanging)

@@ -24,7 +24,7 @@ func BeGrantedOrRefused() types.GomegaMatcher {
 }
 
 var _ = Describe("Racing", Label("N10"), func() {
-	Context("in 20 rounds", func() { racing(20) })
+	Context("in 20 rounds", Label("long"), func() { racing(20) })
 	Context("in 100 rounds", Label("soak"), func() { racing(100) })
 })
 

@@ -195,7 +195,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		}
 	})
 
-	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus", Label("R4"), func(ctx SpecContext) {
+	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus", Label("long", "R4"), func(ctx SpecContext) {
 		talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
 		replicas[2].Stop()
 		bus.Watch()

@@ -27,7 +27,7 @@ const (
 )
 
 var _ = Describe("Surviving a scanner", Label("N12", "A3", "A40", "D1", "D30"), func() {
-	It("responds to bad requests without internal errors, echoed input, stack traces or open redirects, and keeps its state", func(ctx SpecContext) {
+	It("responds to bad requests without internal errors, echoed input, stack traces or open redirects, and keeps its state", Label("long"), func(ctx SpecContext) {
 		seed := uint64(GinkgoRandomSeed())
 		s := &scanner{World: NewWorld(), chance: rand.New(rand.NewPCG(seed, 0))}
 		s.client = s.NewClient()

@@ -195,7 +195,7 @@ var _ = Describe("Running the binary", func() {
 			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 		}, revisions(httpSSE, sessions))
 
-		It("exits with code 0 even if a client never finishes its request", func(ctx SpecContext) {
+		It("exits with code 0 even if a client never finishes its request", Label("long"), func(ctx SpecContext) {
 			site := binary.Serve(clients, dir)
 			hung, err := net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://"))
 			Expect(err).NotTo(HaveOccurred())

@@ -62,7 +62,7 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		Entry("answers 403 with a challenge for browsers", http.HandlerFunc(challenged), "the status of the response is 403"),
 		Entry("answers 429", statusOnly(http.StatusTooManyRequests), "the status of the response is 429"),
 		Entry("answers 503", statusOnly(http.StatusServiceUnavailable), "the status of the response is 503"),
-		Entry("never answers", hanging, "get the document"),
+		Entry("never answers", Label("long"), hanging, "get the document"),
 		Entry("closes the connection", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "get the document"),
 	)
 
