@@ -137,7 +137,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Entry("is down", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
 		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed", "exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
-		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid", "accepts the same tokens as the verifier", Label("U17")),
+		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid: the key was sent as bearer token in the header Authorization", "accepts the same tokens as the verifier", Label("U17")),
 	)
 
 	It("names the key when both the upstream and the verifier refuse it", Label("U8"), func(ctx SpecContext) {

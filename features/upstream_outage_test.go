@@ -142,7 +142,7 @@ var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gat
 			return reasons
 		}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(sent, sent,
 			sent+`; it has refused every key since the start: if it reads keys from elsewhere, set present, for example to "X-Api-Key: {token}"`))
-		Expect(linesWith(service.Log.String(), "has refused every key since the start")).To(ConsistOf(And(ContainSubstring("set present"), Not(ContainSubstring(apiKey)))))
+		Expect(linesWith(service.Log.String(), `"msg":"the MCP server has refused every key since the start"`)).To(ConsistOf(And(ContainSubstring("set present"), Not(ContainSubstring(apiKey)))))
 	})
 
 	It("names no setting after a success", func(ctx SpecContext) {

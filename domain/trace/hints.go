@@ -92,10 +92,10 @@ var hints = map[string]string{
 	"U11": "The MCP server behind the gateway could read the message in another way than the gateway, so the message was not forwarded. " + tellMaker,
 	"U16": "The MCP server behind the gateway has lost its sessions, as after a restart. Most clients open a new one automatically. People need not connect again.",
 	"U17": "The MCP server behind the gateway answered 401, although the verifier accepts the token. Check that the server accepts the same tokens as the " +
-		"verifier, and read its log.",
+		"verifier, and read its log. The reason says how the key was sent; if the server reads it from elsewhere, set present.",
 	"U26": "The rules of tools, prompts or resources do not allow this person what the client asked for. Nothing is wrong if the client asked by a name that " +
 		"it was not shown. The audit has the name. A URI of a resource that programs read in different ways, such as one with dot segments, is never allowed.",
-	"U27": "The MCP server behind the gateway sent an answer that is longer than 16 MiB, compressed or not valid JSON, so the rules of tools, prompts or " +
+	"U27": "The MCP server behind the gateway sent an answer that is longer than 16 MiB, compressed in another way than gzip, or not valid JSON, so the rules of tools, prompts or " +
 		"resources could not be applied to it. The log has the reason under the id of the request.",
 	"U12": "The client uses the session of another person or client, or one from before the server secret was replaced. Most clients open a new one automatically.",
 }

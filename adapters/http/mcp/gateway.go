@@ -89,7 +89,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 	}
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
-		s.answerUnauthorized(w, r, m)
+		s.answerUnauthorized(w, r, m, err)
 	case errors.Is(err, oauth.ErrNotFound):
 		refuseSession(w, r, "U12", "there is no such session of this connection")
 	case errors.Is(err, oauth.ErrUnknownSession):
@@ -113,7 +113,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 
 // answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one
 // tool, so the grant ends only if the site's verifier does not know the host token either (U8, U17).
-func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, refused error) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {
 		refuseSession(w, r, "U16", unknownToUpstream)
@@ -122,7 +122,7 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 	err := s.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, s.options.Resource)
 	switch {
 	case err != nil && isInvalidToken(err):
-		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more"))
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more", howSent(refused)))
 		w.(*response.Writer).End(response.ErrEnded) // answerEnded then writes the challenge
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
@@ -132,10 +132,18 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 		refuseSession(w, r, "U16", unknownToUpstream)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
-		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token")
-		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text))
+		s.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token", "reason", howSent(refused))
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text, howSent(refused)))
 		rpcFailure(w, http.StatusBadGateway, m.ID, text)
 	}
+}
+
+// howSent returns how the upstream got the host token that it refused, nil if it got none.
+func howSent(refused error) error {
+	if reason := oauth.UnknownBearer(""); errors.As(refused, &reason) {
+		return reason
+	}
+	return nil
 }
 
 // namesSession reports whether a request belongs to a session of the upstream, by its header or its URL.

@@ -232,11 +232,15 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	status := answer.StatusCode
 	switch {
 	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
-		return oauth.ErrUnknownBearer
+		return oauth.UnknownBearer("the key was sent " + u.options.Credential.sent())
 	case status == http.StatusUnauthorized && x.ofSession: // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
-		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New("it answered 401: check credential, upstream-secret and present"))
+		text := "it answered 401: check credential, upstream-secret and present"
+		if sent := u.options.Credential.sent(); sent != "" {
+			text += "; the secret was sent " + sent
+		}
+		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))
 	case refusesHost(answer):
 		return failed(http.StatusBadGateway, "does not accept the host name of its requests", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:
