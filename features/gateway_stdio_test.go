@@ -191,15 +191,6 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Expect(general.Next("message")).To(ContainSubstring("elicitation/create"))
 	})
 
-	It("refuses a second request with the id of an open one", Label("U22"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		Follow(talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}}))
-		answer := talk.Post(ctx, "tools/list", params{})
-		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(answer.Text).To(ContainSubstring("is under way"))
-	})
-
 	It("answers a message without a session with what its client needs to open one", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
 		talk := &Conversation{World: world, Revision: stateless, Access: connectedTo(ctx, world), target: world.MCP()}

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -49,6 +50,7 @@ const longestRun = 2 * time.Minute
 func runProgram(words []string) int {
 	run, end := context.WithTimeout(context.Background(), longestRun)
 	defer end()
+	output := io.WriteCloser(os.Stdout)
 	for _, word := range words {
 		switch word {
 		case "banner":
@@ -66,15 +68,30 @@ func runProgram(words []string) int {
 		case "silent": // reads its input and answers nothing
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			return 0
+		case "text-ids": // answers numbers with text, after an answer to no call and one with the key
+			fmt.Printf(`{"jsonrpc":"2.0","id":99,"result":{}}`+"\n"+`{"jsonrpc":"2.0","id":"98 %s","result":{}}`+"\n", os.Getenv("API_KEY"))
+			output = textIDs{os.Stdout}
 		case "stubborn": // ignores the end of its input and SIGTERM
 			ignoreTermination()
 			defer func() { <-run.Done() }()
 		}
 	}
-	if err := newProgramServer().Run(run, &mcp.StdioTransport{}); err != nil {
+	if err := newProgramServer().Run(run, &mcp.IOTransport{Reader: os.Stdin, Writer: output}); err != nil {
 		return 1
 	}
 	return 0
+}
+
+// textIDs writes the ids of messages as text.
+type textIDs struct{ *os.File }
+
+var numericID = regexp.MustCompile(`^\{"jsonrpc":"2.0","id":(\d+)`)
+
+func (t textIDs) Write(p []byte) (int, error) {
+	if _, err := t.File.Write(numericID.ReplaceAll(p, []byte(`{"jsonrpc":"2.0","id":"$1"`))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 type programInput struct {

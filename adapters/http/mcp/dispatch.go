@@ -117,7 +117,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 		w.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
-		s.serveSession(w, r, m)
+		s.inSession(w, r, m)
 	case !strings.Contains(r.Header.Get("Accept"), response.EventStream):
 		jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
@@ -133,7 +133,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		jsonrpc.DecodeNameHeader(r.Header)
 		s.stateless.ServeHTTP(w, r)
 	case r.Header.Get(sessionHeader) != "":
-		s.serveSession(w, r, m)
+		s.inSession(w, r, m)
 	case !m.Decoded:
 		s.stateless.ServeHTTP(w, r) // its error describes the mistake
 	case !m.Initialize:
@@ -142,12 +142,13 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		response.Unavailable(w, shuttingDown)
 	default:
 		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
-		s.sessions.ServeHTTP(&sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) { return s.bindSession(id, owner) }}, r)
+		bound := &sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) { return s.bindSession(id, owner) }}
+		s.serveSession(bound, r, m.Body, new(jsonrpc.Sequence))
 	}
 }
 
-// serveSession answers a request of Streamable HTTP in a session.
-func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+// inSession answers a request of Streamable HTTP in a session.
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	bound := r.Header.Get(sessionHeader)
 	if bound == "" {
 		s.sessions.ServeHTTP(w, r) // its error names the missing header

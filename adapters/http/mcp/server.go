@@ -78,7 +78,7 @@ func New(server *sdk.Server, o Options) *Server {
 	get := func(*http.Request) *sdk.Server { return server }
 	s.events = eventstore.New(maxEventBytes, s.responses.RemoveSession)
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
-		EventStore: s.events, MaxRequestBodyBytes: s.options.MaxBody,
+		EventStore: s.events, MaxRequestBodyBytes: -1, // admit has read the body
 		DisableLocalhostProtection: true, Logger: s.options.Logger, // the gate checks hosts
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

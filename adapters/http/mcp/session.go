@@ -3,6 +3,8 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -94,8 +96,40 @@ func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica
 	memory := s.options.Bodies.Reserve(call.Caller.Subject)
 	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(call.Session, events) })
 	defer queue.Close()
-	s.sessions.ServeHTTP(queue, r)
+	session, known := s.responses.Session(call.Session).(sdkSession)
+	if !known { // it has just ended
+		session.calls = new(jsonrpc.Sequence)
+	}
+	s.serveSession(queue, r, call.Body, session.calls)
 }
+
+// serveSession calls the SDK's handler of sessions with ids of our own in the messages, because the SDK refuses
+// a call with the id of another one that is under way. A resumed stream passes here too.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, body []byte, calls *jsonrpc.Sequence) {
+	if r.Method == http.MethodPost {
+		parts := net.Buffers(calls.Renumber(body))
+		r.ContentLength = 0
+		for _, part := range parts {
+			r.ContentLength += int64(len(part))
+		}
+		r.Body = io.NopCloser(&parts)
+	}
+	s.sessions.ServeHTTP(&clientIDs{w}, r)
+}
+
+// clientIDs restores the ids of the client in what the SDK writes: one message or event with each Write.
+type clientIDs struct{ http.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (c *clientIDs) Write(p []byte) (int, error) {
+	if _, err := c.ResponseWriter.Write(jsonrpc.Restore(p)); err != nil {
+		return 0, err //nolint:wrapcheck // it is an error of a response, as the SDK expects
+	}
+	return len(p), nil
+}
+
+// Unwrap is called by http.ResponseController.
+func (c *clientIDs) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 const noSuchSession = "Not Found: there is no such session"
 
@@ -161,11 +195,14 @@ func (s *sessionIDWriter) FlushError() error {
 	return http.NewResponseController(s.ResponseWriter).Flush()
 }
 
-// closing ends a session of the SDK, which needs no cause.
-type closing struct{ *sdk.ServerSession }
+// sdkSession is a session of the SDK, which needs no cause for its end.
+type sdkSession struct {
+	*sdk.ServerSession
+	calls *jsonrpc.Sequence
+}
 
 // End implements response.Session.
-func (c closing) End(error) { _ = c.Close() }
+func (s sdkSession) End(error) { _ = s.Close() }
 
 // admitSession counts a session over HTTP until it ends, because the SDK has no limit.
 func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
@@ -173,7 +210,7 @@ func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	if !s.responses.AddSession(closing{session}, caller) {
+	if !s.responses.AddSession(sdkSession{session, new(jsonrpc.Sequence)}, caller) {
 		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -28,6 +29,8 @@ type legacySession struct {
 	id  string
 	out *response.Writer // the stream; the session ends with it
 	in  chan rpc.Message
+
+	calls *jsonrpc.Sequence
 }
 
 // Connect is called once, by sdk.Server.Connect.
@@ -51,13 +54,13 @@ func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
 	}
 }
 
-// Write sends a message as an event.
+// Write sends a message as an event, with the id of the client.
 func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
 	body, err := rpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
-	return s.send("message", body)
+	return s.send("message", jsonrpc.Restore(body))
 }
 
 func (s *legacySession) send(event string, payload []byte) error {
@@ -103,7 +106,7 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 		response.Unavailable(out, shuttingDown)
 		return nil, ""
 	}
-	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message)}
+	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message), calls: new(jsonrpc.Sequence)}
 	bound, err := s.bindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
 		s.answerSessionError(out, r, err)
@@ -127,7 +130,7 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 		response.Unavailable(session.out, "The session cannot be opened now")
 		return nil
 	}
-	if !s.responses.AddSession(closing{connected}, &session.out.Identity().Caller) {
+	if !s.responses.AddSession(sdkSession{connected, session.calls}, &session.out.Identity().Caller) {
 		response.Unavailable(session.out, shuttingDown)
 		_ = session.Close()
 		go s.forget(connected, session.id)
@@ -159,7 +162,7 @@ func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string,
 		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return
 	}
-	decoded, err := rpc.DecodeMessage(body)
+	decoded, err := rpc.DecodeMessage(bytes.Join(session.calls.Renumber(body), nil))
 	if err != nil {
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
 		return

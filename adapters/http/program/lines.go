@@ -58,7 +58,7 @@ func readLine(reader *bufio.Reader, memory *jsonrpc.Reservation) (line []byte, e
 		}
 		if length > cap(line) {
 			capacity := min(2*length, maxMessage)
-			if memory.Extend(int64(capacity)) != nil {
+			if memory.Extend(2*int64(capacity)) != nil { // also for the copy with the id of the client
 				return nil, errNoMemory
 			}
 			line = append(make([]byte, 0, capacity), line...)

@@ -34,22 +34,35 @@ func newOutput(s *session, repeats func(text string) bool) *output {
 	return &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
 }
 
-// of returns a function that logs a line of the stream, unless there are too many (U25).
+// of returns a function that logs a line of the stream.
 func (o *output) of(stream string) func(line string) {
 	return func(line string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if o.keep(line); !o.limit.Allow() {
-			o.skipped++
-			return
-		}
-		attributes := []any{"session", o.session.label(), "grant", o.session.grant, "line", o.clean(line, loggedLine)}
-		if o.skipped > 0 {
-			attributes = append(attributes, "skipped", o.skipped)
-			o.skipped = 0
-		}
-		o.session.upstream.options.Logger.Info(stream+" of a program", attributes...)
+		o.keep(line)
+		o.log(stream+" of a program", "line", line)
 	}
+}
+
+// unmatched logs the id of an answer that no call waits for.
+func (o *output) unmatched(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.log("an answer of a program matches no open call", "id", id)
+}
+
+// log logs what the program has printed, unless there is too much (U25).
+func (o *output) log(message, attribute, text string) {
+	if !o.limit.Allow() {
+		o.skipped++
+		return
+	}
+	attributes := []any{"session", o.session.label(), "grant", o.session.grant, attribute, o.clean(text, loggedLine)}
+	if o.skipped > 0 {
+		attributes = append(attributes, "skipped", o.skipped)
+		o.skipped = 0
+	}
+	o.session.upstream.options.Logger.Info(message, attributes...)
 }
 
 // keep keeps a line for quote.

@@ -4,27 +4,27 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"math"
 	"strconv"
+	"strings"
 
 	segjson "github.com/segmentio/encoding/json"
+
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
 // message is a JSON-RPC message. Its text is passed on, so that nothing in it changes. The other fields with JSON are parts of the text, not copies.
 type message struct {
-	raw       []byte // in one line
-	id        callID // the zero value for a notification
-	isRequest bool   // or notification
+	raw       []byte     // in one line
+	id        jsonrpc.ID // the zero value for a notification
+	number    int64      // of a call, in place of its id
+	isRequest bool       // or notification
 	method    string
 	params    json.RawMessage
 	result    json.RawMessage
 	isError   bool
 }
 
-var (
-	errNoMessage = errors.New("the body is not a JSON-RPC message")
-	errLongID    = errors.New("the id of a message is too long: choose one of at most 1 KiB")
-)
+var errNoMessage = errors.New("the body is not a JSON-RPC message")
 
 // parse returns the messages of a body or line: one, or those of a batch. It replaces the ends of lines between the parts of JSON by spaces.
 func parse(body []byte) (messages []message, err error) {
@@ -67,11 +67,11 @@ func parseOne(text []byte) (message, error) {
 	if _, err := segjson.Parse(text, &wire, segjson.DontCopyRawMessage|segjson.DontMatchCaseInsensitiveStructFields); err != nil || wire.Version != "2.0" {
 		return message{}, errNoMessage
 	}
-	id, err := parseID(wire.ID)
+	id, err := jsonrpc.ParseID(wire.ID)
 	m := message{raw: text[:len(text):len(text)], id: id, params: wire.Params, result: wire.Result, isError: isPresent(wire.Error)}
 	if wire.Method != nil {
 		m.isRequest, m.method = true, *wire.Method
-	} else if err == nil && id.isZero() {
+	} else if err == nil && id.IsZero() {
 		err = errNoMessage
 	}
 	return m, err
@@ -79,46 +79,7 @@ func parseOne(text []byte) (message, error) {
 
 func isPresent(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
-// callID is the id of a call.
-type callID struct {
-	text string // as the client has written it; "" for no id
-	key  string // equal for two spellings of one id
-}
-
-const maxID = 1 << 10
-
-// maxExact is the first number that not all programs can tell from the next.
-const maxExact = 1 << 53
-
-// parseID returns the id of a message. It keeps fractions and large numbers, which the types of the SDK do not.
-func parseID(text json.RawMessage) (callID, error) {
-	switch {
-	case !isPresent(text):
-		return callID{}, nil
-	case len(text) > maxID:
-		return callID{}, errLongID
-	}
-	id := callID{text: string(text), key: string(text)}
-	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		return callID{}, errNoMessage
-	}
-	switch value := value.(type) {
-	case string:
-		id.key = `"` + value
-	case float64:
-		if value == math.Trunc(value) && math.Abs(value) < maxExact {
-			id.key = strconv.FormatInt(int64(value), 10)
-		}
-	default:
-		return callID{}, errNoMessage
-	}
-	return id, nil
-}
-
-func (id callID) isZero() bool { return id.text == "" }
-
-func (m message) isCall() bool { return m.isRequest && !m.id.isZero() }
+func (m message) isCall() bool { return m.isRequest && !m.id.IsZero() }
 
 func (m message) isResponse() bool { return !m.isRequest }
 
@@ -144,19 +105,41 @@ func (m message) parameters() (p parameters) {
 // isStateless reports whether the message names its revision, as 2026-07-28 does.
 func (m message) isStateless() bool { return m.parameters().Meta.Revision != nil }
 
+const maxToken = 1 << 10
+
 // progressToken returns the progress token of a call, as JSON, "" without one or for one that is too long to keep.
 func (m message) progressToken() string {
-	if token := m.parameters().Meta.Progress; len(token) <= maxID {
+	if token := m.parameters().Meta.Progress; len(token) <= maxToken {
 		return string(token)
 	}
 	return ""
 }
 
 // cancels returns the id of the request that the message cancels.
-func (m message) cancels() (callID, bool) {
+func (m message) cancels() (jsonrpc.ID, bool) {
 	if !m.isRequest || m.method != "notifications/cancelled" {
-		return callID{}, false
+		return jsonrpc.ID{}, false
 	}
-	id, err := parseID(m.parameters().RequestID)
-	return id, err == nil && !id.isZero()
+	id, err := jsonrpc.ParseID(m.parameters().RequestID)
+	return id, err == nil && !id.IsZero()
+}
+
+// answers returns the number of the call that the message answers. Some programs answer a number
+// with text.
+func (m message) answers() (number int64, ok bool) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(m.id.Key, `"`), 10, 64)
+	return number, err == nil
+}
+
+// forProgram returns the parts of a message of the client as the program gets it: with the number of
+// a call in place of its id, and with a progress token that no other call has.
+func (m message) forProgram() [][]byte {
+	if !m.isCall() {
+		return [][]byte{m.raw}
+	}
+	progress := m.progressToken()
+	if progress != "" {
+		progress = jsonrpc.Numbered(m.number, progress)
+	}
+	return jsonrpc.WithCall(m.raw, strconv.FormatInt(m.number, 10), progress)
 }

@@ -2,13 +2,11 @@ package program
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
@@ -61,10 +59,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	out := newStream(newStreamID())
-	if id, ok := s.register(out, messages); !ok {
-		refuseDuplicate(w, id)
-		return
-	}
+	s.register(out, messages)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	done := out.attach(w)
@@ -94,44 +89,58 @@ func (s *session) hang(r *http.Request, done <-chan struct{}) {
 	}
 }
 
+// writeAll passes messages on. A cancellation of no open call, or of a call that nobody can tell from
+// others, goes no further.
 func (s *session) writeAll(messages []message) {
 	for _, m := range messages {
-		s.write(m)
-		if id, ok := m.cancels(); ok {
-			s.expectCancellation(id)
+		id, cancels := m.cancels()
+		if !cancels {
+			s.write(m.forProgram())
+			continue
+		}
+		if c := s.cancelled(id); c != nil {
+			s.write(jsonrpc.WithRequestID(m.raw, strconv.FormatInt(c.number, 10)))
+			s.expectCancellation(c)
 		}
 	}
+}
+
+// cancelled returns the open call that a cancellation means, nil for none.
+func (s *session) cancelled(id jsonrpc.ID) *call {
+	number, _ := s.numbers.Cancelled(id, s.hasGone)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[number]
+}
+
+// hasGone reports whether a call is open and its client has gone.
+func (s *session) hasGone(number int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.calls[number]
+	return c != nil && !c.stream.attached.Load()
 }
 
 // cancelDelay is how long the program may take to answer a request that the client has cancelled. Many never do.
 const cancelDelay = 5 * time.Second
 
-func (s *session) expectCancellation(id callID) {
+func (s *session) expectCancellation(c *call) {
 	time.AfterFunc(cancelDelay, func() {
-		if c, last := s.answered(id); c != nil {
+		if c, last := s.answered(c.number); c != nil {
 			s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
 		}
 	})
 }
 
-// register records the calls of a POST. It returns false, and the id, if one has the id of an open call.
-func (s *session) register(out *stream, messages []message) (duplicate callID, ok bool) {
+// register records the calls of a POST, and numbers them.
+func (s *session) register(out *stream, messages []message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ids := map[string]bool{}
-	for _, m := range messages {
-		if !m.isCall() {
-			continue
-		}
-		if s.calls[m.id.key] != nil || ids[m.id.key] {
-			return m.id, false
-		}
-		ids[m.id.key] = true
-	}
-	for _, m := range messages {
+	for i, m := range messages {
 		if m.isCall() {
-			s.requests++
-			s.calls[m.id.key] = &call{id: m.id, stream: out, progress: m.progressToken(), number: s.requests}
+			number := s.numbers.Next(m.id)
+			messages[i].number = number
+			s.calls[number] = &call{id: m.id, stream: out, number: number}
 			out.open++
 			s.upstream.registry.BeginCall(s.id)
 		}
@@ -139,11 +148,6 @@ func (s *session) register(out *stream, messages []message) (duplicate callID, o
 	if !s.legacy {
 		s.streams[out.id] = out
 	}
-	return callID{}, true
-}
-
-func refuseDuplicate(w http.ResponseWriter, id callID) {
-	writeAnswer(w, answerTo(id, &rpc.Error{Code: rpc.CodeInvalidRequest, Message: fmt.Sprintf("a request with the id %s is under way", id.text)}))
 }
 
 // initialize answers the first POST of a session. It holds the response back until the program has answered, so that a failure gets its status.
@@ -151,14 +155,15 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	defer s.upstream.registry.Attend(s.id)()
 	out := newStream(newStreamID())
 	out.isInitial = true
-	s.register(out, []message{m})
+	opening := []message{m}
+	s.register(out, opening)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	w.Header().Set(sessionHeader, bound)
 	done := out.attach(w)
 	late := time.AfterFunc(s.upstream.options.StartTimeout, func() { s.end(errStart) })
 	defer late.Stop()
-	s.write(m)
+	s.writeAll(opening)
 	s.hang(r, done)
 	out.detach(done)
 	if out.isSent() {
@@ -189,10 +194,7 @@ func (s *session) deliver(w http.ResponseWriter, r *http.Request, body []byte) e
 		return nil
 	}
 	defer s.upstream.registry.Attend(s.id)()
-	if id, ok := s.register(s.listening, messages); !ok {
-		refuseDuplicate(w, id)
-		return nil
-	}
+	s.register(s.listening, messages)
 	w.WriteHeader(http.StatusAccepted)
 	_ = http.NewResponseController(w).Flush() // before the answer, for clients that read one after the other
 	s.writeAll(messages)

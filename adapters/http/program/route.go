@@ -6,6 +6,7 @@ import (
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -20,18 +21,24 @@ const (
 // route sends a message of the program to the client.
 func (s *session) route(m message) {
 	if !m.isResponse() {
-		s.send(s.streamOf(m), m.raw, false)
+		call, token, ok := jsonrpc.Unnumbered(m.parameters().Progress)
+		if ok {
+			m.raw = jsonrpc.WithProgress(m.raw, token)
+		}
+		s.send(s.streamOf(call), m.raw, false)
 		return
 	}
-	answered, last := s.answered(m.id)
-	if answered == nil {
-		return // nothing waits for it, as after a cancellation
+	number, _ := m.answers()
+	answered, last := s.answered(number)
+	if answered == nil { // as after a cancellation
+		s.output.unmatched(m.id.Text)
+		return
 	}
 	isRefused := answered.stream.isInitial && m.isError
 	if !m.isError {
 		s.negotiate(m)
 	}
-	s.send(answered.stream, m.raw, last)
+	s.send(answered.stream, jsonrpc.WithID(m.raw, answered.id.Text), last)
 	if isRefused {
 		s.end(errRefused)
 	}
@@ -50,14 +57,14 @@ func (s *session) negotiate(m message) {
 }
 
 // answered removes a call and returns it, nil for an unknown one. Its stream has no further events after the last answer.
-func (s *session) answered(id callID) (answered *call, last bool) {
+func (s *session) answered(number int64) (answered *call, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.calls[id.key]
+	c := s.calls[number]
 	if c == nil {
 		return nil, false
 	}
-	delete(s.calls, id.key)
+	delete(s.calls, number)
 	s.upstream.registry.EndCall(s.id)
 	c.stream.open--
 	if last = c.stream.open == 0 && !s.legacy; last {
@@ -68,18 +75,18 @@ func (s *session) answered(id callID) (answered *call, last bool) {
 
 // streamOf returns the stream for a request or notification of the program. Over stdio, only progress names its call; any other message belongs to
 // the only call, if there is just one.
-func (s *session) streamOf(m message) *stream {
+func (s *session) streamOf(named int64) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.legacy {
 		return s.listening
 	}
-	token, open := m.parameters().Progress, map[*stream]bool{}
+	if c := s.calls[named]; c != nil {
+		return c.stream
+	}
+	open := map[*stream]bool{}
 	var newest *call
 	for _, c := range s.calls {
-		if token != nil && c.progress == string(token) {
-			return c.stream
-		}
 		if c.stream.isInitial || !c.stream.attached.Load() {
 			continue
 		}
@@ -100,12 +107,12 @@ type answer struct {
 	Error   *rpc.Error      `json:"error"`
 }
 
-func answerTo(id callID, failure *rpc.Error) []byte {
-	body, _ := json.Marshal(answer{"2.0", json.RawMessage(id.text), failure}) // texts always encode
+func answerTo(id jsonrpc.ID, failure *rpc.Error) []byte {
+	body, _ := json.Marshal(answer{"2.0", json.RawMessage(id.Text), failure}) // texts always encode
 	return body
 }
 
-func errorAnswer(id callID, text string) []byte {
+func errorAnswer(id jsonrpc.ID, text string) []byte {
 	return answerTo(id, &rpc.Error{Code: codeEnded, Message: text})
 }
 
@@ -120,7 +127,7 @@ func refuseRevision(w http.ResponseWriter, r *http.Request, m message) {
 	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(versionHeader)}) // texts always encode
 	failure := &rpc.Error{Code: codeUnsupportedRevision, Message: "a program over stdio has sessions: initialize one", Data: data}
 	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
-	id := callID{}
+	id := jsonrpc.ID{}
 	if m.isCall() {
 		id = m.id
 	}

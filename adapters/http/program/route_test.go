@@ -65,13 +65,13 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	})
 
 	DescribeTable("have an id, which is kept as it is written", func(text, same, other string) {
-		var ids []callID
+		var ids []jsonrpc.ID
 		for _, id := range []string{text, same, other} {
 			messages, err := parse([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
 			Expect(err).NotTo(HaveOccurred())
 			ids = append(ids, messages[0].id)
 		}
-		Expect(ids[0].key).To(And(Equal(ids[1].key), Not(Equal(ids[2].key))))
+		Expect(ids[0].Key).To(And(Equal(ids[1].Key), Not(Equal(ids[2].Key))))
 		Expect(string(answerTo(ids[0], nil))).To(ContainSubstring(`"id":` + text))
 	},
 		Entry("beyond 2^53", "9007199254740993", "9007199254740993", "9007199254740992"),
@@ -84,7 +84,7 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	DescribeTable("are refused with an id that is", func(id string, reason error) {
 		_, err := parse([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
 		Expect(err).To(MatchError(reason))
-	}, Entry("too long", `"`+strings.Repeat("x", maxID)+`"`, errLongID), Entry("an object", "{}", errNoMessage), Entry("a truth value", "true", errNoMessage))
+	}, Entry("too long", `"`+strings.Repeat("x", 1<<10)+`"`, jsonrpc.ErrLongID), Entry("an object", "{}", jsonrpc.ErrNoID), Entry("a truth value", "true", jsonrpc.ErrNoID))
 
 	DescribeTable("name the request that they cancel", func(text string, cancels bool) {
 		m, err := parseOne([]byte(text))

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/process"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -26,23 +27,23 @@ type session struct {
 	child    *process.Process
 	ended    chan struct{}
 
+	numbers jsonrpc.Sequence // of the calls
+
 	input sync.Mutex // serializes the messages to the program
 
 	mu        sync.Mutex
 	cause     error // of the end
 	revision  string
-	calls     map[string]*call // of the client, without an answer, by the key of their id
+	calls     map[int64]*call // of the client, without an answer, by their number
 	streams   map[string]*stream
 	listening *stream // for the messages that belong to no call
-	requests  int     // calls so far
 }
 
 // call is a request of the client.
 type call struct {
-	id       callID
-	stream   *stream
-	progress string // its progress token, as JSON; "" without one
-	number   int    // in the order of the calls
+	id     jsonrpc.ID
+	stream *stream
+	number int64 // in the order of the calls
 }
 
 // start registers a session and starts its process.
@@ -59,7 +60,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
 		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, person: sender.Subject, values: hashOf(values), ended: make(chan struct{}),
-		calls: map[string]*call{}, streams: map[string]*stream{}, listening: newStream(""),
+		calls: map[int64]*call{}, streams: map[string]*stream{}, listening: newStream(""),
 	}
 	s.output = newOutput(s, repeats)
 	if !u.registry.AddSession(s, &sender) {
@@ -125,7 +126,7 @@ func (s *session) end(cause error) {
 	}
 	s.cause = cause
 	calls := s.calls
-	s.calls = map[string]*call{}
+	s.calls = map[int64]*call{}
 	s.mu.Unlock()
 	if s.child == nil {
 		return
@@ -166,12 +167,14 @@ func (s *session) pump() {
 	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
 }
 
-// write sends a message to the program.
-func (s *session) write(m message) {
+// write sends the parts of a message to the program.
+func (s *session) write(message [][]byte) {
 	s.input.Lock()
-	_, err := s.child.Write(m.raw)
-	if err == nil {
-		_, err = s.child.Write([]byte{'\n'})
+	var err error
+	for _, part := range append(message, []byte{'\n'}) {
+		if err == nil {
+			_, err = s.child.Write(part)
+		}
 	}
 	s.input.Unlock()
 	if err != nil && !s.hasEnded() {

@@ -169,6 +169,16 @@ func (r *Registry) UseSession(id, grant string) (usable bool) {
 	return !session.closing
 }
 
+// Session returns a session that AddSession has added, nil for none.
+func (r *Registry) Session(id string) Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if session := r.sessions[id]; session != nil {
+		return session.session
+	}
+	return nil
+}
+
 // BeginCall marks a session as busy until EndCall, so that it is neither idle nor evicted before
 // idle ones.
 func (r *Registry) BeginCall(session string) {
