@@ -46,7 +46,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	code, err := s.ports.Store.Code(ctx, secret.Digest()) // a form that is submitted twice has the code of the first time (B13)
+	code, err := s.ports.Store.Code(ctx, secret.Grant()) // a form that is submitted twice has the code of the first time (B13)
 	if err != nil {
 		return nil, err
 	}

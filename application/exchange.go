@@ -22,13 +22,17 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	if p.Get("code_verifier") == "" {
 		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
 	}
-	fresh, err := s.newSecrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
+	fresh, err := s.freshEntropy()
 	if err != nil {
 		return nil, err
 	}
 	return s.redeem(ctx, client, oauth.Redemption{
-		Code: code, Verifier: p.Get("code_verifier"), RedirectURI: p.Get("redirect_uri"),
-		Resources: p.All("resource"), Scope: p.Get("scope"), Access: fresh[0], Refresh: fresh[1],
+		Code:        code,
+		Verifier:    p.Get("code_verifier"),
+		RedirectURI: p.Get("redirect_uri"),
+		Resources:   p.All("resource"),
+		Scope:       p.Get("scope"),
+		Fresh:       fresh,
 	})
 }
 
@@ -47,7 +51,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return nil, s.refuseCode(ctx, code, err)
 	}
 	var tokens *oauth.Tokens
-	err = s.ports.Store.RedeemCode(ctx, by.Code.Digest(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+	err = s.ports.Store.RedeemCode(ctx, by.Code.Grant(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 		grant, tokens, err = c.Redeem(by, s.settings, now)
 		return grant, err
 	})

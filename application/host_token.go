@@ -14,7 +14,7 @@ import (
 // AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it (J13, U6). An access token that was
 // issued before HostTokenInUse cannot unseal it: it is refused, its grant stays, and the next refresh returns one that can.
 func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error) {
-	token, err := accessToken(bearer)
+	token, err := s.accessToken(bearer)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
@@ -42,11 +42,11 @@ const (
 // it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the site. Concurrent calls for one
 // grant share one verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
-	token, err := accessToken(bearer)
+	token, err := s.accessToken(bearer)
 	if err != nil {
 		return err
 	}
-	grant, _, err := s.admit(ctx, token.Digest(), resource, s.now())
+	grant, _, err := s.admit(ctx, token, resource, s.now())
 	if err != nil {
 		return err
 	}

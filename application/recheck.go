@@ -20,17 +20,17 @@ func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oa
 func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endByLostKey(ctx, token.Digest(), oauth.RefuseUnknownToken())
+		return s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownToken())
 	}
 	if err != nil {
 		return err
 	}
 	start := s.now()
-	principal, err := s.reverify(ctx, grant, token.Digest(), host, oauth.RefuseUnknownToken())
+	principal, err := s.reverify(ctx, grant, host, oauth.RefuseUnknownToken())
 	if err != nil {
 		return err
 	}
-	return s.ports.Store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
+	return s.ports.Store.UpdateGrant(ctx, grant.ID(), func(g *oauth.AccessGrant) error {
 		g.RecordVerification(principal, s.settings, start)
 		return nil
 	})
@@ -38,19 +38,17 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 
 // reverify verifies the host token of a grant outside of any transaction (I18). When the site does not know it any more, or names another person, it
 // ends the grant and returns refusal (J6); after any other error the grant stays (D25).
-func (s *Server) reverify(
-	ctx context.Context, grant *oauth.AccessGrant, secret oauth.Digest, host oauth.HostToken, refusal error,
-) (oauth.Principal, error) {
+func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken, refusal error) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.PermittedBy(principal, s.settings) {
-		return oauth.Principal{}, s.endAndRefuse(ctx, secret, oauth.EndedByHostToken, refusal)
+		return oauth.Principal{}, s.endAndRefuse(ctx, grant.ID(), oauth.EndedByHostToken, refusal)
 	}
 	return principal, err
 }
 
-// endAndRefuse ends the grant of a secret and returns refusal, or the error of the store.
-func (s *Server) endAndRefuse(ctx context.Context, secret oauth.Digest, reason oauth.EndReason, refusal error) error {
-	if err := s.end(ctx, secret, reason); err != nil {
+// endAndRefuse ends a grant and returns refusal, or the error of the store.
+func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.EndReason, refusal error) error {
+	if err := s.end(ctx, grant, reason); err != nil {
 		return err
 	}
 	return refusal
@@ -58,11 +56,11 @@ func (s *Server) endAndRefuse(ctx context.Context, secret oauth.Digest, reason o
 
 // endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal (J6). It fails while another replica has a newer server
 // secret, which may unseal it.
-func (s *Server) endByLostKey(ctx context.Context, token oauth.Digest, refusal error) error {
+func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
 	if err := s.checkSecretAgreement(ctx); err != nil {
 		return err
 	}
-	return s.endAndRefuse(ctx, token, oauth.EndedByLostKey, refusal)
+	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret.

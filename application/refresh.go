@@ -31,20 +31,18 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	}
 	now := s.now()
 	if err := grant.MayRefresh(by, s.settings, now); err != nil {
-		return nil, s.refuseRefresh(ctx, token.Digest(), err)
+		return nil, s.refuseRefresh(ctx, grant.ID(), err)
 	}
 	if by.Host, err = s.unsealHost(ctx, grant, token); err != nil {
 		return nil, err
 	}
 	defer by.Host.Forget()
-	if by.Principal, err = s.reverify(ctx, grant, token.Digest(), by.Host.HostToken, oauth.RefuseUnknownGrant()); err != nil {
+	if by.Principal, err = s.reverify(ctx, grant, by.Host.HostToken, oauth.RefuseUnknownGrant()); err != nil {
 		return nil, err
 	}
-	fresh, err := s.newSecrets(oauth.AccessTokenSecret, oauth.RefreshTokenSecret)
-	if err != nil {
+	if by.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
-	by.Access, by.Successor = fresh[0], fresh[1]
 	return s.rotate(ctx, by, now)
 }
 
@@ -52,7 +50,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.UnsealWithRefreshToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return nil, s.endByLostKey(ctx, token.Digest(), oauth.RefuseUnknownGrant())
+		return nil, s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownGrant())
 	}
 	return host, err
 }
@@ -61,23 +59,22 @@ func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token
 // race does not end the family.
 func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
-	var grant string
-	err := s.ports.Store.UpdateGrant(ctx, by.Token.Digest(), func(g *oauth.AccessGrant) (err error) {
-		grant = g.ID()
+	err := s.ports.Store.UpdateGrant(ctx, by.Token.Grant(), func(g *oauth.AccessGrant) (err error) {
+		g.RecordUse(s.uses.of(g.ID()))
 		tokens, err = g.Refresh(by, s.settings, now)
 		return err
 	})
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	s.audit(ctx, "refreshed", "grant", grant)
+	s.audit(ctx, "refreshed", "grant", by.Token.Grant())
 	return tokens, nil
 }
 
-// refuseRefresh ends the family when a replaced token is presented after the grace window (D27).
-func (s *Server) refuseRefresh(ctx context.Context, token oauth.Digest, refusal error) error {
+// refuseRefresh ends the grant when a replaced token is presented that gets no successor any more.
+func (s *Server) refuseRefresh(ctx context.Context, grant string, refusal error) error {
 	if !errors.Is(refusal, oauth.ErrReused) {
 		return refusal
 	}
-	return s.endAndRefuse(ctx, token, oauth.EndedByReuse, refusal)
+	return s.endAndRefuse(ctx, grant, oauth.EndedByReuse, refusal)
 }

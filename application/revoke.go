@@ -13,14 +13,14 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if err := s.checkRegistration(by); err != nil {
 		return err
 	}
-	secret, ok := oauth.ParseSecret(oauth.RefreshTokenSecret, token)
-	if !ok {
-		secret, ok = oauth.ParseSecret(oauth.AccessTokenSecret, token)
+	secret, err := oauth.ParseSecret(oauth.RefreshTokenSecret, token, s.settings.Keys)
+	if errors.Is(err, oauth.ErrNotFound) {
+		secret, err = oauth.ParseSecret(oauth.AccessTokenSecret, token, s.settings.Keys)
 	}
-	if !ok {
-		return nil
+	if err != nil {
+		return ignoreNotFound(err)
 	}
-	found, err := s.ports.Store.Grant(ctx, secret.Digest())
+	found, err := s.ports.Store.Grant(ctx, secret.Grant())
 	if err != nil { // unknown tokens never take the write lock
 		return ignoreNotFound(err)
 	}
@@ -28,19 +28,18 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if err != nil {
 		return err
 	}
-	return s.revoke(ctx, secret.Digest(), client)
+	return s.revoke(ctx, secret, client)
 }
 
-func (s *Server) revoke(ctx context.Context, token oauth.Digest, client string) error {
-	var grant string
+func (s *Server) revoke(ctx context.Context, token oauth.Secret, client string) error {
 	var ended bool
 	now := s.now()
-	err := s.ports.Store.UpdateGrant(ctx, token, func(g *oauth.AccessGrant) error {
-		grant, ended = g.ID(), g.Revoke(token, client, now)
+	err := s.ports.Store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) error {
+		ended = g.Revoke(token, client, now)
 		return nil
 	})
 	if err == nil && ended {
-		s.announceEnd(ctx, grant, oauth.EndedByRevocation)
+		s.announceEnd(ctx, token.Grant(), oauth.EndedByRevocation)
 	}
 	return ignoreNotFound(err)
 }

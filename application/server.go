@@ -46,6 +46,7 @@ type Server struct {
 	rechecks      singleflight.Group
 	afterRefusals singleflight.Group
 	verified      verifications
+	uses          lastUses
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
@@ -72,26 +73,21 @@ func (s *Server) Settings() *oauth.Settings { return s.settings }
 // now returns the time in milliseconds, the precision of a store.
 func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
 
-// newSecrets creates a secret of each kind, before the transaction, whose closure may run more than once.
-func (s *Server) newSecrets(kinds ...oauth.SecretKind) ([]oauth.Secret, error) {
-	secrets := make([]oauth.Secret, 0, len(kinds))
-	for _, kind := range kinds {
-		secret, err := oauth.NewSecret(kind, s.ports.Random)
-		if err != nil {
-			return nil, err
-		}
-		secrets = append(secrets, secret)
+// freshEntropy draws what new tokens are made of, before the change, whose closure may run more than once.
+func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
+	if fresh.Access, err = oauth.NewEntropy(s.ports.Random); err != nil {
+		return fresh, err
 	}
-	return secrets, nil
+	fresh.Refresh, err = oauth.NewEntropy(s.ports.Random)
+	return fresh, err
 }
 
-// end ends the grant of a secret and closes its open streams.
-func (s *Server) end(ctx context.Context, secret oauth.Digest, reason oauth.EndReason) error {
-	var grant string
+// end ends a grant and closes its open streams.
+func (s *Server) end(ctx context.Context, grant string, reason oauth.EndReason) error {
 	var active bool
 	now := s.now()
-	err := s.ports.Store.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
-		grant, active = g.ID(), g.End(reason, now)
+	err := s.ports.Store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+		active = g.End(reason, now)
 		return nil
 	})
 	if err != nil || !active {

@@ -13,23 +13,24 @@ func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
 	}
-	secret, ok := oauth.ParseSecret(kind, text)
-	if !ok {
-		return oauth.Secret{}, s.refuseUnknown(ctx)
-	}
-	return secret, nil
+	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
+	return secret, s.limitUnknown(ctx, err)
 }
 
 // codeOf looks up a code. No limit applies to a known code, even if the request is then refused.
 func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
-	code, err := s.ports.Store.Code(ctx, presented.Digest())
+	code, err := s.ports.Store.Code(ctx, presented.Grant())
 	return code, s.limitUnknown(ctx, err)
 }
 
 // grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
-	grant, err := s.ports.Store.Grant(ctx, presented.Digest())
-	return grant, s.limitUnknown(ctx, err)
+	grant, err := s.ports.Store.Grant(ctx, presented.Grant())
+	if err != nil {
+		return nil, s.limitUnknown(ctx, err)
+	}
+	grant.RecordUse(s.uses.of(grant.ID()))
+	return grant, nil
 }
 
 func (s *Server) limitUnknown(ctx context.Context, err error) error {

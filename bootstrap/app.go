@@ -181,6 +181,7 @@ func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	go a.sweep(ctx, sweepEvery)
 	a.watchEndedGrants(ctx, store)
 	a.watchSecret(ctx)
+	go every(ctx, flushInterval, a.flushUses)
 	go a.keepClients(ctx)
 }
 
@@ -194,6 +195,7 @@ func (a *OAuthServer) keepClients(ctx context.Context) {
 // Close stops the background work and flushes the trace. It does not close the store.
 func (a *OAuthServer) Close() {
 	a.stop()
+	a.flushUses(context.Background())
 	if a.journal != nil {
 		a.journal.Close()
 	}

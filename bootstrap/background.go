@@ -45,6 +45,20 @@ func (a *OAuthServer) watchSecret(ctx context.Context) {
 	})
 }
 
+const (
+	flushInterval = time.Second
+	flushTimeout  = 5 * time.Second
+)
+
+// flushUses writes the last uses of grants.
+func (a *OAuthServer) flushUses(ctx context.Context) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+	defer cancel()
+	if err := a.server.FlushUses(limited); err != nil {
+		a.config.Logger.WarnContext(ctx, "cannot store the last uses of grants", "error", err)
+	}
+}
+
 // every calls work at each interval until ctx ends.
 func every(ctx context.Context, interval time.Duration, work func(context.Context)) {
 	ticks := time.NewTicker(interval)

@@ -166,7 +166,7 @@ type Connection struct {
 // Connection implements Authorization.
 func (g *AccessGrant) Connection(now time.Time) (shown Connection, active bool) {
 	shown = g.connection()
-	shown.LastUsedAt, shown.EndsBy = g.lastUsedAt, g.idleExpiresAt
+	shown.LastUsedAt, shown.EndsBy = g.lastUse.At, g.idleExpiresAt
 	shown.EndsAtLatest = g.expiresAt
 	if !g.scopes.Has(OfflineAccess) { // the client cannot refresh
 		shown.EndsAtLatest = g.idleExpiresAt

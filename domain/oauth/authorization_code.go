@@ -92,8 +92,7 @@ type Redemption struct {
 	RedirectURI string // optional, because PKCE binds the code to the client (D15)
 	Resources   []string
 	Scope       string
-	Access      Secret
-	Refresh     Secret
+	Fresh       FreshEntropy
 }
 
 // CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for example by a proxy, and not as a replay (D19).
@@ -107,7 +106,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	case c.state == codeWithdrawn:
 		return refuseGrant("D21", errors.New("the code was withdrawn: "+string(c.endReason)))
 	case !settings.protects(c.resource), c.digest != by.Code.Digest():
-		return refuseGrant("D12", errors.New("it is no code of this server"))
+		return refuseGrant("D12", errors.New("it is not a code of this server"))
 	case c.client.raw != by.Client:
 		return refuseGrant("D13", errors.New("it belongs to another client"))
 	case by.RedirectURI != "" && by.RedirectURI != c.redirect.raw:

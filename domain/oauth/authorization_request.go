@@ -3,6 +3,7 @@ package oauth
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"net/url"
 	"slices"
 	"strings"
@@ -204,6 +205,16 @@ func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
 		return CodeChallenge{}, Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
 	}
 	return CodeChallenge{challenge}, nil
+}
+
+// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself because Go's decoder skips
+// them, even when strict.
+func decode32(encoded string) (decoded [32]byte, ok bool) {
+	if len(encoded) != 43 || strings.ContainsAny(encoded, "\r\n") {
+		return decoded, false
+	}
+	_, err := base64.RawURLEncoding.Strict().Decode(decoded[:], []byte(encoded))
+	return decoded, err == nil
 }
 
 // RestoreCodeChallenge rebuilds a challenge that was accepted before.

@@ -27,7 +27,7 @@ type Config struct {
 	AuthCodeTTL    time.Duration // 5 minutes; 10 seconds to 10 minutes
 	RefreshIdleTTL time.Duration // 30 days; at least 1 hour and AccessTokenTTL, at most 365 days
 	GrantTTL       time.Duration // 180 days; 1 hour to 365 days
-	RefreshGrace   time.Duration // 1 minute; at most 5 minutes; negative switches it off (D27)
+	RefreshGrace   time.Duration // 5 minutes; at most 1 hour; negative switches it off
 	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
 	// RecheckEvery makes the site verify the host token of a grant also while access tokens are used, at most once in this time: 0, which means at
@@ -163,7 +163,7 @@ const (
 	DefaultAuthCodeTTL    = 5 * time.Minute
 	DefaultRefreshIdleTTL = 30 * 24 * time.Hour
 	DefaultGrantTTL       = 180 * 24 * time.Hour
-	DefaultRefreshGrace   = time.Minute
+	DefaultRefreshGrace   = 5 * time.Minute
 	DefaultTicketTTL      = 10 * time.Minute
 )
 

@@ -177,8 +177,9 @@ func (c Config) checkTTLs() []error {
 	between("GrantTTL", c.GrantTTL, time.Hour, MaxGrantTTL)
 	between("RefreshIdleTTL", c.RefreshIdleTTL, max(time.Hour, c.AccessTokenTTL), 365*24*time.Hour)
 	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
-	if c.RefreshGrace > 5*time.Minute {
-		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 5m0s, or a negative value to switch it off", Field("RefreshGrace"), c.RefreshGrace))
+	if c.RefreshGrace > time.Hour {
+		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1h0m0s, or a negative value to switch it off",
+			Field("RefreshGrace"), c.RefreshGrace))
 	}
 	if c.RecheckEvery != 0 && c.RecheckEvery < time.Minute {
 		mistakes = append(mistakes, NewMistake("%s is %s: choose at least 1m0s, or 0 to verify at refreshes only", Field("RecheckEvery"), c.RecheckEvery))

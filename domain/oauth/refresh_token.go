@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // Tokens is a successful token response (RFC 6749 §5.1).
@@ -16,7 +14,10 @@ type Tokens struct {
 	Lifetime time.Duration // of the access token
 }
 
-// RefreshRequest is a client's request with grant type refresh_token (RFC 6749 §6), with fresh secrets for the response.
+// FreshEntropy is what new tokens are made of. It is drawn before a change, whose closure may run more than once.
+type FreshEntropy struct{ Access, Refresh Entropy }
+
+// RefreshRequest is a client's request with grant type refresh_token (RFC 6749 §6).
 type RefreshRequest struct {
 	Client    string
 	Token     Secret
@@ -24,25 +25,24 @@ type RefreshRequest struct {
 	Scope     string
 	Principal Principal          // from the verification of the host token
 	Host      *UnsealedHostToken // the verified host token; may be nil
-	Access    Secret
-	Successor Secret
+	Fresh     FreshEntropy
 }
 
-// MayRefresh checks everything that Refresh checks, so that no host token is verified in vain. The cause is ErrReused if the grace window of the
-// presented token is over or its successor was used; the caller then ends the grant (D27).
+// MayRefresh checks everything that Refresh checks, so that no host token is verified in vain. The cause is ErrReused if a
+// replaced token of a public client gets no successor any more; the caller then ends the grant.
 func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time.Time) error {
-	held, found := g.findSecret(by.Token.Digest())
 	switch {
-	case !found, held.kind != RefreshTokenSecret, !settings.protects(g.resource):
-		return refuseGrant("D22", errors.New("it is no refresh token of this server"))
+	case !g.issuedRefresh(by.Token), !settings.protects(g.resource):
+		return refuseGrant("D22", errors.New("it is not a refresh token of this grant"))
 	case g.client.raw != by.Client:
 		return refuseGrant("D22", errors.New("it belongs to another client"))
 	case g.state == grantEnded:
 		return refuseGrant("D23", errors.New("the grant has ended: "+string(g.endReason)))
 	case expired(g.idleExpiresAt, now): // never later than expiresAt
 		return refuseGrant("D23", errors.New("the grant has expired"))
-	case held.generation != g.generation && !g.inGrace(held, settings, now):
-		return refuseGrant("D27", ErrReused)
+	}
+	if err := g.checkReuse(by.Token, settings, now); err != nil {
+		return err
 	}
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return err
@@ -54,7 +54,40 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	return err
 }
 
-// scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing (A25).
+// issuedRefresh reports whether the token is the newest refresh token or an earlier one. The tag of a token proves that this
+// server issued it, so a smaller number is that of a replaced token. A larger one was issued before the database was restored
+// from a backup.
+func (g *AccessGrant) issuedRefresh(token Secret) bool {
+	return token.kind() == RefreshTokenSecret && token.grant == g.id &&
+		(token.number < g.generation || g.isNewest(token))
+}
+
+func (g *AccessGrant) isNewest(token Secret) bool {
+	return token.number == g.generation && token.Digest() == g.refresh
+}
+
+// checkReuse refuses a replaced token that gets no successor any more. A client that authenticates proves in this way that it is
+// not a thief, so the cause is ErrReused only for a public client.
+func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time) error {
+	if g.isNewest(token) {
+		return nil
+	}
+	i := g.findRotation(token)
+	if i >= 0 && g.rotations[i].served(g, settings, now) {
+		return nil
+	}
+	copied := "an old copy of the refresh token, replaced more than once since"
+	if i >= 0 {
+		minutes := int(now.Sub(g.rotations[i].replacedAt).Minutes())
+		copied = fmt.Sprintf("an old copy of the refresh token, %d minutes after it was replaced", minutes)
+	}
+	if g.authMethod == PrivateKeyJWT {
+		return refuseGrant("D27", errors.New(copied))
+	}
+	return refuseGrant("D27", fmt.Errorf("%s; refresh-grace is %s: %w", copied, settings.RefreshGrace, ErrReused))
+}
+
+// scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing.
 func (r RefreshRequest) scopes() (Scopes, error) {
 	requested, err := ParseScopes(r.Scope)
 	if requested.Without(OfflineAccess).Empty() {
@@ -63,36 +96,22 @@ func (r RefreshRequest) scopes() (Scopes, error) {
 	return requested, err
 }
 
-// inGrace reports whether the token is the direct predecessor of the newest one and was replaced within the grace window.
-func (g *AccessGrant) inGrace(held *grantSecret, settings *Settings, now time.Time) bool {
-	left := g.graceEndsAt.Sub(now) // longer than the window when the clock was set back; up to twice the window is tolerated (I23)
-	return held.generation == g.generation-1 && left > 0 && left <= 2*settings.RefreshGrace
-}
-
-// UnsealWithRefreshToken opens the sealed host token with the presented refresh token. The caller must call Forget on the
-// result. It returns ErrHostTokenLost when no key fits (J6).
+// UnsealWithRefreshToken opens the sealed host token with the presented refresh token, also with a replaced one that still gets
+// its successor. The caller must call Forget on the result. It returns ErrHostTokenLost when no key fits.
 func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
-	holder, err := g.holder(presented, settings)
-	if err != nil {
-		return nil, err
+	holder := presented
+	if !g.isNewest(presented) {
+		found, err := g.newestFor(presented, settings.Keys)
+		if err != nil {
+			return nil, err
+		}
+		holder = found.refresh
 	}
 	return g.host.open(holder, g.id, settings.Keys)
 }
 
-// holder returns the newest refresh token, for which the host token is sealed. The direct predecessor unseals it.
-func (g *AccessGrant) holder(presented Secret, settings *Settings) (Secret, error) {
-	held, found := g.findSecret(presented.Digest())
-	switch {
-	case !found:
-		return Secret{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
-	case held.generation == g.generation:
-		return presented, nil
-	}
-	return g.successorOf(presented, settings.Keys)
-}
-
-// Refresh issues an access token and the next refresh token (D26). Every request with the replaced token within the grace window gets the same
-// successor, so that parallel refreshes converge (D27, I15). now is the time at which the request arrived, before the host token was verified.
+// Refresh issues an access token and the next refresh token. A request with a replaced token gets the newest tokens instead, so
+// that parallel and repeated refreshes converge. now is the time at which the request arrived, before the host token was verified.
 func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Time) (*Tokens, error) {
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
@@ -101,97 +120,92 @@ func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Ti
 	if err != nil {
 		return nil, err
 	}
-	g.RecordVerification(by.Principal, settings, now)
-	if !g.scopes.Contains(requested) { // RecordVerification may have removed one
-		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
-	}
-	held, _ := g.findSecret(by.Token.Digest())
-	if held.generation != g.generation {
-		return g.repeat(by, requested, settings, now)
-	}
-	return g.rotate(by, requested, settings, now)
-}
-
-// rotate issues an access token and replaces the presented refresh token.
-func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {
 		return nil, err
 	}
-	wrap, err := g.accessWrap(by.Token, by.Access, settings)
-	if err != nil {
-		return nil, err
+	settings = settings.withKeys(keys)
+	g.RecordVerification(by.Principal, settings, now)
+	if !g.scopes.Contains(requested) { // RecordVerification may have removed one
+		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
 	}
-	host, err := g.rewrapForSuccessor(by, keys)
-	if err != nil {
-		return nil, err
+	requested = g.narrower(requested)
+	if g.isNewest(by.Token) {
+		return g.rotate(by, requested, settings, now)
 	}
-	sealers, err := successorSealers(by.Token, g.id, keys)
-	if err != nil {
-		return nil, err
-	}
-	g.host, g.successor, g.graceEndsAt = host, sealers.Seal([]byte(by.Successor.Reveal())), now.Add(settings.RefreshGrace)
-	return g.issueRefresh(by.Successor, g.issueAccess(by.Access, wrap, requested, settings, now), settings, now), nil
+	return g.repeat(by, requested, settings, now)
 }
 
-func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, keys seal.KeyRing) (sealedHostToken, error) {
-	if by.Host.opens(g.host) {
-		return g.host.rewrapDataKey(by.Host.dataKey, by.Successor, g.id, keys)
-	}
-	return g.host.rewrapFor(by.Token, by.Successor, g.id, keys)
-}
-
-// repeat issues an access token with the existing successor of the presented refresh token.
-func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
-	successor, err := g.successorOf(by.Token, settings.Keys)
+// rotate issues an access token and replaces the presented refresh token.
+func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+	access := accessRequest{entropy: by.Fresh.Access, holder: by.Token, scopes: requested}
+	tokens, err := g.issueAccess(access, settings, now)
 	if err != nil {
 		return nil, err
 	}
-	wrap, err := g.accessWrap(successor, by.Access, settings)
+	successor, err := NewSecret(RefreshTokenSecret, g.id, g.generation+1, by.Fresh.Refresh, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
-	tokens := g.issueAccess(by.Access, wrap, requested, settings, now)
+	if g.host, err = g.rewrapForSuccessor(by, successor, settings); err != nil {
+		return nil, err
+	}
+	if err := g.addRotation(by.Token, issued{refresh: successor, access: tokens.Access}, settings, now); err != nil {
+		return nil, err
+	}
+	g.issueRefresh(successor, settings, now)
 	tokens.Refresh = successor
 	return tokens, nil
 }
 
-// successorSealers returns the sealers that only the holder of the replaced refresh token can derive (J9).
-func successorSealers(old Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
-	return keys.HolderSealers(old, seal.Binding{Kind: "successor", Owner: grant})
+func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, successor Secret, settings *Settings) (sealedHostToken, error) {
+	if by.Host.opens(g.host) {
+		return g.host.rewrapDataKey(by.Host.dataKey, successor, g.id, settings.Keys)
+	}
+	return g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
 }
 
-func (g *AccessGrant) successorOf(old Secret, keys seal.KeyRing) (Secret, error) {
-	sealers, err := successorSealers(old, g.id, keys)
+// repeat returns the newest tokens. If their access token is of no use to this request, another one takes its place.
+func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
+	found, err := g.newestFor(by.Token, settings.Keys)
 	if err != nil {
-		return Secret{}, err
+		return nil, err
 	}
-	text, err := sealers.Open(g.successor)
+	if token := g.findAccess(found.access); token.serves(requested, settings, now) {
+		tokens := g.respond(found.access, token, now)
+		tokens.Refresh = found.refresh
+		return tokens, nil
+	}
+	access := accessRequest{entropy: by.Fresh.Access, holder: found.refresh, scopes: requested}
+	tokens, err := g.issueAccess(access, settings, now)
 	if err != nil {
-		return Secret{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+		return nil, err
 	}
-	return Secret{conceal(string(text))}, nil
+	tokens.Refresh = found.refresh
+	last := &g.rotations[len(g.rotations)-1]
+	last.box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(found.before, g.id, settings.Keys)
+	return tokens, err
 }
 
-// issueAccess adds an access token, which expires no later than the grant (D28). Empty scopes mean all.
-func (g *AccessGrant) issueAccess(token Secret, wrap []byte, scopes Scopes, settings *Settings, now time.Time) *Tokens {
-	end := earlier(now.Add(settings.AccessTokenTTL), g.expiresAt)
-	held := grantSecret{kind: AccessTokenSecret, scopes: scopes, wrap: wrap, forgetAfter: end}
+// serves reports whether the token is valid for at least a second, has exactly the requested scopes, and opens the host token
+// where it has to.
+func (t *accessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
+	return t != nil && t.revokedAt.IsZero() && !expired(t.expiresAt, now.Add(time.Second)) &&
+		t.scopes.String() == requested.String() && (t.wrap != nil || !settings.accessTokensUnseal())
+}
+
+// narrower returns scopes that are fewer than those of the grant, and empty scopes for all of them.
+func (g *AccessGrant) narrower(scopes Scopes) Scopes {
 	if scopes.String() == g.scopes.String() {
-		held.scopes = Scopes{}
+		return Scopes{}
 	}
-	g.addSecret(token, held)
-	return &Tokens{Access: token, Scopes: g.scopesOf(&held), Lifetime: end.Sub(now)}
+	return scopes
 }
 
-// issueRefresh adds the refresh token of the next generation and moves idleExpiresAt, never past expiresAt (D28).
-func (g *AccessGrant) issueRefresh(token Secret, tokens *Tokens, settings *Settings, now time.Time) *Tokens {
-	g.generation++
+// issueRefresh makes the token the newest refresh token and moves idleExpiresAt, never past expiresAt.
+func (g *AccessGrant) issueRefresh(token Secret, settings *Settings, now time.Time) {
+	g.generation, g.refresh = token.number, token.Digest()
 	g.idleExpiresAt = earlier(now.Add(settings.RefreshIdleTTL), g.expiresAt)
-	g.addSecret(token, grantSecret{kind: RefreshTokenSecret, generation: g.generation, predecessor: g.refresh})
-	g.refresh = token.Digest()
-	tokens.Refresh = token
-	return tokens
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -2,80 +2,137 @@ package oauth
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// SecretKind is the prefix that distinguishes access tokens, refresh tokens and authorization codes (H1).
+// SecretKind is the prefix that distinguishes access tokens, refresh tokens and authorization codes.
 type SecretKind string
 
-// The prefixes let secret scanners find leaked tokens, and let the server refuse a token of the wrong kind without a lookup.
+// The prefixes let secret scanners find leaked tokens, and let the server refuse a token of the wrong kind at once.
 const (
 	AccessTokenSecret  SecretKind = "ppa_"
 	RefreshTokenSecret SecretKind = "ppr_"
 	CodeSecret         SecretKind = "ppc_"
 )
 
+// The layout of a secret behind its prefix, before base64url:
+//
+//	id 16 bytes | number 4 bytes, big endian | entropy 32 bytes | tag 8 bytes
 const (
-	secretBytes  = 32
-	encodedBytes = 43
+	idSize      = 16
+	numberEnd   = idSize + 4
+	entropyEnd  = numberEnd + 32
+	secretSize  = entropyEnd + 8
+	encodedSize = secretSize / 3 * 4 // secretSize is a multiple of 3, so no text has padding or spare bits
 )
 
-// Secret is an access token, refresh token or authorization code in clear. It prints as "[redacted]".
-type Secret struct{ confidential }
+const secretTagPurpose = "secret-tag"
 
-// NewSecret returns a secret of 32 bytes from random (H1).
-func NewSecret(kind SecretKind, random io.Reader) (Secret, error) {
-	var entropy [secretBytes]byte
+// Entropy is the secret part of a code or token: 256 random bits.
+type Entropy [32]byte
+
+// NewEntropy reads an Entropy.
+func NewEntropy(random io.Reader) (entropy Entropy, err error) {
 	if _, err := io.ReadFull(random, entropy[:]); err != nil {
-		return Secret{}, fmt.Errorf("generating a secret: %w", err)
+		return Entropy{}, fmt.Errorf("generating a secret: %w", err)
 	}
-	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(entropy[:]))}, nil
+	return entropy, nil
 }
 
-// ParseSecret parses a text; ok is false unless NewSecret can return it for the kind.
-func ParseSecret(kind SecretKind, text string) (secret Secret, ok bool) {
-	encoded, found := strings.CutPrefix(text, string(kind))
-	if !found {
-		return Secret{}, false
-	}
-	if _, ok := decode32(encoded); !ok {
-		return Secret{}, false
-	}
-	return Secret{conceal(text)}, true
+// Secret is an access token, refresh token or authorization code in clear. It names its grant, and its tag proves that this
+// server issued it. It prints as "[redacted]".
+type Secret struct {
+	confidential
+	grant  string
+	number uint32
 }
+
+// NewSecret returns the secret of a grant with a number, tagged with the newest server secret. The number of a refresh token is
+// its generation, that of an access token counts the access tokens of the grant, and that of a code is 0.
+func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, keys seal.KeyRing) (Secret, error) {
+	id, err := hex.DecodeString(grant)
+	if err != nil || len(id) != idSize {
+		return Secret{}, fmt.Errorf("issuing a secret: %q is not the id of a grant", grant)
+	}
+	content := binary.BigEndian.AppendUint32(append(make([]byte, 0, secretSize), id...), number)
+	content = append(content, entropy[:]...)
+	tags, err := keys.Tags(secretTagPurpose, string(kind), string(content))
+	if err != nil {
+		return Secret{}, fmt.Errorf("tagging a secret: %w", err)
+	}
+	content = append(content, tags[0][:secretSize-entropyEnd]...)
+	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(content)), grant, number}, nil
+}
+
+// ParseSecret parses the text of a secret. It returns ErrNotFound for a text that no server secret of the ring has tagged, which
+// therefore was not issued by this server, without a look into the store. Any other error is an outage.
+func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error) {
+	content, ok := decodeSecret(kind, text)
+	if !ok {
+		return Secret{}, ErrNotFound
+	}
+	tags, err := keys.Tags(secretTagPurpose, string(kind), string(content[:entropyEnd]))
+	if err != nil {
+		return Secret{}, fmt.Errorf("checking the tag of a secret: %w", err)
+	}
+	for _, tag := range tags {
+		if subtle.ConstantTimeCompare(tag[:secretSize-entropyEnd], content[entropyEnd:]) == 1 {
+			return secretOf(text, content), nil
+		}
+	}
+	return Secret{}, ErrNotFound
+}
+
+// restoreSecret parses a text that was authenticated in another way, such as by the box that contained it.
+func restoreSecret(kind SecretKind, text string) (Secret, bool) {
+	content, ok := decodeSecret(kind, text)
+	if !ok {
+		return Secret{}, false
+	}
+	return secretOf(text, content), true
+}
+
+func secretOf(text string, content []byte) Secret {
+	return Secret{conceal(text), hex.EncodeToString(content[:idSize]), binary.BigEndian.Uint32(content[idSize:numberEnd])}
+}
+
+// decodeSecret checks the length itself, because Go's decoder skips line breaks.
+func decodeSecret(kind SecretKind, text string) (content []byte, ok bool) {
+	encoded, found := strings.CutPrefix(text, string(kind))
+	if !found || len(encoded) != encodedSize {
+		return nil, false
+	}
+	content, err := base64.RawURLEncoding.DecodeString(encoded)
+	return content, err == nil && len(content) == secretSize
+}
+
+// Grant returns the id of the grant, which its code shares.
+func (s Secret) Grant() string { return s.grant }
+
+// Number returns the generation of a refresh token, or the running number of an access token.
+func (s Secret) Number() uint32 { return s.number }
 
 // kind returns the prefix, which has the same length for every kind.
-func (s Secret) kind() SecretKind {
-	return SecretKind(s.Reveal()[:len(AccessTokenSecret)])
-}
+func (s Secret) kind() SecretKind { return SecretKind(s.Reveal()[:len(AccessTokenSecret)]) }
 
-// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks the alphabet itself because Go's decoder skips
-// line breaks even when strict.
-func decode32(encoded string) (decoded [secretBytes]byte, ok bool) {
-	var text [encodedBytes]byte
-	if len(encoded) != encodedBytes || strings.IndexByte(encoded, '\r') >= 0 || strings.IndexByte(encoded, '\n') >= 0 {
-		return decoded, false
-	}
-	copy(text[:], encoded)
-	_, err := strictBase64.Decode(decoded[:], text[:])
-	return decoded, err == nil
-}
-
-var strictBase64 = base64.RawURLEncoding.Strict()
-
-// Digest is the hash by which a store finds a secret (H2).
+// Digest is the hash that a store keeps of a secret.
 type Digest [sha256.Size]byte
 
 const digestLabel = "pasteport/v1/id\x00"
 
 // Digest returns the SHA-256 of the secret with a label. No key is derived from it.
-func (s Secret) Digest() Digest {
-	var room [len(digestLabel) + 47]byte // avoids a heap allocation in every request
-	return sha256.Sum256(append(append(room[:0], digestLabel...), s.Reveal()...))
-}
+func (s Secret) Digest() Digest { return DigestOf(s.Reveal()) }
+
+// DigestOf returns the Digest of the text of a secret.
+func DigestOf(text string) Digest { return sha256.Sum256([]byte(digestLabel + text)) }
 
 // bytes returns nil for the zero Digest.
 func (d Digest) bytes() []byte {
@@ -87,8 +144,8 @@ func (d Digest) bytes() []byte {
 
 const redacted = "[redacted]"
 
-// confidential is text that no formatter, encoder or logger prints (B15). The text is behind a pointer, because fmt prints unexported fields without
-// calling their methods.
+// confidential is text that no formatter, encoder or logger prints. The text is behind a pointer, because fmt prints unexported
+// fields without calling their methods.
 type confidential struct{ text *string }
 
 func conceal(text string) confidential { return confidential{&text} }

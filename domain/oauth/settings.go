@@ -32,6 +32,13 @@ type Settings struct {
 	autoErrorRedirect    bool
 }
 
+// withKeys returns a copy with a snapshot of the key ring.
+func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
+	changed := *s
+	changed.Keys = keys
+	return &changed
+}
+
 // CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8). Naming a HostedClient allows it.
 func (s *Settings) CheckClient(id ClientID) error {
 	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {

@@ -81,18 +81,40 @@ type GrantSnapshot struct {
 	EndReason     string
 	CreatedAt     time.Time
 	EndedAt       time.Time
-	LastUsedAt    time.Time
+	RevokedAt     time.Time // of the access token that was revoked last
+	LastUsedAt    time.Time // written by RecordUse only
+	LastUsedToken uint32    // the largest number of an access token that was used; written by RecordUse only
 	VerifiedAt    time.Time
 	IdleEnd       time.Time
 	AbsoluteEnd   time.Time
 	ForgetAfter   time.Time
-	Generation    int
-	RefreshDigest []byte // of the newest refresh token, from which Predecessor leads to all others; nil also in a row of an earlier version
-	SuccessorBox  []byte
-	GraceEnd      time.Time // DeleteExpired clears the SuccessorBox after it
+	Generation    uint32
+	RefreshDigest []byte // of the newest refresh token
+	Rotations     []RotationSnapshot
+	IssuedAccess  uint32
+	AccessTokens  []AccessTokenSnapshot
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
+}
+
+// RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at most four, the newest last.
+type RotationSnapshot struct {
+	Number     uint32
+	Digest     Digest
+	Access     uint32
+	Box        []byte
+	ReplacedAt time.Time
+}
+
+// AccessTokenSnapshot is an access token. A grant has at most eight, the newest last.
+type AccessTokenSnapshot struct {
+	Number    uint32
+	Digest    Digest
+	Scopes    string // of a token that has fewer than its grant; "" means all
+	Wrap      []byte // of a token that can open the host token
+	ExpiresAt time.Time
+	RevokedAt time.Time
 }
 
 // HasKnownState reports whether this version knows the state.
@@ -100,74 +122,117 @@ func (s GrantSnapshot) HasKnownState() bool {
 	return slices.Contains([]grantState{grantActive, grantEnded}, grantState(s.State))
 }
 
-// SecretSnapshot is an access or refresh token of a grant as a store keeps it.
-type SecretSnapshot struct {
-	Digest      []byte
-	Grant       string
-	Kind        string
-	Generation  int    // of a refresh token, from 1
-	Predecessor []byte // of a refresh token, the digest of the one that it replaced
-	Scopes      string // of an access token that has fewer than its grant; "" means all
-	HostWrap    []byte // of an access token that can open the host token
-	RevokedAt   time.Time
-	ForgetAfter time.Time // of an access token when it expires; zero for a refresh token, which is deleted with its grant
-}
-
-// Snapshot returns the state of the grant and of its loaded secrets. Its bytes are shared with the grant and must not be changed.
-func (g *AccessGrant) Snapshot() (GrantSnapshot, []SecretSnapshot) {
-	secrets := make([]SecretSnapshot, 0, len(g.secrets))
-	for i := range g.secrets {
-		s := &g.secrets[i]
-		secrets = append(secrets, SecretSnapshot{
-			Digest: s.digest[:], Grant: g.id, Kind: string(s.kind), Generation: s.generation, Predecessor: s.predecessor.bytes(), Scopes: s.scopes.String(),
-			HostWrap: s.wrap, RevokedAt: s.revokedAt, ForgetAfter: s.forgetAfter,
-		})
-	}
+// Snapshot returns the state of the grant. Its bytes are shared with the grant and must not be changed.
+func (g *AccessGrant) Snapshot() GrantSnapshot {
 	return GrantSnapshot{
-		ID: g.id, ClientID: g.client.raw, ClientName: g.clientName, AuthMethod: string(g.authMethod), RedirectURI: g.redirect.raw, Resource: g.resource.canonical,
-		Scopes: g.scopes.String(), Subject: g.subject, Roles: strings.Join(g.roles, "\n"),
-		State: string(g.state), EndReason: string(g.endReason),
-		CreatedAt: g.createdAt, EndedAt: g.endedAt, LastUsedAt: g.lastUsedAt, VerifiedAt: g.verifiedAt, IdleEnd: g.idleExpiresAt, AbsoluteEnd: g.expiresAt, ForgetAfter: g.forgetAfter(),
-		Generation: g.generation, RefreshDigest: g.refresh.bytes(), SuccessorBox: g.successor, GraceEnd: g.graceEndsAt,
-		HostPrint: g.hostPrint.Bytes(), HostBox: g.host.box, HostWrap: g.host.wrap,
-	}, secrets
+		ID:            g.id,
+		ClientID:      g.client.raw,
+		ClientName:    g.clientName,
+		AuthMethod:    string(g.authMethod),
+		RedirectURI:   g.redirect.raw,
+		Resource:      g.resource.canonical,
+		Scopes:        g.scopes.String(),
+		Subject:       g.subject,
+		Roles:         strings.Join(g.roles, "\n"),
+		State:         string(g.state),
+		EndReason:     string(g.endReason),
+		CreatedAt:     g.createdAt,
+		EndedAt:       g.endedAt,
+		RevokedAt:     g.revokedAt,
+		LastUsedAt:    g.lastUse.At,
+		LastUsedToken: g.lastUse.Access,
+		VerifiedAt:    g.verifiedAt,
+		IdleEnd:       g.idleExpiresAt,
+		AbsoluteEnd:   g.expiresAt,
+		ForgetAfter:   g.forgetAfter(),
+		Generation:    g.generation,
+		RefreshDigest: g.refresh.bytes(),
+		Rotations:     snapshots(g.rotations, rotation.snapshot),
+		IssuedAccess:  g.issuedAccess,
+		AccessTokens:  snapshots(g.access, accessToken.snapshot),
+		HostPrint:     g.hostPrint.Bytes(),
+		HostBox:       g.host.box,
+		HostWrap:      g.host.wrap,
+	}
 }
 
-// RestoreGrant rebuilds a grant with some of its secrets.
-func RestoreGrant(s GrantSnapshot, secrets ...SecretSnapshot) *AccessGrant {
+// RestoreGrant rebuilds a grant.
+func RestoreGrant(s GrantSnapshot) *AccessGrant {
 	g := &AccessGrant{
 		consent: consent{
-			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
-			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
+			id:         s.ID,
+			client:     RestoreClientID(s.ClientID),
+			clientName: s.ClientName,
+			authMethod: AuthMethod(s.AuthMethod),
+			redirect:   RestoreRedirectURI(s.RedirectURI),
+			resource:   NewResource(s.Resource),
+			scopes:     restoreScopes(s.Scopes),
+			subject:    s.Subject,
+			roles:      restoreRoles(s.Roles),
+			createdAt:  s.CreatedAt,
 		},
-		state: grantState(s.State), endReason: EndReason(s.EndReason),
-		endedAt: s.EndedAt, lastUsedAt: s.LastUsedAt, verifiedAt: s.VerifiedAt, idleExpiresAt: s.IdleEnd, expiresAt: s.AbsoluteEnd,
-		generation: s.Generation, successor: s.SuccessorBox, graceEndsAt: s.GraceEnd,
-		host: sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
+		state:         grantState(s.State),
+		endReason:     EndReason(s.EndReason),
+		endedAt:       s.EndedAt,
+		revokedAt:     s.RevokedAt,
+		lastUse:       Use{At: s.LastUsedAt, Access: s.LastUsedToken},
+		verifiedAt:    s.VerifiedAt,
+		idleExpiresAt: s.IdleEnd,
+		expiresAt:     s.AbsoluteEnd,
+		generation:    s.Generation,
+		rotations:     snapshots(s.Rotations, restoreRotation),
+		issuedAccess:  s.IssuedAccess,
+		access:        snapshots(s.AccessTokens, restoreAccessToken),
+		host:          sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
 	}
 	copy(g.refresh[:], s.RefreshDigest)
 	copy(g.hostPrint[:], s.HostPrint)
-	for _, secret := range secrets {
-		g.secrets = append(g.secrets, restoreSecret(secret))
-	}
 	return g
 }
 
 // Copy returns an independent grant. It shares the slices that a grant never changes in place.
 func (g *AccessGrant) Copy() *AccessGrant {
 	other := *g
-	other.secrets = slices.Clone(g.secrets)
+	other.access, other.rotations = slices.Clone(g.access), slices.Clone(g.rotations)
 	return &other
 }
 
-func restoreSecret(s SecretSnapshot) grantSecret {
-	held := grantSecret{
-		kind: SecretKind(s.Kind), generation: s.Generation, scopes: restoreScopes(s.Scopes),
-		wrap: s.HostWrap, revokedAt: s.RevokedAt, forgetAfter: s.ForgetAfter,
+// snapshots converts each element, and nothing to nil.
+func snapshots[From, To any](from []From, convert func(From) To) (converted []To) {
+	for _, element := range from {
+		converted = append(converted, convert(element))
 	}
-	copy(held.digest[:], s.Digest)
-	copy(held.predecessor[:], s.Predecessor)
-	return held
+	return converted
+}
+
+func (r rotation) snapshot() RotationSnapshot {
+	return RotationSnapshot{Number: r.number, Digest: r.digest, Access: r.access, Box: r.box, ReplacedAt: r.replacedAt}
+}
+
+func restoreRotation(s RotationSnapshot) rotation {
+	return rotation{number: s.Number, digest: s.Digest, access: s.Access, box: s.Box, replacedAt: s.ReplacedAt}
+}
+
+func (t accessToken) snapshot() AccessTokenSnapshot {
+	return AccessTokenSnapshot{
+		Number:    t.number,
+		Digest:    t.digest,
+		Scopes:    t.scopes.String(),
+		Wrap:      t.wrap,
+		ExpiresAt: t.expiresAt,
+		RevokedAt: t.revokedAt,
+	}
+}
+
+func restoreAccessToken(s AccessTokenSnapshot) accessToken {
+	return accessToken{
+		number:    s.Number,
+		digest:    s.Digest,
+		scopes:    restoreScopes(s.Scopes),
+		wrap:      s.Wrap,
+		expiresAt: s.ExpiresAt,
+		revokedAt: s.RevokedAt,
+	}
 }
 
 func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }

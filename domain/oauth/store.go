@@ -5,50 +5,53 @@ import (
 	"time"
 )
 
-// Store keeps codes and grants, apart from the site's content. Every state change is one closure in one transaction, so single use holds in
-// every implementation; features/storespec is its contract. A closure may run more than once and changes only its argument. When it returns an
-// error, the store returns that error and keeps nothing.
+// Store keeps codes and grants, apart from the site's content. Every state change is a closure over the newest state, which the
+// store keeps all or nothing, so that single use holds in every implementation; features/storespec is its contract. The store may
+// run a closure again after another process has changed the row, so a closure changes only its argument. When it returns an error,
+// the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter
-// and trace.Log. A host that wraps its store has to implement those that it needs, because the wrapper hides them.
+// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, ClientDocumentStore, SecretKeeper,
+// SecretVerifier, EndWatcher, WindowCounter and trace.Log. A host that wraps its store has to implement those that it needs,
+// because the wrapper hides them.
 type Store interface {
-	// AddCode keeps a new code. When there is one with the same id, supersede decides inside the transaction: nil replaces the earlier code, which
-	// may have the same digest. ErrDuplicate if a code with another id has the digest.
+	// AddCode keeps a new code. When there is one with the same id, supersede decides: nil replaces the earlier code.
 	AddCode(ctx context.Context, code *AuthorizationCode, supersede func(earlier *AuthorizationCode) error) error
 
-	// Code returns the code with the digest. ErrNotFound.
-	Code(ctx context.Context, code Digest) (*AuthorizationCode, error)
+	// Code returns the code with the id. ErrNotFound.
+	Code(ctx context.Context, id string) (*AuthorizationCode, error)
 
-	// RedeemCode applies redeem to the newest state of the code, and keeps the changed code and the new grant in one transaction. ErrNotFound, and
-	// ErrDuplicate if a secret of the grant is taken.
-	RedeemCode(ctx context.Context, code Digest, redeem func(*AuthorizationCode) (*AccessGrant, error)) error
+	// RedeemCode applies redeem to the code, and keeps the changed code and the new grant, which has the same id, together.
+	// ErrNotFound.
+	RedeemCode(ctx context.Context, id string, redeem func(*AuthorizationCode) (*AccessGrant, error)) error
 
-	// Grant returns the grant that the access or refresh token belongs to, with that token as its only secret. ErrNotFound.
-	Grant(ctx context.Context, token Digest) (*AccessGrant, error)
+	// Grant returns the grant with the id. ErrNotFound.
+	Grant(ctx context.Context, id string) (*AccessGrant, error)
 
-	// UpdateGrant applies change to the newest state of the grant, and keeps the secrets that change adds. A change that empties the HostBox
-	// empties the HostWrap of every secret of the grant, because there is nothing left to open (H6). ErrNotFound, ErrDuplicate.
-	UpdateGrant(ctx context.Context, token Digest, change func(*AccessGrant) error) error
+	// UpdateGrant applies change to the grant. It keeps all changes but those of its last use. ErrNotFound.
+	UpdateGrant(ctx context.Context, id string, change func(*AccessGrant) error) error
 
-	// AuthorizationsOf returns the issued codes and the active grants with this HostPrint, each oldest first and the grants without secrets.
+	// RecordUse keeps the last uses of grants, by id, for each the later of what it has and what it gets. It ignores unknown
+	// ids, and undoes no change of UpdateGrant.
+	RecordUse(ctx context.Context, uses map[string]Use) error
+
+	// AuthorizationsOf returns the issued codes and the active grants with this HostPrint, each oldest first.
 	AuthorizationsOf(ctx context.Context, host Fingerprint) (Authorizations, error)
 
-	// UpdateAuthorizationsOf applies change to the newest state of all of them in one transaction, as UpdateGrant does. A store that locks
-	// rows locks the codes before the grants, so that the change sees the grant of a simultaneous redemption.
+	// UpdateAuthorizationsOf applies change to all of them, and keeps all changes together. The change also sees the grant of a
+	// redemption that ended before it.
 	UpdateAuthorizationsOf(ctx context.Context, host Fingerprint, change func(Authorizations) error) error
 
-	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one assertion exactly one succeeds. ErrDuplicate.
+	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one assertion exactly one succeeds.
+	// ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired deletes codes, grants, secrets and used assertions whose ForgetAfter has passed, a grant with all its secrets, and returns the
-	// number of deleted rows. A secret without a ForgetAfter is deleted with its grant, never earlier. It also clears the SuccessorBox of grants whose
-	// GraceEnd has come (J9).
+	// DeleteExpired deletes codes, grants and used assertions whose ForgetAfter has passed, and returns their number.
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
 // AuthorizationLister is a Store that lists all codes and grants for an operator.
 type AuthorizationLister interface {
-	// Authorizations returns every code and grant in the store, also those that have ended, each oldest first and the grants without secrets.
+	// Authorizations returns every code and grant in the store, also those that have ended, each oldest first.
 	Authorizations(ctx context.Context) (Authorizations, error)
 }
 
@@ -69,11 +72,11 @@ type SecretVerifier interface {
 // Ended lists grants that have ended and tokens that were revoked.
 type Ended struct {
 	Grants []string // ids
-	Tokens []Digest // revoked access tokens of active grants
+	Tokens []Digest // of revoked access tokens of active grants
 }
 
-// EndWatcher is a Store that lists the grants and tokens that recently ended in any process, so that every process closes their streams within a
-// second (G16). With another store a process detects the end at the next keep-alive comment of a stream.
+// EndWatcher is a Store that lists the grants and tokens that recently ended in any process, so that every process closes their
+// streams within a second. With another store a process detects the end at the next keep-alive comment of a stream.
 type EndWatcher interface {
 	// EndedSince returns the grants that ended at that time or after it, and the tokens that were revoked.
 	EndedSince(ctx context.Context, since time.Time) (Ended, error)

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
@@ -85,7 +84,7 @@ func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	if err != nil {
 		return Secret{}, fmt.Errorf("deriving a code: %w", err)
 	}
-	return NewSecret(CodeSecret, bytes.NewReader(tags[0][:]))
+	return NewSecret(CodeSecret, t.id, 0, Entropy(tags[0]), keys)
 }
 
 // OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with InvalidTicket, an old one with ExpiredTicket.

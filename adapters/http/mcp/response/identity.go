@@ -49,11 +49,8 @@ func SenderOf(info *auth.TokenInfo) *Sender {
 	return sender
 }
 
-// digest returns the digest of the token, which is its key in a store.
-func (i *Identity) digest() oauth.Digest {
-	secret, _ := oauth.ParseSecret(oauth.AccessTokenSecret, i.Token)
-	return secret.Digest()
-}
+// digest returns the digest of the token, by which a store names a revoked token.
+func (i *Identity) digest() oauth.Digest { return oauth.DigestOf(i.Token) }
 
 type identityKey struct{}
 

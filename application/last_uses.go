@@ -1,0 +1,78 @@
+package application
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// maxPendingUses bounds the memory of an outage of the store.
+const maxPendingUses = 100_000
+
+// lastUses collects the last uses of grants until FlushUses writes them, so that a call does not write. The zero value is ready to
+// use.
+type lastUses struct {
+	mu      sync.Mutex
+	pending map[string]oauth.Use // by grant
+	writing map[string]oauth.Use // until the store has them
+}
+
+// add records the use of a grant with an access token.
+func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	grant.RecordUse(l.latest(grant.ID()))
+	use, isNew := grant.NewUse(token, now)
+	if !isNew || len(l.pending) >= maxPendingUses {
+		return
+	}
+	if l.pending == nil {
+		l.pending = map[string]oauth.Use{}
+	}
+	l.pending[grant.ID()] = use
+}
+
+// of returns the last use that the store may not have yet.
+func (l *lastUses) of(grant string) oauth.Use {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latest(grant)
+}
+
+func (l *lastUses) latest(grant string) oauth.Use { return l.writing[grant].Latest(l.pending[grant]) }
+
+// begin returns the uses to write. They stay visible to of until end.
+func (l *lastUses) begin() map[string]oauth.Use {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writing, l.pending = l.pending, nil
+	return l.writing
+}
+
+// end forgets the written uses, or keeps them for the next time after a failure.
+func (l *lastUses) end(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		for grant, use := range l.pending {
+			l.writing[grant] = l.writing[grant].Latest(use)
+		}
+		l.pending = l.writing
+	}
+	l.writing = nil
+}
+
+// FlushUses writes the last uses of grants that were collected since the last call. The caller calls it every second and at the
+// end, one call at a time. A crash loses those of the last second.
+func (s *Server) FlushUses(ctx context.Context) error {
+	uses := s.uses.begin()
+	if len(uses) == 0 {
+		return nil
+	}
+	err := s.ports.Store.RecordUse(ctx, maps.Clone(uses))
+	s.uses.end(err)
+	return err
+}

@@ -1,0 +1,178 @@
+package oauth
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// maxAccessTokens is how many access tokens of a grant are valid at once, so that a grant has a bounded size. One more ends the
+// oldest.
+const maxAccessTokens = 8
+
+// accessToken is an access token of a grant, without its text.
+type accessToken struct {
+	number    uint32
+	digest    Digest
+	scopes    Scopes // empty for all scopes of the grant
+	wrap      []byte // the data key of the host token for the holder of this token; nil if it cannot open the host token
+	expiresAt time.Time
+	revokedAt time.Time
+}
+
+// Admits returns the caller of a request with the access token. It refuses every other token with InvalidToken and the same
+// description.
+func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time) (Caller, error) {
+	token := g.findAccess(presented)
+	switch {
+	case g.state != grantActive:
+		return Caller{}, refuseToken("G7", "invalid because its grant has ended: "+string(g.endReason))
+	case token == nil, !token.revokedAt.IsZero(), expired(token.expiresAt, now):
+		return Caller{}, refuseToken("G7", "revoked, expired, or older than the newest eight of its grant")
+	case g.resource != resource:
+		return Caller{}, refuseToken("G8", fmt.Sprintf("issued for %s, not for %s", g.resource, resource))
+	case g.scopesOf(token).Empty():
+		return Caller{}, refuseToken("G7", "left without a scope, because its grant has lost them")
+	}
+	return Caller{
+		Grant:     g.id,
+		Client:    g.client,
+		Subject:   g.subject,
+		Roles:     slices.Clone(g.roles),
+		Scopes:    g.scopesOf(token),
+		ExpiresAt: token.expiresAt,
+	}, nil
+}
+
+// refuseToken returns the same description for every reason. The reason is the cause, which only the log contains.
+func refuseToken(rule, reason string) error {
+	cause := fmt.Errorf("the access token is %s", reason)
+	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", cause)
+}
+
+// RefuseUnknownToken refuses an access token that belongs to no grant. The client gets the same error as for any other invalid
+// token.
+func RefuseUnknownToken() error { return refuseToken("G7", "unknown") }
+
+// RefuseTokenWithoutKey refuses an access token that cannot open the host token, such as one issued before HostTokenInUse was set.
+func RefuseTokenWithoutKey() error { return refuseToken("U6", "unable to open the host token") }
+
+// findAccess returns the access token of the grant, nil if the grant does not have it.
+func (g *AccessGrant) findAccess(presented Secret) *accessToken {
+	i := slices.IndexFunc(g.access, func(token accessToken) bool { return token.number == presented.number })
+	if i < 0 || g.access[i].digest != presented.Digest() {
+		return nil
+	}
+	return &g.access[i]
+}
+
+// scopesOf returns the scopes of a token that its grant still has.
+func (g *AccessGrant) scopesOf(token *accessToken) Scopes {
+	if token.scopes.Empty() {
+		return g.scopes
+	}
+	return token.scopes.Intersect(g.scopes)
+}
+
+// accessRequest is what an access token is issued from.
+type accessRequest struct {
+	entropy Entropy
+	holder  Secret // opens the data key of the host token
+	scopes  Scopes // empty for all
+}
+
+// issueAccess adds an access token, which expires no later than the grant, and forgets those that have expired.
+func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time.Time) (*Tokens, error) {
+	secret, err := NewSecret(AccessTokenSecret, g.id, g.issuedAccess+1, by.entropy, settings.Keys)
+	if err != nil {
+		return nil, err
+	}
+	wrap, err := g.accessWrap(by.holder, secret, settings)
+	if err != nil {
+		return nil, err
+	}
+	g.issuedAccess++
+	token := accessToken{
+		number:    g.issuedAccess,
+		digest:    secret.Digest(),
+		scopes:    g.narrower(by.scopes),
+		wrap:      wrap,
+		expiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
+	}
+	kept := slices.DeleteFunc(slices.Clone(g.access), func(old accessToken) bool { return expired(old.expiresAt, now) })
+	g.access = append(kept[max(0, len(kept)-maxAccessTokens+1):], token)
+	return g.respond(secret, &token, now), nil
+}
+
+// respond returns the response with an access token.
+func (g *AccessGrant) respond(secret Secret, token *accessToken, now time.Time) *Tokens {
+	return &Tokens{Access: secret, Scopes: g.scopesOf(token), Lifetime: token.expiresAt.Sub(now)}
+}
+
+// accessWrap wraps the data key for an access token. It returns nil unless access tokens have to open the host token.
+func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
+	if !settings.accessTokensUnseal() || g.host.box == nil {
+		return nil, nil
+	}
+	held, err := g.host.rewrapFor(holder, access, g.id, settings.Keys)
+	return held.wrap, err
+}
+
+// revokeAccess revokes one access token.
+func (g *AccessGrant) revokeAccess(presented Secret, now time.Time) {
+	token := g.findAccess(presented)
+	if token == nil || !token.revokedAt.IsZero() || g.state == grantEnded {
+		return
+	}
+	token.revokedAt, token.wrap, g.revokedAt = now, nil, now
+}
+
+// NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the presented access token can
+// open it. Access tokens issued before RecheckEvery was set cannot; their host token is verified at the next refresh.
+func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now time.Time) bool {
+	token := g.findAccess(presented)
+	since := now.Sub(g.verifiedAt) // negative when the clock was set back, so the age is unknown
+	due := since < 0 || since >= settings.RecheckEvery
+	return token != nil && token.wrap != nil && settings.RecheckEvery > 0 && due
+}
+
+// UnsealWithAccessToken opens the sealed host token with the presented access token. It returns ErrHostTokenLost when no key fits.
+func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings) (HostToken, error) {
+	token := g.findAccess(presented)
+	if token == nil {
+		return HostToken{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
+	}
+	opened, err := sealedHostToken{box: g.host.box, wrap: token.wrap}.open(presented, g.id, settings.Keys)
+	if err != nil {
+		return HostToken{}, err
+	}
+	opened.Forget()
+	return opened.HostToken, nil
+}
+
+// Use is the last use of a grant.
+type Use struct {
+	At     time.Time // to the minute
+	Access uint32    // the largest number of an access token that was used
+}
+
+// NewUse returns the use of a grant with an access token. ok is false when there is nothing new to record: the time of the last
+// use has the precision of a minute.
+func (g *AccessGrant) NewUse(presented Secret, now time.Time) (use Use, ok bool) {
+	if now.Sub(g.lastUse.At) < time.Minute && presented.number <= g.lastUse.Access {
+		return Use{}, false
+	}
+	return Use{At: now, Access: max(presented.number, g.lastUse.Access)}, true
+}
+
+// RecordUse records a use of the grant that a store may not have yet.
+func (g *AccessGrant) RecordUse(use Use) { g.lastUse = g.lastUse.Latest(use) }
+
+// Latest returns what is later of each.
+func (u Use) Latest(other Use) Use {
+	if other.At.After(u.At) {
+		u.At = other.At
+	}
+	u.Access = max(u.Access, other.Access)
+	return u
+}

@@ -1,0 +1,129 @@
+package oauth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/seal"
+)
+
+// maxRotations is how many replaced refresh tokens a grant remembers.
+const maxRotations = 4
+
+// rotation is the replacement of a refresh token. Its box contains the refresh token and the access token that the client got
+// instead, sealed for the holder of the replaced one, so that a client that asks again gets them again.
+type rotation struct {
+	number     uint32 // of the replaced refresh token
+	digest     Digest // of the replaced refresh token
+	access     uint32 // number of the first access token that was issued with the successor
+	box        []byte
+	replacedAt time.Time
+}
+
+// served reports whether the replaced token may still get its successor: within the grace window, and beyond it as long as the
+// client shows no sign of having received the answer.
+func (r *rotation) served(g *AccessGrant, settings *Settings, now time.Time) bool {
+	return r.inGrace(settings, now) || r.unused(g)
+}
+
+// inGrace tolerates a clock that was set back by up to the length of the window.
+func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
+	age := now.Sub(r.replacedAt)
+	return age < settings.RefreshGrace && age > -settings.RefreshGrace
+}
+
+// unused reports that neither the successor nor an access token that was issued with it has been used.
+func (r *rotation) unused(g *AccessGrant) bool {
+	return r.number+1 == g.generation && g.lastUse.Access < r.access
+}
+
+// findRotation returns the index of the replacement of the token, -1 if the grant does not remember it.
+func (g *AccessGrant) findRotation(replaced Secret) int {
+	i := slices.IndexFunc(g.rotations, func(r rotation) bool { return r.number == replaced.number })
+	if i < 0 || g.rotations[i].digest != replaced.Digest() {
+		return -1
+	}
+	return i
+}
+
+// addRotation remembers the replacement of a token, and forgets those that are not served any more.
+func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settings, now time.Time) error {
+	if settings.RefreshGrace == 0 {
+		g.rotations = nil
+		return nil
+	}
+	box, err := pair.sealFor(replaced, g.id, settings.Keys)
+	if err != nil {
+		return err
+	}
+	kept := slices.DeleteFunc(slices.Clone(g.rotations), func(r rotation) bool { return !r.inGrace(settings, now) })
+	g.rotations = append(kept[max(0, len(kept)-maxRotations+1):], rotation{
+		number:     replaced.number,
+		digest:     replaced.Digest(),
+		access:     pair.access.number,
+		box:        box,
+		replacedAt: now,
+	})
+	return nil
+}
+
+// issued is a refresh token with the access token that was issued with it.
+type issued struct{ refresh, access Secret }
+
+// successorSealers returns the sealers that only the holder of the replaced refresh token can derive.
+func successorSealers(replaced Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
+	return keys.HolderSealers(replaced, seal.Binding{Kind: "successor", Owner: grant})
+}
+
+func (p issued) sealFor(replaced Secret, grant string, keys seal.KeyRing) ([]byte, error) {
+	sealers, err := successorSealers(replaced, grant, keys)
+	if err != nil {
+		return nil, err
+	}
+	return sealers.Seal([]byte(p.refresh.Reveal() + " " + p.access.Reveal())), nil
+}
+
+func (r *rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issued, error) {
+	sealers, err := successorSealers(replaced, grant, keys)
+	if err != nil {
+		return issued{}, err
+	}
+	text, err := sealers.Open(r.box)
+	if err != nil {
+		return issued{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
+	}
+	refresh, access, _ := strings.Cut(string(text), " ")
+	pair := issued{}
+	var knowsRefresh, knowsAccess bool
+	pair.refresh, knowsRefresh = restoreSecret(RefreshTokenSecret, refresh)
+	pair.access, knowsAccess = restoreSecret(AccessTokenSecret, access)
+	if !knowsRefresh || !knowsAccess {
+		return issued{}, fmt.Errorf("%w: the box of a successor has another content", ErrHostTokenLost)
+	}
+	return pair, nil
+}
+
+// newest is the newest pair of tokens, as the holder of a replaced refresh token finds it.
+type newest struct {
+	issued
+	before Secret // the refresh token that the newest one replaced
+}
+
+// newestFor walks from a replaced refresh token to the newest pair: each successor opens the box of the next one.
+func (g *AccessGrant) newestFor(presented Secret, keys seal.KeyRing) (newest, error) {
+	start := g.findRotation(presented)
+	if start < 0 {
+		return newest{}, fmt.Errorf("finding a successor: %w", ErrHostTokenLost)
+	}
+	found := newest{issued: issued{refresh: presented}}
+	for i := range g.rotations[start:] {
+		pair, err := g.rotations[start+i].open(found.refresh, g.id, keys)
+		if err != nil {
+			return newest{}, err
+		}
+		found = newest{issued: pair, before: found.refresh}
+	}
+	return found, nil
+}
