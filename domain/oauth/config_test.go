@@ -13,13 +13,13 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		settings := settingsOf()
 		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
 		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL, settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
-			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, time.Minute, 10 * time.Minute}))
+			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute, 10 * time.Minute}))
 	})
 
 	It("reports every mistake at once, by name and with the remedy", func() {
 		_, err := Config{
 			Issuer: "https://CMS.example/", Secret: []byte("short"), AccessTokenTTL: time.Second, AuthCodeTTL: time.Hour,
-			Scopes: []Scope{{Name: "a b"}}, DefaultScopes: []string{"c"}, AllowedPrivateSchemes: []string{"javascript"}, RefreshGrace: time.Hour,
+			Scopes: []Scope{{Name: "a b"}}, DefaultScopes: []string{"c"}, AllowedPrivateSchemes: []string{"javascript"}, RefreshGrace: 2 * time.Hour,
 		}.Settings()
 		for _, name := range []string{"Issuer", "VerifyBearer", "Secret", "AccessTokenTTL", "AuthCodeTTL", "Scopes", "DefaultScopes", "AllowedPrivateSchemes", "RefreshGrace"} {
 			Expect(err).To(MatchError(MatchRegexp(`(^configuration: |\n)` + name + " ")))

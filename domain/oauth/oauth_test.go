@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
+	"github.com/pasteport/pasteport/domain/seal"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -35,17 +36,33 @@ func challengeOf(verifier string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-func newSecret(kind SecretKind) Secret {
+const someGrant = "0123456789abcdef0123456789abcdef"
+
+var serverSecret = []byte("a secret that is not only zeroes")
+
+// newSecret returns a secret of someGrant.
+func newSecret(kind SecretKind) Secret { return newSecretOf(kind, someGrant, 1) }
+
+func newSecretOf(kind SecretKind, grant string, number uint32) Secret {
 	GinkgoHelper()
-	secret, err := NewSecret(kind, rand.Reader)
+	secret, err := NewSecret(kind, grant, number, newEntropy(), seal.NewKeyRing(seal.FixedSecrets{serverSecret}))
 	Expect(err).NotTo(HaveOccurred())
 	return secret
 }
 
+func newEntropy() Entropy {
+	GinkgoHelper()
+	entropy, err := NewEntropy(rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	return entropy
+}
+
+func newFreshEntropy() FreshEntropy { return FreshEntropy{Access: newEntropy(), Refresh: newEntropy()} }
+
 func settingsOf(change ...func(*Config)) *Settings {
 	GinkgoHelper()
 	config := Config{
-		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: []byte("a secret that is not only zeroes"),
+		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: serverSecret,
 		Now: func() time.Time { return noon }, Random: rand.Reader,
 	}
 	for _, apply := range change {
@@ -102,14 +119,20 @@ func approved(settings *Settings, change ...func(Parameters)) *family {
 	Expect(err).NotTo(HaveOccurred())
 	host, err := ParseHostToken("host-token")
 	Expect(err).NotTo(HaveOccurred())
-	f := &family{settings: settings, host: host, code: newSecret(CodeSecret)}
-	f.issued, err = IssueCode(Approval{Ticket: ticket, Host: host, Principal: Principal{Subject: "ann", Roles: []string{"editor"}}, Code: f.code, Random: rand.Reader}, settings, noon)
+	f := &family{settings: settings, host: host, code: newSecretOf(CodeSecret, ticket.ID(), 0)}
+	f.issued, err = IssueCode(Approval{
+		Ticket:    ticket,
+		Host:      host,
+		Principal: Principal{Subject: "ann", Roles: []string{"editor"}},
+		Code:      f.code,
+		Random:    rand.Reader,
+	}, settings, noon)
 	Expect(err).NotTo(HaveOccurred())
 	return f
 }
 
 func (f *family) redemption() Redemption {
-	return Redemption{Client: clientURL, Code: f.code, Verifier: verifier, Access: newSecret(AccessTokenSecret), Refresh: newSecret(RefreshTokenSecret)}
+	return Redemption{Client: clientURL, Code: f.code, Verifier: verifier, Fresh: newFreshEntropy()}
 }
 
 func (f *family) redeem(at time.Time) error {
@@ -123,7 +146,12 @@ func (f *family) redeem(at time.Time) error {
 }
 
 func (f *family) refreshment(token Secret) RefreshRequest {
-	return RefreshRequest{Client: clientURL, Token: token, Principal: Principal{Roles: []string{"reader"}}, Access: newSecret(AccessTokenSecret), Successor: newSecret(RefreshTokenSecret)}
+	return RefreshRequest{
+		Client:    clientURL,
+		Token:     token,
+		Principal: Principal{Subject: "ann", Roles: []string{"reader"}},
+		Fresh:     newFreshEntropy(),
+	}
 }
 
 func redeemed(settings *Settings, change ...func(Parameters)) *family {

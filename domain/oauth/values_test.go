@@ -1,10 +1,6 @@
 package oauth
 
 import (
-	"crypto/rand"
-	"encoding/json"
-	"fmt"
-	"log/slog"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -136,48 +132,6 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 	It("adds what a broad scope implies", func() {
 		Expect(catalogue.Expand(NewScopes("admin")).String()).To(Equal("admin mcp write"))
 	})
-})
-
-var _ = Describe("Holding a secret", Label("B15", "H1", "H2"), func() {
-	secret, err := NewSecret(AccessTokenSecret, rand.Reader)
-	host, hostErr := ParseHostToken("host-token")
-
-	It("is found again by every later version, under a digest that differs from its plain hash", func() {
-		known, ok := ParseSecret(AccessTokenSecret, "ppa_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")
-		Expect(ok).To(BeTrue())
-		Expect(fmt.Sprintf("%x", known.Digest())).To(Equal("45da1736ddd883ab980b17dcb705c73b1fed54b1ed588034fb1e72d8fd2aab18"),
-			"what sha256sum says of the label, a zero byte and the token")
-	})
-
-	It("never prints it", func() {
-		Expect(err).NotTo(HaveOccurred())
-		Expect(hostErr).NotTo(HaveOccurred())
-		nested := struct {
-			inner Secret
-			Outer HostToken
-		}{secret, host}
-		var log strings.Builder
-		slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", secret, "nested", nested)
-		slog.New(slog.NewTextHandler(&log, nil)).Info("x", "host", host, "nested", nested)
-		encoded, err := json.Marshal(nested)
-		Expect(err).NotTo(HaveOccurred())
-		printed := fmt.Sprintf("%v %+v %#v %s %q %x %d", secret, nested, nested, host, secret, secret, nested) + string(encoded) + log.String()
-		Expect(printed).NotTo(ContainSubstring(secret.Reveal()))
-		Expect(printed).NotTo(ContainSubstring("host-token"))
-		Expect(printed).To(ContainSubstring(redacted))
-	})
-
-	It("knows its kind", func() {
-		_, ok := ParseSecret(AccessTokenSecret, secret.Reveal())
-		Expect(ok).To(BeTrue())
-		_, ok = ParseSecret(RefreshTokenSecret, secret.Reveal())
-		Expect(ok).To(BeFalse())
-	})
-
-	DescribeTable("refuses what it could not have made", func(text string) {
-		_, ok := ParseSecret(AccessTokenSecret, text)
-		Expect(ok).To(BeFalse())
-	}, Entry(nil, ""), Entry(nil, "ppa_"), Entry(nil, "ppa_short"), Entry(nil, "ppa_"+strings.Repeat("A", 44)), Entry(nil, "ppa_"+strings.Repeat("A", 42)+"B"), Entry(nil, "ppa_"+strings.Repeat("A", 42)+"\n"))
 })
 
 var _ = Describe("Reading a pasted host token", Label("B7"), func() {
