@@ -38,9 +38,47 @@ func concurrency(w *world) {
 		})).To(HaveEach(Succeed()))
 		for _, answer := range answers {
 			Expect(answer.Refresh.Digest()).To(Equal(answers[0].Refresh.Digest()))
-			Expect(w.admits(ctx, answer.Access)).To(Succeed())
+			Expect(answer.Access.Digest()).To(Equal(answers[0].Access.Digest()))
 		}
-		Expect(w.grant(ctx, answers[0].Refresh).Generation).To(Equal(2))
+		Expect(w.admits(ctx, answers[0].Access)).To(Succeed())
+		Expect(w.grant(ctx, answers[0].Refresh).Generation).To(BeEquivalentTo(2))
+	})
+
+	It("loses no change when two changes overlap", Label("I16"), func(ctx SpecContext) {
+		_, first := w.active(ctx)
+		second, err := w.refresh(ctx, first.Refresh, func() {})
+		Expect(err).NotTo(HaveOccurred())
+		both := newBarrier()
+		tokens := []oauth.Secret{first.Access, second.Access}
+		Expect(concurrently(2, func(i int) error {
+			return w.store.UpdateGrant(ctx, tokens[i].Grant(), func(g *oauth.AccessGrant) error {
+				both.wait()
+				g.Revoke(tokens[i], clientID, w.now)
+				return nil
+			})
+		})).To(HaveEach(Succeed()))
+		for _, token := range tokens {
+			Expect(w.admits(ctx, token)).NotTo(Succeed())
+		}
+	})
+
+	It("keeps no change that a closure made to an older state", Label("I16"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		both := newBarrier()
+		rotateOnce := func(int) error {
+			by := refreshment(tokens.Refresh)
+			return w.store.UpdateGrant(ctx, tokens.Refresh.Grant(), func(g *oauth.AccessGrant) error {
+				both.wait()
+				if g.Snapshot().Generation > 1 {
+					return errRefused
+				}
+				_, err := g.Refresh(by, w.settings, w.now)
+				return err
+			})
+		}
+		Expect(concurrently(2, rotateOnce)).To(ConsistOf(Succeed(), MatchError(errRefused)))
+		Expect(w.grant(ctx, tokens.Refresh)).To(And(
+			HaveField("Generation", BeEquivalentTo(2)), HaveField("IssuedAccess", BeEquivalentTo(2)), HaveField("AccessTokens", HaveLen(2))))
 	})
 
 	It("accepts either a redemption or a second approval, never both", Label("I5", "B13"), func(ctx SpecContext) {
@@ -62,7 +100,8 @@ func concurrency(w *world) {
 	})
 
 	It("redeems a code once when a code with the same digest replaces it at the same time", Label("B13", "I14"), func(ctx SpecContext) {
-		ticket, code := w.ticket(), secret(oauth.CodeSecret)
+		ticket := w.ticket()
+		code := w.secret(oauth.CodeSecret, ticket.ID())
 		Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), noEarlierCode)).To(Succeed())
 		var redemptions []error
 		approve := func(inside func()) error {

@@ -12,10 +12,11 @@ import (
 type flawed struct {
 	*memory
 	add      func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error
-	code     func(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error)
-	redeem   func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
-	grant    func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error)
-	update   func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error
+	code     func(ctx context.Context, id string) (*oauth.AuthorizationCode, error)
+	redeem   func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
+	grant    func(ctx context.Context, id string) (*oauth.AccessGrant, error)
+	update   func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error
+	record   func(ctx context.Context, uses map[string]oauth.Use) error
 	list     func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error)
 	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error
 	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
@@ -29,20 +30,24 @@ func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode, sup
 	return f.add(ctx, code, supersede)
 }
 
-func (f *flawed) Code(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error) {
-	return f.code(ctx, value)
+func (f *flawed) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
+	return f.code(ctx, id)
 }
 
-func (f *flawed) RedeemCode(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return f.redeem(ctx, value, redeem)
+func (f *flawed) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return f.redeem(ctx, id, redeem)
 }
 
-func (f *flawed) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-	return f.grant(ctx, secret)
+func (f *flawed) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+	return f.grant(ctx, id)
 }
 
-func (f *flawed) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return f.update(ctx, secret, change)
+func (f *flawed) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+	return f.update(ctx, id, change)
+}
+
+func (f *flawed) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	return f.record(ctx, uses)
 }
 
 func (f *flawed) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
@@ -61,55 +66,31 @@ func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) 
 	return f.delete(ctx, now)
 }
 
-// put writes a grant without a transaction, except for secrets that another grant has.
+// put writes a grant without a transaction.
 func (f *flawed) put(grant *oauth.AccessGrant) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	row, secrets := grant.Snapshot()
-	f.kept.grants[row.ID] = row
-	for _, secret := range secrets {
-		if taken, found := f.kept.secrets[string(secret.Digest)]; !found || taken.Grant == row.ID {
-			f.kept.secrets[string(secret.Digest)] = secret
-		}
-	}
+	f.kept.put(grant)
 }
 
-// putCode writes a code without a transaction, even if another code has its digest.
+// putCode writes a code without a transaction.
 func (f *flawed) putCode(code *oauth.AuthorizationCode) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
-	f.kept.codes[code.ID()] = code.Snapshot()
-}
-
-// free deletes the stored secrets that have the digests of this grant's secrets.
-func (f *flawed) free(grant *oauth.AccessGrant) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	_, secrets := grant.Snapshot()
-	for _, secret := range secrets {
-		delete(f.kept.secrets, string(secret.Digest))
-	}
-}
-
-func (f *flawed) restore(secrets map[string]oauth.SecretSnapshot) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	for digest, secret := range secrets {
-		f.kept.secrets[digest] = secret
-	}
+	f.kept.putCode(code)
 }
 
 // tamperGrant changes every grant that the store returns.
-func tamperGrant(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(*flawed) {
+func tamperGrant(spoil func(*oauth.GrantSnapshot)) func(*flawed) {
 	return func(f *flawed) {
-		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-			grant, err := f.memory.Grant(ctx, secret)
+		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+			grant, err := f.memory.Grant(ctx, id)
 			if err != nil {
 				return nil, err
 			}
-			snapshot, secrets := grant.Snapshot()
-			spoil(&snapshot, secrets)
-			return oauth.RestoreGrant(snapshot, secrets...), nil
+			snapshot := grant.Snapshot()
+			spoil(&snapshot)
+			return oauth.RestoreGrant(snapshot), nil
 		}
 	}
 }
@@ -117,8 +98,8 @@ func tamperGrant(spoil func(*oauth.GrantSnapshot, []oauth.SecretSnapshot)) func(
 // tamperCode changes every code that the store returns.
 func tamperCode(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
 	return func(f *flawed) {
-		f.code = func(ctx context.Context, value oauth.Digest) (*oauth.AuthorizationCode, error) {
-			code, err := f.memory.Code(ctx, value)
+		f.code = func(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
+			code, err := f.memory.Code(ctx, id)
 			if err != nil {
 				return nil, err
 			}
@@ -129,8 +110,8 @@ func tamperCode(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
 	}
 }
 
-func (f *flawed) redeemOutsideTransaction(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	code, err := f.memory.Code(ctx, value)
+func (f *flawed) redeemOutsideTransaction(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	code, err := f.memory.Code(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -143,8 +124,8 @@ func (f *flawed) redeemOutsideTransaction(ctx context.Context, value oauth.Diges
 	return nil
 }
 
-func (f *flawed) updateOutsideTransaction(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	grant, err := f.memory.Grant(ctx, secret)
+func (f *flawed) updateOutsideTransaction(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+	grant, err := f.memory.Grant(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -155,20 +136,39 @@ func (f *flawed) updateOutsideTransaction(ctx context.Context, secret oauth.Dige
 	return nil
 }
 
-func (f *flawed) updateNonZero(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error {
-		before, _ := g.Snapshot()
+func (f *flawed) updateNonZero(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+	return f.memory.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+		before := g.Snapshot()
 		if err := change(g); err != nil {
 			return err
 		}
-		after, secrets := g.Snapshot()
+		after := g.Snapshot()
 		now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before)
 		for i := range now.NumField() {
 			if now.Field(i).IsZero() {
 				now.Field(i).Set(then.Field(i))
 			}
 		}
-		*g = *oauth.RestoreGrant(after, secrets...)
+		*g = *oauth.RestoreGrant(after)
+		return nil
+	})
+}
+
+// updateAgain runs a colliding closure again on the grant that its first run has changed.
+func (f *flawed) updateAgain(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+	grant, err := f.memory.Grant(ctx, id)
+	if err != nil {
+		return err
+	}
+	before := grant.Snapshot()
+	if err := change(grant); err != nil {
+		return err
+	}
+	return f.memory.transaction(func(next contents) error {
+		if !reflect.DeepEqual(next.grants[id], before) {
+			_ = change(grant)
+		}
+		next.put(grant)
 		return nil
 	})
 }

@@ -12,7 +12,22 @@ import (
 // openWith returns a correct store, or one with the flaw of that name.
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
-	f := &flawed{m, m.AddCode, m.Code, m.RedeemCode, m.Grant, m.UpdateGrant, m.AuthorizationsOf, m.UpdateAuthorizationsOf, m.UseOnce, m.DeleteExpired, m.EndedSince, m.Counts, m.Count}
+	f := &flawed{
+		memory:   m,
+		add:      m.AddCode,
+		code:     m.Code,
+		redeem:   m.RedeemCode,
+		grant:    m.Grant,
+		update:   m.UpdateGrant,
+		record:   m.RecordUse,
+		list:     m.AuthorizationsOf,
+		updateOf: m.UpdateAuthorizationsOf,
+		use:      m.UseOnce,
+		delete:   m.DeleteExpired,
+		ended:    m.EndedSince,
+		counts:   m.Counts,
+		count:    m.Count,
+	}
 	for _, flaws := range allFlaws {
 		if spoil := flaws[flaw]; spoil != nil {
 			spoil(f)
@@ -49,8 +64,8 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"does not roll back a refused redemption": func(f *flawed) {
-		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
-			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
+			err := f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 				grant, refused = redeem(c)
 				return grant, nil
 			})
@@ -58,62 +73,53 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"stores the redeemed code without its grant": func(f *flawed) {
-		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			var spent *oauth.AuthorizationCode
-			err := f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { spent = c; return redeem(c) })
-			if errors.Is(err, oauth.ErrDuplicate) {
-				f.putCode(spent)
-			}
+		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+			err := f.memory.RedeemCode(ctx, id, redeem)
+			delete(f.kept.grants, id)
 			return err
 		}
 	},
 	"does not store the redeemed code": func(f *flawed) {
-		f.redeem = func(ctx context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			return f.memory.RedeemCode(ctx, value, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+			return f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 				copied := *c
 				return redeem(&copied)
 			})
 		}
 	},
 	"does not roll back a refused change": func(f *flawed) {
-		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) (refused error) {
-			err := f.memory.UpdateGrant(ctx, secret, func(g *oauth.AccessGrant) error { refused = change(g); return nil })
+		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) (refused error) {
+			err := f.memory.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error { refused = change(g); return nil })
 			return errors.Join(err, refused)
 		}
 	},
 	"swallows the error of a change": func(f *flawed) {
-		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-			if err := f.memory.UpdateGrant(ctx, secret, change); errors.Is(err, oauth.ErrNotFound) {
+		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+			if err := f.memory.UpdateGrant(ctx, id, change); errors.Is(err, oauth.ErrNotFound) {
 				return err
 			}
 			return nil
 		}
 	},
-	"drops a field of a grant":  tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) { g.HostWrap = nil }),
-	"drops a field of a secret": tamperGrant(func(_ *oauth.GrantSnapshot, s []oauth.SecretSnapshot) { s[0].Scopes = "" }),
-	"drops a field of a code":   tamperCode(func(c *oauth.CodeSnapshot) { c.HostWrap = nil }),
-	"truncates times to seconds": tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+	"drops a field of a grant": tamperGrant(func(g *oauth.GrantSnapshot) { g.HostWrap = nil }),
+	"drops a field of an access token": tamperGrant(func(g *oauth.GrantSnapshot) {
+		for i := range g.AccessTokens {
+			g.AccessTokens[i].Scopes = ""
+		}
+	}),
+	"drops a field of a rotation": tamperGrant(func(g *oauth.GrantSnapshot) {
+		for i := range g.Rotations {
+			g.Rotations[i].Access = 0
+		}
+	}),
+	"drops a field of a code": tamperCode(func(c *oauth.CodeSnapshot) { c.HostWrap = nil }),
+	"truncates times to seconds": tamperGrant(func(g *oauth.GrantSnapshot) {
 		g.CreatedAt = g.CreatedAt.Truncate(time.Second)
 	}),
-	"returns local times": tamperGrant(func(g *oauth.GrantSnapshot, _ []oauth.SecretSnapshot) {
+	"returns local times": tamperGrant(func(g *oauth.GrantSnapshot) {
 		g.CreatedAt = g.CreatedAt.In(time.FixedZone("here", 3600))
 	}),
 	"does not store zero values": func(f *flawed) { f.update = f.updateNonZero },
-	"loses the other tokens of a grant": func(f *flawed) {
-		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-			return f.memory.transaction(func(next contents) error {
-				grant, err := next.find(secret)
-				if err == nil {
-					err = change(grant)
-				}
-				if err != nil {
-					return err
-				}
-				next.remove(grant.ID())
-				return next.put(grant, "")
-			})
-		}
-	},
 	"replaces a code without calling supersede": func(f *flawed) {
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, _ func(*oauth.AuthorizationCode) error) error {
 			return f.memory.AddCode(ctx, code, replace)
@@ -123,39 +129,15 @@ var flaws = map[string]func(f *flawed){
 		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
 			earlier, found := f.kept.codes[code.ID()]
 			err := f.memory.AddCode(ctx, code, supersede)
-			if found && err == nil {
-				earlier.ID = "superseded"
-				f.kept.codes[earlier.ID] = earlier
+			if found {
+				f.kept.codes[code.ID()] = earlier
 			}
 			return err
 		}
 	},
-	"accepts duplicate codes": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
-			err := f.memory.AddCode(ctx, code, supersede)
-			if errors.Is(err, oauth.ErrDuplicate) {
-				f.putCode(code)
-				return nil
-			}
-			return err
-		}
-	},
-	"accepts duplicate tokens in a change": func(f *flawed) {
-		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-			grant, err := f.memory.Grant(ctx, secret)
-			if err == nil {
-				err = change(grant)
-			}
-			if err == nil {
-				f.free(grant)
-				f.put(grant)
-			}
-			return err
-		}
-	},
-	"returns an error of its own for an unknown token": func(f *flawed) {
-		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-			grant, err := f.memory.Grant(ctx, secret)
+	"returns an error of its own for an unknown grant": func(f *flawed) {
+		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+			grant, err := f.memory.Grant(ctx, id)
 			if err != nil {
 				return nil, errors.New("no rows")
 			}
@@ -163,25 +145,25 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"returns stale grants from a cache": func(f *flawed) {
-		cache := map[oauth.Digest]oauth.AccessGrant{}
-		f.grant = func(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-			if cached, found := cache[secret]; found {
+		cache := map[string]oauth.AccessGrant{}
+		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+			if cached, found := cache[id]; found {
 				return &cached, nil
 			}
-			grant, err := f.memory.Grant(ctx, secret)
+			grant, err := f.memory.Grant(ctx, id)
 			if err == nil {
-				cache[secret] = *grant
+				cache[id] = *grant
 			}
 			return grant, err
 		}
 	},
 	"returns its own records instead of copies": func(f *flawed) {
-		shared := map[oauth.Digest]*oauth.AccessGrant{}
-		f.grant = func(ctx context.Context, secret oauth.Digest) (_ *oauth.AccessGrant, err error) {
-			if shared[secret] == nil {
-				shared[secret], err = f.memory.Grant(ctx, secret)
+		shared := map[string]*oauth.AccessGrant{}
+		f.grant = func(ctx context.Context, id string) (_ *oauth.AccessGrant, err error) {
+			if shared[id] == nil {
+				shared[id], err = f.memory.Grant(ctx, id)
 			}
-			return shared[secret], err
+			return shared[id], err
 		}
 	},
 	"lists the newest first": func(f *flawed) {
@@ -243,26 +225,55 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"never empties SuccessorBox": func(f *flawed) {
-		f.delete = func(ctx context.Context, now time.Time) (int, error) {
-			before := f.kept.grants
-			forgotten, err := f.memory.DeleteExpired(ctx, now)
-			for id, grant := range f.kept.grants {
-				grant.SuccessorBox = before[id].SuccessorBox
-				f.kept.grants[id] = grant
-			}
-			return forgotten, err
+	"runs a closure again on what it has changed": func(f *flawed) { f.update = f.updateAgain },
+	"records the earlier of two last uses": func(f *flawed) {
+		f.record = func(_ context.Context, uses map[string]oauth.Use) error {
+			return f.transaction(func(next contents) error {
+				for id, use := range uses {
+					if row, found := next.grants[id]; found {
+						row.LastUsedAt, row.LastUsedToken = use.At, use.Access
+						next.grants[id] = row
+					}
+				}
+				return nil
+			})
 		}
 	},
-	"empties HostWrap of one token only": func(f *flawed) {
-		f.update = func(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-			before := f.kept.secrets
-			err := f.memory.UpdateGrant(ctx, secret, change)
-			for digest, held := range f.kept.secrets {
-				if held.HostWrap == nil && digest != string(secret[:]) {
-					held.HostWrap = before[digest].HostWrap
-					f.kept.secrets[digest] = held
+	"records one last use only": func(f *flawed) {
+		f.record = func(ctx context.Context, uses map[string]oauth.Use) error {
+			for id, use := range uses {
+				return f.memory.RecordUse(ctx, map[string]oauth.Use{id: use})
+			}
+			return nil
+		}
+	},
+	"undoes a change when it records a use": func(f *flawed) {
+		first := map[string]oauth.GrantSnapshot{}
+		f.record = func(ctx context.Context, uses map[string]oauth.Use) error {
+			return f.transaction(func(next contents) error {
+				for id, use := range uses {
+					if row, found := first[id]; found {
+						next.grants[id] = row
+						continue
+					}
+					row := next.grants[id]
+					row.LastUsedAt, row.LastUsedToken = use.At, use.Access
+					next.grants[id], first[id] = row, row
 				}
+				return nil
+			})
+		}
+	},
+	"undoes a use by a change": func(f *flawed) {
+		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+			grant, err := f.memory.Grant(ctx, id)
+			if err == nil {
+				err = change(grant)
+			}
+			if err == nil {
+				f.mutex.Lock()
+				defer f.mutex.Unlock()
+				f.kept.grants[id] = grant.Snapshot()
 			}
 			return err
 		}

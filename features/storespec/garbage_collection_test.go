@@ -2,7 +2,6 @@ package storespec
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -41,26 +40,29 @@ var garbageFlaws = map[string]func(f *flawed){
 			return 0, err
 		}
 	},
-	"deletes refresh tokens before their grant": func(f *flawed) {
+	"deletes no grant": func(f *flawed) {
 		f.delete = func(ctx context.Context, now time.Time) (int, error) {
+			grants := f.kept.grants
 			forgotten, err := f.memory.DeleteExpired(ctx, now)
-			maps.DeleteFunc(f.kept.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
-				return secret.Kind == string(oauth.RefreshTokenSecret)
-			})
+			f.kept.grants = grants
 			return forgotten, err
 		}
 	},
-	"keeps the tokens of a deleted grant": func(f *flawed) {
+	"deletes a grant by the end that it had first": func(f *flawed) {
+		first := map[string]time.Time{}
+		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+			if _, known := first[id]; !known {
+				first[id] = f.kept.grants[id].ForgetAfter
+			}
+			return f.memory.UpdateGrant(ctx, id, change)
+		}
 		f.delete = func(ctx context.Context, now time.Time) (int, error) {
-			before := map[string]oauth.SecretSnapshot{}
-			for digest, secret := range f.kept.secrets {
-				if secret.ForgetAfter.IsZero() || secret.ForgetAfter.After(now) {
-					before[digest] = secret
+			for id, end := range first {
+				if !end.After(now) {
+					delete(f.kept.grants, id)
 				}
 			}
-			forgotten, err := f.memory.DeleteExpired(ctx, now)
-			f.restore(before)
-			return forgotten, err
+			return f.memory.DeleteExpired(ctx, now)
 		}
 	},
 }

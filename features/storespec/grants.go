@@ -3,6 +3,7 @@ package storespec
 import (
 	"context"
 	"errors"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -10,35 +11,32 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+const unknownID = "00000000000000000000000000000000"
+
 func lookups(w *world) {
-	It("finds a grant by each of its tokens", func(ctx SpecContext) {
+	It("finds a grant by its id", func(ctx SpecContext) {
 		_, first := w.active(ctx)
-		second, err := w.refresh(ctx, first.Refresh, func() {})
-		Expect(err).NotTo(HaveOccurred())
-		newest := w.grant(ctx, second.Refresh)
-		for _, secret := range []oauth.Secret{first.Access, first.Refresh, second.Access, second.Refresh} {
-			digest := secret.Digest()
-			Expect(w.grant(ctx, secret)).To(Equal(newest))
-			Expect(w.secretSnapshot(ctx, secret).Digest).To(Equal(digest[:]))
-		}
+		_, second := w.active(ctx)
+		Expect(w.grant(ctx, first.Access).ID).To(Equal(first.Access.Grant()))
+		Expect(w.grant(ctx, second.Access).ID).To(Equal(second.Access.Grant()))
 	})
 
-	It("returns ErrNotFound for an unknown token", func(ctx SpecContext) {
+	It("returns ErrNotFound for an unknown grant", func(ctx SpecContext) {
 		w.active(ctx)
-		stranger := secret(oauth.AccessTokenSecret)
-		w.expectUnknown(ctx, stranger)
-		Expect(w.store.UpdateGrant(ctx, stranger.Digest(), w.end)).To(MatchError(oauth.ErrNotFound))
+		w.expectUnknown(ctx, unknownID)
+		Expect(w.store.UpdateGrant(ctx, unknownID, w.end)).To(MatchError(oauth.ErrNotFound))
 	})
 
 	It("returns copies, so that changing them does not change the store", func(ctx SpecContext) {
 		value, tokens := w.active(ctx)
 		before, codeBefore := w.grant(ctx, tokens.Refresh), w.code(ctx, value)
-		grant, err := w.store.Grant(ctx, tokens.Refresh.Digest())
+		grant, err := w.store.Grant(ctx, tokens.Refresh.Grant())
 		Expect(err).NotTo(HaveOccurred())
+		grant.Revoke(tokens.Access, clientID, w.now)
 		grant.End(oauth.EndedByHost, w.now)
 		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(before))
 		waiting := w.issued(ctx)
-		code, err := w.store.Code(ctx, waiting.Digest())
+		code, err := w.store.Code(ctx, waiting.Grant())
 		Expect(err).NotTo(HaveOccurred())
 		code.End(oauth.EndedByHost, w.now)
 		Expect(w.code(ctx, waiting).State).To(Equal("issued"))
@@ -51,27 +49,11 @@ func updates(w *world) {
 		_, tokens := w.active(ctx)
 		before := w.grant(ctx, tokens.Refresh)
 		by := refreshment(tokens.Refresh)
-		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
+		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Grant(), func(g *oauth.AccessGrant) error {
 			_, err := g.Refresh(by, w.settings, w.now)
 			return errors.Join(err, errRefused)
 		})).To(MatchError(errRefused))
-		w.expectUnknown(ctx, by.Access, by.Successor)
 		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(before))
-	})
-
-	It("returns ErrDuplicate when a change adds a token that is taken, and stores nothing", func(ctx SpecContext) {
-		_, tokens := w.active(ctx)
-		_, others := w.active(ctx)
-		mine, theirs := w.grant(ctx, tokens.Refresh), w.grant(ctx, others.Refresh)
-		by := refreshment(tokens.Refresh)
-		by.Successor = others.Refresh
-		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Digest(), func(g *oauth.AccessGrant) error {
-			_, err := g.Refresh(by, w.settings, w.now)
-			return err
-		})).To(MatchError(oauth.ErrDuplicate))
-		w.expectUnknown(ctx, by.Access)
-		Expect(w.grant(ctx, tokens.Refresh)).To(Equal(mine))
-		Expect(w.grant(ctx, others.Refresh)).To(Equal(theirs))
 	})
 
 	It("shows a revocation to the next read", Label("E6", "E7"), func(ctx SpecContext) {
@@ -87,18 +69,81 @@ func updates(w *world) {
 	})
 }
 
+func lastUses(w *world) {
+	record := func(ctx context.Context, id string, use oauth.Use) {
+		GinkgoHelper()
+		Expect(w.store.RecordUse(ctx, map[string]oauth.Use{id: use})).To(Succeed())
+	}
+	lastUse := func(ctx context.Context, token oauth.Secret) oauth.Use {
+		GinkgoHelper()
+		found := w.grant(ctx, token)
+		return oauth.Use{At: found.LastUsedAt, Access: found.LastUsedToken}
+	}
+
+	It("records the last uses of many grants at once, and ignores unknown ones", Label("G15"), func(ctx SpecContext) {
+		_, one := w.active(ctx)
+		_, other := w.active(ctx)
+		_, unused := w.active(ctx)
+		first, second := oauth.Use{At: w.now, Access: 1}, oauth.Use{At: w.now.Add(time.Minute), Access: 7}
+		Expect(w.store.RecordUse(ctx, map[string]oauth.Use{
+			one.Access.Grant():   first,
+			other.Access.Grant(): second,
+			unknownID:            first,
+		})).To(Succeed())
+		Expect(lastUse(ctx, one.Access)).To(Equal(first))
+		Expect(lastUse(ctx, other.Access)).To(Equal(second))
+		Expect(lastUse(ctx, unused.Access)).To(BeZero())
+		w.expectUnknown(ctx, unknownID)
+	})
+
+	It("keeps the later of two last uses, in any order", Label("G15"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		id := tokens.Access.Grant()
+		record(ctx, id, oauth.Use{At: w.now, Access: 3})
+		record(ctx, id, oauth.Use{At: w.now.Add(-time.Minute), Access: 5})
+		record(ctx, id, oauth.Use{At: w.now.Add(time.Minute), Access: 4})
+		Expect(lastUse(ctx, tokens.Access)).To(Equal(oauth.Use{At: w.now.Add(time.Minute), Access: 5}))
+	})
+
+	It("undoes no change by recording a use, and no use by a change", Label("G15", "I16"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		id := tokens.Access.Grant()
+		use := oauth.Use{At: w.now.Add(time.Minute), Access: 1}
+		refresh := func(inside func()) error { _, err := w.refresh(ctx, tokens.Refresh, inside); return err }
+		record := func(func()) error { return w.store.RecordUse(ctx, map[string]oauth.Use{id: use}) }
+		Expect(interleave(refresh, record)).To(HaveEach(Succeed()))
+		Expect(w.grant(ctx, tokens.Access).Generation).To(BeEquivalentTo(2))
+		Expect(lastUse(ctx, tokens.Access)).To(Equal(use))
+		Expect(w.store.UpdateGrant(ctx, id, w.end)).To(Succeed())
+		record(nil)
+		Expect(w.grant(ctx, tokens.Access).State).To(Equal("ended"))
+	})
+
+	It("does not keep a last use that only a change knows", Label("G15"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		id := tokens.Access.Grant()
+		use := oauth.Use{At: w.now, Access: 9}
+		record(ctx, id, use)
+		Expect(w.store.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+			g.RecordUse(oauth.Use{At: w.now.Add(time.Hour), Access: 10})
+			return w.end(g)
+		})).To(Succeed())
+		Expect(lastUse(ctx, tokens.Access)).To(Equal(use))
+	})
+}
+
 func (w *world) admits(ctx context.Context, token oauth.Secret) error {
-	grant, err := w.store.Grant(ctx, token.Digest())
+	grant, err := w.store.Grant(ctx, token.Grant())
 	if err != nil {
 		return err
 	}
-	_, err = grant.Admits(token.Digest(), w.settings.Resource(), w.now)
+	_, err = grant.Admits(token, w.settings.Resource(), w.now)
 	return err
 }
 
 func (w *world) revoke(ctx context.Context, token oauth.Secret) {
-	Expect(w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) error {
-		g.Revoke(token.Digest(), clientID, w.now)
+	Expect(w.store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) error {
+		g.Revoke(token, clientID, w.now)
 		return nil
 	})).To(Succeed())
 }

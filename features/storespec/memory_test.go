@@ -3,7 +3,6 @@ package storespec
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -21,20 +20,29 @@ type memory struct {
 type contents struct {
 	codes   map[string]oauth.CodeSnapshot // by id
 	grants  map[string]oauth.GrantSnapshot
-	secrets map[string]oauth.SecretSnapshot // by digest
 	used    map[oauth.Digest]time.Time
 	counted map[oauth.Digest]oauth.WindowCount
 }
 
 func newMemory() *memory {
-	return &memory{kept: contents{map[string]oauth.CodeSnapshot{}, map[string]oauth.GrantSnapshot{}, map[string]oauth.SecretSnapshot{}, map[oauth.Digest]time.Time{}, map[oauth.Digest]oauth.WindowCount{}}}
+	return &memory{kept: contents{
+		codes:   map[string]oauth.CodeSnapshot{},
+		grants:  map[string]oauth.GrantSnapshot{},
+		used:    map[oauth.Digest]time.Time{},
+		counted: map[oauth.Digest]oauth.WindowCount{},
+	}}
 }
 
 // transaction applies work to a copy, which replaces the contents unless work returns an error.
 func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	next := contents{maps.Clone(m.kept.codes), maps.Clone(m.kept.grants), maps.Clone(m.kept.secrets), maps.Clone(m.kept.used), maps.Clone(m.kept.counted)}
+	next := contents{
+		codes:   maps.Clone(m.kept.codes),
+		grants:  maps.Clone(m.kept.grants),
+		used:    maps.Clone(m.kept.used),
+		counted: maps.Clone(m.kept.counted),
+	}
 	if err := work(next); err != nil {
 		return err
 	}
@@ -42,21 +50,22 @@ func (m *memory) transaction(work func(next contents) error) error {
 	return nil
 }
 
-func (c contents) find(secret oauth.Digest) (*oauth.AccessGrant, error) {
-	held, found := c.secrets[string(secret[:])]
+func (c contents) rows() int { return len(c.codes) + len(c.grants) + len(c.used) + len(c.counted) }
+
+func (c contents) grant(id string) (*oauth.AccessGrant, error) {
+	row, found := c.grants[id]
 	if !found {
 		return nil, oauth.ErrNotFound
 	}
-	return oauth.RestoreGrant(c.grants[held.Grant], held), nil
+	return oauth.RestoreGrant(row), nil
 }
 
-func (c contents) findCode(code oauth.Digest) (*oauth.AuthorizationCode, error) {
-	for _, row := range c.codes {
-		if string(row.Digest) == string(code[:]) {
-			return oauth.RestoreCode(row), nil
-		}
+func (c contents) code(id string) (*oauth.AuthorizationCode, error) {
+	row, found := c.codes[id]
+	if !found {
+		return nil, oauth.ErrNotFound
 	}
-	return nil, oauth.ErrNotFound
+	return oauth.RestoreCode(row), nil
 }
 
 func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
@@ -77,46 +86,15 @@ func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
 	return all
 }
 
-func (c contents) putCode(code *oauth.AuthorizationCode) error {
-	row := code.Snapshot()
-	for id, other := range c.codes {
-		if id != row.ID && string(other.Digest) == string(row.Digest) {
-			return oauth.ErrDuplicate
-		}
-	}
-	c.codes[row.ID] = row
-	return nil
-}
+func (c contents) putCode(code *oauth.AuthorizationCode) { c.codes[code.ID()] = code.Snapshot() }
 
-// put writes a grant and its secrets; known is the digest by which the grant was found.
-func (c contents) put(grant *oauth.AccessGrant, known string) error {
-	row, secrets := grant.Snapshot()
-	for _, secret := range secrets {
-		digest := string(secret.Digest)
-		if _, taken := c.secrets[digest]; taken && digest != known {
-			return oauth.ErrDuplicate
-		}
-		c.secrets[digest] = secret
+// put writes a grant, and keeps the last use that is stored.
+func (c contents) put(grant *oauth.AccessGrant) {
+	row := grant.Snapshot()
+	if before, found := c.grants[row.ID]; found {
+		row.LastUsedAt, row.LastUsedToken = before.LastUsedAt, before.LastUsedToken
 	}
 	c.grants[row.ID] = row
-	if row.HostBox == nil {
-		c.emptyWraps(row.ID)
-	}
-	return nil
-}
-
-func (c contents) emptyWraps(grant string) {
-	for digest, secret := range c.secrets {
-		if secret.Grant == grant {
-			secret.HostWrap = nil
-			c.secrets[digest] = secret
-		}
-	}
-}
-
-func (c contents) remove(grant string) {
-	delete(c.grants, grant)
-	maps.DeleteFunc(c.secrets, func(_ string, secret oauth.SecretSnapshot) bool { return secret.Grant == grant })
 }
 
 func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
@@ -126,19 +104,20 @@ func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode, super
 				return err
 			}
 		}
-		return next.putCode(code)
+		next.putCode(code)
+		return nil
 	})
 }
 
-func (m *memory) Code(_ context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+func (m *memory) Code(_ context.Context, id string) (*oauth.AuthorizationCode, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return m.kept.findCode(code)
+	return m.kept.code(id)
 }
 
-func (m *memory) RedeemCode(_ context.Context, value oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (m *memory) RedeemCode(_ context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return m.transaction(func(next contents) error {
-		code, err := next.findCode(value)
+		code, err := next.code(id)
 		if err != nil {
 			return err
 		}
@@ -146,26 +125,44 @@ func (m *memory) RedeemCode(_ context.Context, value oauth.Digest, redeem func(*
 		if err != nil {
 			return err
 		}
-		return errors.Join(next.putCode(code), next.put(grant, ""))
+		next.putCode(code)
+		next.put(grant)
+		return nil
 	})
 }
 
-func (m *memory) Grant(_ context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
+func (m *memory) Grant(_ context.Context, id string) (*oauth.AccessGrant, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return m.kept.find(secret)
+	return m.kept.grant(id)
 }
 
-func (m *memory) UpdateGrant(_ context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+func (m *memory) UpdateGrant(_ context.Context, id string, change func(*oauth.AccessGrant) error) error {
 	return m.transaction(func(next contents) error {
-		grant, err := next.find(secret)
+		grant, err := next.grant(id)
 		if err != nil {
 			return err
 		}
 		if err := change(grant); err != nil {
 			return err
 		}
-		return next.put(grant, string(secret[:]))
+		next.put(grant)
+		return nil
+	})
+}
+
+func (m *memory) RecordUse(_ context.Context, uses map[string]oauth.Use) error {
+	return m.transaction(func(next contents) error {
+		for id, use := range uses {
+			row, found := next.grants[id]
+			if !found {
+				continue
+			}
+			last := oauth.Use{At: row.LastUsedAt, Access: row.LastUsedToken}.Latest(use)
+			row.LastUsedAt, row.LastUsedToken = last.At, last.Access
+			next.grants[id] = row
+		}
+		return nil
 	})
 }
 
@@ -182,14 +179,10 @@ func (m *memory) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprin
 			return err
 		}
 		for _, code := range found.Codes {
-			if err := next.putCode(code); err != nil {
-				return err
-			}
+			next.putCode(code)
 		}
 		for _, grant := range found.Grants {
-			if err := next.put(grant, ""); err != nil {
-				return err
-			}
+			next.put(grant)
 		}
 		return nil
 	})
@@ -208,22 +201,12 @@ func (m *memory) UseOnce(_ context.Context, assertion oauth.Digest, forgetAfter 
 func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 	before, after := 0, 0
 	err := m.transaction(func(next contents) error {
-		before = len(next.codes) + len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
-		for id, grant := range next.grants {
-			if !grant.ForgetAfter.After(now) {
-				next.remove(id)
-			} else if !grant.GraceEnd.After(now) {
-				grant.SuccessorBox = nil
-				next.grants[id] = grant
-			}
-		}
+		before = next.rows()
+		maps.DeleteFunc(next.grants, func(_ string, grant oauth.GrantSnapshot) bool { return !grant.ForgetAfter.After(now) })
 		maps.DeleteFunc(next.codes, func(_ string, code oauth.CodeSnapshot) bool { return !code.ForgetAfter.After(now) })
-		maps.DeleteFunc(next.secrets, func(_ string, secret oauth.SecretSnapshot) bool {
-			return !secret.ForgetAfter.IsZero() && !secret.ForgetAfter.After(now)
-		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
 		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c oauth.WindowCount) bool { return !c.Ends.After(now) })
-		after = len(next.codes) + len(next.grants) + len(next.secrets) + len(next.used) + len(next.counted)
+		after = next.rows()
 		return nil
 	})
 	return before - after, err

@@ -15,9 +15,11 @@ func (m *memory) EndedSince(_ context.Context, since time.Time) (ended oauth.End
 			ended.Grants = append(ended.Grants, id)
 		}
 	}
-	for digest, secret := range m.kept.secrets {
-		if !secret.RevokedAt.IsZero() && !secret.RevokedAt.Before(since) {
-			ended.Tokens = append(ended.Tokens, oauth.Digest([]byte(digest)))
+	for _, grant := range m.kept.grants {
+		for _, token := range grant.AccessTokens {
+			if !token.RevokedAt.IsZero() && !token.RevokedAt.Before(since) {
+				ended.Tokens = append(ended.Tokens, token.Digest)
+			}
 		}
 	}
 	return ended, nil

@@ -31,8 +31,12 @@ type world struct {
 func newWorld(store oauth.Store) world {
 	now := time.Date(2026, 2, 3, 4, 5, 6, 789_000_000, time.UTC)
 	settings, err := oauth.Config{
-		Issuer: "https://site.example", VerifyBearer: func(string) bool { return true },
-		Secret: make([]byte, oauth.MinSecretLength), Now: func() time.Time { return now }, Random: rand.Reader, RecheckEvery: time.Minute,
+		Issuer:       "https://site.example",
+		VerifyBearer: func(string) bool { return true },
+		Secret:       make([]byte, oauth.MinSecretLength),
+		Now:          func() time.Time { return now },
+		Random:       rand.Reader,
+		RecheckEvery: time.Minute,
 	}.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return world{store: store, settings: settings, now: now}
@@ -57,14 +61,18 @@ func (w *world) ticket() *oauth.Ticket {
 
 // issue builds a code without storing it.
 func (w *world) issue(ticket *oauth.Ticket, hostToken string) (*oauth.AuthorizationCode, oauth.Secret) {
-	value := secret(oauth.CodeSecret)
+	value := w.secret(oauth.CodeSecret, ticket.ID())
 	return w.issueAs(ticket, hostToken, value), value
 }
 
 // issueAs builds a code with this value.
 func (w *world) issueAs(ticket *oauth.Ticket, hostToken string, value oauth.Secret) *oauth.AuthorizationCode {
 	code, err := oauth.IssueCode(oauth.Approval{
-		Ticket: ticket, Host: host(hostToken), Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}}, Code: value, Random: rand.Reader,
+		Ticket:    ticket,
+		Host:      host(hostToken),
+		Principal: oauth.Principal{Subject: "ada", Roles: []string{"editor"}},
+		Code:      value,
+		Random:    rand.Reader,
 	}, w.settings, w.now)
 	Expect(err).NotTo(HaveOccurred())
 	return code
@@ -92,19 +100,17 @@ func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret,
 
 // addGrant stores a grant by redeeming a new code.
 func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
-	return w.store.RedeemCode(ctx, w.issued(ctx).Digest(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil })
+	Expect(w.store.AddCode(ctx, minimalCode(grant.ID()), noEarlierCode)).To(Succeed())
+	return w.store.RedeemCode(ctx, grant.ID(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil })
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
-	return oauth.Redemption{
-		Client: clientID, Code: code, Verifier: verifier,
-		Access: secret(oauth.AccessTokenSecret), Refresh: secret(oauth.RefreshTokenSecret),
-	}
+	return oauth.Redemption{Client: clientID, Code: code, Verifier: verifier, Fresh: fresh()}
 }
 
 func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := redemption(code)
-	err = w.store.RedeemCode(ctx, code.Digest(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+	err = w.store.RedeemCode(ctx, code.Grant(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 		inside()
 		grant, tokens, err = c.Redeem(by, w.settings, w.now)
 		return grant, err
@@ -113,15 +119,12 @@ func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (t
 }
 
 func refreshment(token oauth.Secret) oauth.RefreshRequest {
-	return oauth.RefreshRequest{
-		Client: clientID, Token: token, Principal: oauth.Principal{Subject: "ada"},
-		Access: secret(oauth.AccessTokenSecret), Successor: secret(oauth.RefreshTokenSecret),
-	}
+	return oauth.RefreshRequest{Client: clientID, Token: token, Principal: oauth.Principal{Subject: "ada"}, Fresh: fresh()}
 }
 
 func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := refreshment(token)
-	err = w.store.UpdateGrant(ctx, token.Digest(), func(g *oauth.AccessGrant) (err error) {
+	err = w.store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) (err error) {
 		inside()
 		tokens, err = g.Refresh(by, w.settings, w.now)
 		return err
@@ -131,36 +134,24 @@ func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) 
 
 // grant returns the stored grant that the token belongs to.
 func (w *world) grant(ctx context.Context, secret oauth.Secret) oauth.GrantSnapshot {
-	grant, err := w.store.Grant(ctx, secret.Digest())
+	grant, err := w.store.Grant(ctx, secret.Grant())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	snapshot, _ := grant.Snapshot()
-	return snapshot
+	return grant.Snapshot()
 }
 
 // code returns a stored code.
 func (w *world) code(ctx context.Context, value oauth.Secret) oauth.CodeSnapshot {
-	code, err := w.store.Code(ctx, value.Digest())
+	code, err := w.store.Code(ctx, value.Grant())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
 	return code.Snapshot()
 }
 
-// secretSnapshot returns the stored token itself.
-func (w *world) secretSnapshot(ctx context.Context, secret oauth.Secret) oauth.SecretSnapshot {
-	grant, err := w.store.Grant(ctx, secret.Digest())
-	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	_, secrets := grant.Snapshot()
-	ExpectWithOffset(1, secrets).To(HaveLen(1))
-	return secrets[0]
-}
-
-// expectUnknown expects that the store finds neither a grant nor a code by these secrets.
-func (w *world) expectUnknown(ctx context.Context, secrets ...oauth.Secret) {
-	for _, secret := range secrets {
-		_, err := w.store.Grant(ctx, secret.Digest())
-		ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
-		_, err = w.store.Code(ctx, secret.Digest())
-		ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
-	}
+// expectUnknown expects that the store has neither a grant nor a code with the id.
+func (w *world) expectUnknown(ctx context.Context, id string) {
+	_, err := w.store.Grant(ctx, id)
+	ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
+	_, err = w.store.Code(ctx, id)
+	ExpectWithOffset(1, err).To(MatchError(oauth.ErrNotFound))
 }
 
 func (w *world) fingerprint(hostToken string) oauth.Fingerprint {
@@ -175,26 +166,28 @@ func host(token string) oauth.HostToken {
 	return parsed
 }
 
-func secret(kind oauth.SecretKind) oauth.Secret {
-	drawn, err := oauth.NewSecret(kind, rand.Reader)
+func (w *world) secret(kind oauth.SecretKind, grant string) oauth.Secret {
+	secret, err := oauth.NewSecret(kind, grant, 0, entropy(), w.settings.Keys)
+	Expect(err).NotTo(HaveOccurred())
+	return secret
+}
+
+func fresh() oauth.FreshEntropy { return oauth.FreshEntropy{Access: entropy(), Refresh: entropy()} }
+
+func entropy() oauth.Entropy {
+	drawn, err := oauth.NewEntropy(rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
 	return drawn
 }
 
 // minimalGrant builds a grant with only the fields that a store uses itself.
-func minimalGrant(id string, tokens ...oauth.Secret) *oauth.AccessGrant {
-	rows := make([]oauth.SecretSnapshot, 0, len(tokens))
-	for _, token := range tokens {
-		digest := token.Digest()
-		rows = append(rows, oauth.SecretSnapshot{Digest: digest[:], Grant: id, Kind: string(oauth.AccessTokenSecret)})
-	}
-	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id}, rows...)
+func minimalGrant(id string) *oauth.AccessGrant {
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active"})
 }
 
 // minimalCode builds a code with only the fields that a store uses itself.
-func minimalCode(id string, value oauth.Secret) *oauth.AuthorizationCode {
-	digest := value.Digest()
-	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, Digest: digest[:], State: "issued"})
+func minimalCode(id string) *oauth.AuthorizationCode {
+	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, State: "issued"})
 }
 
 func noEarlierCode(*oauth.AuthorizationCode) error {
