@@ -6,37 +6,38 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // authorizationRows are the rows of some codes and grants.
 type authorizationRows struct {
-	codes  []codeRow
-	grants []grantRow
+	codes  []stored[codeRow]
+	grants []stored[grantRow]
 }
 
-const (
-	issuedCodesOf = " FROM authorization_codes WHERE host_print = ? AND state = '" + oauth.IssuedCode + "' ORDER BY created_at, id"
-	grantsOf      = " FROM grants WHERE host_print = ? ORDER BY created_at, id"
+var (
+	issuedCodesOf = "SELECT " + codeColumns + " FROM authorization_codes WHERE host_print = ? AND state = '" + oauth.IssuedCode + "' ORDER BY created_at, id"
+	grantsOf      = "SELECT " + grantColumns + " FROM grants WHERE host_print = ? ORDER BY created_at, id"
 )
 
-// authorizationsOf reads the issued codes and all grants of a host token, the codes first: a redemption that holds the lock of its code has then
-// committed its grant.
-func (e engine) authorizationsOf(db *gorm.DB, host oauth.Fingerprint, lock bool) (rows authorizationRows, err error) {
-	if rows.codes, err = readRows(e, db, codeTable, e.selectBy(db, "SELECT "+codeColumns+issuedCodesOf, lock), host[:]); err != nil {
+// authorizationsOf reads the issued codes and all grants of a host token, the codes first: the grant of a code that was redeemed
+// before its row was read is then among the grants, and a redemption after it changes the version of the code.
+func (e engine) authorizationsOf(db *gorm.DB, host oauth.Fingerprint) (rows authorizationRows, err error) {
+	if rows.codes, err = readRows(e, db, codeTable, issuedCodesOf, host[:]); err != nil {
 		return rows, failed("finding the codes of a host token", err)
 	}
-	rows.grants, err = readRows(e, db, grantTable, e.selectBy(db, "SELECT "+grantColumns+grantsOf, lock), host[:])
+	rows.grants, err = readRows(e, db, grantTable, grantsOf, host[:])
 	return rows, failed("finding the grants of a host token", err)
 }
 
 func (r authorizationRows) restore() (all oauth.Authorizations) {
-	for _, row := range r.codes {
-		all.Codes = append(all.Codes, row.restore())
+	for _, code := range r.codes {
+		all.Codes = append(all.Codes, code.row.restore())
 	}
-	for _, row := range r.grants {
-		all.Grants = append(all.Grants, row.restore())
+	for _, grant := range r.grants {
+		all.Grants = append(all.Grants, grant.row.restore())
 	}
 	return all
 }
@@ -45,14 +46,14 @@ func (r authorizationRows) restore() (all oauth.Authorizations) {
 func (s *Store) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	rows, err := s.engine.authorizationsOf(s.reader.WithContext(ctx), host, false)
+	rows, err := s.engine.authorizationsOf(s.reader.WithContext(ctx), host)
 	return rows.restore(), err
 }
 
 // UpdateAuthorizationsOf implements oauth.Store.
 func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		rows, err := s.engine.authorizationsOf(tx.DB, host, true)
+	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
+		rows, err := s.engine.authorizationsOf(tx.DB, host)
 		if err != nil {
 			return err
 		}
@@ -60,102 +61,130 @@ func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerpri
 		if err := change(all); err != nil {
 			return err
 		}
-		return rows.update(tx, all)
+		return rows.swap(tx, all)
 	})
 }
 
-// update writes the changes to the codes and grants.
-func (r authorizationRows) update(tx *sqlite.Tx, all oauth.Authorizations) error {
+// swap writes the changes to the codes and grants.
+func (r authorizationRows) swap(tx *sqlite.Tx, all oauth.Authorizations) error {
 	for i, code := range all.Codes {
-		if err := rewriteCode(tx, &r.codes[i], code); err != nil {
+		if err := swapCode(tx, r.codes[i], code); err != nil {
 			return err
 		}
 	}
 	for i, grant := range all.Grants {
-		if err := update(tx, &secretWithGrant{grant: &r.grants[i]}, grant); err != nil {
+		if err := swapGrant(tx, r.grants[i], grant); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func swapCode(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode) error {
+	after := codeRow(code.Snapshot())
+	return swap(tx, codeTable, before, &after, "updating a code")
+}
+
 // Authorizations implements oauth.AuthorizationLister.
-func (s *Store) Authorizations(ctx context.Context) (oauth.Authorizations, error) {
-	var rows authorizationRows
+func (s *Store) Authorizations(ctx context.Context) (all oauth.Authorizations, err error) {
+	var codes []codeRow
+	var grants []grantRow
 	oldest := s.reader.WithContext(ctx).Order("created_at, id").Session(&gorm.Session{})
-	if err := oldest.Find(&rows.codes).Error; err != nil {
-		return oauth.Authorizations{}, failed("listing the codes", err)
+	if err := oldest.Find(&codes).Error; err != nil {
+		return all, failed("listing the codes", err)
 	}
-	err := oldest.Find(&rows.grants).Error
-	return rows.restore(), failed("listing the grants", err)
+	if err := oldest.Find(&grants).Error; err != nil {
+		return all, failed("listing the grants", err)
+	}
+	for _, row := range codes {
+		all.Codes = append(all.Codes, row.restore())
+	}
+	for _, row := range grants {
+		all.Grants = append(all.Grants, row.restore())
+	}
+	return all, nil
 }
 
 // AddCode implements oauth.Store.
 func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(earlier *oauth.AuthorizationCode) error) error {
 	row := codeRow(code.Snapshot())
-	return s.change(ctx, func(tx *sqlite.Tx) error { return s.addCode(tx, &row, supersede) })
-}
-
-// addCode looks for an earlier code before it inserts, because an error ends the transaction of a server. In a file it inserts first.
-func (s *Store) addCode(tx *sqlite.Tx, row *codeRow, supersede func(earlier *oauth.AuthorizationCode) error) error {
-	if !s.engine.server {
-		if err := insert(tx, codeTable, row); !isDuplicate(err) {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
+		err := insert(tx, codeTable, &row)
+		if !isDuplicate(err) {
 			return failed("adding a code", err)
 		}
-	}
-	earlier, err := s.engine.code(tx.DB, "id", row.ID, true)
-	if errors.Is(err, oauth.ErrNotFound) {
-		return overtaken(insert(tx, codeTable, row), "adding a code")
-	}
-	if err != nil {
-		return err
-	}
-	if err := supersede(earlier.restore()); err != nil {
-		return err
-	}
-	return failed("replacing a code", rewrite(tx, codeTable, &earlier, row)) // in place, so that a redemption that waits for the row finds it
+		earlier, err := s.engine.code(tx.DB, row.ID)
+		if errors.Is(err, oauth.ErrNotFound) { // the sweep has deleted it meanwhile
+			return failed("adding a code", errOvertaken)
+		}
+		if err != nil {
+			return err
+		}
+		if err := supersede(earlier.row.restore()); err != nil {
+			return err
+		}
+		return swap(tx, codeTable, earlier, &row, "replacing a code")
+	})
 }
 
 // Code implements oauth.Store.
-func (s *Store) Code(ctx context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
+func (s *Store) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	row, err := s.engine.code(s.reader.WithContext(ctx), "digest", code[:], false)
+	found, err := s.engine.code(s.reader.WithContext(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	return row.restore(), nil
+	return found.row.restore(), nil
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		before, err := s.engine.code(tx.DB, "digest", code[:], true)
+func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	change := s.change
+	if !s.engine.redeemsInOne {
+		change = s.changeAll
+	}
+	return change(ctx, func(tx *sqlite.Tx) error {
+		before, err := s.engine.code(tx.DB, id)
 		if err != nil {
 			return err
 		}
-		redeemed := before.restore()
-		grant, err := redeem(redeemed)
+		code := before.row.restore()
+		grant, err := redeem(code)
 		if err != nil {
 			return err
 		}
-		if err := rewriteCode(tx, &before, redeemed); err != nil {
+		if s.engine.redeemsInOne {
+			return redeemInOne(tx, before, code, grant)
+		}
+		if err := swapCode(tx, before, code); err != nil {
 			return err
 		}
 		return addGrant(tx, grant)
 	})
 }
 
-func rewriteCode(tx *sqlite.Tx, before *codeRow, code *oauth.AuthorizationCode) error {
-	after := codeRow(code.Snapshot())
-	return failed("updating a code", rewrite(tx, codeTable, before, &after))
-}
-
 func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {
-	row, secrets := rowsOf(grant)
+	row := grantRow(grant.Snapshot())
 	if err := insert(tx, grantTable, &row); err != nil {
 		return failed("adding a grant", err)
 	}
-	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))
-	return addSecrets(tx, secrets)
+	tx.ChangedGrant(row.ID, newStoredGrant(&row, firstVersion))
+	return nil
+}
+
+// redeemInOne changes the code and adds its grant with one statement of PostgreSQL.
+func redeemInOne(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode, grant *oauth.AccessGrant) error {
+	after, row := codeRow(code.Snapshot()), grantRow(grant.Snapshot())
+	statement := mapper.NewStatement(tx.DB)
+	statement.Write("WITH spent AS (")
+	codeTable.WriteUpdate(statement, &before.row, &after, before.version)
+	statement.Write(" RETURNING id) INSERT INTO grants (" + grantTable.ColumnList() + ") SELECT ")
+	grantTable.WriteValues(statement, &row)
+	statement.Write(" FROM spent")
+	added, err := statement.Run(tx.DB)
+	if err == nil && added == 0 {
+		err = errOvertaken
+	}
+	return failed("redeeming a code", err)
 }

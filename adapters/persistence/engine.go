@@ -14,20 +14,20 @@ import (
 
 // engine is what differs between the databases that a Store can be in.
 type engine struct {
-	name           string
-	driver         string               // the package to import for it; "" for SQLite
-	server         bool                 // shared by replicas, so that transactions lock rows and not a file
-	schema         []string             // pairs for a strings.Replacer: a word of the schema and its SQL
-	lookupSQL      string               // the query of every bearer check
-	deleteListed   string               // deletes the secrets of a list
-	join           string               // the join that reads its left side first
-	lock           func(*gorm.DB) error // lets one process migrate at a time
-	unlock         func(*gorm.DB) error // releases a lock that the end of the transaction does not release
-	dropForeignKey func(*gorm.DB) error // from the secrets to their grant, and its index
-	durable        func(*gorm.DB) error // refuses settings under which an answered commit can be lost
-	clock          string               // the query for the time of a server in milliseconds
-	countAgain     string               // the clause of Count for rows that exist
-	renumber       string               // continues the numbers of the trace after a copy; "" where the engine does so by itself
+	name         string
+	driver       string               // the package to import for it; "" for SQLite
+	server       bool                 // shared by replicas
+	schema       []string             // pairs for a strings.Replacer: a word of the schema and its SQL
+	redeemsInOne bool                 // one statement can change a code and add its grant
+	useHead      string               // begins the statement that records last uses
+	useRow       string               // names the columns of a last use
+	useTail      string               // ends the statement
+	lock         func(*gorm.DB) error // lets one process migrate at a time
+	unlock       func(*gorm.DB) error // releases a lock that the end of the transaction does not release
+	durable      func(*gorm.DB) error // refuses settings under which an answered commit can be lost
+	clock        string               // the query for the time of a server in milliseconds
+	countAgain   string               // the clause of Count for rows that exist
+	renumber     string               // continues the numbers of the trace after a copy; "" where the engine does so by itself
 }
 
 // ddl returns a statement of the schema in this engine's SQL.
@@ -37,10 +37,6 @@ func (e engine) ddl(statement string) string {
 		statement, _, _ = strings.Cut(statement, " WHERE ")
 	}
 	return statement
-}
-
-func (e engine) deleteExpiredSecrets() string {
-	return fmt.Sprintf(e.deleteListed, strings.Replace(expiredSecrets, "{join}", e.join, 1))
 }
 
 // locking locks the rows that a query reads until the transaction ends.
@@ -56,25 +52,13 @@ var sqliteEngine = engine{
 	name: "SQLite",
 	schema: []string{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{integer}", "INTEGER",
-		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
+		"{serial}", "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT", "{rows}", "STRICT", "{updated}", "STRICT", "{keyed}", "STRICT, WITHOUT ROWID",
 	},
-	lookupSQL: findGrant, deleteListed: deleteSecrets, join: "CROSS JOIN", countAgain: countAgain,
-	dropForeignKey: func(tx *gorm.DB) error {
-		return executeAll(tx, engine{}, // SQLite cannot drop a foreign key
-			`CREATE TABLE secrets_alone (
-				digest BLOB NOT NULL PRIMARY KEY CHECK (length(digest) = 32),
-				grant_id TEXT NOT NULL,
-				kind TEXT NOT NULL, generation INTEGER NOT NULL, scopes TEXT NOT NULL,
-				host_wrap BLOB, revoked_at INTEGER, forget_after INTEGER
-			) STRICT, WITHOUT ROWID`,
-			`INSERT INTO secrets_alone SELECT digest, grant_id, kind, generation, scopes, host_wrap, revoked_at, forget_after FROM secrets`,
-			`DROP TABLE secrets`,
-			`ALTER TABLE secrets_alone RENAME TO secrets`,
-			`CREATE INDEX secrets_by_end ON secrets (forget_after)`,
-			`CREATE INDEX secrets_by_revoked_at ON secrets (revoked_at) WHERE revoked_at IS NOT NULL`,
-			secretsByWrap,
-		)
-	},
+	useHead: "UPDATE grants SET last_used_at = max(coalesce(last_used_at, 0), used.at), " +
+		"last_used_token = max(last_used_token, used.token) FROM (",
+	useRow:     "SELECT ? AS id, ? AS at, ? AS token",
+	useTail:    ") AS used WHERE grants.id = used.id",
+	countAgain: countAgain,
 }
 
 // migrationLock is a number that no other program uses: the first bytes of SHA-256("pasteport/v1/migrations").
@@ -84,20 +68,18 @@ var postgresEngine = engine{
 	name: "PostgreSQL", driver: "github.com/pasteport/pasteport/adapters/persistence/postgres", server: true,
 	schema: []string{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BYTEA", "{bytes}", "BYTEA", "{integer}", "BIGINT",
-		"{serial}", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", " {rows}", "", " {keyed}", "",
+		"{serial}", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY", " {rows}", "", " {updated}", " WITH (fillfactor = 80)", " {keyed}", "",
 	},
-	clock:        "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-	countAgain:   countAgain,
-	renumber:     "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
-	lookupSQL:    strings.Replace(findGrant, "?", "$1", 1),
-	deleteListed: deleteSecrets,
-	join:         "JOIN",
-	lock:         func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
-	unlock:       func(*gorm.DB) error { return nil },
-	dropForeignKey: func(tx *gorm.DB) error {
-		return executeAll(tx, engine{}, secretsByWrap, // first, while other replicas still read by the old index
-			`ALTER TABLE secrets DROP CONSTRAINT IF EXISTS secrets_grant_id_fkey`, `DROP INDEX IF EXISTS secrets_by_grant`)
-	},
+	redeemsInOne: true,
+	useHead: "UPDATE grants SET last_used_at = greatest(last_used_at, used.at), " +
+		"last_used_token = greatest(last_used_token, used.token) FROM (",
+	useRow:     "SELECT CAST(? AS TEXT) AS id, CAST(? AS BIGINT) AS at, CAST(? AS BIGINT) AS token",
+	useTail:    ") AS used WHERE grants.id = used.id",
+	clock:      "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+	countAgain: countAgain,
+	renumber:   "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
+	lock:       func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
+	unlock:     func(*gorm.DB) error { return nil },
 	durable: func(db *gorm.DB) error {
 		return errors.Join(
 			rejectSetting(db, "fsync", "off", "a power failure would destroy the database"),
@@ -124,13 +106,16 @@ var mysqlEngine = engine{
 	schema: []string{
 		"{id}", "VARCHAR(64)", "{text}", "TEXT", "{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{integer}", "BIGINT",
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
-		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin", "{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+		"{updated}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+		"{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
 	},
-	clock:        "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
-	countAgain:   countAgainMySQL,
-	lookupSQL:    findGrant,
-	join:         "JOIN",
-	deleteListed: "DELETE secrets FROM secrets JOIN (%s) AS batch USING (digest)", // MySQL would read the whole table for an IN list
+	clock:      "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+	countAgain: countAgainMySQL,
+	useHead:    "UPDATE grants JOIN (",
+	useRow:     "SELECT ? AS id, ? AS at, ? AS token",
+	useTail: ") AS used ON grants.id = used.id SET last_used_at = greatest(coalesce(last_used_at, 0), used.at), " +
+		"last_used_token = greatest(last_used_token, used.token)",
 	lock: func(tx *gorm.DB) error {
 		var got int
 		err := tx.Raw("SELECT GET_LOCK('pasteport_migrations', ?)", int(migrationLimit.Seconds())).Scan(&got).Error
@@ -141,15 +126,6 @@ var mysqlEngine = engine{
 	},
 	unlock: func(tx *gorm.DB) error {
 		return failed("letting other replicas migrate the schema", tx.Exec("DO RELEASE_LOCK('pasteport_migrations')").Error)
-	},
-	dropForeignKey: func(tx *gorm.DB) error {
-		var keys []string
-		err := tx.Raw("SELECT constraint_name FROM information_schema.referential_constraints WHERE constraint_schema = DATABASE() AND table_name = 'secrets'").
-			Scan(&keys).Error
-		for _, key := range keys { // the server has named them
-			err = errors.Join(err, tx.Exec("ALTER TABLE secrets DROP FOREIGN KEY `"+key+"`").Error)
-		}
-		return errors.Join(err, executeAll(tx, engine{}, `ALTER TABLE secrets RENAME INDEX secrets_by_grant TO secrets_by_wrap`)) // it has no partial indexes
 	},
 	durable: func(db *gorm.DB) error {
 		var flushed int
@@ -193,7 +169,7 @@ func isDuplicate(err error) bool {
 	return sqlite.IsDuplicate(err) || code == pgUnique || code == mysqlUnique
 }
 
-// errOvertaken means that another transaction has committed between two steps of this one.
+// errOvertaken means that another process has changed a row since it was read.
 var errOvertaken = errors.New("another transaction was faster")
 
 // overtaken is failed for a row that was missing when the transaction looked for it.

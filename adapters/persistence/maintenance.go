@@ -2,12 +2,13 @@ package persistence
 
 import (
 	"context"
-	"crypto/rand"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"reflect"
-	"slices"
+	"strconv"
 	"time"
 
 	"gorm.io/gorm"
@@ -21,7 +22,8 @@ import (
 // tables are the tables that are checked and copied, in the order in which they refer to each other. Counters and the fingerprint of the server secret
 // concern the running service only.
 var tables = []maintenance.Table{
-	maintenance.TableOf(isReadableCode), maintenance.TableOf(isReadableGrant), maintenance.TableOf(isReadableSecret),
+	maintenance.TableOf(isReadableCode),
+	maintenance.TableOf(isReadableGrant),
 	maintenance.TableOf(func(assertionRow) bool { return true }), maintenance.TableOf(func(stepRow) bool { return true }),
 	maintenance.TableOf(isReadableDocument),
 }
@@ -31,9 +33,6 @@ func (c codeRow) Key() (column string, value any) { return "id", c.ID }
 
 // Key implements maintenance.Row.
 func (g grantRow) Key() (column string, value any) { return "id", g.ID }
-
-// Key implements maintenance.Row.
-func (s secretRow) Key() (column string, value any) { return "digest", s.Digest }
 
 // Key implements maintenance.Row.
 func (a assertionRow) Key() (column string, value any) { return "digest", a.Digest }
@@ -50,13 +49,9 @@ func isReadableCode(c codeRow) bool {
 
 // isReadableGrant reports that the domain restores all that the row holds.
 func isReadableGrant(g grantRow) bool {
-	back, _ := rowsOf(g.restore())
+	back := grantRow(g.restore().Snapshot())
 	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
 	return oauth.GrantSnapshot(g).HasKnownState() && reflect.DeepEqual(back, g)
-}
-
-func isReadableSecret(s secretRow) bool {
-	return slices.Contains([]oauth.SecretKind{oauth.AccessTokenSecret, oauth.RefreshTokenSecret}, oauth.SecretKind(s.Kind))
 }
 
 // isReadableDocument reports that the row is a document under the digest of its URL.
@@ -86,7 +81,7 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 	for _, table := range tables {
 		checks = append(checks, table.Check(db))
 	}
-	return append(checks, checkOrphans(db), checkCounters(db))
+	return append(checks, checkCounters(db))
 }
 
 func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
@@ -95,15 +90,6 @@ func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
 		return maintenance.NewCheck("server secret", "no service has used one with this database yet", err)
 	}
 	return maintenance.NewCheck("server secret", "it is the one that the database was used with", err)
-}
-
-func checkOrphans(db *gorm.DB) maintenance.Check {
-	var orphans int64
-	err := db.Raw("SELECT count(*) FROM secrets WHERE kind = ? AND grant_id NOT IN (SELECT id FROM grants)", oauth.RefreshTokenSecret).Scan(&orphans).Error
-	if err == nil && orphans > 0 {
-		err = fmt.Errorf("%d refresh tokens belong to no grant and are worth nothing: an older version leaves them that runs beside this one, which is to be stopped; otherwise restore the database from a backup", orphans)
-	}
-	return maintenance.NewCheck("secrets of grants", "every refresh token has its grant", err)
 }
 
 func checkCounters(db *gorm.DB) maintenance.Check {
@@ -118,8 +104,8 @@ var pingName = sha256.Sum256([]byte("pasteport readiness"))
 // pingKept is how long the row of the last probe stays before DeleteExpired deletes it.
 const pingKept = time.Minute
 
-// Ping performs the operations of a request, so that it fails when requests would: it reads the server secret, durably writes a row, and finds a
-// secret and its grant. It chooses the secret at random, so that repeated probes cover the whole file.
+// Ping performs the operations of a request, so that it fails when requests would: it reads the server secret, durably writes a row,
+// and finds a grant. It chooses the grant at random, so that repeated probes cover the whole table.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
 		return err
@@ -140,28 +126,35 @@ func (s *Store) Ping(ctx context.Context) error {
 	return findAny(s.engine, s.reader.WithContext(ctx))
 }
 
-// findAny reads from the disk: the write before it has made SQLite drop its cached pages.
+// findAny reads from the disk: the write before it has made SQLite drop its cached pages. Ids begin with the time, so it chooses a
+// point between the first and the last one.
 func findAny(e engine, db *gorm.DB) error {
-	var from oauth.Digest
-	_, _ = rand.Read(from[:]) // crypto/rand ends the process rather than fail
-	var next [][]byte
-	err := db.Raw("SELECT digest FROM secrets WHERE digest >= ? ORDER BY digest LIMIT 1", from[:]).Scan(&next).Error
-	if err == nil && len(next) == 0 { // from is greater than every digest
-		err = db.Raw("SELECT digest FROM secrets ORDER BY digest LIMIT 1").Scan(&next).Error
+	var first, last string
+	if err := db.Raw("SELECT coalesce(min(id), ''), coalesce(max(id), '') FROM grants").Row().Scan(&first, &last); err != nil {
+		return failed("reading grants", err)
 	}
-	if err != nil {
-		return failed("reading secrets", err)
+	var next []string
+	err := db.Raw("SELECT id FROM grants WHERE id >= ? ORDER BY id LIMIT 1", between(first, last)).Scan(&next).Error
+	if err != nil || len(next) == 0 {
+		return failed("reading grants", err)
 	}
-	for _, digest := range next {
-		from = oauth.Digest(digest)
-	}
-	if _, err := e.lookup(db, from); !errors.Is(err, oauth.ErrNotFound) {
+	if _, err := e.grant(db, next[0]); !errors.Is(err, oauth.ErrNotFound) {
 		return err
 	}
 	return nil
 }
 
-// Copy makes the destination hold the codes, grants, secrets, used assertions, trace and client documents of the source. A SQLite source cannot be written meanwhile; on a server
+// between returns a random id from first to last, which differ from some digit on.
+func between(first, last string) string {
+	from, _ := strconv.ParseUint(first[:min(15, len(first))], 16, 64)
+	to, _ := strconv.ParseUint(last[:min(15, len(last))], 16, 64)
+	if to <= from {
+		return first
+	}
+	return fmt.Sprintf("%015x", from+rand.Uint64N(to-from+1)) //nolint:gosec // not a secret
+}
+
+// Copy makes the destination hold the codes, grants, used assertions, trace and client documents of the source. A SQLite source cannot be written meanwhile; on a server
 // Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
 func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
 	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
@@ -190,7 +183,7 @@ var errSame = errors.New("the source and the destination are the same store: nam
 // refuseSame leaves a mark in one store and looks for it in the other, because one database has many addresses.
 func refuseSame(ctx context.Context, from, to *Store) error {
 	mark := counterRow{Name: make([]byte, 32), EndsAt: time.UnixMilli(0)} // the sweep deletes it if we cannot
-	_, _ = rand.Read(mark.Name)
+	_, _ = crand.Read(mark.Name)
 	target := to.writer.WithContext(ctx)
 	if err := target.Create(&mark).Error; err != nil {
 		return failed("writing to the destination", err)

@@ -27,7 +27,7 @@ const (
 	connectionIdle     = 5 * time.Minute
 	connectionLife     = 30 * time.Minute // so that connections reach the new addresses after a failover
 	migrationLimit     = 5 * time.Minute  // for the lock and the migrations: a large table takes its time
-	attempts           = 8                // of a transaction that collides with others
+	attempts           = 16               // of a change that collides with others
 )
 
 // OpenServer opens the database of a URL with the scheme postgres, postgresql, mysql or mariadb, and brings its schema up to date. Any number of
@@ -168,14 +168,16 @@ func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, e
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationLimit)
 	defer cancel()
-	err = s.retryCollisions(ctx, cancel, func(tx *gorm.DB) (err error) {
-		if err := s.engine.lock(tx); err != nil {
-			return failed("waiting for other replicas to migrate the schema", err)
-		}
-		if applied, err = migrate(tx, s.engine, migrations); err == nil {
-			err = also(tx)
-		}
-		return errors.Join(err, s.engine.unlock(tx))
+	err = retryCollisions(ctx, func() error {
+		return s.attempt(ctx, cancel, func(tx *gorm.DB) (err error) {
+			if err := s.engine.lock(tx); err != nil {
+				return failed("waiting for other replicas to migrate the schema", err)
+			}
+			if applied, err = migrate(tx, s.engine, migrations); err == nil {
+				err = also(tx)
+			}
+			return errors.Join(err, s.engine.unlock(tx))
+		})
 	})
 	return applied, err
 }

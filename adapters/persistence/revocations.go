@@ -4,56 +4,47 @@ import (
 	"context"
 	"time"
 
-	"gorm.io/gorm"
-
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ oauth.EndWatcher = (*Store)(nil)
 
-// Revocations are read in pages, so that no query is long when an operator ends many grants at once. A page begins after the last row of the page
-// before; keys order the rows of one millisecond.
+// endedPage is the number of grants that one query returns, so that no query is long when an operator ends many grants at once. A
+// page begins after the last row of the page before; ids order the rows of one millisecond.
 const (
-	endedPage   = 1000
-	endedGrants = `SELECT id AS name, ended_at AS at FROM grants
-		WHERE ended_at >= ? AND (ended_at > ? OR id > ?) ORDER BY ended_at, id LIMIT ?`
-	revokedSecrets = `SELECT digest AS name, revoked_at AS at FROM secrets
-		WHERE revoked_at >= ? AND (revoked_at > ? OR digest > ?) ORDER BY revoked_at, digest LIMIT ?`
+	endedPage  = 1000
+	endedAfter = `SELECT id, ended_at, revoked_at, access_tokens FROM grants
+		WHERE revoked_at >= ? AND (revoked_at > ? OR id > ?) ORDER BY revoked_at, id LIMIT ?`
 )
 
 // EndedSince implements oauth.EndWatcher.
 func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.Ended, err error) {
 	reader := s.reader.WithContext(ctx)
-	if ended.Grants, err = endedAfter(reader, endedGrants, since, ""); err != nil {
-		return oauth.Ended{}, failed("asking which grants have ended", err)
-	}
-	tokens, err := endedAfter(reader, revokedSecrets, since, []byte{})
-	if err != nil {
-		return oauth.Ended{}, failed("asking which tokens were revoked", err)
-	}
-	for _, token := range tokens {
-		ended.Tokens = append(ended.Tokens, oauth.Digest(token))
-	}
-	return ended, nil
-}
-
-// endedAfter returns the names of the rows that ended at the time since or later. least sorts before every name.
-func endedAfter[K string | []byte](db *gorm.DB, page string, since time.Time, least K) (names []K, err error) {
-	type row struct {
-		Name K
-		At   int64
-	}
-	for last := (row{least, since.UnixMilli()}); ; {
-		var rows []row
-		if err := db.Raw(page, last.At, last.At, last.Name, endedPage).Scan(&rows).Error; err != nil {
-			return nil, err
+	for last := (grantRow{RevokedAt: since}); ; {
+		var rows []grantRow
+		at := last.RevokedAt.UnixMilli()
+		if err := reader.Raw(endedAfter, at, at, last.ID, endedPage).Scan(&rows).Error; err != nil {
+			return oauth.Ended{}, failed("asking which grants have ended", err)
 		}
-		for _, r := range rows {
-			names = append(names, r.Name)
+		for _, row := range rows {
+			addEnded(&ended, row, since)
 		}
 		if len(rows) < endedPage {
-			return names, nil
+			return ended, nil
 		}
 		last = rows[len(rows)-1]
+	}
+}
+
+// addEnded adds the grant if it has ended, or its revoked tokens.
+func addEnded(ended *oauth.Ended, row grantRow, since time.Time) {
+	if !row.EndedAt.IsZero() {
+		ended.Grants = append(ended.Grants, row.ID)
+		return
+	}
+	for _, token := range row.AccessTokens {
+		if !token.RevokedAt.Before(since) && !token.RevokedAt.IsZero() {
+			ended.Tokens = append(ended.Tokens, token.Digest)
+		}
 	}
 }

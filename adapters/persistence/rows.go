@@ -76,15 +76,18 @@ type grantRow struct {
 	EndReason     string
 	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
 	EndedAt       time.Time `gorm:"serializer:pasteport_millis"`
+	RevokedAt     time.Time `gorm:"serializer:pasteport_millis"`
 	LastUsedAt    time.Time `gorm:"serializer:pasteport_millis"`
+	LastUsedToken uint32
 	VerifiedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	IdleEnd       time.Time `gorm:"serializer:pasteport_millis"`
 	AbsoluteEnd   time.Time `gorm:"serializer:pasteport_millis"`
 	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
-	Generation    int
+	Generation    uint32
 	RefreshDigest []byte
-	SuccessorBox  []byte
-	GraceEnd      time.Time `gorm:"serializer:pasteport_millis"`
+	Rotations     []oauth.RotationSnapshot `gorm:"serializer:pasteport_tokens"`
+	IssuedAccess  uint32
+	AccessTokens  []oauth.AccessTokenSnapshot `gorm:"serializer:pasteport_tokens"`
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
@@ -92,6 +95,8 @@ type grantRow struct {
 
 // TableName implements GORM's Tabler.
 func (grantRow) TableName() string { return "grants" }
+
+func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
 
 var grantTable = mapper.NewTable(grantRow{}.TableName(),
 	mapper.Column("id", func(g *grantRow) any { return &g.ID }),
@@ -107,52 +112,22 @@ var grantTable = mapper.NewTable(grantRow{}.TableName(),
 	mapper.Column("end_reason", func(g *grantRow) any { return &g.EndReason }),
 	mapper.Column("created_at", func(g *grantRow) any { return (*mapper.Moment)(&g.CreatedAt) }),
 	mapper.Column("ended_at", func(g *grantRow) any { return (*mapper.Moment)(&g.EndedAt) }),
+	mapper.Column("revoked_at", func(g *grantRow) any { return (*mapper.Moment)(&g.RevokedAt) }),
 	mapper.Column("last_used_at", func(g *grantRow) any { return (*mapper.Moment)(&g.LastUsedAt) }),
+	mapper.Column("last_used_token", func(g *grantRow) any { return &g.LastUsedToken }),
 	mapper.Column("verified_at", func(g *grantRow) any { return (*mapper.Moment)(&g.VerifiedAt) }),
 	mapper.Column("idle_end", func(g *grantRow) any { return (*mapper.Moment)(&g.IdleEnd) }),
 	mapper.Column("absolute_end", func(g *grantRow) any { return (*mapper.Moment)(&g.AbsoluteEnd) }),
 	mapper.Column("forget_after", func(g *grantRow) any { return (*mapper.Moment)(&g.ForgetAfter) }),
 	mapper.Column("generation", func(g *grantRow) any { return &g.Generation }),
 	mapper.Column("refresh_digest", func(g *grantRow) any { return &g.RefreshDigest }),
-	mapper.Column("successor_box", func(g *grantRow) any { return &g.SuccessorBox }),
-	mapper.Column("grace_end", func(g *grantRow) any { return (*mapper.Moment)(&g.GraceEnd) }),
+	mapper.Column("rotations", func(g *grantRow) any { return (*rotations)(&g.Rotations) }),
+	mapper.Column("issued_access", func(g *grantRow) any { return &g.IssuedAccess }),
+	mapper.Column("access_tokens", func(g *grantRow) any { return (*accessTokens)(&g.AccessTokens) }),
 	mapper.Column("host_print", func(g *grantRow) any { return &g.HostPrint }),
 	mapper.Column("host_box", func(g *grantRow) any { return &g.HostBox }),
 	mapper.Column("host_wrap", func(g *grantRow) any { return &g.HostWrap }),
 )
-
-// secretRow is an oauth.SecretSnapshot with tags.
-type secretRow struct {
-	Digest      []byte `gorm:"primaryKey"`
-	Grant       string `gorm:"column:grant_id"`
-	Kind        string
-	Generation  int
-	Predecessor []byte
-	Scopes      string
-	HostWrap    []byte
-	RevokedAt   time.Time `gorm:"serializer:pasteport_millis"`
-	ForgetAfter time.Time `gorm:"serializer:pasteport_millis"`
-}
-
-// TableName implements GORM's Tabler.
-func (secretRow) TableName() string { return "secrets" }
-
-var secretTable = mapper.NewTable(secretRow{}.TableName(),
-	mapper.Column("digest", func(s *secretRow) any { return &s.Digest }),
-	mapper.Column("grant_id", func(s *secretRow) any { return &s.Grant }),
-	mapper.Column("kind", func(s *secretRow) any { return &s.Kind }),
-	mapper.Column("generation", func(s *secretRow) any { return &s.Generation }),
-	mapper.Column("predecessor", func(s *secretRow) any { return &s.Predecessor }),
-	mapper.Column("scopes", func(s *secretRow) any { return &s.Scopes }),
-	mapper.Column("host_wrap", func(s *secretRow) any { return &s.HostWrap }),
-	mapper.Column("revoked_at", func(s *secretRow) any { return (*mapper.Moment)(&s.RevokedAt) }),
-	mapper.Column("forget_after", func(s *secretRow) any { return (*mapper.Moment)(&s.ForgetAfter) }),
-)
-
-// isSpent reports that another refresh token of the grant has replaced this one.
-func (s *secretRow) isSpent(of *grantRow) bool {
-	return oauth.SecretKind(s.Kind) == oauth.RefreshTokenSecret && s.Generation != of.Generation
-}
 
 // assertionRow is a client assertion that was used.
 type assertionRow struct {
@@ -162,14 +137,3 @@ type assertionRow struct {
 
 // TableName implements GORM's Tabler.
 func (assertionRow) TableName() string { return "used_assertions" }
-
-func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
-
-func rowsOf(grant *oauth.AccessGrant) (grantRow, []*secretRow) {
-	snapshot, held := grant.Snapshot()
-	secrets := make([]*secretRow, 0, len(held))
-	for i := range held {
-		secrets = append(secrets, (*secretRow)(&held[i]))
-	}
-	return grantRow(snapshot), secrets
-}

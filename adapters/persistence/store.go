@@ -5,13 +5,15 @@
 package persistence
 
 import (
-	"bytes"
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -47,60 +49,99 @@ func (s *Store) Close() error {
 }
 
 // Grant implements oauth.Store.
-func (s *Store) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-	found, err := s.found(ctx, secret)
-	if err != nil {
-		return nil, err
-	}
-	return found.restore(), nil
-}
-
-func (s *Store) found(ctx context.Context, secret oauth.Digest) (*secretWithGrant, error) {
+func (s *Store) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	if s.file == nil {
-		return s.engine.lookup(s.reader.WithContext(ctx), secret)
+	read := func() (sqlite.CacheEntry, error) { return s.engine.grant(s.reader.WithContext(ctx), id) }
+	if s.file != nil {
+		lookup := read
+		read = func() (sqlite.CacheEntry, error) { return s.file.Grants.Lookup(id, lookup) }
 	}
-	entry, err := s.file.Grants.Lookup(secret, func() (sqlite.CacheEntry, error) { return s.engine.lookup(s.reader.WithContext(ctx), secret) })
+	found, err := read()
 	if err != nil {
 		return nil, err
 	}
-	return entry.(*secretWithGrant), nil
+	return found.(*storedGrant).restore(), nil
 }
 
-// lockGrantOfSecret locks the grant before its secret is read: every change of one of its secrets holds the same lock.
-const lockGrantOfSecret = "SELECT id FROM grants WHERE id = (SELECT grant_id FROM secrets WHERE digest = ?) FOR UPDATE"
-
 // UpdateGrant implements oauth.Store.
-func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
-		var locked []string
-		if s.engine.server {
-			if err := tx.Raw(lockGrantOfSecret, secret[:]).Scan(&locked).Error; err != nil {
-				return failed("locking a grant", err)
-			}
-		}
-		found, err := s.newest(tx, secret)
+		before, err := s.newest(tx, id)
 		if err != nil {
 			return err
 		}
-		if s.engine.server && len(locked) == 0 { // another transaction has added the grant meanwhile, so that it is not locked
-			return failed("locking a grant", errOvertaken)
-		}
-		grant := found.restore()
+		grant := before.restore()
 		if err := change(grant); err != nil {
 			return err
 		}
-		return update(tx, found, grant)
+		return swapGrant(tx, before.stored, grant)
 	})
 }
 
-// newest returns the state that a change is applied to. It is mostly cached, because a lookup precedes most changes.
-func (s *Store) newest(tx *sqlite.Tx, secret oauth.Digest) (*secretWithGrant, error) {
-	if entry, cached := tx.Cached(secret); cached {
-		return entry.(*secretWithGrant), nil
+// newest returns the state that a change is applied to. In a file it is mostly cached, because a lookup precedes most changes.
+func (s *Store) newest(tx *sqlite.Tx, id string) (*storedGrant, error) {
+	if entry, cached := tx.Cached(id); cached {
+		return entry.(*storedGrant), nil
 	}
-	return s.engine.lookup(tx.DB, secret)
+	return s.engine.grant(tx.DB, id)
+}
+
+// swapGrant writes what a change has changed, but for the last use.
+func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant) error {
+	after := grantRow(grant.Snapshot())
+	after.LastUsedAt, after.LastUsedToken = before.row.LastUsedAt, before.row.LastUsedToken
+	if err := swap(tx, grantTable, before, &after, "updating a grant"); err != nil {
+		return err
+	}
+	tx.ChangedGrant(after.ID, newStoredGrant(&after, before.version+1))
+	return nil
+}
+
+// newStoredGrant returns what a lookup will return after the commit.
+func newStoredGrant(row *grantRow, version int64) *storedGrant {
+	kept := &storedGrant{stored: stored[grantRow]{*row, version}}
+	grantTable.Normalize(&kept.row)
+	return kept
+}
+
+// RecordUse implements oauth.Store.
+func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(uses)), usesAtOnce) {
+		err := s.change(ctx, func(tx *sqlite.Tx) error {
+			statement := s.engine.recordUses(tx.DB, ids, uses)
+			for _, id := range ids {
+				tx.ChangedGrant(id, nil)
+			}
+			changed, err := statement.Run(tx.DB)
+			if changed > 0 {
+				tx.WroteRow()
+			}
+			return failed("recording the last uses of grants", err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usesAtOnce is the largest number of rows in one statement.
+const usesAtOnce = 400
+
+// recordUses returns the statement that records the last uses of grants.
+func (e engine) recordUses(db *gorm.DB, ids []string, uses map[string]oauth.Use) *mapper.Statement {
+	statement := mapper.NewStatement(db)
+	statement.Write(e.useHead)
+	for i, id := range ids {
+		if i > 0 {
+			statement.Write(" UNION ALL SELECT ?, ?, ?", id, uses[id].At.UnixMilli(), int64(uses[id].Access))
+			continue
+		}
+		statement.Write(e.useRow, id, uses[id].At.UnixMilli(), int64(uses[id].Access))
+	}
+	statement.Write(e.useTail)
+	return statement
 }
 
 // UseOnce implements oauth.Store: the primary key accepts one row.
@@ -113,36 +154,4 @@ func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter
 		}
 		return failed("noting a used assertion", err)
 	})
-}
-
-// update writes the changes to the grant and to the found secret, and the new secrets.
-func update(tx *sqlite.Tx, found *secretWithGrant, grant *oauth.AccessGrant) error {
-	row, secrets := rowsOf(grant)
-	tx.ChangedGrant(row.ID, cacheEntries(&row, secrets))
-	if found.grant.HostBox != nil && row.HostBox == nil { // no box is left that a wrap could open (H6)
-		if err := tx.Exec("UPDATE secrets SET host_wrap = NULL WHERE grant_id = ? AND host_wrap IS NOT NULL", row.ID).Error; err != nil {
-			return failed("emptying wraps", err)
-		}
-	}
-	if err := rewrite(tx, grantTable, found.grant, &row); err != nil {
-		return failed("updating a grant", err)
-	}
-	added := secrets[:0]
-	for _, secret := range secrets {
-		if !bytes.Equal(secret.Digest, found.secret.Digest) {
-			added = append(added, secret)
-			continue
-		}
-		if err := rewrite(tx, secretTable, &found.secret, secret); err != nil {
-			return failed("updating a secret", err)
-		}
-	}
-	return addSecrets(tx, added)
-}
-
-func addSecrets(tx *sqlite.Tx, secrets []*secretRow) error {
-	if len(secrets) == 0 {
-		return nil
-	}
-	return failed("adding secrets", insert(tx, secretTable, secrets...))
 }

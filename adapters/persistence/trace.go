@@ -50,7 +50,7 @@ var _ trace.Log = (*Store)(nil)
 // The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each number of rows.
 const (
 	stepsAtOnce       = 200
-	stepsAtOnceInFile = mapper.MaxCachedRows
+	stepsAtOnceInFile = 10
 )
 
 // AddSteps implements trace.Log.

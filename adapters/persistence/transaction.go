@@ -17,37 +17,54 @@ import (
 
 // transaction runs work that may change anything in a transaction.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return s.change(ctx, func(tx *sqlite.Tx) error {
+	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
 		tx.ChangedUnknown()
 		return work(tx.DB.WithContext(ctx))
 	})
 }
 
-// change runs work in a transaction. It runs the work again when the transaction of another replica collides with it. A call waits for its turn no
-// longer than lockTimeout.
+// change runs work that writes with one statement. On a server the statement is a transaction of its own, and work runs again when
+// another process has changed the row since work has read it. In a file work runs in a transaction, where nothing collides. A call
+// waits for its turn no longer than lockTimeout.
 func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
+	if s.file != nil {
+		return s.file.Write(ctx, s.lockTimeout, work)
+	}
+	ctx, done := s.detached(ctx)
+	defer done()
+	return retryCollisions(ctx, func() error { return work(&sqlite.Tx{DB: s.writer.WithContext(ctx)}) })
+}
+
+// changeAll is change for work with several statements, which a transaction keeps together.
+func (s *Store) changeAll(ctx context.Context, work func(tx *sqlite.Tx) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.lockTimeout, work)
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
-	return s.retryCollisions(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
+	return retryCollisions(ctx, func() error {
+		return s.attempt(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
+	})
 }
 
-func (s *Store) retryCollisions(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
+// retryCollisions runs work again, after a random pause, when it collides with a change of another process.
+func retryCollisions(ctx context.Context, work func() error) error {
 	for attempt := 1; ; attempt++ {
-		err := s.attempt(ctx, cancel, work)
-		if attempt == attempts || !collides(err) || ctx.Err() != nil {
+		err := work()
+		switch {
+		case !collides(err):
 			return err
+		case attempt == attempts, ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
 		}
-		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same transactions do not collide again
+		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same changes do not collide again
 	}
 }
 
 // attempt runs work once, on a server. GORM's own Transaction drops the error of a failed rollback.
 func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	waiting := time.AfterFunc(s.lockTimeout, cancel)
-	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change locks its grant first
+	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change checks the versions that it has read
 	waiting.Stop()
 	if tx.Error != nil {
 		return failed("beginning a transaction", tx.Error)
@@ -110,11 +127,15 @@ func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
 	return err
 }
 
-// rewrite writes the changed columns of a row.
-func rewrite[R any](tx *sqlite.Tx, table *mapper.Table[R], was, now *R) error {
-	written, err := table.Update(tx.DB, was, now)
-	if written {
-		tx.WroteRow()
+// swap writes the changed columns of a row, unless another process has changed it since it was read.
+func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R, doing string) error {
+	swapped, err := table.Update(tx.DB, &before.row, after, before.version)
+	if err == nil && !swapped {
+		err = errOvertaken
 	}
-	return err
+	if err != nil {
+		return failed(doing, err)
+	}
+	tx.WroteRow()
+	return nil
 }

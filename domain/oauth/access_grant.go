@@ -39,7 +39,7 @@ type AccessGrant struct {
 	state         grantState
 	endReason     EndReason
 	endedAt       time.Time
-	revokedAt     time.Time // of the access token that was revoked last
+	revokedAt     time.Time // when a token was revoked last: an access token, or all of them by the end of the grant
 	verifiedAt    time.Time // when the site last confirmed the host token
 	idleExpiresAt time.Time // the last time for a refresh; without refresh tokens the expiry of the access token
 	expiresAt     time.Time // GrantTTL after the approval
@@ -101,7 +101,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) (wasActive bool) {
 		return false
 	}
 	wasActive = g.active(now)
-	g.state, g.endReason, g.endedAt = grantEnded, reason, now
+	g.state, g.endReason, g.endedAt, g.revokedAt = grantEnded, reason, now, now
 	g.host, g.hostPrint, g.rotations, g.access = sealedHostToken{}, Fingerprint{}, nil, nil
 	return wasActive
 }

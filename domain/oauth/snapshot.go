@@ -81,7 +81,7 @@ type GrantSnapshot struct {
 	EndReason     string
 	CreatedAt     time.Time
 	EndedAt       time.Time
-	RevokedAt     time.Time // of the access token that was revoked last
+	RevokedAt     time.Time // when a token was revoked last; EndWatcher finds the grant by it
 	LastUsedAt    time.Time // written by RecordUse only
 	LastUsedToken uint32    // the largest number of an access token that was used; written by RecordUse only
 	VerifiedAt    time.Time

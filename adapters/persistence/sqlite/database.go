@@ -73,18 +73,14 @@ func OpenAsIs(path string) (*Database, error) { return open(path, dsn) }
 
 func open(path string, dsn func(path string, more ...string) string) (d *Database, err error) {
 	d = new(Database)
-	yield, err := newNetYield()
-	if err != nil {
-		return nil, fmt.Errorf("making a pipe: %w", err)
-	}
 	if d.Writer, err = connect(connector{path, dsn(path, writeCache, undoInMemory)}, 1); err != nil {
-		return nil, errors.Join(err, yield.Close())
+		return nil, err
 	}
 	if d.Reader, err = connect(connector{path, dsn(path, "query_only(1)", readCache)}, readers(runtime.GOMAXPROCS(0))); err != nil {
-		return nil, errors.Join(err, disconnect(d.Writer), yield.Close())
+		return nil, errors.Join(err, disconnect(d.Writer))
 	}
 	d.Grants = newGrantCache(connector{path, dsn(path, "query_only(1)", detectCache)})
-	d.batcher = &writeBatcher{writer: d.Writer, grants: d.Grants, yield: yield}
+	d.batcher = &writeBatcher{writer: d.Writer, grants: d.Grants}
 	return d, nil
 }
 
@@ -105,7 +101,6 @@ func (d *Database) Disconnect() error {
 		unavailable("closing the change detector", d.Grants.detector.Close()),
 		unavailable("closing the readers", disconnect(d.Reader)),
 		unavailable("closing the writer", disconnect(d.Writer)),
-		unavailable("closing the write batcher", d.batcher.yield.Close()),
 	)
 }
 

@@ -4,52 +4,44 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The cache holds at most 8192 entries, and mostly two of a grant: an access token and a refresh token.
-const (
-	maxGrants  = 1024
-	maxSecrets = 8 // of one grant
-)
+// maxGrants is the number of grants that the cache holds.
+const maxGrants = 4096
 
-// CacheEntry is a secret with its grant, as a lookup returns it. Callers share it and must not change it.
+// CacheEntry is a grant, as a lookup returns it. Callers share it and must not change it.
 type CacheEntry interface {
-	Secret() oauth.Digest
 	GrantID() string
 }
 
-// GrantCache caches the entries that lookups have read. A commit of this process replaces the changed entries; a commit of another process empties
-// the cache. Each lookup compares the version of the file after it has begun, so that it never returns an entry older than the last commit before
-// the lookup.
+// GrantCache caches the grants that lookups have read. A commit of this process replaces the changed grants; a commit of another
+// process empties the cache. Each lookup compares the version of the file after it has begun, so that it never returns a grant
+// older than the last commit before the lookup.
 type GrantCache struct {
 	detector *changeDetector
 
 	mu      sync.Mutex
-	version Version // of the file, in which the entries are current
-	entries map[oauth.Digest]CacheEntry
-	grants  *simplelru.LRU[string, []CacheEntry] // the same entries
+	version Version // of the file, in which the grants are current
+	grants  *simplelru.LRU[string, CacheEntry]
 	writing bool
 	before  Version // of the file, when the current transaction of this process began
 }
 
 func newGrantCache(to connector) *GrantCache {
-	c := &GrantCache{detector: &changeDetector{to: to}, entries: map[oauth.Digest]CacheEntry{}}
-	c.grants, _ = simplelru.NewLRU(maxGrants, c.evict) // fails only for a size below one
-	return c
+	grants, _ := simplelru.NewLRU[string, CacheEntry](maxGrants, nil) // fails only for a size below one
+	return &GrantCache{detector: &changeDetector{to: to}, grants: grants}
 }
 
 // Version returns the version of the file, which is at most versionTrusted old when the file was replaced meanwhile.
 func (c *GrantCache) Version() (Version, error) { return c.detector.recentVersion() }
 
-// Lookup returns the cached entry, or the one that read returns.
-func (c *GrantCache) Lookup(secret oauth.Digest, read func() (CacheEntry, error)) (CacheEntry, error) {
+// Lookup returns the cached grant, or the one that read returns.
+func (c *GrantCache) Lookup(id string, read func() (CacheEntry, error)) (CacheEntry, error) {
 	now, err := c.detector.recentVersion()
 	if err != nil { // read reports the cause
 		return read()
 	}
-	if entry, found := c.cached(now, secret); found {
+	if entry, found := c.cached(now, id); found {
 		return entry, nil
 	}
 	entry, err := read()
@@ -59,23 +51,16 @@ func (c *GrantCache) Lookup(secret oauth.Digest, read func() (CacheEntry, error)
 	return entry, err
 }
 
-func (c *GrantCache) cached(now Version, secret oauth.Digest) (entry CacheEntry, found bool) {
+func (c *GrantCache) cached(now Version, id string) (entry CacheEntry, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.version != now && !c.isStillCurrent() {
 		return nil, false
 	}
-	return c.find(secret)
+	return c.grants.Get(id)
 }
 
-func (c *GrantCache) find(secret oauth.Digest) (entry CacheEntry, found bool) {
-	if entry, found = c.entries[secret]; found {
-		c.grants.Get(entry.GrantID()) // marks it as used
-	}
-	return entry, found
-}
-
-// isStillCurrent reads the version again for a lookup that began before the last commit: entries of after that commit may answer it.
+// isStillCurrent reads the version again for a lookup that began before the last commit: grants of after that commit may answer it.
 func (c *GrantCache) isStillCurrent() bool {
 	now, err := c.detector.currentVersion()
 	if err != nil {
@@ -88,24 +73,13 @@ func (c *GrantCache) isStillCurrent() bool {
 	return c.version == now
 }
 
-// keep adds an entry that was read after the file had the given version. Commits since then can only have made the entry newer.
+// keep adds a grant that was read after the file had the given version. Commits since then can only have made the grant newer.
 func (c *GrantCache) keep(since Version, entry CacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, known := c.entries[entry.Secret()]; known || c.version != since {
-		return
+	if c.version == since && !c.grants.Contains(entry.GrantID()) {
+		c.grants.Add(entry.GrantID(), entry)
 	}
-	c.add(entry)
-}
-
-func (c *GrantCache) add(entry CacheEntry) {
-	others, _ := c.grants.Peek(entry.GrantID())
-	if len(others) == maxSecrets {
-		c.evict(entry.GrantID(), others[:1])
-		others = others[1:]
-	}
-	c.grants.Add(entry.GrantID(), append(others, entry))
-	c.entries[entry.Secret()] = entry
 }
 
 // begin is called when this process has taken the write lock, so that no other process commits before settle.
@@ -119,15 +93,14 @@ func (c *GrantCache) begin() {
 	}
 }
 
-// newest returns the entry to the current transaction, unless that transaction has changed its grant.
-func (c *GrantCache) newest(tx *Tx, secret oauth.Digest) (entry CacheEntry, found bool) {
+// newest returns the grant to the current transaction, unless that transaction has changed it.
+func (c *GrantCache) newest(tx *Tx, id string) (entry CacheEntry, found bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if tx.unknown || c.before != c.version {
+	if tx.unknown || c.before != c.version || tx.hasChanged(id) {
 		return nil, false
 	}
-	entry, found = c.find(secret)
-	return entry, found && !tx.hasChanged(entry.GrantID())
+	return c.grants.Get(id)
 }
 
 // settle updates the cache after the transaction of this process has ended and before its callers are answered.
@@ -153,22 +126,16 @@ func (c *GrantCache) settle(tx *Tx) {
 	}
 }
 
-// replace replaces the entries of a grant by those that were written.
+// replace replaces a grant by what was written.
 func (c *GrantCache) replace(grant changedGrant) {
-	c.grants.Remove(grant.id)
-	for _, entry := range grant.current {
-		c.add(entry)
+	if grant.entry == nil {
+		c.grants.Remove(grant.id)
+		return
 	}
+	c.grants.Add(grant.id, grant.entry)
 }
 
 func (c *GrantCache) reset(now Version) {
 	c.grants.Purge()
 	c.version = now
-}
-
-// evict is called by the LRU with the entries that it drops.
-func (c *GrantCache) evict(_ string, entries []CacheEntry) {
-	for _, entry := range entries {
-		delete(c.entries, entry.Secret())
-	}
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"gorm.io/gorm"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Tx is a transaction that records what a change writes, so that the GrantCache can follow it. A transaction on a database server has no cache;
@@ -22,23 +20,24 @@ type Tx struct {
 	wrote   bool // a row
 }
 
-// changedGrant is a grant that was written, with those of its secrets that are current.
+// changedGrant is a grant that was written. entry is nil when the next lookup has to read it.
 type changedGrant struct {
-	id      string
-	current []CacheEntry
+	id    string
+	entry CacheEntry
 }
 
-// Cached returns the cached entry of a secret when it is as new as the transaction.
-func (tx *Tx) Cached(secret oauth.Digest) (CacheEntry, bool) {
+// Cached returns the cached grant when it is as new as the transaction.
+func (tx *Tx) Cached(id string) (CacheEntry, bool) {
 	if tx.cache == nil {
 		return nil, false
 	}
-	return tx.cache.newest(tx, secret)
+	return tx.cache.newest(tx, id)
 }
 
-// ChangedGrant records that the change writes a grant. current are all entries that lookups may find in the cache after the commit.
-func (tx *Tx) ChangedGrant(id string, current []CacheEntry) {
-	tx.changed = append(tx.changed, changedGrant{id, current})
+// ChangedGrant records that the change writes a grant. entry is what a lookup will return after the commit, nil when that is not
+// known.
+func (tx *Tx) ChangedGrant(id string, entry CacheEntry) {
+	tx.changed = append(tx.changed, changedGrant{id, entry})
 }
 
 // ChangedUnknown records that the change may write anything, so that the cache is emptied.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,18 +23,11 @@ const maxBatch = 256
 type writeBatcher struct {
 	writer *gorm.DB
 	grants *GrantCache
-	yield  *netYield
-
-	skipped int // transactions left that begin without gathering; used by run only
 
 	mu      sync.Mutex
 	waiting []*pendingWrite
 	running bool
-	idle    chan struct{} // closed by the next write while run waits for one; otherwise nil
 }
-
-// idleTick is half of the longest time that run waits for the next write before it ends: SQLite needs a deep stack, which a new goroutine has to grow.
-const idleTick = time.Second
 
 // pendingWrite is one write. An error of it undoes this write alone.
 type pendingWrite struct {
@@ -74,32 +68,31 @@ func (b *writeBatcher) enqueue(w *pendingWrite) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, w)
-	switch {
-	case b.idle != nil:
-		close(b.idle)
-		b.idle = nil
-	case !b.running:
+	if !b.running {
 		b.running = true
 		go b.run()
 	}
 }
 
-// run carries out writes until none has come for a while.
+// run carries out writes until none waits. It yields before each transaction, so that goroutines that are about to write join it.
 func (b *writeBatcher) run() {
-	ticks := time.NewTicker(idleTick) // one for all waits: setting a timer wakes Go's scheduler
-	defer ticks.Stop()
-	several := false
-	for waiting := b.awaitWrites(ticks.C); waiting > 0; waiting = b.awaitWrites(ticks.C) {
-		b.gather(several)
+	for waiting := b.length(); waiting > 0; waiting = b.remaining() {
+		runtime.Gosched()
 		tx, err := b.begin()
 		if err != nil { // writes that came meanwhile have not had their wait
 			refuse(b.dequeue(waiting), unavailable("beginning a transaction", err))
 			continue
 		}
-		writes := b.dequeue(maxBatch)
-		several = len(writes) > 1
-		b.carryOut(tx, writes)
+		b.carryOut(tx, b.dequeue(maxBatch))
 	}
+}
+
+// remaining returns how many writes wait. When it returns 0, the next write starts run again.
+func (b *writeBatcher) remaining() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = len(b.waiting) > 0
+	return len(b.waiting)
 }
 
 // begin waits for the write lock.
@@ -116,43 +109,6 @@ func (b *writeBatcher) length() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.waiting)
-}
-
-// awaitWrites returns how many writes wait. When it returns 0, the next write starts run again.
-func (b *writeBatcher) awaitWrites(ticks <-chan time.Time) int {
-	waiting, woken := b.prepareIdle()
-	if waiting > 0 {
-		return waiting
-	}
-	waitIdle(woken, ticks)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.idle, b.running = nil, len(b.waiting) > 0
-	return len(b.waiting)
-}
-
-// waitIdle ends when woken, or with the second tick from now on.
-func waitIdle(woken <-chan struct{}, ticks <-chan time.Time) {
-	select {
-	case <-ticks: // an old one
-	default:
-	}
-	for range 2 {
-		select {
-		case <-woken:
-			return
-		case <-ticks:
-		}
-	}
-}
-
-func (b *writeBatcher) prepareIdle() (waiting int, woken <-chan struct{}) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.waiting) == 0 {
-		b.idle = make(chan struct{})
-	}
-	return len(b.waiting), b.idle
 }
 
 // dequeue removes the first writes, at most so many.
