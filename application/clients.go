@@ -133,20 +133,19 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// maxKept bounds the clients that are marked as in use at the start.
-const maxKept = 10_000
-
-// KeepClients marks the clients with the most active grants as in use if the store is an oauth.ClientLister. Call it once after the start.
+// KeepClients marks the clients whose documents the store has as in use, if it is an oauth.ClientDocumentStore. Call it once after
+// the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	lister, lists := s.ports.Store.(oauth.ClientLister)
-	if !keeps || !lists {
+	store, stores := s.ports.Store.(oauth.ClientDocumentStore)
+	if !keeps || !stores {
 		return nil
 	}
-	clients, err := lister.Clients(ctx, s.now(), maxKept)
-	for _, id := range slices.Backward(clients) { // the directory evicts the last one last
-		if !s.settings.IsPublishedHere(id) {
-			keeper.Keep(id, oauth.Fingerprint{})
+	documents, err := store.ClientDocuments(ctx)
+	slices.SortFunc(documents, func(a, b oauth.ClientDocument) int { return a.CheckedAt.Compare(b.CheckedAt) })
+	for _, document := range documents { // the directory evicts the last one last
+		if id := oauth.RestoreClientID(document.URL); document.Kind == oauth.MetadataDocument && !s.settings.IsPublishedHere(id) {
+			keeper.Keep(id, document.Owner)
 		}
 	}
 	return err

@@ -64,7 +64,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
-// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in
+// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in
 // another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}

@@ -18,7 +18,6 @@ var capabilities = []struct {
 	{"oauth.WindowCounter", implements[oauth.WindowCounter]},
 	{"oauth.SecretVerifier", implements[oauth.SecretVerifier]},
 	{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister]},
-	{"oauth.ClientLister", implements[oauth.ClientLister]},
 	{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore]},
 	{"trace.Log", implements[trace.Log]},
 }

@@ -82,7 +82,8 @@ func (r authorizationRows) swap(tx *sqlite.Tx, all oauth.Authorizations) error {
 
 func swapCode(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode) error {
 	after := codeRow(code.Snapshot())
-	return swap(tx, codeTable, before, &after, "updating a code")
+	_, err := swap(tx, codeTable, before, &after, "updating a code")
+	return err
 }
 
 // Authorizations implements oauth.AuthorizationLister.
@@ -115,7 +116,7 @@ func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supe
 		}
 		earlier, err := s.engine.code(tx.DB, row.ID)
 		if errors.Is(err, oauth.ErrNotFound) { // the sweep has deleted it meanwhile
-			return failed("adding a code", errOvertaken)
+			return failed("adding a code", mapper.ErrOvertaken)
 		}
 		if err != nil {
 			return err
@@ -123,7 +124,8 @@ func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supe
 		if err := supersede(earlier.row.restore()); err != nil {
 			return err
 		}
-		return swap(tx, codeTable, earlier, &row, "replacing a code")
+		_, err = swap(tx, codeTable, earlier, &row, "replacing a code")
+		return err
 	})
 }
 
@@ -184,7 +186,7 @@ func redeemInOne(tx *sqlite.Tx, before stored[codeRow], code *oauth.Authorizatio
 	statement.Write(" FROM spent")
 	added, err := statement.Run(tx.DB)
 	if err == nil && added == 0 {
-		err = errOvertaken
+		err = mapper.ErrOvertaken
 	}
 	return failed("redeeming a code", err)
 }

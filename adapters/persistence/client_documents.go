@@ -119,14 +119,3 @@ func (s *Store) ClientDocuments(ctx context.Context) (documents []oauth.ClientDo
 	}
 	return documents, failed("listing the documents of clients", err)
 }
-
-// Clients implements oauth.ClientLister.
-func (s *Store) Clients(ctx context.Context, now time.Time, limit int) (clients []oauth.ClientID, err error) {
-	var ids []string
-	err = s.reader.WithContext(ctx).Model(&grantRow{}).Where("ended_at IS NULL AND idle_end > ?", now.UnixMilli()).
-		Group("client_id").Order("COUNT(*) DESC, client_id").Limit(limit).Pluck("client_id", &ids).Error
-	for _, id := range ids {
-		clients = append(clients, oauth.RestoreClientID(id))
-	}
-	return clients, failed("listing the clients", err)
-}

@@ -25,10 +25,10 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	BeforeEach(func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		store, file = openIn(directory), filepath.Join(directory, "oauth.db")
-		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 	})
 	reading := func(ctx context.Context) error {
-		_, err := store.Grant(ctx, digest(0))
+		_, err := store.Grant(ctx, "g")
 		return err
 	}
 	touch := func(*oauth.AccessGrant) error { return nil }
@@ -36,21 +36,21 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
 		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
-		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(unavailable())
-		Expect(keep(ctx, store, aGrant("h", 0))).To(unavailable())
+		Expect(store.UpdateGrant(ctx, "g", touch)).To(unavailable())
+		Expect(keep(ctx, store, aGrant("h"))).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())
 		Expect(os.Rename(file+".away", file)).To(Succeed())
-		Expect(store.UpdateGrant(ctx, digest(0), touch)).To(Succeed())
+		Expect(store.UpdateGrant(ctx, "g", touch)).To(Succeed())
 	})
 
 	It("goes on with the file that takes its place", func(ctx SpecContext) {
 		other := openFresh()
-		Expect(keep(ctx, other, aGrant("restored", 2))).To(Succeed())
+		Expect(keep(ctx, other, aGrant("restored"))).To(Succeed())
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
 		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile.Path()), "oauth.db"), file)).To(Succeed())
-		grant, err := store.Grant(ctx, digest(1))
+		grant, err := store.Grant(ctx, "restored")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))
 		Expect(store.file.CheckPragmas()).To(Succeed())
@@ -61,25 +61,25 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {
 		store := openFresh()
 		store.lockTimeout = 20 * time.Millisecond
-		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
-		Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
-			Expect(store.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error { return nil })).To(unavailable())
+		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+		Expect(store.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
+			Expect(store.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error { return nil })).To(unavailable())
 			return nil
 		})).To(Succeed())
 	}, NodeTimeout(time.Minute))
 
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
 		store := openFresh()
-		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		store.lockTimeout = 20 * time.Millisecond
-		Expect(store.UpdateGrant(ctx, digest(0), func(g *oauth.AccessGrant) error {
+		Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
 			longer, cancel := context.WithTimeout(ctx, 2*store.lockTimeout)
 			defer cancel()
 			<-longer.Done()
 			g.End(oauth.EndedByHost, then)
 			return nil
 		})).To(Succeed())
-		grant, err := store.Grant(ctx, digest(0))
+		grant, err := store.Grant(ctx, "g")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.End(oauth.EndedByHost, then)).To(BeFalse())
 	})

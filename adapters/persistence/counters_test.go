@@ -39,7 +39,7 @@ func itCountsBesideBearers(server *server) {
 	})
 
 	It("leaves connections for others while wrong tokens wait for each other", Label("B6", "I22"), func(ctx SpecContext) {
-		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		release := hold(ctx)
 		DeferCleanup(release)
 		var wrong sync.WaitGroup
@@ -53,7 +53,7 @@ func itCountsBesideBearers(server *server) {
 		pool, err := store.writer.DB()
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() int { return pool.Stats().InUse }).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(Equal(countAtOnce))
-		Consistently(func() error { _, err := store.Grant(ctx, digest(0)); return err }).WithContext(ctx).Should(Succeed())
+		Consistently(func() error { _, err := store.Grant(ctx, "g"); return err }).WithContext(ctx).Should(Succeed())
 		Expect(release()).To(Succeed())
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
@@ -152,8 +153,6 @@ const (
 	pgSerialize    = "40001"
 	pgDeadlock     = "40P01"
 	pgStalePlan    = "0A000" // another replica has brought the schema up to date
-	pgNoTable      = "42P01"
-	mysqlNoTable   = "1146"
 	mysqlUnique    = "1062"
 	mysqlDeadlock  = "1213"
 	mysqlTableHere = "1050"
@@ -169,13 +168,10 @@ func isDuplicate(err error) bool {
 	return sqlite.IsDuplicate(err) || code == pgUnique || code == mysqlUnique
 }
 
-// errOvertaken means that another process has changed a row since it was read.
-var errOvertaken = errors.New("another transaction was faster")
-
 // overtaken is failed for a row that was missing when the transaction looked for it.
 func overtaken(err error, doing string) error {
 	if isDuplicate(err) {
-		return errors.Join(failed(doing, err), errOvertaken)
+		return errors.Join(failed(doing, err), mapper.ErrOvertaken)
 	}
 	return failed(doing, err)
 }
@@ -186,10 +182,5 @@ func collides(err error) bool {
 	case pgSerialize, pgDeadlock, pgStalePlan, mysqlDeadlock:
 		return true
 	}
-	return errors.Is(err, errOvertaken)
-}
-
-func isMissingTable(err error) bool {
-	code := drivers.Code(err)
-	return sqlite.IsMissingTable(err) || code == pgNoTable || code == mysqlNoTable
+	return errors.Is(err, mapper.ErrOvertaken)
 }

@@ -51,7 +51,7 @@ func addGrantsTo(file string) {
 		go func() {
 			for i := 0; ; i++ {
 				id := fmt.Sprintf("%s-%d-%d", os.Getenv("LIFE"), worker, i)
-				if err := keep(context.Background(), store, aGrant(id, 0)); err != nil {
+				if err := keep(context.Background(), store, aGrant(id)); err != nil {
 					id = err.Error()
 				}
 				output.Lock()

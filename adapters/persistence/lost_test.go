@@ -18,7 +18,7 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 	begin := func() {
 		GinkgoHelper()
 		store := openIn(filepath.Dir(file))
-		Expect(keep(GinkgoT().Context(), store, aGrant("g", 1))).To(Succeed())
+		Expect(keep(GinkgoT().Context(), store, aGrant("g"))).To(Succeed())
 		Expect(store.Close()).To(Succeed())
 	}
 	cut := func(size int64) func() {

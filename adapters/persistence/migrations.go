@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,6 +88,12 @@ func isDoneBefore(err error) bool {
 	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey, mysqlNoDrop}, drivers.Code(err))
 }
 
+// unreleased is the first migration of the schema before the first release.
+const unreleased = "0001_grants_and_secrets"
+
+var errUnreleased = errors.New("a version before the first release has written it, which no later one reads: " +
+	"name a new data folder or database, and people connect once more")
+
 var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")
 
 // migrate expects to be inside a transaction, and returns the migrations that were missing.
@@ -99,6 +106,9 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 			return step.run(e, tx)
 		}})
 	}
+	if before, err := appliedMigrations(tx); err != nil || slices.Contains(before, unreleased) {
+		return nil, cmp.Or(err, errUnreleased)
+	}
 	err = gormigrate.New(tx, options, all).Migrate()
 	if errors.Is(err, gormigrate.ErrUnknownPastMigration) {
 		return nil, fmt.Errorf("%w: %w", errNewer, err)
@@ -108,10 +118,9 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {
-	var applied []string
-	err := s.reader.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
-	if err != nil && !isMissingTable(err) {
-		return failed("reading the schema's version", err)
+	applied, err := appliedMigrations(s.reader)
+	if err != nil {
+		return err
 	}
 	known := make([]string, 0, len(migrations))
 	for _, migration := range migrations {
@@ -121,9 +130,20 @@ func (s *Store) compareSchema() error {
 	case slices.Equal(applied, known):
 		return nil
 	case len(applied) == 0:
-		return errors.New("it is none of Pasteport's: name the data of a service, by data or database")
+		return errors.New("it is not a database of Pasteport: name the data of a service, by data or database")
+	case slices.Contains(applied, unreleased):
+		return errUnreleased
 	case !slices.Contains(known, applied[len(applied)-1]):
 		return errNewer
 	}
 	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version brings it up to date")
+}
+
+// appliedMigrations returns nothing for a database without the table of migrations.
+func appliedMigrations(db *gorm.DB) (applied []string, err error) {
+	if !db.Migrator().HasTable("schema_migrations") {
+		return nil, nil
+	}
+	err = db.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
+	return applied, failed("reading the version of the schema", err)
 }

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -79,7 +78,7 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 		openIn(directory)
 		store, err := OpenExisting(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(keep(ctx, store, aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		Expect(store.Close()).To(Succeed())
 	})
 
@@ -94,14 +93,13 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 	},
 		Entry("when it is not there", func(string) {}, "no such file"),
 		Entry("when it is empty", write(""), "serve"),
-		Entry("when an older version has written it", fromThePast, "brings it up to date"),
 		Entry("when it is somebody else's", func(file string) {
 			write("")(file)
 			database, err := sqlite.OpenAsIs(file)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(database.Writer.Exec("CREATE TABLE theirs (x)").Error).To(Succeed())
 			Expect(database.Close()).To(Succeed())
-		}, "none of Pasteport's"),
+		}, "not a database of Pasteport"),
 		Entry("when a newer version has written it", func(file string) {
 			fromTheFuture(file)
 			Expect(os.Remove(file + ".secret")).To(Succeed())
@@ -116,7 +114,7 @@ var _ = Describe("Opening files that others could read", Label("H7"), func() {
 		for _, name := range []string{"oauth.db", "oauth.db.secret"} {
 			Expect(os.Chmod(filepath.Join(directory, name), 0o644)).To(Succeed())
 		}
-		Expect(keep(ctx, openIn(directory), aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, openIn(directory), aGrant("g"))).To(Succeed())
 		for _, name := range []string{"oauth.db", "oauth.db.secret", "oauth.db-wal", "oauth.db-shm"} {
 			found, err := os.Stat(filepath.Join(directory, name))
 			Expect(err).NotTo(HaveOccurred())
@@ -126,23 +124,21 @@ var _ = Describe("Opening files that others could read", Label("H7"), func() {
 })
 
 var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
-	It("takes every grant of before for a public client's, with its window of grace", Label("D33", "D27"), func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		file := filepath.Join(directory, "oauth.db")
-		fromThePast(file)
+	It("refuses a file of a tree before the first release, and changes nothing", func() {
+		file := filepath.Join(GinkgoT().TempDir(), "oauth.db")
+		Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 		database, err := sqlite.Open(file)
 		Expect(err).NotTo(HaveOccurred())
-		old := database.Writer
-		row, secrets := rowsOf(aGrant("g", 1))
-		Expect(old.Omit("AuthMethod", "GraceEnd", "RefreshDigest").Create(&grantWithCode{Grant: row, CodeDigest: make([]byte, 32), RedeemedAt: then}).Error).To(Succeed())
-		Expect(old.Exec("UPDATE grants SET rotated_at = 1000").Error).To(Succeed())
-		Expect(old.Omit("Predecessor").Create(&secrets).Error).To(Succeed())
+		Expect(database.Writer.Exec("CREATE TABLE schema_migrations (id TEXT PRIMARY KEY)").Error).To(Succeed())
+		Expect(database.Writer.Exec("INSERT INTO schema_migrations VALUES ('0001_grants_and_secrets')").Error).To(Succeed())
 		Expect(database.Close()).To(Succeed())
-		found, err := openIn(directory).Grant(ctx, digest(0))
+		before, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(found.AuthMethod()).To(Equal(oauth.PublicClient))
-		snapshot, _ := found.Snapshot()
-		Expect(snapshot.GraceEnd).To(BeTemporally("==", time.UnixMilli(1000).Add(time.Minute)))
+		_, err = OpenSQLite(file)
+		Expect(err).To(MatchError(ContainSubstring("name a new data folder or database, and people connect once more")))
+		_, err = OpenExisting(file)
+		Expect(err).To(MatchError(ContainSubstring("name a new data folder or database, and people connect once more")))
+		Expect(os.ReadFile(file)).To(Equal(before))
 	})
 })
 
@@ -212,13 +208,4 @@ func fromTheFuture(file string) {
 	store := openIn(filepath.Dir(file))
 	Expect(store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error).To(Succeed())
 	Expect(store.Close()).To(Succeed())
-}
-
-// fromThePast makes a database as the first version did.
-func fromThePast(file string) {
-	Expect(create(file)).To(Succeed())
-	old, err := sqlite.Open(file)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(migrate(old.Writer, sqliteEngine, migrations[:1])).To(Equal([]string{migrations[0].id}))
-	Expect(old.Close()).To(Succeed())
 }

@@ -67,16 +67,14 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 			before := secrets()
 			Expect(os.Remove(store.secretFile.Path())).To(Succeed())
 			Expect(secrets()).To(Equal(before))
-			grant, _ := activeGrant()
-			Expect(keep(ctx, other, grant)).To(Succeed())
+			Expect(keep(ctx, other, activeGrant())).To(Succeed())
 			_, err := store.Secrets()
 			Expect(err).To(MatchError(fs.ErrNotExist))
 		})
 
 		It("is read again by a reader that began before a commit", Label("I22", "J6"), func(ctx SpecContext) {
 			first := store.databaseState()
-			grant, _ := activeGrant()
-			Expect(keep(ctx, other, grant)).To(Succeed())
+			Expect(keep(ctx, other, activeGrant())).To(Succeed())
 			looked, err := store.readSecrets(first)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(looked.read.isCurrent(first)).To(BeTrue())

@@ -34,7 +34,6 @@ type Store struct {
 var (
 	_ oauth.Store               = (*Store)(nil)
 	_ oauth.AuthorizationLister = (*Store)(nil)
-	_ oauth.ClientLister        = (*Store)(nil)
 )
 
 // SharedByReplicas reports that several machines may use the database at once.
@@ -91,11 +90,11 @@ func (s *Store) newest(tx *sqlite.Tx, id string) (*storedGrant, error) {
 func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant) error {
 	after := grantRow(grant.Snapshot())
 	after.LastUsedAt, after.LastUsedToken = before.row.LastUsedAt, before.row.LastUsedToken
-	if err := swap(tx, grantTable, before, &after, "updating a grant"); err != nil {
-		return err
+	changed, err := swap(tx, grantTable, before, &after, "updating a grant")
+	if changed && err == nil {
+		tx.ChangedGrant(after.ID, newStoredGrant(&after, before.version+1))
 	}
-	tx.ChangedGrant(after.ID, newStoredGrant(&after, before.version+1))
-	return nil
+	return err
 }
 
 // newStoredGrant returns what a lookup will return after the commit.

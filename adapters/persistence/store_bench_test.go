@@ -34,15 +34,19 @@ func benchStore(b *testing.B) *Store {
 	return store
 }
 
-// activeGrant has one access token.
-func activeGrant() (*oauth.AccessGrant, oauth.Digest) {
-	var token oauth.Digest
-	_, _ = rand.Read(token[:]) // never fails
+func activeGrant() *oauth.AccessGrant {
 	id, now := strings.ToLower(rand.Text()), time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID: id, ClientID: "https://client.example/client.json", Resource: "https://cms.example/mcp", Scopes: "mcp", State: "active",
-		CreatedAt: now, IdleEnd: now.Add(time.Hour), AbsoluteEnd: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour),
-	}, oauth.SecretSnapshot{Digest: token[:], Grant: id, Kind: string(oauth.AccessTokenSecret), ForgetAfter: now.Add(time.Hour)}), token
+		ID:           id,
+		ClientID:     "https://client.example/client.json",
+		Resource:     "https://cms.example/mcp",
+		Scopes:       "mcp",
+		State:        "active",
+		CreatedAt:    now,
+		IdleEnd:      now.Add(time.Hour),
+		AbsoluteEnd:  now.Add(time.Hour),
+		AccessTokens: []oauth.AccessTokenSnapshot{{Number: 1, ExpiresAt: now.Add(time.Hour)}},
+	})
 }
 
 func BenchmarkAddGrant(b *testing.B) {
@@ -99,54 +103,53 @@ func byAll(writers int, add func()) time.Duration {
 
 func addOne(b *testing.B, store *Store) {
 	b.Helper()
-	grant, _ := activeGrant()
-	if err := keep(context.Background(), store, grant); err != nil {
+	if err := keep(context.Background(), store, activeGrant()); err != nil {
 		b.Error(err)
 	}
 }
 
 func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
-	grant, _ := activeGrant()
+	grant := activeGrant()
 	if err := store.writer.Transaction(func(tx *gorm.DB) error { return addGrant(&sqlite.Tx{DB: tx}, grant) }); err != nil {
 		b.Error(err)
 	}
 }
 
 func BenchmarkGrant(b *testing.B) {
-	store, digests := manyGrants(b)
+	store, ids := manyGrants(b)
 	for i := 0; b.Loop(); i++ {
-		if _, err := store.Grant(context.Background(), digests[i%len(digests)]); err != nil {
+		if _, err := store.Grant(context.Background(), ids[i%len(ids)]); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkUpdateGrant(b *testing.B) {
-	store, digests := manyGrants(b)
-	at := time.Now()
+	store, ids := manyGrants(b)
+	settings, at := new(oauth.Settings), time.Now()
 	for i := 0; b.Loop(); i++ {
 		at = at.Add(time.Hour)
-		used := func(grant *oauth.AccessGrant) error {
-			grant.RecordUse(at)
+		verify := func(grant *oauth.AccessGrant) error {
+			grant.RecordVerification(oauth.Principal{}, settings, at)
 			return nil
 		}
-		if err := store.UpdateGrant(context.Background(), digests[i%len(digests)], used); err != nil {
+		if err := store.UpdateGrant(context.Background(), ids[i%len(ids)], verify); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 // manyGrants keeps 64 grants, as many as there are clients in the benchmarks over HTTP.
-func manyGrants(b *testing.B) (*Store, []oauth.Digest) {
+func manyGrants(b *testing.B) (*Store, []string) {
 	b.Helper()
-	store, digests := benchStore(b), make([]oauth.Digest, writersAtOnce)
-	for i := range digests {
-		var grant *oauth.AccessGrant
-		grant, digests[i] = activeGrant()
+	store, ids := benchStore(b), make([]string, writersAtOnce)
+	for i := range ids {
+		grant := activeGrant()
+		ids[i] = grant.ID()
 		if err := keep(context.Background(), store, grant); err != nil {
 			b.Fatal(err)
 		}
 	}
-	return store, digests
+	return store, ids
 }

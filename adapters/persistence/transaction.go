@@ -127,15 +127,12 @@ func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
 	return err
 }
 
-// swap writes the changed columns of a row, unless another process has changed it since it was read.
-func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R, doing string) error {
-	swapped, err := table.Update(tx.DB, &before.row, after, before.version)
-	if err == nil && !swapped {
-		err = errOvertaken
+// swap writes the changed columns of a row, unless another process has changed it since it was read, and reports whether there
+// are any.
+func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R, doing string) (changed bool, err error) {
+	changed, err = table.Update(tx.DB, &before.row, after, before.version)
+	if changed && err == nil {
+		tx.WroteRow()
 	}
-	if err != nil {
-		return failed(doing, err)
-	}
-	tx.WroteRow()
-	return nil
+	return changed, failed(doing, err)
 }

@@ -43,7 +43,7 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 
 	It("let exactly one of several processes end a grant", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
-		Expect(keep(ctx, openIn(directory), aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, openIn(directory), aGrant("g"))).To(Succeed())
 		answers := make([]string, 4)
 		var racing sync.WaitGroup
 		for i := range answers {
@@ -63,13 +63,13 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 	It("give up waiting for each other when the context ends", Label("N14", "D30"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		one, other := openIn(directory), openIn(directory)
-		Expect(keep(ctx, one, aGrant("g", 1))).To(Succeed())
+		Expect(keep(ctx, one, aGrant("g"))).To(Succeed())
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
-		Expect(one.UpdateGrant(ctx, digest(0), func(*oauth.AccessGrant) error {
-			err := other.UpdateGrant(short, digest(0), func(*oauth.AccessGrant) error { return nil })
+		Expect(one.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
+			err := other.UpdateGrant(short, "g", func(*oauth.AccessGrant) error { return nil })
 			Expect(err).To(And(MatchError(context.DeadlineExceeded), Not(MatchError(oauth.ErrNotFound))))
-			_, err = other.Grant(ctx, digest(0))
+			_, err = other.Grant(ctx, "g")
 			return err
 		})).To(Succeed())
 	})
@@ -91,7 +91,7 @@ func endGrantIn(file string) {
 
 func endGrant(store *Store) (outcome string) {
 	outcome = "ended already"
-	err := store.UpdateGrant(context.Background(), digest(0), func(g *oauth.AccessGrant) error {
+	err := store.UpdateGrant(context.Background(), "g", func(g *oauth.AccessGrant) error {
 		if g.End(oauth.EndedByHost, then) {
 			outcome = "ended"
 		}
@@ -115,20 +115,24 @@ func (a *alternating) AddCode(ctx context.Context, code *oauth.AuthorizationCode
 	return a.next().AddCode(ctx, code, supersede)
 }
 
-func (a *alternating) Code(ctx context.Context, code oauth.Digest) (*oauth.AuthorizationCode, error) {
-	return a.next().Code(ctx, code)
+func (a *alternating) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
+	return a.next().Code(ctx, id)
 }
 
-func (a *alternating) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return a.next().RedeemCode(ctx, code, redeem)
+func (a *alternating) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+	return a.next().RedeemCode(ctx, id, redeem)
 }
 
-func (a *alternating) Grant(ctx context.Context, secret oauth.Digest) (*oauth.AccessGrant, error) {
-	return a.next().Grant(ctx, secret)
+func (a *alternating) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+	return a.next().Grant(ctx, id)
 }
 
-func (a *alternating) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
-	return a.next().UpdateGrant(ctx, secret, change)
+func (a *alternating) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+	return a.next().UpdateGrant(ctx, id, change)
+}
+
+func (a *alternating) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	return a.next().RecordUse(ctx, uses)
 }
 
 func (a *alternating) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {

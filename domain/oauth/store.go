@@ -10,7 +10,7 @@ import (
 // run a closure again after another process has changed the row, so a closure changes only its argument. When it returns an error,
 // the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientLister, ClientDocumentStore, SecretKeeper,
+// bootstrap finds optional capabilities by type assertion: AuthorizationLister, ClientDocumentStore, SecretKeeper,
 // SecretVerifier, EndWatcher, WindowCounter and trace.Log. A host that wraps its store has to implement those that it needs,
 // because the wrapper hides them.
 type Store interface {
@@ -55,14 +55,8 @@ type AuthorizationLister interface {
 	Authorizations(ctx context.Context) (Authorizations, error)
 }
 
-// ClientLister is a Store that lists the clients with active grants, so that their documents stay in the cache from the start (C54).
-type ClientLister interface {
-	// Clients returns at most limit clients, those with the most active grants first.
-	Clients(ctx context.Context, now time.Time, limit int) ([]ClientID, error)
-}
-
-// SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with another secret, which could not open the data,
-// does not start.
+// SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with another secret, which could not
+// open the data, does not start.
 type SecretVerifier interface {
 	// VerifySecret returns ErrOtherSecret when the stored fingerprint is not among those of this process, the newest first
 	// (KeyRing.SecretFingerprints). Otherwise it stores the newest of them.

@@ -187,9 +187,6 @@ func IsDuplicate(err error) bool {
 	return false
 }
 
-// IsMissingTable reports a statement that SQLite cannot prepare; SQLite has no code for a missing table alone.
-func IsMissingTable(err error) bool { return code(err)&0xff == codes.SQLITE_ERROR }
-
 // Explain adds the remedy to SQLite's short messages.
 func Explain(err error) error {
 	switch code(err) & 0xff {

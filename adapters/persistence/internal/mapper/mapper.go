@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -183,14 +184,20 @@ func (t *Table[R]) WriteUpdate(to *Statement, was, now *R, version int64) (chang
 	return changed
 }
 
-// Update runs the statement of WriteUpdate. swapped is false when the row has another version by now.
-func (t *Table[R]) Update(db *gorm.DB, was, now *R, version int64) (swapped bool, err error) {
+// ErrOvertaken means that another process has changed a row since it was read.
+var ErrOvertaken = errors.New("another process was faster")
+
+// Update runs the statement of WriteUpdate, unless the states are equal. It reports whether they differ. ErrOvertaken.
+func (t *Table[R]) Update(db *gorm.DB, was, now *R, version int64) (changed bool, err error) {
 	statement := NewStatement(db)
 	if !t.WriteUpdate(statement, was, now, version) {
-		return true, nil
+		return false, nil
 	}
 	rows, err := statement.Run(db)
-	return rows > 0, err
+	if err == nil && rows == 0 {
+		err = ErrOvertaken
+	}
+	return true, err
 }
 
 // ColumnList lists the columns for a statement.
