@@ -79,7 +79,7 @@ func silently(maintenance.CopyStep) {}
 // comparing does something when everything is copied, before it is compared.
 func comparing(do func()) func(maintenance.CopyStep) {
 	return func(step maintenance.CopyStep) {
-		if step.Comparing && step.Table == "grants" {
+		if step.Comparing && step.Table == "authorization_codes" {
 			do()
 		}
 	}

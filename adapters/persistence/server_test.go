@@ -193,7 +193,7 @@ var _ = Describe("A store on a database server", func() {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 				var reading sync.WaitGroup
-				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+				Expect(store.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, func(oauth.Authorizations) error {
 					for range 2 {
 						reading.Go(func() {
 							defer GinkgoRecover()
@@ -202,7 +202,6 @@ var _ = Describe("A store on a database server", func() {
 						})
 					}
 					Eventually(func() int64 { return pool.Stats().WaitCount }).WithTimeout(sqlite.BusyTimeout).Should(BeEquivalentTo(2))
-					g.End(oauth.EndedByHost, then)
 					return nil
 				})).To(Succeed())
 				reading.Wait()
