@@ -21,7 +21,7 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 }
 
 func (s *Server) accessToken(bearer string) (oauth.Secret, error) {
-	token, err := oauth.ParseSecret(oauth.AccessTokenSecret, bearer, s.settings.Keys)
+	token, err := s.parseSecret(oauth.AccessTokenSecret, bearer)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.Secret{}, oauth.RefuseUnknownToken()
 	}

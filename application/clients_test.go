@@ -25,16 +25,6 @@ func (k *keptClients) Connected(ctx context.Context, id oauth.ClientID) (*oauth.
 	return k.Client(ctx, id, "")
 }
 
-// listed is a store with clients that have active grants.
-type listed struct {
-	oauth.Store
-	clients []oauth.ClientID
-}
-
-func (l *listed) Clients(context.Context, time.Time, int) ([]oauth.ClientID, error) {
-	return l.clients, nil
-}
-
 var _ = Describe("Marking clients as in use", Label("C54"), func() {
 	var kept *keptClients
 	using := func(store oauth.Store) *Server {
@@ -48,7 +38,7 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		store := openStore()
 		server := using(store)
 		tokens := server.connect(ctx, "mcp")
-		grant, err := store.Grant(ctx, tokens.Access.Digest())
+		grant, err := store.Grant(ctx, tokens.Access.Grant())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kept.ids).To(Equal([]string{clientID}))
 		Expect(kept.by).To(Equal([]oauth.Fingerprint{grant.HostPrint()}))
@@ -59,18 +49,26 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		Expect(kept.ids).To(HaveLen(1))
 	})
 
-	It("marks the clients with most grants last at the start, so that the directory evicts them last", func(ctx SpecContext) {
-		most, least := oauth.RestoreClientID("https://most.example/c"), oauth.RestoreClientID("https://least.example/c")
-		Expect(using(&listed{openStore(), []oauth.ClientID{most, least}}).KeepClients(ctx)).To(Succeed())
-		Expect(kept.ids).To(Equal([]string{least.String(), most.String()}))
-		Expect(kept.by).To(HaveEach(BeZero()))
+	It("marks the clients with stored documents at the start, those that were checked last as used last", func(ctx SpecContext) {
+		store := openStore()
+		for i, name := range []string{"newer", "older"} {
+			Expect(store.SaveClientDocument(ctx, oauth.ClientDocument{
+				Kind:       oauth.MetadataDocument,
+				URL:        "https://" + name + ".example/c",
+				Owner:      oauth.Fingerprint{byte(i + 1)},
+				CheckedAt:  time.Now().Add(-time.Duration(i) * time.Minute),
+				FreshUntil: time.Now(),
+			})).To(Succeed())
+		}
+		Expect(using(store).KeepClients(ctx)).To(Succeed())
+		Expect(kept.ids).To(Equal([]string{"https://older.example/c", "https://newer.example/c"}))
+		Expect(kept.by).To(Equal([]oauth.Fingerprint{{2}, {1}}))
 	})
 
-	It("leaves out clients that registered themselves, which have no document to fetch", Label("L7"), func(ctx SpecContext) {
+	It("leaves out clients that registered themselves, which have no document to fetch", Label("L7"), func() {
 		registered := oauth.RestoreClientID("https://cms.example/oauth/clients/AAAA")
-		server := using(&listed{openStore(), []oauth.ClientID{registered}})
+		server := using(openStore())
 		server.settings.ClientID.Registered = "https://cms.example/oauth/clients/"
-		Expect(server.KeepClients(ctx)).To(Succeed())
 		server.keepClient(oauth.RestoreCode(oauth.CodeSnapshot{ClientID: registered.String(), HostPrint: []byte("a fingerprint...")}))
 		Expect(kept.ids).To(BeEmpty())
 	})

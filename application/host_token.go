@@ -24,7 +24,7 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	}
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.RefuseTokenWithoutKey())
+		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err

@@ -54,19 +54,19 @@ func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.En
 	return refusal
 }
 
-// endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal (J6). It fails while another replica has a newer server
-// secret, which may unseal it.
+// endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It fails while another replica has a
+// newer server secret, which may unseal it.
 func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
-	if err := s.checkSecretAgreement(ctx); err != nil {
+	if err := s.checkSecretAgreement(); err != nil {
 		return err
 	}
 	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
-// checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret.
-func (s *Server) checkSecretAgreement(ctx context.Context) error {
-	if err := s.AgreeOnSecret(ctx); err != nil {
-		return fmt.Errorf("unsealing a host token: %w: %w", oauth.ErrUnavailable, err)
+// checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret, under which a token may be valid.
+func (s *Server) checkSecretAgreement() error {
+	if s.outdated.Load() {
+		return fmt.Errorf("checking a token: %w: %w", oauth.ErrUnavailable, oauth.ErrOtherSecret)
 	}
 	return nil
 }
@@ -81,5 +81,9 @@ func (s *Server) AgreeOnSecret(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return s.ports.Witness.VerifySecret(ctx, prints)
+	err = s.ports.Witness.VerifySecret(ctx, prints)
+	if err == nil || errors.Is(err, oauth.ErrOtherSecret) {
+		s.outdated.Store(err != nil)
+	}
+	return err
 }

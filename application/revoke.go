@@ -13,9 +13,9 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if err := s.checkRegistration(by); err != nil {
 		return err
 	}
-	secret, err := oauth.ParseSecret(oauth.RefreshTokenSecret, token, s.settings.Keys)
+	secret, err := s.parseSecret(oauth.RefreshTokenSecret, token)
 	if errors.Is(err, oauth.ErrNotFound) {
-		secret, err = oauth.ParseSecret(oauth.AccessTokenSecret, token, s.settings.Keys)
+		secret, err = s.parseSecret(oauth.AccessTokenSecret, token)
 	}
 	if err != nil {
 		return ignoreNotFound(err)

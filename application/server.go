@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -47,6 +48,7 @@ type Server struct {
 	afterRefusals singleflight.Group
 	verified      verifications
 	uses          lastUses
+	outdated      atomic.Bool // another replica has a newer server secret
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.

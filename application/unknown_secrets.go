@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -13,8 +14,17 @@ func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
 	}
-	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
+	secret, err := s.parseSecret(kind, text)
 	return secret, s.limitUnknown(ctx, err)
+}
+
+// parseSecret returns ErrNotFound for a text that this server did not issue, without a look into the store.
+func (s *Server) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, error) {
+	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
+	if errors.Is(err, oauth.ErrNotFound) {
+		err = cmp.Or(s.checkSecretAgreement(), err)
+	}
+	return secret, err
 }
 
 // codeOf looks up a code. No limit applies to a known code, even if the request is then refused.

@@ -25,23 +25,16 @@ func (a *OAuthServer) agreeOnSecret() error {
 	return err
 }
 
-// watchSecret stores the fingerprint of a new server secret, so that replicas that do not have it yet treat a failed unsealing as an outage and do not end
-// the grant (J6).
+// watchSecret compares the server secret with that of the other replicas, and stores the fingerprint of a new one. A replica that
+// does not have the newest secret yet treats the tokens that it does not know as an outage.
 func (a *OAuthServer) watchSecret(ctx context.Context) {
-	keys := a.server.Settings().Keys
-	agreed, _ := keys.SecretFingerprints() // at the start
+	failing := false
 	go every(ctx, secretInterval, func(ctx context.Context) {
-		prints, err := keys.SecretFingerprints()
-		if err != nil || len(agreed) > 0 && prints[0] == agreed[0] {
-			return
+		err := a.server.AgreeOnSecret(ctx)
+		if err != nil && !failing && ctx.Err() == nil {
+			a.config.Logger.WarnContext(ctx, "cannot agree with the other replicas on the server secret", "error", err)
 		}
-		err = a.server.AgreeOnSecret(ctx)
-		if err == nil || errors.Is(err, oauth.ErrOtherSecret) {
-			agreed = prints
-		}
-		if err != nil && ctx.Err() == nil {
-			a.config.Logger.WarnContext(ctx, "cannot store the fingerprint of the new server secret", "error", err)
-		}
+		failing = err != nil
 	})
 }
 

@@ -44,7 +44,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 		Expect(lines).To(HaveLen(1))
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
 		Expect(lines[0]).To(HaveKeyWithValue("missing",
-			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, oauth.ClientDocumentStore, trace.Log"))
+			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore, trace.Log"))
 	})
 
 	It("are not logged when the wrapper has them too", func() {
@@ -55,7 +55,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 			trace.Log
 		}{inner, inner, inner})
 		Expect(lines).To(ConsistOf(HaveKeyWithValue("missing",
-			"oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientLister, oauth.ClientDocumentStore")))
+			"oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore")))
 	})
 
 	It("are all documented for hosts", func() {

@@ -158,7 +158,7 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
 	)
 
-	DescribeTable("ends the grant when the host token cannot be unsealed, at", Label("J8", "I12"), func(use func(tokenAnswer) int, status int) {
+	DescribeTable("ends nothing when a server with another secret does not know the token, at", Label("J8", "H2"), func(use func(tokenAnswer) int, status int) {
 		settings := oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute, Secret: bytes.Repeat([]byte{1}, oauth.MinSecretLength)}
 		store := openStore()
 		server = openHost(settings, store, nil)
@@ -169,8 +169,8 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 		Expect(use(tokens)).To(Equal(status))
 		settings.Secret = bytes.Repeat([]byte{1}, oauth.MinSecretLength)
 		server = openHost(settings, store, nil)
-		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
+		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
 	},
 		Entry("a refresh", func(tokens tokenAnswer) int { return server.refresh(tokens.Refresh).Code }, http.StatusBadRequest),
 		Entry("a call", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),

@@ -188,6 +188,9 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	if len(prints) == 0 {
 		return nil
 	}
+	if known, err := fingerprints(s.reader.WithContext(ctx)); err != nil || len(known) > 0 && bytes.Equal(known[0].Print, prints[0][:]) {
+		return err
+	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
 		known, err := compareFingerprint(s.engine.locking(tx), prints)
 		newest := fingerprintRow{onlyFingerprint, prints[0][:]}

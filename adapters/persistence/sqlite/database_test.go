@@ -29,7 +29,7 @@ var _ = Describe("Opening a SQLite file", func() {
 			Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
 		}
 		Expect(pragma(d.Reader, "cache_size")).To(Equal("50"))
-		Expect(d.Reader.Exec("DELETE FROM tokens").Error).To(MatchError(ContainSubstring("readonly")))
+		Expect(d.Reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
 	})
 
 	It("connects two more readers than there are processors, and four at most", func() {
@@ -74,7 +74,7 @@ var _ = Describe("Opening a SQLite file", func() {
 		db, err := connect(connector{file, "file:" + file + "?mode=ro"}, 1)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(disconnect, db)
-		err = db.Exec("DELETE FROM tokens").Error
+		err = db.Exec("DELETE FROM grants").Error
 		Expect(Explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
 	})
 })

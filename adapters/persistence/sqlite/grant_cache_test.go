@@ -4,28 +4,28 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Caching grants", Label("E9", "I22", "G7"), func() {
 	It("reads nothing twice while no transaction commits", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
+		Expect(add(ctx, d, "g")).To(Succeed())
 		d.Grants.reset(Version{})
 		reads := 0
 		for range 3 {
-			_, err := d.Grants.Lookup(digest(0), func() (CacheEntry, error) {
+			_, err := d.Grants.Lookup("g", func() (CacheEntry, error) {
 				reads++
-				return find(d.Reader, digest(0))
+				return find(d.Reader, "g")
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}
@@ -34,28 +34,28 @@ var _ = Describe("Caching grants", Label("E9", "I22", "G7"), func() {
 
 	It("does not cache that there was nothing", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		_, err := lookup(ctx, d, digest(0))
+		_, err := lookup(ctx, d, "g")
 		Expect(err).To(HaveOccurred())
-		Expect(d.Grants.entries).To(BeEmpty())
+		Expect(d.Grants.grants.Len()).To(BeZero())
 	})
 
 	It("uses nothing of a file that was replaced, nor of a file that is gone", Label("N14"), func(ctx SpecContext) {
 		directory, elsewhere := GinkgoT().TempDir(), GinkgoT().TempDir()
 		d, other := openIn(directory), openIn(elsewhere)
 		file := filepath.Join(directory, "oauth.db")
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
-		Expect(ended(ctx, d, digest(0))).To(BeFalse())
-		Expect(add(ctx, other, "g", 1)).To(Succeed())
-		end(ctx, other, digest(0))
+		Expect(add(ctx, d, "g")).To(Succeed())
+		Expect(ended(ctx, d, "g")).To(BeFalse())
+		Expect(add(ctx, other, "g")).To(Succeed())
+		end(ctx, other, "g")
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Rename(file, file+".away")).To(Succeed())
 		Eventually(func() error {
-			_, err := lookup(ctx, d, digest(0))
+			_, err := lookup(ctx, d, "g")
 			return err
 		}).Should(MatchError(os.ErrNotExist))
 		Expect(os.Remove(file + "-wal")).To(Succeed())
 		Expect(os.Rename(filepath.Join(elsewhere, "oauth.db"), file)).To(Succeed())
-		Eventually(func() bool { return ended(ctx, d, digest(0)) }).Should(BeTrue())
+		Eventually(func() bool { return ended(ctx, d, "g") }).Should(BeTrue())
 	})
 
 	It("has no version after another process has truncated the WAL index", Label("N14"), func() {
@@ -72,155 +72,148 @@ var _ = Describe("Caching grants", Label("E9", "I22", "G7"), func() {
 
 	It("caches what this process has written without a read", Label("H5"), func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		Expect(add(ctx, d, "g", 2)).To(Succeed())
-		Expect(d.Grants.entries).To(And(HaveLen(2), HaveKey(digest(0)), HaveKey(digest(1))))
-		end(ctx, d, digest(0))
-		Expect(d.Grants.entries).To(And(HaveLen(1), HaveKey(digest(0))))
+		Expect(add(ctx, d, "g")).To(Succeed())
+		Expect(d.Grants.grants.Values()).To(Equal([]CacheEntry{&grant{id: "g"}}))
+		end(ctx, d, "g")
+		Expect(d.Grants.grants.Values()).To(Equal([]CacheEntry{&grant{id: "g", ended: true}}))
 	})
 
 	It("caches nothing of a write that failed", Label("D30"), func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
+		Expect(add(ctx, d, "g")).To(Succeed())
 		held, answers := hold(ctx, d), make(chan error, 2)
-		go func() { answers <- add(ctx, d, "refused", 2) }() // its first secret exists
+		go func() {
+			answers <- d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+				return errors.Join(insert(tx, &grant{id: "refused"}), insert(tx, &grant{id: "g"}))
+			})
+		}()
 		go func() { answers <- d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, "other", 0) }) }()
 		Eventually(d.batcher.length).Should(Equal(2))
 		held.release()
 		held.wait()
-		Expect([]error{<-answers, <-answers}).To(ConsistOf(WithTransform(IsDuplicate, BeTrue()), BeNil()))
-		Expect(d.Grants.entries).NotTo(HaveKey(digest(1)))
+		Expect([]error{<-answers, <-answers}).To(ConsistOf(WithTransform(isDuplicateOf, BeTrue()), BeNil()))
+		Expect(d.Grants.grants.Contains("refused")).To(BeFalse())
 	})
 
 	It("drops after a commit of its own what that has changed", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		read := func(secret oauth.Digest) (fromFile bool) {
+		read := func(id string) (fromFile bool) {
 			GinkgoHelper()
-			_, err := d.Grants.Lookup(secret, func() (CacheEntry, error) {
+			_, err := d.Grants.Lookup(id, func() (CacheEntry, error) {
 				fromFile = true
-				return find(d.Reader, secret)
+				return find(d.Reader, id)
 			})
 			Expect(err).NotTo(HaveOccurred())
 			return fromFile
 		}
-		Expect(add(ctx, d, "changed", 2)).To(Succeed())
-		other := digest(7)
-		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return insert(tx, "other", &token{digest: other, grant: "other"}) })).To(Succeed())
-		for _, secret := range []oauth.Digest{digest(0), digest(1), other} {
-			Expect(read(secret)).To(BeFalse(), "it was just written")
+		for _, id := range []string{"changed", "forgotten", "other"} {
+			Expect(add(ctx, d, id)).To(Succeed())
+			Expect(read(id)).To(BeFalse(), "it was just written")
 		}
-		end(ctx, d, digest(0))
-		Expect(read(digest(0))).To(BeFalse())
-		Expect(ended(ctx, d, digest(0))).To(BeTrue())
-		Expect(read(digest(1))).To(BeTrue(), "another secret of the same grant")
-		Expect(read(other)).To(BeFalse())
+		end(ctx, d, "changed")
+		Expect(read("changed")).To(BeFalse())
+		Expect(ended(ctx, d, "changed")).To(BeTrue())
+		Expect(read("other")).To(BeFalse())
+		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+			tx.ChangedGrant("forgotten", nil)
+			return count(tx, "forgotten", 0)
+		})).To(Succeed())
+		Expect(read("forgotten")).To(BeTrue())
+		Expect(read("other")).To(BeFalse())
 
 		before, err := d.Grants.detector.currentVersion()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, "row", 0) })).To(Succeed())
-		_, found := d.Grants.cached(before, other) // as a lookup sees it that began just before
+		_, found := d.Grants.cached(before, "other") // as a lookup sees it that began just before
 		Expect(found).To(BeTrue())
-		Expect(read(other)).To(BeFalse())
+		Expect(read("other")).To(BeFalse())
 
 		Expect(writeUnknown(ctx, d, func(tx *Tx) error { return count(tx, "anything", 1) })).To(Succeed())
-		Expect(read(other)).To(BeTrue(), "after an unknown change")
+		Expect(read("other")).To(BeTrue(), "after an unknown change")
 	})
 
 	It("does not cache what was read before a commit", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		d, other := openIn(directory), openIn(directory)
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
+		Expect(add(ctx, d, "g")).To(Succeed())
 		d.Grants.reset(Version{})
-		_, err := d.Grants.Lookup(digest(0), func() (CacheEntry, error) {
-			entry, err := find(d.Reader, digest(0))
-			end(ctx, other, digest(0))
-			Expect(ended(ctx, d, digest(0))).To(BeTrue()) // another lookup sees the commit first
-			d.Grants.reset(d.Grants.version)              // so that only this lookup can cache the entry
+		_, err := d.Grants.Lookup("g", func() (CacheEntry, error) {
+			entry, err := find(d.Reader, "g")
+			end(ctx, other, "g")
+			Expect(ended(ctx, d, "g")).To(BeTrue()) // another lookup sees the commit first
+			d.Grants.reset(d.Grants.version)        // so that only this lookup can cache the entry
 			return entry, err
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(ended(ctx, d, digest(0))).To(BeTrue())
+		Expect(ended(ctx, d, "g")).To(BeTrue())
 	})
 
 	DescribeTable("does not take a commit of another process for its own", Label("I22"),
 		func(ctx SpecContext, finish func(tx *gorm.DB) *gorm.DB) {
 			directory := GinkgoT().TempDir()
 			mine, theirs := openIn(directory), openIn(directory)
-			Expect(add(ctx, mine, "g", 1)).To(Succeed())
-			Expect(ended(ctx, mine, digest(0))).To(BeFalse())
+			Expect(add(ctx, mine, "g")).To(Succeed())
+			Expect(ended(ctx, mine, "g")).To(BeFalse())
 			tx := mine.Writer.WithContext(context.Background()).Begin()
 			Expect(tx.Error).NotTo(HaveOccurred())
 			mine.Grants.begin()
 			Expect(finish(tx).Error).To(Succeed())
-			end(ctx, theirs, digest(0)) // gets its turn before mine has settled
+			end(ctx, theirs, "g") // gets its turn before mine has settled
 			mine.Grants.settle(new(Tx))
-			Expect(ended(ctx, mine, digest(0))).To(BeTrue())
+			Expect(ended(ctx, mine, "g")).To(BeTrue())
 		},
 		Entry("after a write that was undone", (*gorm.DB).Rollback),
 		Entry("after a write that changed nothing", (*gorm.DB).Commit),
 	)
 
-	Context("when it is full", Label("H5"), func() {
-		var cache *GrantCache
-		var now Version
-		keep := func(secret, grant int) {
-			cache.keep(now, &token{digest: digest(secret), grant: strconv.Itoa(grant)})
+	It("evicts the grants that were not used for longest when it is full", Label("H5"), func() {
+		cache := openIn(GinkgoT().TempDir()).Grants
+		now, err := cache.detector.currentVersion()
+		Expect(err).NotTo(HaveOccurred())
+		cache.reset(now)
+		DeferCleanup(func() { cache.reset(Version{}) }) // the file has no such rows
+		keep := func(i int) { cache.keep(now, &grant{id: strconv.Itoa(i)}) }
+		for i := range maxGrants {
+			keep(i)
 		}
-		BeforeEach(func() {
-			cache = openIn(GinkgoT().TempDir()).Grants
-			var err error
-			now, err = cache.detector.currentVersion()
-			Expect(err).NotTo(HaveOccurred())
-			cache.reset(now)
-			DeferCleanup(func() {
-				cache.reset(Version{}) // the file has no such rows
-				Expect(cache.entries).To(BeEmpty())
-			})
-		})
-
-		It("evicts the grants that were not used for longest", func() {
-			for i := range 2 * maxGrants {
-				keep(i, i/2)
-			}
-			_, found := cache.cached(now, digest(0))
-			Expect(found).To(BeTrue())
-			keep(2*maxGrants, maxGrants)
-			Expect(cache.grants.Len()).To(Equal(maxGrants))
-			Expect(cache.entries).To(And(HaveLen(2*maxGrants-1), HaveKey(digest(0)), HaveKey(digest(1))))
-			Expect(cache.entries).NotTo(Or(HaveKey(digest(2)), HaveKey(digest(3))))
-		})
-
-		It("evicts the oldest secrets of one grant", func() {
-			for i := range maxSecrets + 1 {
-				keep(i, 0)
-			}
-			Expect(cache.entries).To(And(HaveLen(maxSecrets), HaveKey(digest(maxSecrets)), Not(HaveKey(digest(0)))))
-		})
+		_, found := cache.cached(now, "0")
+		Expect(found).To(BeTrue())
+		keep(maxGrants)
+		Expect(cache.grants.Len()).To(Equal(maxGrants))
+		Expect(cache.grants.Contains("0")).To(BeTrue())
+		Expect(cache.grants.Contains("1")).To(BeFalse())
 	})
 })
+
+// isDuplicateOf reports whether one of the joined errors is that of a duplicate key.
+func isDuplicateOf(err error) bool {
+	joined, ok := err.(interface{ Unwrap() []error })
+	return ok && slices.ContainsFunc(joined.Unwrap(), IsDuplicate)
+}
 
 var _ = Describe("Sharing a SQLite file with other processes", Label("I22"), func() {
 	It("sees what another process has ended after SQLite had to make the WAL index anew, and count from the beginning", func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		d := openIn(directory)
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
+		Expect(add(ctx, d, "g")).To(Succeed())
 		for i := range 20 {
 			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, strconv.Itoa(i), 0) })).To(Succeed())
 		}
-		Expect(ended(ctx, d, digest(0))).To(BeFalse())
+		Expect(ended(ctx, d, "g")).To(BeFalse())
 		leaveHalfACommit(filepath.Join(directory, "oauth.db-shm"))
 		newEnding(filepath.Join(directory, "oauth.db")).end()
 		now, err := d.Grants.detector.currentVersion()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(now.commits()).To(BeNumerically("<", d.Grants.version.commits()))
-		Expect(ended(ctx, d, digest(0))).To(BeTrue())
+		Expect(ended(ctx, d, "g")).To(BeTrue())
 	})
 
 	DescribeTable("leaves SQLite its locks when another database on the same file is closed", func(ctx SpecContext, close func(d, other *Database)) {
 		directory := GinkgoT().TempDir()
 		d, other := openIn(directory), openIn(directory)
-		Expect(add(ctx, d, "g", 1)).To(Succeed())
-		Expect(ended(ctx, d, digest(0))).To(BeFalse())
-		Expect(ended(ctx, other, digest(0))).To(BeFalse())
+		Expect(add(ctx, d, "g")).To(Succeed())
+		Expect(ended(ctx, d, "g")).To(BeFalse())
+		Expect(ended(ctx, other, "g")).To(BeFalse())
 		Expect(other.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed()) // its Close does not wait for the write below
 		held := hold(ctx, d)
 		close(d, other)

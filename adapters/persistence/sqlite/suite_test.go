@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,12 +17,11 @@ import (
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
 func TestSQLite(t *testing.T) {
-	for variable, role := range map[string]func(file string){endVariable: endTokensIn, lockVariable: lock} {
+	for variable, role := range map[string]func(file string){endVariable: endGrantsIn, lockVariable: lock} {
 		if file := os.Getenv(variable); file != "" {
 			role(file)
 			os.Exit(0) // without the report of a suite that did not run
@@ -32,18 +30,15 @@ func TestSQLite(t *testing.T) {
 	suite.RunParallel(t, "SQLite")
 }
 
-// token is the entry of these specs, a row of the table tokens.
-type token struct {
-	digest oauth.Digest
-	grant  string
-	ended  bool
+// grant is the entry of these specs, a row of the table grants.
+type grant struct {
+	id    string
+	ended bool
 }
 
-func (t *token) Secret() oauth.Digest { return t.digest }
+func (g *grant) GrantID() string { return g.id }
 
-func (t *token) GrantID() string { return t.grant }
-
-const tables = `CREATE TABLE IF NOT EXISTS tokens (digest BLOB NOT NULL PRIMARY KEY, grant_id TEXT NOT NULL, ended INTEGER NOT NULL);
+const tables = `CREATE TABLE IF NOT EXISTS grants (id TEXT NOT NULL PRIMARY KEY, ended INTEGER NOT NULL);
 	CREATE TABLE IF NOT EXISTS counts (name TEXT NOT NULL PRIMARY KEY, taken INTEGER NOT NULL);
 	CREATE TABLE IF NOT EXISTS holds (number INTEGER PRIMARY KEY)`
 
@@ -73,87 +68,65 @@ func expectTrueCache(d *Database) {
 	if err != nil || now != cache.version { // then no entry is used
 		return
 	}
-	byGrant := 0
-	for _, entries := range cache.grants.Values() {
-		byGrant += len(entries)
-		for _, entry := range entries {
-			Expect(cache.entries).To(HaveKeyWithValue(entry.Secret(), BeIdenticalTo(entry)))
-		}
-	}
-	Expect(cache.entries).To(HaveLen(byGrant))
-	for secret, entry := range cache.entries {
-		Expect(find(d.Reader, secret)).To(Equal(entry))
+	for _, id := range cache.grants.Keys() {
+		entry, _ := cache.grants.Peek(id)
+		Expect(find(d.Reader, id)).To(Equal(entry))
 	}
 }
 
-func digest(i int) (digest oauth.Digest) {
-	binary.BigEndian.PutUint32(digest[:], uint32(i))
-	return digest
-}
-
-func find(db *gorm.DB, secret oauth.Digest) (CacheEntry, error) {
-	found := &token{digest: secret}
-	err := db.Raw("SELECT grant_id, ended FROM tokens WHERE digest = ?", secret[:]).Row().Scan(&found.grant, &found.ended)
+func find(db *gorm.DB, id string) (CacheEntry, error) {
+	found := &grant{id: id}
+	err := db.Raw("SELECT ended FROM grants WHERE id = ?", id).Row().Scan(&found.ended)
 	return found, err
 }
 
-// add writes tokens of one grant; their digests are digest(0), digest(1) and so on.
-func add(ctx context.Context, d *Database, grant string, tokens int) error {
-	return d.Write(ctx, BusyTimeout, func(tx *Tx) error {
-		var current []CacheEntry
-		for i := range tokens {
-			current = append(current, &token{digest: digest(i), grant: grant})
-		}
-		return insert(tx, grant, current...)
-	})
+func add(ctx context.Context, d *Database, id string) error {
+	return d.Write(ctx, BusyTimeout, func(tx *Tx) error { return insert(tx, &grant{id: id}) })
 }
 
-func insert(tx *Tx, grant string, entries ...CacheEntry) error {
-	tx.ChangedGrant(grant, entries)
-	for _, entry := range entries {
-		secret := entry.Secret()
-		if err := tx.Exec("INSERT INTO tokens SELECT ?, ?, FALSE", secret[:], grant).Error; err != nil {
-			return err
-		}
+func insert(tx *Tx, entry CacheEntry) error {
+	tx.ChangedGrant(entry.GrantID(), entry)
+	err := tx.Exec("INSERT INTO grants SELECT ?, FALSE", entry.GrantID()).Error
+	if err == nil {
 		tx.WroteRow()
 	}
-	return nil
+	return err
 }
 
-func lookup(ctx context.Context, d *Database, secret oauth.Digest) (CacheEntry, error) {
-	return d.Grants.Lookup(secret, func() (CacheEntry, error) { return find(d.Reader.WithContext(ctx), secret) })
+func lookup(ctx context.Context, d *Database, id string) (CacheEntry, error) {
+	return d.Grants.Lookup(id, func() (CacheEntry, error) { return find(d.Reader.WithContext(ctx), id) })
 }
 
-func ended(ctx context.Context, d *Database, secret oauth.Digest) bool {
+func ended(ctx context.Context, d *Database, id string) bool {
 	GinkgoHelper()
-	entry, err := lookup(ctx, d, secret)
+	entry, err := lookup(ctx, d, id)
 	Expect(err).NotTo(HaveOccurred())
-	return entry.(*token).ended
+	return entry.(*grant).ended
 }
 
-func end(ctx context.Context, d *Database, secret oauth.Digest) {
+func end(ctx context.Context, d *Database, id string) {
 	GinkgoHelper()
 	Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
-		_, err := endIn(tx, secret)
+		_, err := endIn(tx, id)
 		return err
 	})).To(Succeed())
 }
 
-// endIn reports whether the token had not ended before.
-func endIn(tx *Tx, secret oauth.Digest) (ends bool, err error) {
-	entry, cached := tx.Cached(secret)
+// endIn reports whether the grant had not ended before.
+func endIn(tx *Tx, id string) (ends bool, err error) {
+	entry, cached := tx.Cached(id)
 	if !cached {
-		if entry, err = find(tx.DB, secret); err != nil {
+		if entry, err = find(tx.DB, id); err != nil {
 			return false, err
 		}
 	}
-	found := entry.(*token)
+	found := entry.(*grant)
 	if found.ended {
 		return false, nil
 	}
-	tx.ChangedGrant(found.grant, []CacheEntry{&token{found.digest, found.grant, true}})
+	tx.ChangedGrant(id, &grant{id, true})
 	tx.WroteRow()
-	return true, tx.Exec("UPDATE tokens SET ended = TRUE WHERE grant_id = ?", found.grant).Error
+	return true, tx.Exec("UPDATE grants SET ended = TRUE WHERE id = ?", id).Error
 }
 
 // holding is a write that lasts.
@@ -184,14 +157,14 @@ func hold(ctx context.Context, d *Database) *holding {
 	return h
 }
 
-// ending is another process, which ends the first token at every line that it reads.
+// ending is another process, which ends the grant g at every line that it reads.
 type ending struct {
 	input  io.Writer
 	output *bufio.Scanner
 }
 
 // endVariable makes this test binary an ending of the file that it names.
-const endVariable = "SQLITE_END_TOKENS_IN"
+const endVariable = "SQLITE_END_GRANTS_IN"
 
 func newEnding(file string) *ending {
 	GinkgoHelper()
@@ -216,7 +189,7 @@ func (e *ending) end() {
 	Expect(e.output.Text()).To(Equal("ended: true <nil>"))
 }
 
-func endTokensIn(file string) {
+func endGrantsIn(file string) {
 	d, err := Open(file)
 	if err != nil {
 		fmt.Println(err)
@@ -225,7 +198,7 @@ func endTokensIn(file string) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var ends bool
 		err := d.Write(context.Background(), BusyTimeout, func(tx *Tx) (err error) {
-			ends, err = endIn(tx, digest(0))
+			ends, err = endIn(tx, "g")
 			return err
 		})
 		fmt.Println("ended:", ends, err)

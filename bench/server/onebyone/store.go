@@ -32,15 +32,15 @@ func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supe
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, code oauth.Digest, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.RedeemCode(ctx, code, redeem)
+	return s.Store.RedeemCode(ctx, id, redeem)
 }
 
 // UpdateGrant implements oauth.Store.
-func (s *Store) UpdateGrant(ctx context.Context, secret oauth.Digest, change func(*oauth.AccessGrant) error) error {
+func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.UpdateGrant(ctx, secret, change)
+	return s.Store.UpdateGrant(ctx, id, change)
 }
