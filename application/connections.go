@@ -79,7 +79,7 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
-		authorizations, err := s.ports.Store.AuthorizationsOf(ctx, print)
+		authorizations, err := s.authorizationsOf(ctx, print)
 		if err != nil {
 			return found, err
 		}

@@ -57,7 +57,7 @@ func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.Authorizatio
 }
 
 func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) (ended int, err error) {
-	found, err := s.ports.Store.AuthorizationsOf(ctx, made.HostPrint())
+	found, err := s.authorizationsOf(ctx, made.HostPrint())
 	if err != nil {
 		return 0, err
 	}
@@ -66,6 +66,15 @@ func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) 
 		return 0, nil
 	}
 	return s.endAuthorizations(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
+}
+
+// authorizationsOf returns the codes and grants of a host token, with last uses that the store may not have yet.
+func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
+	found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+	for _, grant := range found.Grants {
+		grant.RecordUse(s.uses.of(grant.ID()))
+	}
+	return found, err
 }
 
 // Sweep deletes expired rows and old trace steps (H6) and returns their number. No answer to a client depends on it (I21).

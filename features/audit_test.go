@@ -41,6 +41,7 @@ var _ = Describe("Audit log", Label("H8"), func() {
 		tokens := client.Connect(ctx)
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		client.Token(ctx, client.Refresh(next.Refresh))
+		world.Clock.Advance(6 * time.Minute)
 		client.Token(ctx, client.Refresh(tokens.Refresh))
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		Expect(world.Decisions()).To(Equal([]string{

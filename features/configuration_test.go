@@ -227,7 +227,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		for _, off := range []string{"0", "0s", "-1s"} {
 			Expect(Run(ctx, "config", "--dev", "--refresh-grace="+off).Settings()).To(HaveKeyWithValue("refresh-grace", "0s"))
 		}
-		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKeyWithValue("refresh-grace", "1m"))
+		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKeyWithValue("refresh-grace", "5m"))
 	})
 
 	It("shows the default appearance of the pages", func(ctx SpecContext) {

@@ -129,7 +129,6 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(stake.Try(ctx)).To(HaveKeyWithValue("refresh", BePutOff()))
 	},
 		Entry("of grants", "grants", SpecTimeout(time.Minute)),
-		Entry("of secrets", "secrets", SpecTimeout(time.Minute)),
 	)
 
 	It("serves profiles, without the command line", func(ctx SpecContext) {

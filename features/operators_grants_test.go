@@ -62,6 +62,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		author := world.TokenFor(ctx, "ada", demosite.Author)
 		client.Consent(ctx).Approve(ctx, author)
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
+		Eventually(world.Grants).WithContext(ctx).WithTimeout(patience).Should(ContainElement(HaveField("LastUsedAt", Not(BeNil()))))
 		grants := world.Grants(ctx)
 		Expect(grants).To(HaveLen(2))
 		Expect(grants[0]).To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"), HaveField("Subject", "editor"),

@@ -84,7 +84,7 @@ func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration
 	}
 	next := "next: back up oauth.db.secret again, together with oauth.db\n"
 	if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
-		next += "next: people and the site cannot find grants made under a forgotten secret; \"pasteport grants end --all\" ends all grants at once\n"
+		next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport grants end --all\" removes their connections from the lists\n"
 	}
 	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s", len(kept)-1, next)
 	return err
