@@ -1,7 +1,6 @@
 package bootstrap_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -156,24 +155,6 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 	},
 		Entry("has assigned the token to another person", oauth.Principal{Subject: "eve"}),
 		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
-	)
-
-	DescribeTable("ends nothing when a server with another secret does not know the token, at", Label("J8", "H2"), func(use func(tokenAnswer) int, status int) {
-		settings := oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute, Secret: bytes.Repeat([]byte{1}, oauth.MinSecretLength)}
-		store := openStore()
-		server = openHost(settings, store, nil)
-		tokens := tokensOf(server.exchange(server.code()))
-		settings.Secret = bytes.Repeat([]byte{2}, oauth.MinSecretLength)
-		hours.advance(time.Minute)
-		server = openHost(settings, store, nil)
-		Expect(use(tokens)).To(Equal(status))
-		settings.Secret = bytes.Repeat([]byte{1}, oauth.MinSecretLength)
-		server = openHost(settings, store, nil)
-		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
-	},
-		Entry("a refresh", func(tokens tokenAnswer) int { return server.refresh(tokens.Refresh).Code }, http.StatusBadRequest),
-		Entry("a call", func(tokens tokenAnswer) int { return server.call(tokens.Access).Code }, http.StatusUnauthorized),
 	)
 
 	DescribeTable("is not needed to end grants, also while the verifier", Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {
