@@ -12,7 +12,7 @@ import (
 )
 
 // localClient is a client on this computer, with the command that connects it.
-type localClient struct{ name, command string }
+type localClient struct{ name, command, needs string }
 
 // printLocalClients prints the commands that connect clients on this computer to an MCP server in development.
 func printLocalClients(out io.Writer, config server.Config, endpoint string) {
@@ -21,6 +21,9 @@ func printLocalClients(out io.Writer, config server.Config, endpoint string) {
 	}
 	for _, client := range localClients(config, endpoint) {
 		_, _ = fmt.Fprintf(out, "  %-13s  %s\n", client.name, client.command)
+		if client.needs != "" {
+			_, _ = fmt.Fprintf(out, "  %-13s  needs %s\n", "", client.needs)
+		}
 	}
 }
 
@@ -28,12 +31,16 @@ func printLocalClients(out io.Writer, config server.Config, endpoint string) {
 func localClients(config server.Config, endpoint string) (clients []localClient) {
 	name, id := localName(endpoint), config.LocalClientID()
 	if config.SelfRegistration {
-		clients = append(clients, localClient{"MCP Inspector", shell("npx", "-y", "@modelcontextprotocol/inspector", "--transport", "http", "--server-url", endpoint)})
+		clients = append(clients, localClient{
+			name:    "MCP Inspector",
+			command: shell("npx", "-y", "@modelcontextprotocol/inspector@2", "--transport", "http", "--server-url", endpoint),
+			needs:   "Node 22.19 or newer",
+		})
 	}
 	return append(clients,
-		localClient{"Claude Code", shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
-		localClient{"VS Code", shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
-		localClient{"mcp-remote", shell("npx", "-y", "mcp-remote", endpoint, "--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
+		localClient{name: "Claude Code", command: shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
+		localClient{name: "VS Code", command: shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
+		localClient{name: "mcp-remote", command: shell("npx", "-y", "mcp-remote", endpoint, "--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
 	)
 }
 
