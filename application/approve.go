@@ -50,7 +50,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.settings.PublisherOf(request.Client()))
+	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.loggedClient(request.Client(), request.ClientName()))
 	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
@@ -59,7 +59,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	request := consent.Ticket.Request()
 	recorder := trace.From(ctx)
 	recorder.Record(trace.TokenJudged)
-	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client()))
+	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
 	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
@@ -100,7 +100,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 	case err != nil:
 		return err
 	}
-	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.settings.PublisherOf(code.Client()), "scope", code.Scopes().String())
+	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()), "scope", code.Scopes().String())
 	s.enforceGrantLimit(ctx, code)
 	return nil
 }
@@ -118,7 +118,7 @@ func (s *Server) confirmHostToken(ctx context.Context, code *oauth.Authorization
 // auditRejection logs a token that the site does not know.
 func (s *Server) auditRejection(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
-		s.audit(ctx, "host_token_rejected", "client", s.settings.PublisherOf(request.Client()), "error", err)
+		s.audit(ctx, "host_token_rejected", "client", s.loggedClient(request.Client(), request.ClientName()), "error", err)
 	}
 	return err
 }
@@ -127,8 +127,8 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	trace.From(ctx).Record(trace.TokenJudged)
-	trace.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client()))
-	s.audit(ctx, "consent_denied", "client", s.settings.PublisherOf(request.Client()))
+	trace.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
+	s.audit(ctx, "consent_denied", "client", s.loggedClient(request.Client(), request.ClientName()))
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 

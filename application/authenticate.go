@@ -52,7 +52,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.R
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client()))
+	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	caller, err := grant.Admits(token, resource, now)
 	return grant, caller, err
 }

@@ -92,7 +92,7 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 	if err != nil {
 		return Registration{}, err
 	}
-	s.audit(ctx, "client_registered", "client", s.settings.LabelOf(client.ID()))
+	s.audit(ctx, "client_registered", "client", s.settings.LabelOfID(client.ID()))
 	return Registration{client, s.now()}, nil
 }
 

@@ -11,11 +11,11 @@ import (
 // EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and returns how many of both were active. A site calls
 // it when it revokes one of its tokens (J10).
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
-	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken})
+	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken}, oauth.EndedByHost)
 }
 
 // EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an error if a required field has no value.
-func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
+func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
 	parse := func() (oauth.HostToken, error) { return oauth.ParseHostToken(values[credential.Token]) }
 	if fields := s.settings.IdentityFields; len(fields) > 0 {
 		parse = func() (oauth.HostToken, error) {
@@ -30,7 +30,7 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	if err != nil {
 		return 0, err
 	}
-	return s.endConnections(ctx, prints, oauth.EndedByHost, func(string) bool { return true })
+	return s.endConnections(ctx, prints, reason, func(string) bool { return true })
 }
 
 // Connections are the active grants of one host token and its codes that are not redeemed, the last used first.

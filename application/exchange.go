@@ -42,7 +42,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client()))
+	trace.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client(), code.ClientName()))
 	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", s.settings.PublisherOf(code.Client()))
+	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()))
 	return tokens, nil
 }
 
@@ -66,7 +66,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) error {
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
-		s.audit(ctx, "code_retried", "grant", code.ID(), "client", s.settings.PublisherOf(code.Client()))
+		s.audit(ctx, "code_retried", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()))
 	case errors.Is(refusal, oauth.ErrReplayed):
 		if err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
 			return err

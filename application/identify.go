@@ -10,7 +10,15 @@ import (
 // claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may then be anything, even a secret.
 func (s *Server) claimedClient(by oauth.Credentials) string {
 	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
-	return s.settings.LabelOf(id)
+	return s.settings.LabelOfID(id)
+}
+
+// loggedClient names a client in an audit event: by its publisher, or by its label if it registered itself.
+func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
+	if s.settings.IsSelfRegistered(id) {
+		return s.settings.LabelOf(id, claimed)
+	}
+	return s.settings.PublisherOf(id)
 }
 
 // identify returns the client that presents a code or a refresh token (D11). A client that was approved with private_key_jwt has to authenticate

@@ -24,7 +24,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client()))
+	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if err != nil {
 		return nil, err
 	}
-	recorder.Identify("", s.settings.LabelOf(id))
+	recorder.Identify("", s.settings.LabelOfID(id))
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
 	if err != nil {
 		return nil, s.withPublisher(id, err)

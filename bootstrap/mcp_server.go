@@ -63,7 +63,7 @@ func (m *MCPServer) protection() mcp.Options {
 	o.Bodies = m.authz.bodies
 	o.Limits, o.Limited = settings.Limits, m.authz.limited
 	follow := m.authz.follow
-	follow.Always, o.ClientLabel = o.Audit != nil, settings.LabelOf
+	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
 	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
 	return o
 }

@@ -3,6 +3,8 @@ package features_test
 import (
 	"context"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -46,14 +48,15 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 		client := operated.RegisterClient(ctx, loopback)
 		operated.Call(ctx, client.Connect(ctx).Access)
 		traced := operated.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange call")
-		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12]
+		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12] + ` "Spec Client"`
 		Expect(traced.Client).To(Equal(label))
 		Expect(run(ctx, "trace")).To(ContainSubstring(label))
-		Expect(run(ctx, "connections")).To(ContainSubstring("self-registered"))
-		Expect(run(ctx, "grants", "list")).To(ContainSubstring("self-registered  Spec Client"))
+		Expect(run(ctx, "connections")).To(ContainSubstring(`self-registered "Spec Client"`))
+		Expect(run(ctx, "grants", "list", "--name", "spec client")).To(ContainSubstring("self-registered  Spec Client"))
 		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).To(ContainSubstring(`"client": "self-registered"`))
 		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app that registered itself"))
-		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":"`+label), ContainSubstring(`"client":"self-registered"`)))
+		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)), MatchRegexp(`"grant_created","grant":"[^"]+","client":`+regexp.QuoteMeta(strconv.Quote(label))),
+			ContainSubstring(`"code_redeemed"`)))
 		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"), run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
 			Expect(shown).NotTo(ContainSubstring(client.ID))
 		}

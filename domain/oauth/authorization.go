@@ -33,6 +33,9 @@ func (c *consent) ID() string { return c.id }
 // Client returns the client_id.
 func (c *consent) Client() ClientID { return c.client }
 
+// ClientName returns the name that the client claims.
+func (c *consent) ClientName() string { return c.clientName }
+
 // AuthMethod returns how the client authenticates, as determined at the approval.
 func (c *consent) AuthMethod() AuthMethod { return c.authMethod }
 

@@ -214,11 +214,26 @@ func (s *Settings) PublisherOf(id ClientID) string {
 	return id.Host()
 }
 
-// LabelOf returns a short name of the client for logs and the trace: its id, or SelfRegistered and the beginning of its box.
-func (s *Settings) LabelOf(id ClientID) string {
+// LabelOf returns a short name of the client for logs and the trace: its id, or SelfRegistered with the beginning of its box and the name that it
+// claims, in quotes.
+func (s *Settings) LabelOf(id ClientID, claimed string) string {
 	if !s.IsSelfRegistered(id) {
 		return id.raw
 	}
 	box := strings.TrimPrefix(id.raw, s.ClientID.Registered)
-	return SelfRegistered + "/" + box[:min(len(box), labelLength)]
+	label := SelfRegistered + "/" + box[:min(len(box), labelLength)]
+	if claimed != "" {
+		label += " " + strconv.QuoteToASCII(claimed)
+	}
+	return label
+}
+
+// LabelOfID is LabelOf with the name in the id of a client that registered itself.
+func (s *Settings) LabelOfID(id ClientID) string {
+	if s.IsSelfRegistered(id) {
+		if client, err := s.OpenClient(id); err == nil {
+			return s.LabelOf(id, client.name)
+		}
+	}
+	return s.LabelOf(id, "")
 }

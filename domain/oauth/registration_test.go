@@ -197,8 +197,10 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		client, err := settings.RegisterClient(redirects(callback))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(settings.PublisherOf(client.ID())).To(Equal("self-registered"))
-		Expect(settings.LabelOf(client.ID())).To(MatchRegexp("^self-registered/[A-Za-z0-9_-]{12}$"))
-		Expect(settings.LabelOf(RestoreClientID(clientURL))).To(Equal(clientURL))
+		Expect(settings.LabelOf(client.ID(), "")).To(MatchRegexp("^self-registered/[A-Za-z0-9_-]{12}$"))
+		Expect(settings.LabelOf(RestoreClientID(clientURL), "Claude")).To(Equal(clientURL))
+		Expect(settings.LabelOf(client.ID(), "a \u202e\"b")).To(HaveSuffix(` "a \u202e\"b"`))
+		Expect(settings.LabelOfID(client.ID())).To(Equal(settings.LabelOf(client.ID(), client.Name())))
 	})
 })
 

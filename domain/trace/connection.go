@@ -80,10 +80,14 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	return found, matches == 1
 }
 
-// Who returns the host of the client, or its user agent or address. A run of doctor has the client_ids of several clients.
+// Who returns the host of the client, the name of one that registered itself, or its user agent or address. A run of doctor has the client_ids of several clients.
 func (c *Connection) Who() string {
 	if c.Doctor {
 		return c.Agent
+	}
+	if registered, ok := strings.CutPrefix(c.Client, oauth.SelfRegistered+"/"); ok {
+		_, name, _ := strings.Cut(registered, " ")
+		return strings.TrimSpace(oauth.SelfRegistered + " " + name)
 	}
 	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(c.Client, "http://"), "https://"), "/")
 	return cmp.Or(host, c.Agent, c.Address, "unknown")
