@@ -171,7 +171,7 @@ func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error
 // EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an oauth.FieldsVerifier: it needs the value of every required field.
 // For any other verifier, EndGrantsOf ends the grants of a token whatever the other fields are.
 func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
-	return a.server.EndGrantsOfFields(ctx, values)
+	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
 }
 
 // start runs the background work until Close.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
@@ -83,6 +86,8 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Entry("by client", 2, func() []string { return []string{"--client", strings.ToUpper(hostOf(client.ID))} }),
 		Entry("by another client", 0, func() []string { return []string{"--client", "client.example"} }),
 		Entry("by person", 1, func() []string { return []string{"--subject", "ada"} }),
+		Entry("by name", 2, func() []string { return []string{"--name", "SPEC client"} }),
+		Entry("by another name", 0, func() []string { return []string{"--name", "Spec"} }),
 		Entry("by both", 0, func() []string { return []string{"--client", "client.example", "--subject", "ada"} }),
 	)
 
@@ -109,7 +114,48 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 	},
 		Entry("all of them", 0, "--all"),
 		Entry("those of one person", 1, "--subject", "editor"),
+		Entry("those of clients with a name", 0, "--name", "Spec Client"),
 	)
+
+	It("ends every grant that was made with a token, without a question", Label("J10"), func(ctx SpecContext) {
+		leaked := client.Connect(ctx)
+		world.RotateKeys(ctx)
+		client.Authorize(ctx)
+		kept := client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+		done := end(ctx, "\u200b`"+world.Token+"`\n", "--token", "-")
+		Expect(done.Code).To(BeZero(), done.Err)
+		Expect(done.Out).To(Equal("ended: 2\n"))
+		Expect(done.Err).To(And(ContainSubstring("reason=ended_by_operator"), Not(ContainSubstring(world.Token))))
+		Expect(world.Call(ctx, leaked.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(end(ctx, world.Token, "--token", "-")).To(And(HaveField("Out", "ended: 0\n"), HaveField("Err", ContainSubstring("No active grant was made with this token."))))
+	})
+
+	It("ends the grants of a key among several fields, or says that it cannot", Label("gateway", "B23"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
+		for verifier, ended := range map[string]string{server.VerifierFile: "ended: 1", server.VerifierUpstream: "the fields user, token together: end them by --subject"} {
+			lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier + "\nfields: [{name: user}, {name: token}]\n"
+			settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
+			Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
+			gateway := NewGateway(upstream.URL+"/mcp", askingFor([]bootstrap.HostField{{Name: "user"}, {Name: "token", Secret: true}}, "Authorization: Basic {base64(user:token)}"),
+				func(c *server.Config) {
+					if c.Verification.Verifier = verifier; verifier == server.VerifierFile {
+						c.Verification.TokenFile = tokenFileOf(ctx, "key-of-ann-1234")
+					}
+				})
+			Expect(gateway.NewClient().Consent(ctx).enter(ctx, "user", "ann", "token", "key-of-ann-1234").StatusCode).To(Equal(http.StatusSeeOther))
+			done := RunTyping(ctx, "key-of-ann-1234", append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
+			Expect(done.Out + done.Err).To(ContainSubstring(ended))
+		}
+	})
+
+	It("escapes what does not print in JSON", func(ctx SpecContext) {
+		world.Clients.Publish(strings.TrimPrefix(client.ID, world.Clients.URL("")),
+			`{"client_id": "`+client.ID+`", "client_name": "A\u202e\u200bé\udb40\udc41", "redirect_uris": ["http://127.0.0.1/callback"]}`)
+		client.Authorize(ctx)
+		Expect(world.Grants(ctx)).To(ConsistOf(HaveField("Name", "A\u202e\u200bé\U000e0041")))
+		Expect(Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, world.Kept())...).Out).To(ContainSubstring(`"name": "A\u202e\u200bé\udb40\udc41"`))
+	})
 
 	DescribeTable("asks for confirmation", func(ctx SpecContext, typed string, code, left int) {
 		client.Connect(ctx)
@@ -132,6 +178,8 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 	},
 		Entry("no arguments", 2, "name the grants"),
 		Entry("--all with --subject", 2, "--all alone", "--all", "--subject", "editor"),
+		Entry("a token on the command line", 2, "visible to other users", "--token", "s3cret"),
+		Entry("--token with --subject", 2, "leave out all other selections", "--token", "-", "--subject", "editor"),
 		Entry("an id with --subject", 2, "name one grant", "0", "--subject", "editor"),
 		Entry("two ids", 2, "name one grant", "0", "1"),
 		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),

@@ -175,7 +175,7 @@ var _ = Describe("Hashing a token", func() {
 		Expect(refused.Err).To(And(ContainSubstring(said), Not(ContainSubstring("s3cret"))))
 	},
 		Entry("a token on the command line", 2, "", "type it when asked, or pipe it in", "s3cret"),
-		Entry("an empty token", 1, "\n", "it is empty"),
+		Entry("an empty token", 1, "\n", "the token is missing"),
 		Entry("two lines", 1, "s3cret\ns3cret\n", "one token at a time"),
 		Entry("control characters", 1, "s3\x00cret\n", "has control characters"),
 		Entry("a token that is too long", 1, strings.Repeat("s3cret", 1000), "longer than 4096 bytes"),

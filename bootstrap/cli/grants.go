@@ -23,16 +23,18 @@ import (
 )
 
 // grantFilter selects grants; an empty field matches all.
-type grantFilter struct{ id, client, subject string }
+type grantFilter struct{ id, client, name, subject string }
 
 func (f grantFilter) chooses(grant oauth.Connection) bool {
 	return oauth.MatchesID(f.id, grant.ID) &&
 		(f.client == "" || strings.EqualFold(f.client, grant.ClientHost)) &&
+		(f.name == "" || strings.EqualFold(f.name, grant.ClientName)) &&
 		(f.subject == "" || f.subject == grant.Subject)
 }
 
 func (f *grantFilter) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
+	command.Flags().StringVar(&f.name, "name", "", "only grants of clients that give themselves this name")
 	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
 }
 
@@ -64,23 +66,33 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	var filter grantFilter
 	var all, yes bool
+	var token string
 	end := &cobra.Command{
 		Use: "end [ID]", Short: "End grants permanently",
-		Long: "End the grant with this ID or ID prefix, as shown by \"pasteport grants list\" or \"pasteport trace\"; or all grants of a client or a person, or all.\n" +
+		Long: "End the grant with this ID or ID prefix, as shown by \"pasteport grants list\" or \"pasteport trace\"; or all grants of a client or a person,\n" +
+			"or all.\n" +
+			"After a leak of a token of your site, --token - reads it from standard input and ends all grants that were made with it.\n" +
 			"A running service refuses the client's next request and closes its open streams within a second.",
-		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes",
+		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes\n" +
+			"  pasteport grants end --token - <leaked.txt",
 		Args: func(_ *cobra.Command, args []string) error {
+			if token != "" {
+				return checkTokenAlone(token, len(args) > 0 || all || filter != grantFilter{})
+			}
 			filter.id = strings.Join(args, " ")
-			if named := filter.id != ""; len(args) > 1 || named && (all || filter.client+filter.subject != "") {
-				return term.Usagef("name one grant, or select grants by --client and --subject, or --all")
+			if named := filter.id != ""; len(args) > 1 || named && (all || filter.client+filter.name+filter.subject != "") {
+				return term.Usagef("name one grant, or select grants by --client, --name and --subject, or --all")
 			}
 			if (filter == grantFilter{}) != all {
-				return term.Usagef("name the grants by an ID, --client, --subject, or --all alone")
+				return term.Usagef("name the grants by an ID, --client, --name, --subject, or by --token or --all alone")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
+				if token != "" {
+					return endGrantsOfToken(cmd.Context(), grants, in, out, errOut)
+				}
 				listed, err := chosenGrants(cmd.Context(), grants, filter)
 				if err != nil {
 					return err
@@ -98,8 +110,40 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config.Table().Flags(end, server.StoreSettings...)
 	filter.addFlags(end)
 	end.Flags().BoolVar(&all, "all", false, "end all grants")
+	end.Flags().StringVar(&token, "token", "", "-: read a token of your site from standard input, and end the grants that were made with it")
 	end.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return end
+}
+
+// checkTokenAlone refuses a token on the command line, which other users can see, without printing it.
+func checkTokenAlone(token string, others bool) error {
+	switch {
+	case token != "-":
+		return term.Usagef("--token takes - only: %w", errTokenArgument)
+	case others:
+		return term.Usagef("--token ends every grant of the token: leave out all other selections")
+	}
+	return nil
+}
+
+// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the connections page.
+func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
+	fields := grants.Settings().IdentityFields.Names()
+	if len(fields) > 1 {
+		return fmt.Errorf("the service finds grants by the fields %s together: end them by --subject", strings.Join(fields, ", "))
+	}
+	token, err := term.ReadToken(ctx, in, prompt)
+	if err != nil {
+		return err
+	}
+	ended, err := grants.EndGrantsOfFields(ctx, map[string]string{fields[0]: token.Reveal()}, oauth.EndedByOperator)
+	if err != nil {
+		return err
+	}
+	if _, err = fmt.Fprintf(out, "ended: %d\n", ended); ended == 0 {
+		_, _ = fmt.Fprintln(prompt, "No active grant was made with this token. If the service has fields, name its settings with --config.")
+	}
+	return err
 }
 
 // withGrants calls use with a server that can list and end the grants of the configured store. The server records ended grants in the trace.
@@ -163,7 +207,8 @@ func printGrants(out io.Writer, listed []oauth.Connection) error {
 			used = term.Time(grant.LastUsedAt)
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName),
-			onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes, term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
+			onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
+			term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the grants: %w", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/verification/remote"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -104,6 +105,12 @@ func (c *Config) Resolve() {
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	c.Resolve()
 	c.Secrets = store
+	if c.Verification.Verifier == VerifierUpstream {
+		c.Verifier = new(remote.MCP) // an upstream verifies every field, so all of them identify a grant
+		for i := range c.MoreServers {
+			c.MoreServers[i].Verifier = c.Verifier
+		}
+	}
 	return c.Config.GrantSettings()
 }
 

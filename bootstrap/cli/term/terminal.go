@@ -3,6 +3,7 @@
 package term
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/mattn/go-colorable"
 	"github.com/mattn/go-isatty"
@@ -90,14 +93,26 @@ func OnlyCommands(command *cobra.Command, args []string) error {
 	return Usagef("unknown command: did you mean %s?", strings.Join(near, " or "))
 }
 
-// PrintJSON writes value as indented JSON.
+// PrintJSON writes value as indented JSON. Characters that do not print, such as direction marks in the name of a client, are escaped.
 func PrintJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("printing JSON: %w", err)
 	}
-	return nil
+	var escaped strings.Builder
+	for _, r := range text.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			escaped.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			_, _ = fmt.Fprintf(&escaped, `\u%04x`, unit)
+		}
+	}
+	_, err := io.WriteString(out, escaped.String())
+	return err
 }
 
 // Time formats a time in the local zone.

@@ -10,7 +10,6 @@ import (
 
 	xterm "golang.org/x/term"
 
-	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -27,16 +26,10 @@ func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostT
 		return oauth.HostToken{}, errors.New("reading the token: there is more than one line: give one token at a time")
 	}
 	token, err := oauth.ParseHostToken(text)
-	wrong := new(credential.ValueError)
-	switch {
-	case errors.As(err, &wrong) && wrong.Reason == credential.TooLong:
-		return oauth.HostToken{}, errors.New("reading the token: it is longer than 4096 bytes: give the token alone")
-	case errors.As(err, &wrong):
-		return oauth.HostToken{}, errors.New("reading the token: it has control characters: copy it again")
-	case err != nil:
-		return oauth.HostToken{}, errors.New("reading the token: it is empty")
+	if refused := new(oauth.Error); errors.As(err, &refused) {
+		return oauth.HostToken{}, fmt.Errorf("reading the token: %s: copy the token alone, in one piece", refused.Description)
 	}
-	return token, nil
+	return token, err
 }
 
 func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, error) {
