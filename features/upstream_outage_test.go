@@ -22,20 +22,6 @@ func challenging(metadata string) http.HandlerFunc {
 	}
 }
 
-// failingCalls answers every request but those of checks.
-func failingCalls(u *UpstreamServer, status int) http.HandlerFunc {
-	sdk := u.Config.Handler
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Request-Id") != "" {
-			w.WriteHeader(status)
-			return
-		}
-		u.Answer(nil)
-		sdk.ServeHTTP(w, r)
-		u.Answer(failingCalls(u, status))
-	}
-}
-
 var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U33"), func() {
 	It("reports the first failed call everywhere, until a call succeeds", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
@@ -45,7 +31,7 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 			return fmt.Sprintf("pasteport_upstream_up{resource=%q} %d\n", service.MCP(), value)
 		}
 
-		upstream.Answer(failingCalls(upstream, http.StatusServiceUnavailable))
+		upstream.Answer(failing(http.StatusServiceUnavailable, "text/plain", "no")) // checks have no valid key, and get 401
 		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ready := service.AskAdmin(ctx, "/readyz").Text
 		Expect(ready).To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("the last call failed: it answered 503 Service Unavailable"), Not(ContainSubstring("reachable"))))
