@@ -96,7 +96,7 @@ func (e Environment) Render(values credential.Values) (variables []string, repea
 			secrets = append(append(secrets, lines(text)...), v.value.encoded(values)...)
 		}
 	}
-	return variables, repeatedIn(secrets), nil
+	return variables, credential.NewFinder(secrets...).Finds, nil
 }
 
 // shortestLine is the shortest line of a secret that is a secret by itself.

@@ -230,6 +230,8 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 	return &to
 }
 
-// Repeated returns a function that reports whether a text contains a part of the credentials, as it is or encoded, in any case: percent-encoding
-// has two.
-func (c Credentials) Repeated() func(text string) bool { return repeatedIn(c.secrets) }
+// Repeated returns a function that reports whether a text contains a part of the credentials, also
+// encoded.
+func (c Credentials) Repeated() func(text string) bool {
+	return credential.NewFinder(c.secrets...).Finds
+}

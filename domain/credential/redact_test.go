@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -24,8 +25,16 @@ func FuzzRedact(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var percent, entities string
+		for _, r := range secret {
+			entities += fmt.Sprintf("&#%d;", r)
+		}
+		for _, b := range []byte(secret) {
+			percent += fmt.Sprintf("%%%02x", b)
+		}
 		for _, spelling := range []string{
-			secret, url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(secret)),
+			secret, percent, url.QueryEscape(percent), entities,
+			url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(secret)),
 		} {
 			expectRedacted(t, secret, before+spelling+after, spelling)
 		}

@@ -62,7 +62,7 @@ const shortestSecret = 8
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
 		return len(secret) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
-			return strings.Contains(text, secret)
+			return credential.NewFinder(secret).Finds(text)
 		})
 	})
 }
