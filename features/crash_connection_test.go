@@ -133,6 +133,7 @@ func (c *Connection) learn(answer Response) {
 		c.spent, c.spentAt = c.code, time.Now()
 	}
 	c.live, c.refresh, c.doubt = append(c.live, tokens.Access), tokens.Refresh, none
+	c.live = c.live[max(0, len(c.live)-provenTokens):]
 }
 
 // settle resolves the doubt after a crash and checks the service against all its responses.
@@ -168,7 +169,6 @@ func (c *Connection) settle(ctx context.Context) {
 	}
 	if c.refresh != "" {
 		c.learn(c.Token(ctx, c.Refresh(c.refresh)))
-		c.live = c.live[max(0, len(c.live)-3):]
 	}
 }
 
