@@ -193,7 +193,7 @@ type signedRequest struct {
 func newSignedRequest(ctx context.Context, personal string) signedRequest {
 	GinkgoHelper()
 	upstream := NewUpstream(apiKey)
-	world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, personal)))
+	world := NewGateway(upstream.URL+"/mcp", static(ada(personal)))
 	world.Token = personal
 	world.Call(ctx, world.NewClient().Connect(ctx).Access)
 	asked := upstream.Asked()[0]

@@ -13,11 +13,11 @@ import (
 )
 
 // ofItself verifies tokens without the upstream, so that a spec can break the upstream.
-func ofItself(ctx context.Context) func(*server.Config) {
-	file := tokenFileOf(ctx, apiKey)
+func ofItself() func(*server.Config) {
+	verification := ada(apiKey)
 	return func(c *server.Config) {
 		c.Gateway.Patience = time.Second
-		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, file
+		c.Verification = verification
 	}
 }
 
@@ -54,7 +54,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		upstream.Answer(answer)
 		d := examine(ctx, world, "--timeout", "3s")
 		Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
@@ -70,7 +70,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	It("reports a slow server when doctor's own timeout ends", Label("long"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx), func(c *server.Config) { c.Gateway.Patience = time.Minute })
+		world := NewGateway(upstream.URL+"/mcp", ofItself(), func(c *server.Config) { c.Gateway.Patience = time.Minute })
 		upstream.Answer(hanging)
 		d := examine(ctx, world, "--timeout", "4s") // all earlier checks must finish within it, on a slow computer too
 		Expect(d.Of("flow.tools").Seen).To(Equal("no response within 12s"), d.Out)
@@ -79,7 +79,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	It("reports an MCP server that refuses a valid token of the site", Label("U17"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		upstream.Answer(forgetful)
 		d := examine(ctx, world)
 		Expect(d.With("failure")).To(ContainElement("flow.tools"))
@@ -128,7 +128,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	}
 
 	DescribeTable("shows the step, the reason and a remedy when the upstream", func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Answer(answer)
 		world.Call(ctx, access)
@@ -149,7 +149,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	})
 
 	It("names a session that the upstream has forgotten", Label("U16"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(forgetful)
 		talk.Post(ctx, "tools/list", params{})
@@ -158,7 +158,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	})
 
 	It("shows that a working connection fails, that the upstream is paused, and that it works again", Label("long", "U9", "U10"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		access := world.NewClient().Connect(ctx).Access
 		world.Call(ctx, access)
 		upstream.Answer(failing(502, "text/plain", "bad gateway"))
@@ -174,7 +174,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 	}, SpecTimeout(time.Minute))
 
 	It("names an older revision of the upstream, which is no refusal for a client that goes on with initialize", func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself(ctx))
+		world := NewGateway(upstream.URL+"/mcp", ofItself())
 		access := world.NewClient().Connect(ctx).Access
 		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
 		upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))

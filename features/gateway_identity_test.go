@@ -39,11 +39,11 @@ func signedBy(secret string, r *http.Request) bool {
 	return r.Header.Get("Signature") == "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":"
 }
 
-// static returns a gateway with one shared key for its upstream; the tokens of people are in a file.
-func static(tokenFile string) func(*server.Config) {
+// static returns a gateway with one shared key for its upstream.
+func static(verification server.Verification) func(*server.Config) {
 	return func(c *server.Config) {
 		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey, signingSecret
-		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFile
+		c.Verification = verification
 	}
 }
 
@@ -53,7 +53,7 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 	var world *World
 	BeforeEach(func(ctx SpecContext) {
 		upstream = NewUpstream(apiKey)
-		world = NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, personal)))
+		world = NewGateway(upstream.URL+"/mcp", static(ada(personal)))
 		world.Token = personal
 	})
 

@@ -129,7 +129,7 @@ var _ = Describe("Measuring the overhead of a gateway", Label("overhead"), func(
 				world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
 					c.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil))
 					if credential == bootstrap.CredentialStatic {
-						static(tokenFileOf(ctx, apiKey))(c)
+						static(ada(apiKey))(c)
 					}
 				})
 				access := world.NewClient().Connect(ctx).Access

@@ -3,6 +3,9 @@ package features_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 
@@ -39,11 +42,34 @@ func NewLibrary() *UpstreamServer {
 	return upstream
 }
 
-// restricting sets rules with an administrator and a guest in the file of tokens.
-func restricting(ctx context.Context) func(*server.Config) {
-	file := NewTokenFile(ctx, []string{"token-of-ada", "--subject", "ada", "--role", "admin"}, []string{"token-of-bob", "--subject", "bob", "--role", "guest"})
+// people are the answers of a verifier for tokens. It costs much less than a file of tokens, whose hash is expensive on purpose.
+type people map[string]string
+
+// verify lets the site verify tokens over HTTP.
+func (p people) verify() server.Verification {
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := p[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+		if !known {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}))
+	DeferCleanup(site.Close)
+	return server.Verification{Verifier: server.VerifierHTTP, VerifyURL: site.URL, VerifyOverHTTP: true}
+}
+
+// ada lets the site verify one token, of a person whose name and roles are not ASCII.
+func ada(token string) server.Verification {
+	return people{token: `{"subject":"Adá,","roles":["editor","café,tea"]}`}.verify()
+}
+
+// restricting sets rules with an administrator and a guest.
+func restricting() func(*server.Config) {
+	verification := people{"token-of-ada": `{"subject":"ada","roles":["admin"]}`, "token-of-bob": `{"subject":"bob","roles":["guest"]}`}.verify()
 	return func(c *server.Config) {
-		static(string(file))(c)
+		static(verification)(c)
 		c.Gateway.Policy = server.PolicyConfig{
 			Tools:     []string{"allow delete_* for role:admin", "deny delete_*", "allow shout hang more_*"},
 			Prompts:   []string{"deny fire_* for role:guest", "allow *"},

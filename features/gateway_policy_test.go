@@ -24,7 +24,7 @@ type restrictedLibrary struct {
 
 func (l *restrictedLibrary) open(ctx context.Context, path string, adjust ...func(*server.Config)) {
 	GinkgoHelper()
-	l.world = NewGateway(l.upstream.URL+path, append([]func(*server.Config){restricting(ctx)}, adjust...)...)
+	l.world = NewGateway(l.upstream.URL+path, append([]func(*server.Config){restricting()}, adjust...)...)
 }
 
 // as connects the person with the token.
@@ -247,7 +247,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		l.open(ctx, "/mcp", func(c *server.Config) {
 			withDanger(c)
 			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
-			c.Verification.TokenFile = string(NewTokenFile(ctx, []string{"token-of-eve", "--scope", "mcp", "--scope", "danger"}))
+			c.Verification = people{"token-of-eve": `{"subject":"eve","scopes":["mcp","danger"]}`}.verify()
 		})
 		l.world.Token = "token-of-eve"
 		plain := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)

@@ -122,7 +122,7 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 
 	It("sends the secret of credential static in the same way, with the signed caller", Label("U7"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
-		world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, "token-of-ada")), presenting("X-Api-Key: {token}"))
+		world := NewGateway(upstream.URL+"/mcp", static(ada("token-of-ada")), presenting("X-Api-Key: {token}"))
 		world.Token = "token-of-ada"
 		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 		asked := upstream.Asked()[0]

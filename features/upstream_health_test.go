@@ -122,13 +122,13 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), func() {
 	credential := func(kind string) func(context.Context, *server.Config) {
 		return func(ctx context.Context, c *server.Config) {
-			static(tokenFileOf(ctx, apiKey))(c)
+			static(ada(apiKey))(c)
 			if c.Gateway.Credential = kind; kind == bootstrap.CredentialNone {
 				c.Gateway.Secret, c.Gateway.SigningSecret = "", ""
 			}
 		}
 	}
-	verifying := func(ctx context.Context, c *server.Config) { ofItself(ctx)(c) }
+	verifying := func(ctx context.Context, c *server.Config) { ofItself()(c) }
 	asItIs := func(context.Context, *server.Config) {}
 	through := func(proxy func() string) func(context.Context, *server.Config) {
 		return func(_ context.Context, c *server.Config) { c.Gateway.Connect.Proxy = proxy() }

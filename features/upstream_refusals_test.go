@@ -58,7 +58,7 @@ var _ = Describe("Distinguishing a 401 for an invalid key from other 401s", Labe
 	)
 
 	It("responds with 404 also with the gateway's own key", Label("U7"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", static(tokenFileOf(ctx, apiKey)))
+		world := NewGateway(upstream.URL+"/mcp", static(ada(apiKey)))
 		access := world.NewClient().Connect(ctx).Access
 		talk := world.Converse(ctx, sessions, access)
 		upstream.Answer(unauthorized)
