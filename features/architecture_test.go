@@ -109,7 +109,7 @@ var table = []law{
 		"adapters/htmlpage", "github.com/cli/browser", "github.com/spf13/cobra", templates, sdk + "...", "golang.org/x/sync/errgroup"}},
 	{of: []string{"bootstrap/cli/diagnosis"}, may: []string{"adapters/certificates", "adapters/doctor", "bootstrap", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
 	{of: []string{"bootstrap/cli/tracing"}, may: []string{"domain/...", "bootstrap/cli/term", "bootstrap/server", "github.com/spf13/cobra"}},
-	{of: []string{"bootstrap/cli/term"}, may: []string{"domain/oauth", "github.com/spf13/cobra", "github.com/mattn/...", "golang.org/x/term"}},
+	{of: []string{"bootstrap/cli/term"}, may: []string{"domain/credential", "domain/oauth", "github.com/spf13/cobra", "github.com/mattn/...", "golang.org/x/term"}},
 	{of: []string{"bootstrap/cmd/..."}, may: []string{"bootstrap/cli"}},
 	{of: []string{"features/broker"}, may: slices.Concat(ginkgo, []string{"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go"})},
 	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
