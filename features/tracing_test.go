@@ -135,6 +135,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Authorization", "Bearer "+access)
+			r.Header.Set("Accept", "application/json")
 			Send(r)
 		}, "authorize client_metadata page token_judged code_issued exchange stream:refused", "", "406", ""),
 		Entry("at a refresh token of another client", func(ctx context.Context) {

@@ -3,7 +3,6 @@ package mcp
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
@@ -110,16 +109,18 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 // dispatch selects the transport of a request to the endpoint. The version header alone does not determine it, because clients of HTTP+SSE may
 // negotiate a later revision and then send its header.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && m.Listen
 	switch {
+	case isStream && !response.Accepts(r, response.EventStream):
+		response.NotAcceptable(w, "a stream of text/event-stream")
 	case r.Method == http.MethodPost:
 		s.post(w, r, m)
 	case r.Header.Get(versionHeader) >= firstStateless:
 		w.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
+		r.Header.Set("Accept", response.EventStream) // the SDK needs it
 		s.inSession(w, r, m)
-	case !strings.Contains(r.Header.Get("Accept"), response.EventStream):
-		jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: this is a stream of text/event-stream")
 	case r.Method == http.MethodHead:
 		w.Header().Set("Content-Type", response.EventStream)
 	default:
@@ -128,6 +129,11 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 }
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	w, finish, acceptable := response.Negotiate(w, r, m.Body)
+	if !acceptable {
+		return
+	}
+	defer finish()
 	switch {
 	case m.Stateless, r.Header.Get(versionHeader) >= firstStateless:
 		jsonrpc.DecodeNameHeader(r.Header)

@@ -54,10 +54,6 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !accepts(r, response.EventStream) {
-		refuseAccept(w)
-		return
-	}
 	out := newStream(newStreamID())
 	s.register(out, messages)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails

@@ -20,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,6 +97,14 @@ var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 // Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
 // oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+	if r.Method == http.MethodPost {
+		to, finish, acceptable := response.Negotiate(w, r, body)
+		if !acceptable {
+			return nil
+		}
+		defer finish()
+		w = to
+	}
 	isStateless := r.Header.Get(versionHeader) >= firstStateless
 	switch ids := r.Header.Values(sessionHeader); {
 	case r.Method != http.MethodPost && isStateless:
@@ -173,9 +180,6 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	case len(messages) > 1 || !messages[0].isInitialize():
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
-	case !accepts(r, response.EventStream):
-		refuseAccept(w)
-		return nil
 	}
 	s, err := u.start(r, sender, host, false)
 	if err != nil {
@@ -187,17 +191,6 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 		return fmt.Errorf("binding a session id: %w", err)
 	}
 	return s.initialize(w, r, messages[0], bound)
-}
-
-// accepts reports whether the client accepts the media type.
-func accepts(r *http.Request, mediaType string) bool {
-	header := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
-	kind, _, _ := strings.Cut(mediaType, "/")
-	return strings.Contains(header, mediaType) || strings.Contains(header, kind+"/*") || strings.Contains(header, "*/*")
-}
-
-func refuseAccept(w http.ResponseWriter) {
-	jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: the response is a stream of text/event-stream")
 }
 
 // Failure is the error of a session that cannot be opened (U9). Its text is for clients; its cause is for the log.

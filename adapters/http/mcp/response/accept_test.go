@@ -1,0 +1,54 @@
+package response
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("A response to a client that accepts only JSON", Label("U22"), func() {
+	answer := func(request string, write func(w http.ResponseWriter)) *httptest.ResponseRecorder {
+		GinkgoHelper()
+		recorder, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("Accept", "application/json")
+		w, finish, ok := Negotiate(recorder, r, []byte(request))
+		Expect(ok).To(BeTrue())
+		write(w)
+		finish()
+		return recorder
+	}
+	stream := func(parts ...string) func(w http.ResponseWriter) {
+		return func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", EventStream)
+			for _, part := range parts {
+				_, _ = io.WriteString(w, part)
+				Expect(http.NewResponseController(w).Flush()).To(Succeed())
+			}
+		}
+	}
+	const progress = "event: message\nid: a_1\ndata: {\"method\":\"notifications/progress\"}\n\n"
+
+	It("is the answer in a stream, in whatever parts it comes", func() {
+		got := answer(`{"id":1}`, stream("event: prime\nid: a_0\ndata: \n\n", progress, "event: message\nid: a_2\ndata: {\"id\"", ":1,\"result\":{}}\n", "\n"))
+		Expect(got.Body.String()).To(Equal(`{"id":1,"result":{}}`))
+		Expect(got.Header().Get("Content-Type")).To(Equal("application/json"))
+	})
+
+	It("is a list for a batch", func() {
+		got := answer(` [{"id":1}]`, stream(progress, "data: {\"id\":1,\"result\":{}}\n\n"))
+		Expect(got.Body.String()).To(Equal(`[{"id":1,"result":{}}]`))
+	})
+
+	It("is 503 if the stream ends without an answer", func() {
+		Expect(answer(`{"id":1}`, stream(progress)).Code).To(Equal(http.StatusServiceUnavailable))
+	})
+
+	It("is any other response unchanged", func() {
+		got := answer(`{"id":1}`, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusConflict) })
+		Expect([]any{got.Code, got.Body.String()}).To(Equal([]any{http.StatusConflict, "no\n"}))
+		Expect(answer(`{}`, func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }).Code).To(Equal(http.StatusAccepted))
+	})
+})
