@@ -126,20 +126,39 @@ var _ = Describe("A process", Label("U24"), func() {
 		var lines bytes.Buffer
 		p := shell("true")
 		p.Memory = math.MaxInt64
-		Expect(limit(math.MaxInt32, p)).To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
+		Expect(limitMemory(math.MaxInt32, p)).To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
 		child, err := Start(p, func(line string) { lines.WriteString(line) })
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
 		Expect(lines.String()).To(BeEmpty(), "it can be set")
 	})
 
-	It("is not started without an order", func() {
+	It("has its limits from its first instruction on, and so has what it starts", Label("U25"), func() {
+		p := shell("(ulimit -H -d; ulimit -S -d; ulimit -H -t; ulimit -H -c)")
+		p.Memory, p.CPUTime = 64<<20, time.Minute
+		Expect(io.ReadAll(start(p))).To(BeEquivalentTo("65536\n65536\n60\n0\n"))
+	})
+
+	It("ends with its group when it kills its supervisor", func() {
+		child := start(shell("sleep 60 & echo $! $PPID; kill -9 $PPID; sleep 60"))
+		var descendant, supervisor int
+		_, err := fmt.Fscan(child, &descendant, &supervisor)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
+		Eventually(func() string {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", descendant))
+			_, state, _ := strings.Cut(string(status), ") ")
+			return state
+		}).WithTimeout(limit30).Should(Or(BeEmpty(), HavePrefix("Z")))
+	})
+
+	DescribeTable("is not started without an order", func(name string) {
 		self, err := executable()
 		Expect(err).NotTo(HaveOccurred())
-		stray := &exec.Cmd{Path: self, Args: []string{supervisorName}}
+		stray := &exec.Cmd{Path: self, Args: []string{name}}
 		Expect(stray.Run()).NotTo(Succeed())
 		Expect(stray.ProcessState.ExitCode()).To(Equal(failedStart))
-	})
+	}, Entry("of a supervisor", supervisorName), Entry("of a starter", starterName))
 })
 
 var _ = Describe("The lines of stderr", Label("U25"), func() {

@@ -5,13 +5,17 @@ package process
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
 )
 
-// supervisorName is the name under which this executable is a supervisor.
-const supervisorName = "pasteport-supervisor"
+// The names under which this executable is a supervisor, and becomes the program.
+const (
+	supervisorName = "pasteport-supervisor"
+	starterName    = "pasteport-starter"
+)
 
 // start starts the supervisor, which starts the program.
 func (p *Process) start(program Program) (wait func() error, err error) {
@@ -34,19 +38,42 @@ func (p *Process) start(program Program) (wait func() error, err error) {
 		return nil, err
 	}
 	defer lifeline.Close()
+	pid, known, err := os.Pipe()
+	if err != nil {
+		streams.close()
+		_ = held.Close()
+		return nil, err
+	}
+	defer known.Close()
 	supervisor := &exec.Cmd{
-		Path: self, Args: []string{supervisorName}, Dir: "/", ExtraFiles: []*os.File{lifeline}, // in the environment of this process, which its init functions may need
+		Path: self, Args: []string{supervisorName}, Dir: "/", ExtraFiles: []*os.File{lifeline, known}, // in the environment of this process, which its init functions may need
 		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // not in the group that a terminal interrupts
 	}
 	if err := supervisor.Start(); err != nil {
 		streams.close()
-		_ = held.Close()
+		_, _ = held.Close(), pid.Close()
 		return nil, err
 	}
 	p.end = func() { _ = held.Close() }
 	go func() { _, _ = held.Write(append(order, '\n')) }() // fails only if the supervisor has ended
-	return func() error { return endOf(supervisor.Wait()) }, nil
+	return func() error {
+		defer pid.Close()
+		err := supervisor.Wait()
+		if !supervisor.ProcessState.Exited() {
+			killGroup(pid)
+		}
+		return endOf(err)
+	}, nil
+}
+
+// killGroup kills what is left of the group of a program whose supervisor was killed, perhaps by the
+// program itself.
+func killGroup(pid io.Reader) {
+	var group int
+	if _, err := fmt.Fscan(pid, &group); err == nil && group > 1 {
+		_ = syscall.Kill(-group, syscall.SIGKILL)
+	}
 }
 
 // signalled is what the exit status of a supervisor adds to the number of the signal that ended its program, as in a shell.

@@ -21,38 +21,62 @@ import (
 
 // An init, because a host that embeds the gateway has a main function of its own.
 func init() {
-	if len(os.Args) == 1 && os.Args[0] == supervisorName {
+	switch {
+	case len(os.Args) != 1:
+	case os.Args[0] == supervisorName:
 		os.Exit(supervise())
+	case os.Args[0] == starterName:
+		os.Exit(become())
 	}
 }
 
-const lifelineFile = 3
+const (
+	lifelineFile = 3 // the starter reads its order from it too
+	pidFile      = 4 // gets the process ID of the program
+)
+
+// readOrder returns the first line of the lifeline.
+func readOrder() (program Program, order []byte, lifeline io.Reader, err error) {
+	unix.CloseOnExec(lifelineFile)
+	reader := bufio.NewReader(os.NewFile(lifelineFile, "lifeline"))
+	if order, err = reader.ReadBytes('\n'); err == nil {
+		err = json.Unmarshal(order, &program)
+	}
+	return program, order, reader, err
+}
+
+// become limits this process and then replaces it by the program, so that neither the program nor
+// what it starts can run without the limits. It runs on the first thread, as an init function does:
+// only that one has the signal of death.
+func become() int {
+	program, _, _, err := readOrder()
+	if err != nil {
+		return failedStart
+	}
+	report(errors.Join(limitCPU(program), limitMemory(0, program)))
+	arguments := append([]string{program.Path}, program.Args...)
+	fmt.Fprintln(os.Stderr, "the program cannot be started:", syscall.Exec(program.Path, arguments, program.Env))
+	return failedStart
+}
 
 // supervise runs the program in the first line of the lifeline until the program or the lifeline ends, and returns its exit status.
 func supervise() int {
 	runtime.LockOSThread() // the program gets its signal of death when the thread that started it ends
-	unix.CloseOnExec(lifelineFile)
-	lifeline := bufio.NewReader(os.NewFile(lifelineFile, "lifeline"))
-	order, err := lifeline.ReadBytes('\n')
-	var program Program
-	if err != nil || json.Unmarshal(order, &program) != nil {
+	program, order, lifeline, err := readOrder()
+	if err != nil {
 		return failedStart
 	}
 	ending := make(chan os.Signal, 1)
 	signal.Notify(ending, unix.SIGTERM, unix.SIGINT, unix.SIGHUP) // not Ignore, which the program would inherit
-	child := &exec.Cmd{
-		Path: program.Path, Args: append([]string{program.Path}, program.Args...), Dir: program.Dir, Env: program.Env,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: ownGroup(),
-	}
-	if child.Env == nil {
-		child.Env = []string{}
-	}
-	report(prepare(program))
-	if err := child.Start(); err != nil {
+	report(prepare())
+	pid, err := startWith(order, program.Dir)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "the program cannot be started:", err)
 		return failedStart
 	}
-	report(limit(child.Process.Pid, program))
+	known := os.NewFile(pidFile, "pid")
+	_, _ = fmt.Fprintln(known, pid)
+	_ = known.Close()
 	for _, file := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
 		_ = file.Close()
 	}
@@ -60,7 +84,33 @@ func supervise() int {
 		_, _ = io.Copy(io.Discard, lifeline)
 		ending <- unix.SIGTERM
 	}()
-	return (&family{pid: child.Process.Pid, exited: make(chan int, 1), gone: make(chan struct{})}).run(ending)
+	return (&family{pid: pid, exited: make(chan int, 1), gone: make(chan struct{})}).run(ending)
+}
+
+// startWith starts a starter, which becomes the program of the order.
+func startWith(order []byte, dir string) (pid int, err error) {
+	self, err := executable()
+	if err != nil {
+		return 0, err
+	}
+	orders, ours, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer orders.Close()
+	starter := &exec.Cmd{
+		Path: self, Args: []string{starterName}, Dir: dir, ExtraFiles: []*os.File{orders},
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: ownGroup(),
+	}
+	if err := starter.Start(); err != nil {
+		_ = ours.Close()
+		return 0, err
+	}
+	go func() {
+		_, _ = ours.Write(order) // fails only if the starter has ended
+		_ = ours.Close()
+	}()
+	return starter.Process.Pid, nil
 }
 
 // family is the program and its descendants.

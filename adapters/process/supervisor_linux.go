@@ -1,7 +1,6 @@
 package process
 
 import (
-	"errors"
 	"math"
 	"os"
 	"strconv"
@@ -21,14 +20,14 @@ func ownGroup() *syscall.SysProcAttr {
 	return own
 }
 
-// prepare makes the supervisor adopt orphaned descendants, and limits what it starts. The program gets no file that this process has inherited.
-func prepare(program Program) error {
+// prepare makes the supervisor adopt orphaned descendants. The program gets no file that this process has inherited.
+func prepare() error {
 	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // a kernel without it has closed those of this process
-	return errors.Join(failed("adopting the descendants", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)), limitCPU(program))
+	return failed("adopting the descendants", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
-// limit limits the program shortly after its start, because the supervisor itself could not start it within the limit.
-func limit(pid int, program Program) error {
+// limitMemory limits a process; 0 is this one.
+func limitMemory(pid int, program Program) error {
 	bytes := uint64(max(0, program.Memory))
 	if bytes == 0 {
 		return nil
