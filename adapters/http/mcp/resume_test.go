@@ -21,7 +21,7 @@ var _ = Describe("Resuming a stream", func() {
 		on := func(session, token, id string) answer {
 			return s.send(ctx, http.MethodGet, "/mcp", "", append(in(session, token), "Accept", "text/event-stream", "Last-Event-ID", id)...)
 		}
-		Expect(on(session, alice, begin).body).To(ContainSubstring("ran read"))
+		Expect(on(session, alice, begin).body).To(And(ContainSubstring("ran read"), ContainSubstring(`"id":2,`)))
 		Expect(on(s.session(ctx, alice), alice, begin).StatusCode).To(Equal(http.StatusBadRequest), "in another session")
 		Expect(on(session, alice, strings.TrimSuffix(begin, "_0")+"_7").StatusCode).To(Equal(http.StatusBadRequest))
 	})

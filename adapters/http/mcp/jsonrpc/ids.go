@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -69,11 +70,15 @@ type Sequence struct {
 	recent []recentCall // a ring of the last calls
 }
 
-// recentCall is the number of a call, and a hash of its id.
+// recentCall is the number of a call, and its id.
 type recentCall struct {
-	id     uint64
+	key    uint64 // a hash
+	text   string // "" for a long one
 	number int64
 }
+
+// maxRecentID is longer than a UUID with its quotes.
+const maxRecentID = 64
 
 // maxRecent is the number of calls that a cancellation can name.
 const maxRecent = 1000
@@ -85,11 +90,14 @@ func (s *Sequence) Next(id ID) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last++
-	call := recentCall{maphash.String(idSeed, id.Key), s.last}
+	call := recentCall{maphash.String(idSeed, id.Key), id.Text, s.last}
+	if len(id.Text) > maxRecentID {
+		call.text = ""
+	}
 	if len(s.recent) < maxRecent {
 		s.recent = append(s.recent, call)
 	} else {
-		s.recent[s.last%maxRecent] = call
+		s.recent[(s.last-1)%maxRecent] = call
 	}
 	return s.last
 }
@@ -99,29 +107,34 @@ func (s *Sequence) Next(id ID) int64 {
 // cancellation must not hit the next one. So it then means the newest call that isGone reports as
 // one whose client has gone, or none: a wrong answer costs more than a call that runs to its end.
 func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int64, ok bool) {
+	call, ok := s.cancelled(id, isGone)
+	return call.number, ok
+}
+
+func (s *Sequence) cancelled(id ID, isGone func(number int64) bool) (recentCall, bool) {
 	calls := s.withID(id)
 	if len(calls) == 1 {
 		return calls[0], true
 	}
 	for _, call := range slices.Backward(calls) {
-		if isGone(call) {
+		if isGone(call.number) {
 			return call, true
 		}
 	}
-	return 0, false
+	return recentCall{}, false
 }
 
-// withID returns the numbers of the recent calls with an id, the newest last.
-func (s *Sequence) withID(id ID) (calls []int64) {
+// withID returns the recent calls with an id, the newest last.
+func (s *Sequence) withID(id ID) (calls []recentCall) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	wanted := maphash.String(idSeed, id.Key)
 	for _, call := range s.recent {
-		if call.id == wanted {
-			calls = append(calls, call.number)
+		if call.key == wanted {
+			calls = append(calls, call)
 		}
 	}
-	slices.Sort(calls)
+	slices.SortFunc(calls, func(a, b recentCall) int { return cmp.Compare(a.number, b.number) })
 	return calls
 }
 
@@ -161,11 +174,11 @@ func (s *Sequence) Renumber(body []byte) [][]byte {
 			continue
 		}
 		if id, err := ParseID(m.requestID.of(body)); err == nil && !id.IsZero() {
-			number, known := s.Cancelled(id, func(int64) bool { return false })
+			call, known := s.cancelled(id, func(int64) bool { return false })
 			if !known {
-				number = unknown
+				call.number = unknown
 			}
-			edits = append(edits, edit{m.requestID, Numbered(number, id.Text)})
+			edits = append(edits, edit{m.requestID, Numbered(call.number, cmp.Or(call.text, id.Text))})
 		}
 	}
 	return splice(body, edits)
