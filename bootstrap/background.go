@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -106,17 +107,20 @@ type endedGrants struct {
 	watcher oauth.EndWatcher
 	now     func() time.Time
 	logger  *slog.Logger
-	since   time.Time // of the last successful query, or of the last tick without open streams
+	grant   func(ctx context.Context, id string) (*oauth.AccessGrant, error)
+	since   time.Time // of the last successful query
 	failing bool
 
 	mu      sync.Mutex
 	servers []streamCloser
+	known   map[string]time.Time // grants whose end this process has logged, and when
 }
 
 // watchEndedGrants does nothing if the store is not an oauth.EndWatcher.
 func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 	watcher, watches := store.(oauth.EndWatcher)
-	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, since: a.config.Now()}
+	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, grant: store.Grant, since: a.config.Now()}
+	a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
 	if watches {
 		go every(ctx, endedInterval, a.ended.close)
 	}
@@ -141,14 +145,43 @@ func (e *endedGrants) busy() (busy []streamCloser) {
 	return busy
 }
 
-// close queries the ended grants once and closes their streams. It makes no query while nothing is open, because a new stream checks its own grant.
-// After an outage of the store the next query begins before the outage.
-func (e *endedGrants) close(ctx context.Context) {
-	now, busy := e.now(), e.busy()
-	if len(busy) == 0 {
-		e.since, e.failing = now, false
-		return
+// learn reports whether the end of the grant is new to this process.
+func (e *endedGrants) learn(grant string) (isNew bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.known[grant]; known {
+		return false
 	}
+	if e.known == nil {
+		e.known = map[string]time.Time{}
+	}
+	e.known[grant] = e.now()
+	return true
+}
+
+// forget forgets what no query returns any more.
+func (e *endedGrants) forget(before time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { return at.Before(before) })
+}
+
+// logOperator logs the grants that an operator has ended by a command, whose own output the log of the service does not have.
+func (e *endedGrants) logOperator(ctx context.Context, grants []string) {
+	for _, id := range grants {
+		if !e.learn(id) {
+			continue
+		}
+		if grant, err := e.grant(ctx, id); err == nil && grant.EndReason() == oauth.EndedByOperator {
+			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
+		}
+	}
+}
+
+// close queries the ended grants once, closes their streams, and logs those that an operator has ended. After an outage of the store the next query
+// begins before the outage.
+func (e *endedGrants) close(ctx context.Context) {
+	now := e.now()
 	limited, cancel := context.WithTimeout(ctx, endedTimeout)
 	defer cancel()
 	ended, err := e.watcher.EndedSince(limited, e.since.Add(-endedOverlap))
@@ -160,7 +193,9 @@ func (e *endedGrants) close(ctx context.Context) {
 		return
 	}
 	e.since, e.failing = now, false
-	for _, server := range busy {
+	for _, server := range e.busy() {
 		server.CloseEnded(ended)
 	}
+	e.logOperator(limited, ended.Grants)
+	e.forget(now.Add(-2 * endedOverlap))
 }

@@ -95,6 +95,9 @@ func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (grantE
 	return g.issuedRefresh(token) && g.End(EndedByRevocation, now)
 }
 
+// EndReason returns why the grant has ended, "" while it has not.
+func (g *AccessGrant) EndReason() EndReason { return g.endReason }
+
 // End ends the grant and all its tokens. It reports whether the grant was active: it had not ended or expired before.
 func (g *AccessGrant) End(reason EndReason, now time.Time) (wasActive bool) {
 	if g.state == grantEnded {
