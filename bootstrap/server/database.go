@@ -98,7 +98,8 @@ func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
 	if err := l.checkFile(); err != nil {
 		return nil, err
 	}
-	return persistence.OpenExisting(l.file)
+	store, err := persistence.OpenExisting(l.file)
+	return store, l.explain(err)
 }
 
 // OpenUnchecked opens a database without checking its schema and secret.
@@ -109,7 +110,8 @@ func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
 	if err := l.checkFile(); err != nil {
 		return nil, err
 	}
-	return persistence.OpenUnchecked(l.file)
+	store, err := persistence.OpenUnchecked(l.file)
+	return store, l.explain(err)
 }
 
 // Migrate updates the schema and returns the applied migrations.
@@ -135,6 +137,19 @@ func (l StoreLocation) checkFile() error {
 		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database", err)
 	}
 	return nil
+}
+
+// explain adds to an error of the file that it belongs to another user.
+func (l StoreLocation) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, path := range append(databaseFiles(l.file), filepath.Dir(l.file)) {
+		if denied := checkAccess(path); denied != nil {
+			return fmt.Errorf("%w: %w, or run this command as its owner", err, denied)
+		}
+	}
+	return err
 }
 
 // String returns the location without a password.

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -94,14 +93,6 @@ func (s *Service) openDatabases(config Config) (err error) {
 	}
 	s.store, err = config.StoreLocation().Open()
 	return err
-}
-
-// MakeDataDir creates the data folder if it is missing. Other users cannot read it, because it holds the server secret.
-func MakeDataDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w: choose one that can be written with --data", err)
-	}
-	return nil
 }
 
 func (s *Service) assemble(ctx context.Context, config Config) (err error) {
