@@ -86,6 +86,15 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:\d+: it was changed`))
 	}, SpecTimeout(5*time.Minute))
 
+	It("goes on after SIGHUP without a file", func(ctx SpecContext) {
+		service.Start()
+		access := service.client.Connect(ctx).Access
+		service.run.Signal(syscall.SIGHUP)
+		Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
+		service.run.Signal(syscall.SIGTERM)
+		Expect(service.run.Wait(patience).ExitCode()).To(Equal(0))
+	})
+
 	It("goes on in a new file after logrotate has renamed the file and sent SIGHUP", func(ctx SpecContext) {
 		service.Start(audited()...)
 		access := service.client.Connect(ctx).Access

@@ -86,9 +86,7 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 		_ = listener.Close()
 		return err
 	}
-	if service.HasAuditFile() {
-		defer onHangup(service.ReopenAudit)()
-	}
+	defer onHangup(service.ReopenAudit)() // also without a file, because SIGHUP ends a process without a handler
 	if service.NewToken != "" {
 		_, _ = fmt.Fprintf(out, "demo token: %s\n", service.NewToken)
 	}

@@ -87,11 +87,11 @@ func (s *Service) auditOptions(config Config) []bootstrap.MCPOption {
 	return nil
 }
 
-// HasAuditFile reports whether calls are recorded in a file.
-func (s *Service) HasAuditFile() bool { return s.audit != nil }
-
 // ReopenAudit opens the audit file again if it was renamed. If that fails, lines go on in the renamed file.
 func (s *Service) ReopenAudit() {
+	if s.audit == nil {
+		return
+	}
 	if err := s.audit.Reopen(); err != nil {
 		s.logger.Error("cannot reopen the audit file; lines go on in the renamed one", "error", err)
 		return
