@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -61,6 +62,14 @@ var _ = Describe("Pinning documents of clients", Label("CIMD", "C59", "configura
 			Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 		}
 		Expect(linesWith(world.Log.String(), "pinned client documents cannot be used")).To(ConsistOf(ContainSubstring("other.json")))
+	})
+
+	It("does not wait for a pipe, and keeps the documents", func(ctx SpecContext) {
+		pin("client.json", client.document(client.Redirect))
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+		Expect(syscall.Mkfifo(filepath.Join(folder, "pipe.json"), 0o600)).To(Succeed())
+		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Log.String()).To(ContainSubstring("pipe.json is not a regular file: remove it"))
 	})
 
 	It("ignores other files", func(ctx SpecContext) {

@@ -111,6 +111,9 @@ func (p *Pinned) list() ([]fileState, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !found.Mode().IsRegular() { // opening a pipe would wait for its writer, and with it every request
+			return nil, fmt.Errorf("%s is not a regular file: remove it", filepath.Join(p.folder, entry.Name()))
+		}
 		state = append(state, fileState{entry.Name(), found.Size(), found.ModTime()})
 	}
 	return state, nil
