@@ -2,7 +2,9 @@ package cimd
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"log"
 	"log/slog"
@@ -119,9 +121,26 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Entry("when the content type is text/json", 200, "Content-Type", "text/json"),
 		Entry("when the content type has an empty subtype", 200, "Content-Type", "application/+json"),
 		Entry("when the content type only begins like JSON", 200, "Content-Type", "application/jsonp"),
-		Entry("when the content is compressed", 200, "Content-Encoding", "gzip"),
-		Entry("when the content encoding is identity", 200, "Content-Encoding", "identity"),
+		Entry("when the content is compressed with an algorithm that was not asked for", 200, "Content-Encoding", "br"),
+		Entry("when the content is compressed twice", 200, "Content-Encoding", "gzip, gzip"),
 	)
+
+	DescribeTable("reads a document whose host names an encoding that was not asked for:", Label("C15"),
+		func(ctx SpecContext, encoding string, encode func(string) string) {
+			client.respond(http.StatusOK, encode(document(id.String())), "Content-Encoding", encoding)
+			Expect(fetch(ctx)).NotTo(BeNil())
+		},
+		Entry("identity", "identity", func(text string) string { return text }),
+		Entry("gzip", "gzip", gzipped),
+		Entry("gzip by its old name", "X-Gzip", gzipped),
+	)
+
+	It("reads no more of a compressed document than its limit", Label("C15"), func(ctx SpecContext) {
+		large := document(id.String()) + strings.Repeat(" ", 1<<20)
+		client.respond(http.StatusOK, gzipped(large), "Content-Encoding", "gzip")
+		_, err := fetch(ctx)
+		Expect(err).To(MatchError(oauth.ErrMetadataNoDocument))
+	})
 
 	DescribeTable("reads a document", Label("C14"),
 		func(ctx SpecContext, contentType string) {
@@ -168,3 +187,11 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		}, SpecTimeout(10*time.Second))
 	})
 })
+
+func gzipped(text string) string {
+	var compressed bytes.Buffer
+	writer := gzip.NewWriter(&compressed)
+	_, err := writer.Write([]byte(text))
+	Expect(errors.Join(err, writer.Close())).To(Succeed())
+	return compressed.String()
+}

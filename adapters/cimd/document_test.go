@@ -25,6 +25,10 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 			map[string]any{"a": []any{"b", map[string]any{"c": nil}}, "d": true}))
 	})
 
+	It("leaves out members that are null", func() {
+		Expect(strictjson.Object([]byte(`{"a":null,"b":1}`))).To(Equal(map[string]any{"b": 1.0}))
+	})
+
 	It("reads eight levels", func() {
 		Expect(strictjson.Object([]byte(nested(7)))).To(HaveKey("a"))
 	})

@@ -4,6 +4,7 @@ package strictjson
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,8 +21,9 @@ var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontex
 	return errors.ErrUnsupported
 }))
 
-// Object decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order mark and data after the object, and
-// distinguishes the case of names (C22).
+// Object decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order
+// mark and data after the object, and distinguishes the case of names (C22). A member that is null
+// is absent, as many libraries write it.
 func Object(body []byte) (map[string]any, error) {
 	var members map[string]any
 	if err := json.Unmarshal(body, &members, shallow); err != nil {
@@ -30,5 +32,6 @@ func Object(body []byte) (map[string]any, error) {
 	if members == nil {
 		return nil, errors.New("the document is null")
 	}
+	maps.DeleteFunc(members, func(_ string, value any) bool { return value == nil })
 	return members, nil
 }

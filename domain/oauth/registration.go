@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,11 +62,9 @@ func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, erro
 
 func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, error) {
 	document := clientDocument(members)
-	if _, named := members["client_name"]; !named {
-		document = clientDocument{"client_name": unnamedClient}
-		for name, value := range members {
-			document[name] = value
-		}
+	if name, named := members["client_name"]; !named || name == "" {
+		document = maps.Clone(document)
+		document["client_name"] = unnamedClient
 	}
 	name, err := document.name()
 	if err != nil {

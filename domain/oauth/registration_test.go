@@ -37,6 +37,7 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Expect(opened(client, settings)).To(Equal(client))
 	},
 		Entry("redirect URIs alone, with a name of its own", Label("L6"), redirects(callback), "Unnamed app", true, callback),
+		Entry("no name for an empty one", Label("L6"), with("client_name", ""), "Unnamed app", true, callback),
 		Entry("the name that a client gives itself", Label("L6"), with("client_name", "An app"), "An app", true, callback),
 		Entry("a secret method, and gives it none", Label("L6"), with("token_endpoint_auth_method", "client_secret_basic"), "Unnamed app", true, callback),
 		Entry("further grant types, and leaves them out", Label("L6"), with("grant_types", []any{"authorization_code", "client_credentials"}), "Unnamed app", false, callback),
