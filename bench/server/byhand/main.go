@@ -86,9 +86,9 @@ func (s *issuer) token(c echo.Context) error {
 	refresh, refreshDigest := draw()
 	err := s.writes.do(func() error {
 		if who.challenge != "" {
-			return s.db.Redeem(who.grant, accessDigest, refreshDigest)
+			return s.db.Redeem(who.grant, refreshDigest)
 		}
-		return s.db.Rotate(who.grant, accessDigest, refreshDigest, spent)
+		return s.db.Rotate(who.grant, refreshDigest)
 	})
 	if err != nil {
 		return err

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// copier inserts copies of the first row of a table with other values in some columns, several rows per statement.
+// copier inserts copies of the first row of a table with other values in some columns.
 type copier struct {
 	insert  *sql.Stmt
 	values  []any
 	changed []int
 }
 
-func copierOf(db *sql.DB, table string, atOnce int, changed ...string) (*copier, error) {
+func copierOf(db *sql.DB, table string, changed ...string) (*copier, error) {
 	rows, err := db.Query("SELECT * FROM " + table + " LIMIT 1")
 	if err != nil {
 		return nil, err
@@ -36,18 +36,15 @@ func copierOf(db *sql.DB, table string, atOnce int, changed ...string) (*copier,
 	if err := errors.Join(rows.Scan(into...), rows.Close()); err != nil {
 		return nil, err
 	}
-	c := &copier{values: slices.Repeat(values, atOnce)}
-	for row := range atOnce {
-		for _, change := range changed {
-			c.changed = append(c.changed, row*len(names)+slices.Index(names, change))
-		}
+	c := &copier{values: values}
+	for _, change := range changed {
+		c.changed = append(c.changed, slices.Index(names, change))
 	}
-	places := ", (?" + strings.Repeat(", ?", len(names)-1) + ")"
-	c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES " + strings.Repeat(places, atOnce)[2:])
+	c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")")
 	return c, err
 }
 
-// copy inserts the rows; changes holds the changed columns row by row.
+// copy inserts a row; changes holds the changed columns.
 func (c *copier) copy(changes ...any) error {
 	values := slices.Clone(c.values)
 	for i, change := range changes {

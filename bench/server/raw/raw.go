@@ -16,19 +16,21 @@ import (
 
 // Database is a SQLite file with Pasteport's schema and one writer at a time.
 type Database struct {
-	mu                  sync.Mutex
-	pool                *sql.DB
-	grant, code, tokens *copier
-	begin, commit       *sql.Stmt
-	redeem, rotate      *sql.Stmt
+	mu             sync.Mutex
+	pool           *sql.DB
+	grant, code    *copier
+	begin, commit  *sql.Stmt
+	redeem, rotate *sql.Stmt
 }
 
 const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)"
 
 // The updates of a code exchange and of a refresh.
 const (
-	redeem = "UPDATE authorization_codes SET state = 'redeemed', redeemed_at = ?, forget_after = ?, host_box = NULL, host_wrap = NULL WHERE id = ?"
-	rotate = "UPDATE grants SET verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?, successor_box = ?, grace_end = ?, host_wrap = ? WHERE id = ?"
+	redeem = `UPDATE authorization_codes SET version = version + 1, state = 'redeemed', redeemed_at = ?, forget_after = ?,
+		host_box = NULL, host_wrap = NULL WHERE id = ?`
+	rotate = `UPDATE grants SET version = version + 1, verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?,
+		rotations = ?, issued_access = issued_access + 1, access_tokens = ?, host_wrap = ? WHERE id = ?`
 )
 
 // Open creates the schema, and one code and grant that all others copy.
@@ -49,14 +51,13 @@ func Open(file string) (*Database, error) {
 }
 
 func (d *Database) prepare() error {
-	var failures [7]error
+	var failures [6]error
 	d.begin, failures[0] = d.pool.Prepare("BEGIN IMMEDIATE")
 	d.commit, failures[1] = d.pool.Prepare("COMMIT")
 	d.redeem, failures[2] = d.pool.Prepare(redeem)
 	d.rotate, failures[3] = d.pool.Prepare(rotate)
-	d.code, failures[4] = copierOf(d.pool, "authorization_codes", 1, "id", "digest")
-	d.grant, failures[5] = copierOf(d.pool, "grants", 1, "id", "refresh_digest", "host_wrap")
-	d.tokens, failures[6] = copierOf(d.pool, "secrets", 2, "digest", "grant_id", "kind", "predecessor", "forget_after")
+	d.code, failures[4] = copierOf(d.pool, "authorization_codes", "id", "digest")
+	d.grant, failures[5] = copierOf(d.pool, "grants", "id", "refresh_digest", "access_tokens", "host_wrap")
 	return errors.Join(failures[:]...)
 }
 
@@ -84,20 +85,23 @@ type Digest = [32]byte
 func (d *Database) Approve(id string, code Digest) error { return d.code.copy(id, code[:]) }
 
 // Redeem redeems a code and adds its grant with the first tokens.
-func (d *Database) Redeem(id string, access, refresh Digest) error {
+func (d *Database) Redeem(id string, refresh Digest) error {
 	_, err := d.redeem.Exec(inMillis(0), inMillis(24*time.Hour), id)
-	return errors.Join(err, d.grant.copy(id, refresh[:], random(60)), d.issue(id, access, refresh, nil))
+	return errors.Join(err, d.grant.copy(id, refresh[:], random(accessToken), random(wrap)))
 }
 
-// Rotate adds the next tokens of a grant.
-func (d *Database) Rotate(id string, access, refresh, replaced Digest) error {
-	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(88), inMillis(time.Minute), random(60), id)
-	return errors.Join(err, d.issue(id, access, refresh, replaced[:]))
+// Rotate adds the next tokens of a grant, which has refreshed before as often as it remembers.
+func (d *Database) Rotate(id string, refresh Digest) error {
+	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(4*rotation), random(8*accessToken), random(wrap), id)
+	return err
 }
 
-func (d *Database) issue(id string, access, refresh Digest, replaced []byte) error {
-	return d.tokens.copy(access[:], id, "ppa_", nil, inMillis(time.Hour), refresh[:], id, "ppr_", replaced, nil)
-}
+// Sizes of what a grant keeps, in bytes.
+const (
+	wrap        = 60
+	accessToken = 4 + 32 + 8 + 8 + 1 + 1 + wrap
+	rotation    = 4 + 32 + 4 + 8 + 2 + 197
+)
 
 const idle = 30 * 24 * time.Hour
 
@@ -109,10 +113,11 @@ func leaveOne(file string) error {
 	if err != nil {
 		return err
 	}
-	code, digest := NewCode()
+	code, _ := NewCode()
+	redeem := func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }
 	return errors.Join(
 		store.AddCode(context.Background(), code, code.Supersedes),
-		store.RedeemCode(context.Background(), digest, func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }),
+		store.RedeemCode(context.Background(), code.ID(), redeem),
 		store.Close())
 }
 
@@ -130,18 +135,37 @@ func NewCode() (*oauth.AuthorizationCode, Digest) {
 	return oauth.RestoreCode(oauth.CodeSnapshot{
 		ID: NewID(), Digest: digest, CodeChallenge: challenge, ClientID: client, ClientName: "Client", AuthMethod: "none", RedirectURI: callback,
 		Resource: resource, Scopes: scopes, Subject: "ada", State: "issued", CreatedAt: now, ExpiresAt: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour),
-		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60), // of one person
+		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(wrap), // of one person
 	}), Digest(digest)
 }
 
 func newGrant(id string) *oauth.AccessGrant {
-	now, access, refresh := time.Now(), random(32), random(32)
+	now := time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID: id, ClientID: client, ClientName: "Client", AuthMethod: "none", RedirectURI: callback, Resource: resource, Scopes: scopes, Subject: "ada",
-		State: "active", CreatedAt: now, VerifiedAt: now, IdleEnd: now.Add(idle), AbsoluteEnd: now.Add(2 * idle), ForgetAfter: now.Add(idle), Generation: 1,
-		RefreshDigest: refresh, HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(60),
-	}, oauth.SecretSnapshot{Digest: access, Grant: id, Kind: string(oauth.AccessTokenSecret), ForgetAfter: now.Add(time.Hour)},
-		oauth.SecretSnapshot{Digest: refresh, Grant: id, Kind: string(oauth.RefreshTokenSecret), Generation: 1})
+		ID:            id,
+		ClientID:      client,
+		ClientName:    "Client",
+		AuthMethod:    "none",
+		RedirectURI:   callback,
+		Resource:      resource,
+		Scopes:        scopes,
+		Subject:       "ada",
+		State:         "active",
+		CreatedAt:     now,
+		VerifiedAt:    now,
+		IdleEnd:       now.Add(idle),
+		AbsoluteEnd:   now.Add(2 * idle),
+		ForgetAfter:   now.Add(idle),
+		Generation:    1,
+		RefreshDigest: random(32),
+		IssuedAccess:  1,
+		AccessTokens: []oauth.AccessTokenSnapshot{
+			{Number: 1, Digest: Digest(random(32)), Wrap: random(wrap), ExpiresAt: now.Add(time.Hour)},
+		},
+		HostPrint: make([]byte, 16),
+		HostBox:   random(80),
+		HostWrap:  random(wrap),
+	})
 }
 
 // NewID returns an id like a ticket's: the time followed by random bytes.
