@@ -41,7 +41,11 @@ type ProgramLimits struct {
 }
 
 const (
-	minMemory  = 32 << 20
+	minMemory = 32 << 20
+
+	leastStarts      = 30 // of one person at once
+	startsPerProcess = 3  // that the person may have
+
 	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
@@ -182,7 +186,8 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	}
 	sessions := program.New(program.Options{
 		Program: run, Environment: environment, Values: to.values, Bodies: protection.Bodies, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
-		Resource: protection.Resource, StartTimeout: limits.StartTimeout, Logger: to.Logger,
+		Resource: protection.Resource, StartTimeout: limits.StartTimeout,
+		Starts: max(leastStarts, startsPerProcess*limits.MaxProcessesPerPerson), Logger: to.Logger,
 	})
 	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout
 	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson

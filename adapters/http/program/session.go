@@ -48,6 +48,9 @@ type call struct {
 
 // start registers a session and starts its process.
 func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
+	if !u.starts.allow(sender.Subject) {
+		return nil, failed(http.StatusServiceUnavailable, "U25", "was started too often for this person: try again later", nil)
+	}
 	program := u.options.Program
 	values := u.options.Values(host)
 	if values != nil && !u.options.Environment.Accepts(values) {

@@ -8,6 +8,7 @@
 //	lines     the lines of the program
 //	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
+//	starts    how often a person may start it
 //	log       what the program prints besides messages
 //
 // The SDK's server transport is not used: it refuses methods that the SDK does not know, and only handlers of the SDK can send a message in
@@ -50,6 +51,7 @@ type Options struct {
 	Sessions     Sessions
 	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
 	StartTimeout time.Duration  // until the program has answered initialize
+	Starts       int            // of one person at once; further ones are limited in time
 	Logger       *slog.Logger
 }
 
@@ -58,6 +60,7 @@ type Upstream struct {
 	options  Options
 	registry *response.Registry
 	events   *eventstore.Store
+	starts   *starts
 	failure  atomic.Pointer[error] // of the last start
 
 	mu       sync.Mutex
@@ -65,7 +68,9 @@ type Upstream struct {
 }
 
 // New returns an upstream. The options must be checked.
-func New(o Options) *Upstream { return &Upstream{options: o, sessions: map[string]*session{}} }
+func New(o Options) *Upstream {
+	return &Upstream{options: o, starts: newStarts(o.Starts), sessions: map[string]*session{}}
+}
 
 const maxEventBytes = 10 << 20 // of all sessions
 
