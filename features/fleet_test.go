@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -41,18 +42,26 @@ func NewFleet(binary Binary, engine string) *Fleet {
 	DeferCleanup(server.Close)
 	database, err := server.Database(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	w := &World{Dir: GinkgoT().TempDir(), Database: database, Token: editorToken, Clients: NewClientSite()}
+	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize))
+	f.Server = server
+	return f
+}
+
+// newFleet starts a replica for each URL of the empty database.
+func newFleet(binary Binary, databases []string) *Fleet {
+	GinkgoHelper()
+	w := &World{Dir: GinkgoT().TempDir(), Database: databases[0], Token: editorToken, Clients: NewClientSite()}
 	public := freeAddress()
 	w.Issuer = "http://" + public
 	bus := startBroker()
-	f := &Fleet{World: w, Server: server}
+	f := &Fleet{World: w}
 	var addresses []string
-	for range fleetSize {
+	for _, database := range databases {
 		address := freeAddress()
 		addresses = append(addresses, address)
 		member := &Member{Address: "http://" + address}
 		member.start = func() *gexec.Session {
-			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + w.Database}, "serve", "--dev", "--issuer", w.Issuer,
+			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database}, "serve", "--dev", "--issuer", w.Issuer,
 				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token, "--trusted-proxies", "127.0.0.1", "--log-level", "warn",
 				"--max-grants-per-token", "100000", "--max-sessions-per-person", "10000") // one person stands for many
 		}

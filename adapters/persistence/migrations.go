@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
+	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 )
 
 // migration is one step of the schema. Words in braces stand for SQL that differs between engines.
@@ -113,7 +114,10 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 	if errors.Is(err, gormigrate.ErrUnknownPastMigration) {
 		return nil, fmt.Errorf("%w: %w", errNewer, err)
 	}
-	return applied, failed("migrating the schema", err)
+	if isDoneBefore(err) { // through another node of a cluster: the lock holds on one node only
+		return applied, errors.Join(failed("migrating the schema", err), mapper.ErrOvertaken)
+	}
+	return applied, overtaken(err, "migrating the schema")
 }
 
 // compareSchema refuses a database with other migrations than this program's.

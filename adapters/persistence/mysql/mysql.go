@@ -6,6 +6,7 @@ package mysql
 import (
 	"cmp"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"net"
 	"net/url"
@@ -29,17 +30,31 @@ const (
 
 var errNoDatabase = errors.New("the address names no database")
 
-// open sets a strict sql_mode: MySQL would truncate values that are too long. The driver quotes parameters itself, which takes one round trip and, unlike
-// GORM's cache of prepared statements, no lock that is held while a statement waits for a connection. Quoting is safe in UTF-8, not in every
-// character set that an address may name.
+// open takes an address whose hosts, separated by commas, are the servers of one database.
 func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
-	host := net.JoinHostPort(address.Hostname(), cmp.Or(address.Port(), "3306"))
+	servers := &cluster{}
+	for host := range strings.SplitSeq(address.Host, ",") {
+		server, err := connector(&url.URL{Host: host}, address)
+		if err != nil {
+			return nil, nil, err
+		}
+		servers.servers = append(servers.servers, server)
+	}
+	pool := sql.OpenDB(servers)
+	return pool, mysql.New(mysql.Config{Conn: pool}), nil
+}
+
+// connector sets a strict sql_mode: MySQL would truncate values that are too long. The driver quotes parameters itself, which takes
+// one round trip and, unlike GORM's cache of prepared statements, no lock that is held while a statement waits for a connection.
+// Quoting is safe in UTF-8, not in every character set that an address may name.
+func connector(server, address *url.URL) (sqldriver.Connector, error) {
+	host := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "3306"))
 	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if config.DBName == "" {
-		return nil, nil, errNoDatabase
+		return nil, errNoDatabase
 	}
 	config.User = address.User.Username()
 	config.Passwd, _ = address.User.Password()
@@ -51,15 +66,10 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	config.InterpolateParams = true
 	if err := config.Apply(driver.Charset("utf8mb4", "")); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(lockLimit.Seconds()))
-	connector, err := driver.NewConnector(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	pool := sql.OpenDB(connector)
-	return pool, mysql.New(mysql.Config{Conn: pool}), nil
+	return driver.NewConnector(config)
 }
 
 // code returns the number of an error, because most errors share the SQLSTATE HY000.
