@@ -154,7 +154,8 @@ const (
 	pgDeadlock     = "40P01"
 	pgStalePlan    = "0A000" // another replica has brought the schema up to date
 	mysqlUnique    = "1062"
-	mysqlDeadlock  = "1213"
+	mysqlDeadlock  = "1213" // also of a change that another node of a cluster was faster with
+	mysqlStale     = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
 	mysqlTableHere = "1050"
 	mysqlFieldHere = "1060"
 	mysqlKeyHere   = "1061"
@@ -179,7 +180,7 @@ func overtaken(err error, doing string) error {
 // collides reports that the same work may succeed when it runs again.
 func collides(err error) bool {
 	switch drivers.Code(err) {
-	case pgSerialize, pgDeadlock, pgStalePlan, mysqlDeadlock:
+	case pgSerialize, pgDeadlock, pgStalePlan, mysqlDeadlock, mysqlStale:
 		return true
 	}
 	return errors.Is(err, mapper.ErrOvertaken)

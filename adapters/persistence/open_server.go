@@ -168,7 +168,7 @@ func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, e
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), migrationLimit)
 	defer cancel()
-	err = retryCollisions(ctx, func() error {
+	err = s.retryCollisions(ctx, func() error {
 		return s.attempt(ctx, cancel, func(tx *gorm.DB) (err error) {
 			if err := s.engine.lock(tx); err != nil {
 				return failed("waiting for other replicas to migrate the schema", err)

@@ -2,12 +2,15 @@ package persistence
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -174,6 +177,30 @@ var _ = Describe("A store on a database server", func() {
 				Expect(applied).To(HaveLen(len(migrations)))
 			}, NodeTimeout(time.Minute))
 
+			It("goes to the next address when no server listens at the first one", Label("N14", "I22"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				gone, err := engines.FreePort()
+				Expect(err).NotTo(HaveOccurred())
+				at.url = strings.Replace(at.url, "@", fmt.Sprintf("@127.0.0.1:%d,", gone), 1)
+				Expect(keep(ctx, at.open(), aGrant("g"))).To(Succeed())
+				Expect(Redacted(at.url)).To(ContainSubstring(fmt.Sprintf("//127.0.0.1:%d,127.0.0.1:", gone)))
+			}, NodeTimeout(time.Minute))
+
+			It("gives up a change that another process overtakes sixteen times, and counts that", Label("N14", "I22"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				store, other := at.open(), at.open()
+				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+				runs := 0
+				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+					runs++
+					g.End(oauth.EndedByHost, then)
+					return other.writer.Exec("UPDATE grants SET version = version + 1").Error
+				})).To(MatchError(oauth.ErrUnavailable))
+				Expect(runs).To(Equal(16))
+				Expect(store.Collisions()).To(BeEquivalentTo(16))
+				Expect(ended(ctx, store, "g")).To(BeFalse())
+			}, NodeTimeout(time.Minute))
+
 			It("keeps every text as a client has sent it", Label("H3"), func(ctx SpecContext) {
 				at := engine.place(ctx)
 				store, err := OpenServer(at.url+hostileOptions[name], ServerOptions{SecretFile: at.secretFile})
@@ -229,6 +256,18 @@ var _ = Describe("A store on a database server", func() {
 		})
 	}
 })
+
+var _ = DescribeTable("A change that a database server has refused", Label("I22", "D30"), func(refusal error, again bool) {
+	Expect(collides(failed("updating a grant", refusal))).To(Equal(again))
+},
+	Entry("because another node of a cluster was faster runs again", &mysql.MySQLError{Number: 1213}, true),
+	Entry("because its snapshot is stale runs again", &mysql.MySQLError{Number: 1020}, true),
+	Entry("because its transactions cannot be serialized runs again", &pgconn.PgError{Code: "40001"}, true),
+	Entry("because of a deadlock runs again", &pgconn.PgError{Code: "40P01"}, true),
+	Entry("after the longest wait for a lock does not run again", &mysql.MySQLError{Number: 1205}, false),
+	Entry("because its node has left the cluster does not run again there", &mysql.MySQLError{Number: 1047}, false),
+	Entry("with an error of the commit, which may have succeeded, does not run again", &mysql.MySQLError{Number: 1180}, false),
+)
 
 var _ = Describe("The address of a database server", func() {
 	DescribeTable("is refused, and not repeated, when it is", func(address string) {

@@ -29,6 +29,7 @@ type Store struct {
 	secrets        atomic.Pointer[cachedSecrets]
 	lockTimeout    time.Duration
 	counting       slots
+	collisions     atomic.Int64
 }
 
 var (
@@ -38,6 +39,10 @@ var (
 
 // SharedByReplicas reports that several machines may use the database at once.
 func (s *Store) SharedByReplicas() bool { return s.engine.server }
+
+// Collisions returns how often this process has found that another one was faster with a change. The change runs again, at most 16
+// times.
+func (s *Store) Collisions() int64 { return s.collisions.Load() }
 
 // Close closes every connection to the database. A file gets its log written back first.
 func (s *Store) Close() error {

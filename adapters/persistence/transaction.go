@@ -32,7 +32,7 @@ func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) erro
 	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	return retryCollisions(ctx, func() error { return work(&sqlite.Tx{DB: s.writer.WithContext(ctx)}) })
+	return s.retryCollisions(ctx, func() error { return work(&sqlite.Tx{DB: s.writer.WithContext(ctx)}) })
 }
 
 // changeAll is change for work with several statements, which a transaction keeps together.
@@ -42,19 +42,20 @@ func (s *Store) changeAll(ctx context.Context, work func(tx *sqlite.Tx) error) e
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
-	return retryCollisions(ctx, func() error {
+	return s.retryCollisions(ctx, func() error {
 		return s.attempt(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
 	})
 }
 
 // retryCollisions runs work again, after a random pause, when it collides with a change of another process.
-func retryCollisions(ctx context.Context, work func() error) error {
+func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := work()
-		switch {
-		case !collides(err):
+		if !collides(err) {
 			return err
-		case attempt == attempts, ctx.Err() != nil:
+		}
+		s.collisions.Add(1)
+		if attempt == attempts || ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
 		}
 		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same changes do not collide again
