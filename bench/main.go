@@ -19,6 +19,7 @@ type options struct {
 	flows          int
 	sessions       int
 	profile        string
+	before         string
 	out            string
 }
 
@@ -53,6 +54,7 @@ func newBench() (b *bench, err error) {
 	flag.IntVar(&b.flows, "flows", 25_000, "number of code `flows` before memory and disk are measured")
 	flag.IntVar(&b.sessions, "sessions", 10_000, "number of idle `sessions`")
 	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes to this `folder`")
+	flag.StringVar(&b.before, "before", "", "compare only Pasteport's CPU time with that of an earlier tree, whose server programs are in this `folder`")
 	flag.StringVar(&b.out, "out", "RESULTS.md", "write the table to this `file`, and "+figuresFile+" to its folder; without --out, a run of some lines only prints the table")
 	flag.Parse()
 	given := map[string]bool{}
@@ -63,7 +65,7 @@ func newBench() (b *bench, err error) {
 	if b.short && !given["length"] {
 		b.length = time.Second
 	}
-	if (b.short || b.lines != "" || b.skip != "") && !given["out"] {
+	if (b.short || b.lines != "" || b.skip != "" || b.before != "") && !given["out"] {
 		b.out = ""
 	}
 	b.warmup = b.length / 4
@@ -78,10 +80,32 @@ func (b *bench) chosen() (chosen []line) {
 			if b.short {
 				l = l.shortened()
 			}
+			if b.before != "" {
+				l = l.besideBefore()
+			}
+			if len(l.servers) == 0 {
+				continue
+			}
 			chosen = append(chosen, l)
 		}
 	}
 	return chosen
+}
+
+// besideBefore compares Pasteport with the same server of an earlier tree, on each database, under a load without a fixed rate.
+func (l line) besideBefore() line {
+	servers := l.servers
+	l.servers, l.compare = nil, nil
+	if l.scenario == "" || l.rate > 0 {
+		return l
+	}
+	for _, server := range []string{ours, onPostgres, onMariaDB} {
+		if slices.Contains(servers, server) {
+			l.servers = append(l.servers, server, server+earlier)
+			l.compare = append(l.compare, against(cpuTime, server, bar{peer: server + earlier})...)
+		}
+	}
+	return l
 }
 
 // shortened keeps the comparisons that CI checks, because they vary least between computers: the cost above bare Echo and the raw database.

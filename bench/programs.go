@@ -28,16 +28,24 @@ var programs = []struct{ servers, program string }{
 	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ourGateway, "gateway"}, {plainProxy, "gateway"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
 }
 
+// earlier ends the name of a server of an earlier tree.
+const earlier = " before"
+
 // command returns the command that runs a server, and the kind of database server that it needs.
 func (b *bench) command(name string) (command *exec.Cmd, database string, err error) {
 	if strings.HasPrefix(name, oidcProvider) {
 		command, err = oidcCommand()
 		return command, "", err
 	}
+	name, isEarlier := strings.CutSuffix(name, earlier)
 	kind, database, _ := strings.Cut(name, "+")
 	for _, p := range programs {
 		if strings.HasPrefix(name, p.servers) {
-			return exec.Command(b.program(p.program), kind), database, nil
+			program := b.program(p.program)
+			if isEarlier {
+				program = filepath.Join(b.before, p.program)
+			}
+			return exec.Command(program, kind), database, nil
 		}
 	}
 	return nil, "", fmt.Errorf("there is no server %q", name)
