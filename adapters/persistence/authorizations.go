@@ -171,7 +171,7 @@ func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {
 	if err := insert(tx, grantTable, &row); err != nil {
 		return failed("adding a grant", err)
 	}
-	tx.ChangedGrant(row.ID, newStoredGrant(&row, firstVersion))
+	tx.ChangedGrant(row.ID, &storedGrant{stored: stored[grantRow]{row, firstVersion}})
 	return nil
 }
 

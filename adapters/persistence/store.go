@@ -97,16 +97,9 @@ func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant)
 	after.LastUsedAt, after.LastUsedToken = before.row.LastUsedAt, before.row.LastUsedToken
 	changed, err := swap(tx, grantTable, before, &after, "updating a grant")
 	if changed && err == nil {
-		tx.ChangedGrant(after.ID, newStoredGrant(&after, before.version+1))
+		tx.ChangedGrant(after.ID, &storedGrant{stored: stored[grantRow]{after, before.version + 1}})
 	}
 	return err
-}
-
-// newStoredGrant returns what a lookup will return after the commit.
-func newStoredGrant(row *grantRow, version int64) *storedGrant {
-	kept := &storedGrant{stored: stored[grantRow]{*row, version}}
-	grantTable.Normalize(&kept.row)
-	return kept
 }
 
 // RecordUse implements oauth.Store.

@@ -1,11 +1,13 @@
 package persistence
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"gorm.io/gorm/schema"
@@ -30,7 +32,7 @@ func (a *accessTokens) Encode() []byte {
 	if len(*a) == 0 {
 		return nil
 	}
-	encoded := []byte{tokensFormat}
+	encoded := newColumn(len(*a) * 128)
 	for _, token := range *a {
 		encoded = binary.BigEndian.AppendUint32(encoded, token.Number)
 		encoded = append(encoded, token.Digest[:]...)
@@ -53,12 +55,28 @@ func (a *accessTokens) Scan(value any) error {
 	return err
 }
 
+// Equal implements mapper.Encoded.
+func (a *accessTokens) Equal(other mapper.Encoded) bool {
+	return slices.EqualFunc(*a, *other.(*accessTokens), func(one, other oauth.AccessTokenSnapshot) bool {
+		return one.Number == other.Number && one.Digest == other.Digest && one.Scopes == other.Scopes &&
+			one.ExpiresAt.Equal(other.ExpiresAt) && one.RevokedAt.Equal(other.RevokedAt) && bytes.Equal(one.Wrap, other.Wrap)
+	})
+}
+
+// Normalize implements mapper.Encoded.
+func (a *accessTokens) Normalize() {
+	for i := range *a {
+		token := &(*a)[i]
+		token.ExpiresAt, token.RevokedAt = mapper.Milliseconds(token.ExpiresAt), mapper.Milliseconds(token.RevokedAt)
+	}
+}
+
 // Encode implements mapper.Encoded.
 func (r *rotations) Encode() []byte {
 	if len(*r) == 0 {
 		return nil
 	}
-	encoded := []byte{tokensFormat}
+	encoded := newColumn(len(*r) * 256)
 	for _, kept := range *r {
 		encoded = binary.BigEndian.AppendUint32(encoded, kept.Number)
 		encoded = append(encoded, kept.Digest[:]...)
@@ -79,6 +97,24 @@ func (r *rotations) Scan(value any) error {
 	}
 	return err
 }
+
+// Equal implements mapper.Encoded.
+func (r *rotations) Equal(other mapper.Encoded) bool {
+	return slices.EqualFunc(*r, *other.(*rotations), func(one, other oauth.RotationSnapshot) bool {
+		return one.Number == other.Number && one.Digest == other.Digest && one.Access == other.Access &&
+			one.ReplacedAt.Equal(other.ReplacedAt) && bytes.Equal(one.Box, other.Box)
+	})
+}
+
+// Normalize implements mapper.Encoded.
+func (r *rotations) Normalize() {
+	for i := range *r {
+		(*r)[i].ReplacedAt = mapper.Milliseconds((*r)[i].ReplacedAt)
+	}
+}
+
+// newColumn has room for entries of this size.
+func newColumn(size int) []byte { return append(make([]byte, 0, 1+size), tokensFormat) }
 
 // appendTime appends the milliseconds since 1970, and 0 for the zero time.
 func appendTime(encoded []byte, at time.Time) []byte {

@@ -5,7 +5,9 @@ import (
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/sha256"
+	"hash"
 	"io"
+	"sync"
 )
 
 // Tag is a keyed hash (HMAC-SHA256). It reveals nothing about its text to a reader without the server secret.
@@ -28,15 +30,21 @@ func (k KeyRing) Tags(purpose string, parts ...string) ([]Tag, error) {
 	return tags, nil
 }
 
-// keyedHash is HMAC-SHA256 under one key (RFC 2104).
-type keyedHash struct{ key []byte }
+// keyedHash is HMAC-SHA256 under one key (RFC 2104). It keeps hashes for reuse, because a new one costs more than hashing a token.
+type keyedHash struct{ idle sync.Pool }
 
-func newKeyedHash(key []byte) *keyedHash { return &keyedHash{bytes.Clone(key)} }
+func newKeyedHash(key []byte) *keyedHash {
+	kept := bytes.Clone(key)
+	return &keyedHash{sync.Pool{New: func() any { return hmac.New(sha256.New, kept) }}}
+}
 
-func (h *keyedHash) of(parts ...string) Tag {
-	mac := hmac.New(sha256.New, h.key)
+func (h *keyedHash) of(parts ...string) (tag Tag) {
+	mac := h.idle.Get().(hash.Hash)
+	defer h.idle.Put(mac)
+	mac.Reset()
 	for _, part := range parts {
 		_, _ = io.WriteString(mac, part)
 	}
-	return Tag(mac.Sum(nil))
+	mac.Sum(tag[:0])
+	return tag
 }
