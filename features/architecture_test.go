@@ -49,7 +49,7 @@ var table = []law{
 	{of: []string{"adapters/http/pages"}, may: []string{"domain/...", templates, "golang.org/x/text/...", "github.com/lucasb-eyer/go-colorful", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/http/upstream"}, may: []string{"domain/...", "adapters/internal/sse", "github.com/hashicorp/golang-lru/v2", "adapters/outbound", "adapters/presentation", "adapters/probe", "github.com/sony/gobreaker/v2", "golang.org/x/net/http/httpguts"}},
 	{of: []string{"adapters/http/program"}, may: []string{"domain/...", "adapters/http/mcp/eventstore", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/response",
-		"adapters/presentation", "adapters/process", sdk + "jsonrpc", "github.com/segmentio/encoding/json", "golang.org/x/time/rate"}},
+		"adapters/presentation", "adapters/process", sdk + "jsonrpc", "github.com/hashicorp/golang-lru/v2/simplelru", "github.com/segmentio/encoding/json", "golang.org/x/time/rate"}},
 	{of: []string{"adapters/readiness"}},
 	{of: []string{"adapters/http/admin"}, may: []string{"domain/...", "adapters/readiness", echo, templates, "golang.org/x/sync/singleflight"}},
 	{of: []string{"adapters/http/telemetry"}, may: []string{"domain/...", echo, "github.com/prometheus/client_golang/...", "go.opentelemetry.io/otel/..."}},
