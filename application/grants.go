@@ -3,45 +3,54 @@ package application
 import (
 	"context"
 	"errors"
-	"slices"
+	"iter"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Grants returns all active grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
-func (s *Server) Grants(ctx context.Context) ([]oauth.Connection, error) {
-	all, err := s.authorizations(ctx)
-	return all.Connections(s.settings, s.now()), err
+// Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
+func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
+	return func(yield func(oauth.Connection, error) bool) {
+		now := s.now()
+		for one, err := range s.authorizations(ctx) {
+			if err != nil {
+				yield(oauth.Connection{}, err)
+				return
+			}
+			if shown, active := s.settings.Connection(one, now); active && !yield(shown, nil) {
+				return
+			}
+		}
+	}
 }
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	all, err := s.authorizations(ctx)
-	if err != nil {
-		return 0, err
-	}
-	var prints []oauth.Fingerprint
-	ids, now := map[string]bool{}, s.now()
-	for one := range all.All() {
-		shown, active := s.settings.Connection(one, now)
-		if !active || !chosen(shown) {
+func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (all int, err error) {
+	now := s.now()
+	for one, err := range s.authorizations(ctx) {
+		if err != nil {
+			return all, err
+		}
+		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		ids[one.ID()] = true
-		if !slices.Contains(prints, one.HostPrint()) {
-			prints = append(prints, one.HostPrint())
+		ended, err := s.endAuthorizations(ctx, one.HostPrint(), oauth.EndedByOperator, func(id string) bool { return id == one.ID() })
+		if err != nil {
+			return all, err
 		}
+		all += ended
 	}
-	return s.endConnections(ctx, prints, oauth.EndedByOperator, func(id string) bool { return ids[id] })
+	return all, nil
 }
 
-func (s *Server) authorizations(ctx context.Context) (oauth.Authorizations, error) {
-	lister, lists := s.ports.Store.(oauth.AuthorizationLister)
-	if !lists {
-		return oauth.Authorizations{}, errors.New("listing grants: the store does not implement oauth.AuthorizationLister")
+func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorization, error] {
+	if lister, lists := s.ports.Store.(oauth.AuthorizationLister); lists {
+		return lister.Authorizations(ctx)
 	}
-	return lister.Authorizations(ctx)
+	return func(yield func(oauth.Authorization, error) bool) {
+		yield(nil, errors.New("listing grants: the store does not implement oauth.AuthorizationLister"))
+	}
 }
 
 // enforceGrantLimit ends the surplus connections of a host token after a new code was stored (J14). A failure is only logged: the next approval ends

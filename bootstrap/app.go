@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -201,8 +202,9 @@ func (a *OAuthServer) Close() {
 	}
 }
 
-// Grants returns all active grants and unredeemed codes, oldest first. It fails if the store is not an oauth.AuthorizationLister.
-func (a *OAuthServer) Grants(ctx context.Context) ([]oauth.Connection, error) {
+// Grants iterates over all active grants and unredeemed codes, oldest first. It ends with an error if the store is not an
+// oauth.AuthorizationLister.
+func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
 	return a.server.Grants(ctx)
 }
 

@@ -86,26 +86,6 @@ func swapCode(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCo
 	return err
 }
 
-// Authorizations implements oauth.AuthorizationLister.
-func (s *Store) Authorizations(ctx context.Context) (all oauth.Authorizations, err error) {
-	var codes []codeRow
-	var grants []grantRow
-	oldest := s.reader.WithContext(ctx).Order("created_at, id").Session(&gorm.Session{})
-	if err := oldest.Find(&codes).Error; err != nil {
-		return all, failed("listing the codes", err)
-	}
-	if err := oldest.Find(&grants).Error; err != nil {
-		return all, failed("listing the grants", err)
-	}
-	for _, row := range codes {
-		all.Codes = append(all.Codes, row.restore())
-	}
-	for _, row := range grants {
-		all.Grants = append(all.Grants, row.restore())
-	}
-	return all, nil
-}
-
 // AddCode implements oauth.Store.
 func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(earlier *oauth.AuthorizationCode) error) error {
 	row := codeRow(code.Snapshot())

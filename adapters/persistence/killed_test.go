@@ -23,13 +23,7 @@ var _ = Describe("Writes that were answered", Label("H5", "I19"), func() {
 		for life := range 10 {
 			answered = append(answered, killed(ctx, filepath.Join(directory, "oauth.db"), life, 50+20*life)...)
 		}
-		all, err := openIn(directory).Authorizations(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		var found []string
-		for one := range all.All() {
-			found = append(found, one.ID())
-		}
-		slices.Sort(found)
+		found := listed(ctx, openIn(directory))
 		for _, id := range answered {
 			_, there := slices.BinarySearch(found, id)
 			Expect(there).To(BeTrue(), "%s was answered and is lost", id)

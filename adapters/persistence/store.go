@@ -32,10 +32,7 @@ type Store struct {
 	collisions     atomic.Int64
 }
 
-var (
-	_ oauth.Store               = (*Store)(nil)
-	_ oauth.AuthorizationLister = (*Store)(nil)
-)
+var _ oauth.Store = (*Store)(nil)
 
 // SharedByReplicas reports that several machines may use the database at once.
 func (s *Store) SharedByReplicas() bool { return s.engine.server }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -48,11 +49,11 @@ func newGrantsList(out, errOut io.Writer) *cobra.Command {
 		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				listed, err := chosenGrants(cmd.Context(), grants, filter)
-				if err == nil && asJSON {
-					return term.PrintJSON(out, describe(listed))
+				if asJSON {
+					return term.PrintJSONList(out, described(chosenGrants(cmd.Context(), grants, filter)))
 				}
-				return errors.Join(err, printGrants(out, listed))
+				_, err := printGrants(out, chosenGrants(cmd.Context(), grants, filter))
+				return err
 			})
 		},
 	}
@@ -93,17 +94,19 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				if token != "" {
 					return endGrantsOfToken(cmd.Context(), grants, in, out, errOut)
 				}
-				listed, err := chosenGrants(cmd.Context(), grants, filter)
-				if err != nil {
+				if filter.id != "" {
+					if err := checkAlone(cmd.Context(), grants, filter); err != nil {
+						return err
+					}
+				}
+				listed, err := printGrants(out, chosenGrants(cmd.Context(), grants, filter))
+				if err != nil || listed.number == 0 {
 					return err
 				}
-				if err := printGrants(out, listed); err != nil || len(listed) == 0 {
-					return err
-				}
-				if !yes && !confirmed(in, errOut, len(listed)) {
+				if !yes && !confirmed(in, errOut, listed.number) {
 					return errors.New("no grant was ended: answer y, or add --yes")
 				}
-				return endGrants(cmd.Context(), grants, listed, out)
+				return endGrants(cmd.Context(), grants, filter, listed, out)
 			})
 		},
 	}
@@ -156,21 +159,30 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 	})
 }
 
-// chosenGrants refuses an id that does not match exactly one grant, so that end does not end more than intended.
-func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) (chosen []oauth.Connection, err error) {
-	found, err := grants.Grants(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, grant := range found {
-		if filter.chooses(grant) {
-			chosen = append(chosen, grant)
+// chosenGrants iterates over the grants that the filter chooses.
+func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) iter.Seq2[oauth.Connection, error] {
+	return func(yield func(oauth.Connection, error) bool) {
+		for grant, err := range grants.Grants(ctx) {
+			if (err != nil || filter.chooses(grant)) && !yield(grant, err) {
+				return
+			}
 		}
 	}
-	if filter.id != "" && len(chosen) != 1 {
-		return nil, fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them", len(chosen), filter.id)
+}
+
+// checkAlone refuses an id that does not match exactly one grant, so that end does not end more than intended.
+func checkAlone(ctx context.Context, grants *application.Server, filter grantFilter) error {
+	found := 0
+	for _, err := range chosenGrants(ctx, grants, filter) {
+		if err != nil {
+			return err
+		}
+		found++
 	}
-	return chosen, nil
+	if found != 1 {
+		return fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them", found, filter.id)
+	}
+	return nil
 }
 
 func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
@@ -180,13 +192,17 @@ func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
 	return answer == "y" || answer == "yes"
 }
 
+// shownGrants are what printGrants has printed.
+type shownGrants struct {
+	number int
+	newest time.Time
+}
+
 // endGrants ends the grants that were shown, and no newer ones.
-func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
-	ids := map[string]bool{}
-	for _, grant := range shown {
-		ids[grant.ID] = true
-	}
-	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool { return ids[grant.ID] })
+func endGrants(ctx context.Context, grants *application.Server, filter grantFilter, shown shownGrants, out io.Writer) error {
+	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool {
+		return filter.chooses(grant) && !grant.CreatedAt.After(shown.newest)
+	})
 	if err != nil {
 		return err
 	}
@@ -194,26 +210,43 @@ func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Co
 	return err
 }
 
-func printGrants(out io.Writer, listed []oauth.Connection) error {
-	if len(listed) == 0 {
-		_, err := fmt.Fprintln(out, "No active grants match.")
-		return err
-	}
+// linesAligned is the number of lines whose columns are aligned, because the widths need all of them in memory.
+const linesAligned = 1000
+
+func printGrants(out io.Writer, listed iter.Seq2[oauth.Connection, error]) (shown shownGrants, err error) {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSERVER\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
-	for _, grant := range listed {
-		used := "never"
-		if !grant.LastUsedAt.IsZero() {
-			used = term.Time(grant.LastUsedAt)
+	for grant, err := range listed {
+		if err == nil && shown.number%linesAligned == 0 {
+			err = table.Flush()
+			_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSERVER\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName),
-			onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
-			term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
+		if err != nil {
+			return shown, errors.Join(err, table.Flush())
+		}
+		printGrant(table, grant)
+		shown.number++
+		if grant.CreatedAt.After(shown.newest) {
+			shown.newest = grant.CreatedAt
+		}
+	}
+	if shown.number == 0 {
+		_, err := fmt.Fprintln(out, "No active grants match.")
+		return shown, err
 	}
 	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing the grants: %w", err)
+		return shown, fmt.Errorf("printing the grants: %w", err)
 	}
-	return nil
+	return shown, nil
+}
+
+func printGrant(table io.Writer, grant oauth.Connection) {
+	used := "never"
+	if !grant.LastUsedAt.IsZero() {
+		used = term.Time(grant.LastUsedAt)
+	}
+	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName),
+		onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
+		term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
 }
 
 // onOneLine replaces control characters, because clients and sites choose the names.
@@ -241,18 +274,25 @@ type listedGrant struct {
 	EndsBy     time.Time  `json:"ends_by"`
 }
 
-func describe(listed []oauth.Connection) []listedGrant {
-	described := make([]listedGrant, 0, len(listed))
-	for _, grant := range listed {
-		one := listedGrant{
-			ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName,
-			Resource: grant.Resource.String(), Server: grant.ResourceName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
-			Waiting: grant.Waiting, CreatedAt: grant.CreatedAt, EndsBy: grant.EndsBy,
+// described iterates over the JSON forms of the grants.
+func described(listed iter.Seq2[oauth.Connection, error]) iter.Seq2[listedGrant, error] {
+	return func(yield func(listedGrant, error) bool) {
+		for grant, err := range listed {
+			if !yield(describe(grant), err) {
+				return
+			}
 		}
-		if !grant.LastUsedAt.IsZero() {
-			one.LastUsedAt = &grant.LastUsedAt
-		}
-		described = append(described, one)
 	}
-	return described
+}
+
+func describe(grant oauth.Connection) listedGrant {
+	one := listedGrant{
+		ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName,
+		Resource: grant.Resource.String(), Server: grant.ResourceName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
+		Waiting: grant.Waiting, CreatedAt: grant.CreatedAt, EndsBy: grant.EndsBy,
+	}
+	if !grant.LastUsedAt.IsZero() {
+		one.LastUsedAt = &grant.LastUsedAt
+	}
+	return one
 }

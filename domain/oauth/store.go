@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -49,10 +50,11 @@ type Store interface {
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 
-// AuthorizationLister is a Store that lists all codes and grants for an operator.
+// AuthorizationLister is a Store that lists its codes and grants for an operator.
 type AuthorizationLister interface {
-	// Authorizations returns every code and grant in the store, also those that have ended, each oldest first.
-	Authorizations(ctx context.Context) (Authorizations, error)
+	// Authorizations iterates over the issued codes and all grants, also those that have ended, the oldest first. It lists a code that
+	// is redeemed meanwhile once, and does not keep all of them in memory. An error ends the iteration.
+	Authorizations(ctx context.Context) iter.Seq2[Authorization, error]
 }
 
 // SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with another secret, which could not
