@@ -58,6 +58,7 @@ require (
 require (
 	github.com/cli/browser v1.3.0
 	github.com/dustin/go-humanize v1.1.0
+	github.com/gofrs/flock v0.13.2
 )
 
 require (

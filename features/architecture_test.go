@@ -98,7 +98,7 @@ var table = []law{
 	{of: []string{"bootstrap/settings/write"}, may: []string{"bootstrap/server"}},
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth", sdk + "mcp", sdk + "jsonrpc", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite",
 		"github.com/go-gormigrate/gormigrate/v2", "golang.org/x/text/unicode/norm"}},
-	{of: []string{"bootstrap/server"}, may: []string{"domain/access", "domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace", "golang.org/x/sys/unix",
+	{of: []string{"bootstrap/server"}, may: []string{"github.com/gofrs/flock", "domain/access", "domain/credential", "domain/oauth", "application", echo, "go.opentelemetry.io/otel/trace", "golang.org/x/sys/unix",
 		"adapters/audit", "adapters/http", "adapters/http/admin", "adapters/http/mcp/jsonrpc", "adapters/http/mcp/uri", "adapters/http/telemetry", "adapters/certificates", "adapters/doctor", "adapters/nats", "adapters/outbound", "adapters/presentation", "adapters/persistence/...",
 		"adapters/verification/...", "bootstrap", "bootstrap/demosite", "bootstrap/server/httpserver", "bootstrap/server/upstreams", "bootstrap/settings"}},
 	{of: []string{"bootstrap/server/upstreams"}, may: []string{"adapters/http/admin", "adapters/http/telemetry", "adapters/readiness", "bootstrap"}},

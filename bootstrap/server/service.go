@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
@@ -42,9 +43,10 @@ type Service struct {
 	checked    func([]UpstreamStatus)
 	logger     *slog.Logger
 	store      *persistence.Store
-	audit      *audit.File // nil without an audit file
-	bus        *nats.Bus   // nil without other replicas
-	tls        *tls.Config // nil without TLS
+	lock       *flock.Flock // of the data folder; nil on a database server
+	audit      *audit.File  // nil without an audit file
+	bus        *nats.Bus    // nil without other replicas
+	tls        *tls.Config  // nil without TLS
 	operations *operations
 	bounds     httpserver.Bounds
 }
@@ -85,6 +87,11 @@ func Open(ctx context.Context, config Config) (*Service, error) {
 func (s *Service) openDatabases(config Config) (err error) {
 	if err := MakeDataDir(config.DataDir); err != nil {
 		return err
+	}
+	if !config.StoreLocation().IsServer() {
+		if s.lock, err = lockFolder(config.DataDir, config.Issuer); err != nil {
+			return err
+		}
 	}
 	if !config.IsGateway() {
 		if s.Site, err = demosite.Open(filepath.Join(config.DataDir, "content.db")); err != nil {
@@ -170,6 +177,9 @@ func (s *Service) Close() error {
 	}
 	if s.Site != nil {
 		err = errors.Join(err, s.Site.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
 	}
 	return errors.Join(err, s.closeAudit())
 }
