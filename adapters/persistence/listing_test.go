@@ -82,7 +82,8 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 		}
 		Expect(keep(ctx, store, aGrant("b"))).To(Succeed())
 		for _, last := range []string{"a", "b", "c"} {
-			for one := range store.Authorizations(ctx) {
+			for one, err := range store.Authorizations(ctx) {
+				Expect(err).NotTo(HaveOccurred())
 				if one.ID() == last {
 					break
 				}

@@ -121,7 +121,7 @@ func appendTime(encoded []byte, at time.Time) []byte {
 	if at.IsZero() {
 		return binary.BigEndian.AppendUint64(encoded, 0)
 	}
-	return binary.BigEndian.AppendUint64(encoded, uint64(at.UnixMilli())) //nolint:gosec // read back in the same way
+	return binary.BigEndian.AppendUint64(encoded, uint64(at.UnixMilli()))
 }
 
 // appendBytes appends the length as a varint and then the bytes.

@@ -55,7 +55,8 @@ func become() int {
 	}
 	report(errors.Join(limitCPU(program), limitMemory(0, program)))
 	arguments := append([]string{program.Path}, program.Args...)
-	fmt.Fprintln(os.Stderr, "the program cannot be started:", syscall.Exec(program.Path, arguments, program.Env))
+	err = syscall.Exec(program.Path, arguments, program.Env) //nolint:gosec // the operator has named the program
+	fmt.Fprintln(os.Stderr, "the program cannot be started:", err)
 	return failedStart
 }
 

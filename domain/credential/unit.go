@@ -23,7 +23,7 @@ type unit struct {
 // appendTo appends the bytes of the unit.
 func (u unit) appendTo(text []byte) []byte {
 	if u.isByte {
-		return append(text, byte(u.char))
+		return append(text, byte(u.char)) //nolint:gosec // at most 0xff
 	}
 	return utf8.AppendRune(text, u.char)
 }
@@ -201,10 +201,10 @@ func (e *escape) entity() (char rune, ok bool) {
 	}
 	name := make([]byte, 0, longestEntity)
 	for c := e.next(); c != ';'; c = e.next() {
-		if c >= utf8.RuneSelf || !isCode(byte(c)) || len(name) == longestEntity {
+		if c >= utf8.RuneSelf || !isCode(byte(c)) || len(name) == longestEntity { //nolint:gosec // compared before
 			return 0, false
 		}
-		name = append(name, byte(c))
+		name = append(name, byte(c)) //nolint:gosec // compared before
 	}
 	decoded := html.UnescapeString("&" + string(name) + ";")
 	char, size := utf8.DecodeRuneInString(decoded)
@@ -219,7 +219,7 @@ func (e *escape) digits(base, least, most int) (number rune, ok bool) {
 		if count == most || digit >= base || number > unicode.MaxRune {
 			return number, count >= least && number <= unicode.MaxRune
 		}
-		number = number*rune(base) + rune(digit)
+		number = number*rune(base) + rune(digit) //nolint:gosec // a digit is below the base
 		e.at = u.next
 	}
 }

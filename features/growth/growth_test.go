@@ -69,7 +69,7 @@ type body string
 func (b body) read() {
 	m, err := jsonrpc.ReadStrict(http.Header{"Content-Type": {"application/json"}}, []byte(b))
 	if err != nil {
-		jsonrpc.Refuse(err, []byte(b))
+		_ = jsonrpc.Refuse(err, []byte(b))
 		return
 	}
 	for _, name := range append(m.Tools, m.Prompts...) {
@@ -78,7 +78,7 @@ func (b body) read() {
 	for _, name := range m.Resources {
 		uris.Permit(oauth.Caller{}, name)
 	}
-	jsonrpc.RefuseNames([]byte(b), "U26", 1, "unknown")
+	_ = jsonrpc.RefuseNames([]byte(b), "U26", 1, "unknown")
 	jsonrpc.Requests([]byte(b))
 }
 
@@ -126,7 +126,7 @@ func readHeaders(method, name string) {
 		names.Permit(oauth.Caller{}, name)
 	}
 	if err != nil {
-		jsonrpc.Refuse(err, nil)
+		_ = jsonrpc.Refuse(err, nil)
 	}
 }
 

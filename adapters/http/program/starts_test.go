@@ -1,6 +1,7 @@
 package program
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 
@@ -18,9 +19,9 @@ var _ = Describe("Starting the program", Label("U25"), func() {
 		}
 		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"}, oauth.HostToken{}, false)
 		var failure *Failure
-		Expect(err).To(BeAssignableToTypeOf(failure))
+		Expect(errors.As(err, &failure)).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("started too often for this person")))
-		Expect(err.(*Failure).HTTPStatus()).To(Equal(http.StatusServiceUnavailable))
+		Expect(failure.HTTPStatus()).To(Equal(http.StatusServiceUnavailable))
 		Expect(u.starts.allow("bob")).To(BeTrue())
 	})
 })
