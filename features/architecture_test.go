@@ -56,7 +56,7 @@ var table = []law{
 	{of: []string{"adapters/http/forwarded"}, may: []string{echo}},
 	{of: []string{"adapters/http/..."}, may: []string{"domain/...", "application", echo, "adapters/http/pages", "adapters/http/wellknown", "adapters/strictjson"}},
 	{of: []string{"adapters/persistence"}, may: []string{
-		"domain/...", "adapters/persistence/internal/...", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2"}},
+		"domain/...", "adapters/persistence/internal/...", "adapters/persistence/maintenance", "adapters/persistence/secretfile", "adapters/persistence/sqlite", "gorm.io/gorm/...", "github.com/go-gormigrate/gormigrate/v2", "github.com/hashicorp/golang-lru/v2"}},
 	{of: []string{"adapters/persistence/sqlite"}, may: []string{
 		"domain/oauth", "gorm.io/gorm/...", "gorm.io/driver/sqlite", "modernc.org/sqlite/...", "github.com/hashicorp/golang-lru/v2/simplelru"}},
 	{of: []string{"adapters/persistence/maintenance"}, may: []string{"gorm.io/gorm/..."}},

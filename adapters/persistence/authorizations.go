@@ -73,7 +73,7 @@ func (r authorizationRows) swap(tx *sqlite.Tx, all oauth.Authorizations) error {
 		}
 	}
 	for i, grant := range all.Grants {
-		if err := swapGrant(tx, r.grants[i], grant); err != nil {
+		if _, err := swapGrant(tx, r.grants[i], grant); err != nil {
 			return err
 		}
 	}
@@ -117,6 +117,7 @@ func (s *Store) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, 
 	if err != nil {
 		return nil, err
 	}
+	s.recentCodes.add(id, found)
 	return found.row.restore(), nil
 }
 
@@ -127,6 +128,12 @@ func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.Au
 		change = s.changeAll
 	}
 	return change(ctx, func(tx *sqlite.Tx) error {
+		if recent, found := s.recentCodes.take(id); found {
+			code := recent.row.restore()
+			if grant, err := redeem(code); err == nil {
+				return s.writeRedemption(tx, recent, code, grant)
+			}
+		}
 		before, err := s.engine.code(tx.DB, id)
 		if err != nil {
 			return err
@@ -136,14 +143,18 @@ func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.Au
 		if err != nil {
 			return err
 		}
-		if s.engine.redeemsInOne {
-			return redeemInOne(tx, before, code, grant)
-		}
-		if err := swapCode(tx, before, code); err != nil {
-			return err
-		}
-		return addGrant(tx, grant)
+		return s.writeRedemption(tx, before, code, grant)
 	})
+}
+
+func (s *Store) writeRedemption(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode, grant *oauth.AccessGrant) error {
+	if s.engine.redeemsInOne {
+		return redeemInOne(tx, before, code, grant)
+	}
+	if err := swapCode(tx, before, code); err != nil {
+		return err
+	}
+	return addGrant(tx, grant)
 }
 
 func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {

@@ -86,7 +86,15 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(connectionError(err), pool.Close())
 	}
-	return &Store{engine: kind, writer: db, reader: db, secretFile: secretfile.New(options.SecretFile), lockTimeout: sqlite.BusyTimeout}, nil
+	return &Store{
+		engine:       kind,
+		writer:       db,
+		reader:       db,
+		recentCodes:  newRecent[stored[codeRow]](),
+		recentGrants: newRecent[*storedGrant](),
+		secretFile:   secretfile.New(options.SecretFile),
+		lockTimeout:  sqlite.BusyTimeout,
+	}, nil
 }
 
 // servers are the engines by the scheme of their addresses.

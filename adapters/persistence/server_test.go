@@ -186,6 +186,28 @@ var _ = Describe("A store on a database server", func() {
 				Expect(Redacted(at.url)).To(ContainSubstring(fmt.Sprintf("//127.0.0.1:%d,127.0.0.1:", gone)))
 			}, NodeTimeout(time.Minute))
 
+			It("applies a change to the newest state, also right after reading an older one", Label("I22", "E9"), func(ctx SpecContext) {
+				at := engine.place(ctx)
+				store, other := at.open(), at.open()
+				for id, whenAlive := range map[string]error{"written": nil, "refused": oauth.ErrReused} {
+					Expect(keep(ctx, store, aGrant(id))).To(Succeed())
+					_, err := store.Grant(ctx, id)
+					Expect(err).NotTo(HaveOccurred())
+					ending := func(alive *bool) func(*oauth.AccessGrant) error {
+						return func(g *oauth.AccessGrant) error {
+							if *alive = g.End(oauth.EndedByHost, then); *alive {
+								return whenAlive
+							}
+							return nil
+						}
+					}
+					Expect(other.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
+					var alive bool
+					Expect(store.UpdateGrant(ctx, id, ending(&alive))).To(Succeed(), id)
+					Expect(alive).To(BeFalse(), id)
+				}
+			}, NodeTimeout(time.Minute))
+
 			It("gives up a change that another process overtakes sixteen times, and counts that", Label("N14", "I22"), func(ctx SpecContext) {
 				at := engine.place(ctx)
 				store, other := at.open(), at.open()

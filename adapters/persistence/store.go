@@ -28,6 +28,8 @@ type Store struct {
 	secretFile     *secretfile.File
 	secrets        atomic.Pointer[cachedSecrets]
 	lockTimeout    time.Duration
+	recentCodes    recent[stored[codeRow]]
+	recentGrants   recent[*storedGrant]
 	counting       slots
 	collisions     atomic.Int64
 }
@@ -62,22 +64,34 @@ func (s *Store) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error
 	if err != nil {
 		return nil, err
 	}
+	s.recentGrants.add(id, found.(*storedGrant))
 	return found.(*storedGrant).restore(), nil
 }
 
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
 	return s.change(ctx, func(tx *sqlite.Tx) error {
+		if recent, found := s.recentGrants.take(id); found {
+			if changed, err := recent.change(tx, change); changed {
+				return err
+			}
+		}
 		before, err := s.newest(tx, id)
 		if err != nil {
 			return err
 		}
-		grant := before.restore()
-		if err := change(grant); err != nil {
-			return err
-		}
-		return swapGrant(tx, before.stored, grant)
+		_, err = before.change(tx, change)
+		return err
 	})
+}
+
+// change writes what a change has changed, and reports whether that is anything.
+func (g *storedGrant) change(tx *sqlite.Tx, change func(*oauth.AccessGrant) error) (changed bool, err error) {
+	grant := g.restore()
+	if err := change(grant); err != nil {
+		return false, err
+	}
+	return swapGrant(tx, g.stored, grant)
 }
 
 // newest returns the state that a change is applied to. In a file it is mostly cached, because a lookup precedes most changes.
@@ -89,14 +103,14 @@ func (s *Store) newest(tx *sqlite.Tx, id string) (*storedGrant, error) {
 }
 
 // swapGrant writes what a change has changed, but for the last use.
-func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant) error {
+func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant) (changed bool, err error) {
 	after := grantRow(grant.Snapshot())
 	after.LastUsedAt, after.LastUsedToken = before.row.LastUsedAt, before.row.LastUsedToken
-	changed, err := swap(tx, grantTable, before, &after, "updating a grant")
+	changed, err = swap(tx, grantTable, before, &after, "updating a grant")
 	if changed && err == nil {
 		tx.ChangedGrant(after.ID, &storedGrant{stored: stored[grantRow]{after, before.version + 1}})
 	}
-	return err
+	return changed, err
 }
 
 // RecordUse implements oauth.Store.

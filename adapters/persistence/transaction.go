@@ -65,7 +65,7 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 // attempt runs work once, on a server. GORM's own Transaction drops the error of a failed rollback.
 func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
 	waiting := time.AfterFunc(s.lockTimeout, cancel)
-	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: sql.LevelReadCommitted}) // enough: every change checks the versions that it has read
+	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: s.engine.isolation})
 	waiting.Stop()
 	if tx.Error != nil {
 		return failed("beginning a transaction", tx.Error)

@@ -52,11 +52,15 @@ type connection interface {
 	driver.Validator
 }
 
-// prepare lets the reads of a connection to a Galera node wait for what other nodes have committed. It refuses a node that is not
-// ready, and returns connections to other servers as they are.
+// prepare sets the isolation level of a connection; to set it for each transaction costs a round trip. It lets the reads from a
+// Galera node wait for what other nodes have committed, and refuses a node that is not ready.
 func prepare(ctx context.Context, opened driver.Conn) (driver.Conn, error) {
 	conn := opened.(connection)
-	clustered, err := second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
+	var clustered string
+	_, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
+	if err == nil {
+		clustered, err = second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
+	}
 	if err == nil && clustered != "ON" {
 		return conn, nil
 	}
