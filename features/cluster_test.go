@@ -174,13 +174,26 @@ func (f *Fleet) raceThrough(ctx context.Context, fail, recover func()) {
 		racer := &Racer{published, f, log}
 		racing.Go(func() { racer.race(ctx) })
 	}
-	Eventually(log.count).WithArguments(0).WithContext(ctx).Should(BeNumerically(">", clusterOperations/3))
+	ended := make(chan struct{})
+	go func() { racing.Wait(); close(ended) }()
+	until := func(operations int) {
+		GinkgoHelper()
+		Eventually(func() (int, error) {
+			select {
+			case <-ended:
+				return log.count(0), StopTrying("every racer has ended")
+			default:
+				return log.count(0), nil
+			}
+		}).WithContext(ctx).Should(BeNumerically(">", operations))
+	}
+	until(clusterOperations / 3)
 	before, failing := log.failures(), time.Now()
 	fail()
-	Eventually(log.count).WithArguments(0).WithContext(ctx).Should(BeNumerically(">", clusterOperations/2))
+	until(clusterOperations / 2)
 	recovering := time.Now()
 	recover()
-	racing.Wait()
+	<-ended
 	Expect(log.kept).NotTo(BeEmpty())
 	racer := &Racer{published, f, log}
 	fewAtOnce(len(log.kept), logins, func(i int) {
