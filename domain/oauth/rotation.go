@@ -3,7 +3,6 @@ package oauth
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/seal"
@@ -82,7 +81,7 @@ func (p issued) sealFor(replaced Secret, grant string, keys seal.KeyRing) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	return sealers.Seal([]byte(p.refresh.Reveal() + " " + p.access.Reveal())), nil
+	return sealers.Seal(append(p.refresh.content(), p.access.content()...)), nil
 }
 
 func (r *rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issued, error) {
@@ -90,19 +89,17 @@ func (r *rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issue
 	if err != nil {
 		return issued{}, err
 	}
-	text, err := sealers.Open(r.box)
+	contents, err := sealers.Open(r.box)
 	if err != nil {
 		return issued{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}
-	refresh, access, _ := strings.Cut(string(text), " ")
-	pair := issued{}
-	var knowsRefresh, knowsAccess bool
-	pair.refresh, knowsRefresh = restoreSecret(RefreshTokenSecret, refresh)
-	pair.access, knowsAccess = restoreSecret(AccessTokenSecret, access)
-	if !knowsRefresh || !knowsAccess {
+	if len(contents) != 2*secretSize {
 		return issued{}, fmt.Errorf("%w: the box of a successor has another content", ErrHostTokenLost)
 	}
-	return pair, nil
+	return issued{
+		refresh: restoreSecret(RefreshTokenSecret, contents[:secretSize]),
+		access:  restoreSecret(AccessTokenSecret, contents[secretSize:]),
+	}, nil
 }
 
 // newest is the newest pair of tokens, as the holder of a replaced refresh token finds it.

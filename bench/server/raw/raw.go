@@ -100,7 +100,7 @@ func (d *Database) Rotate(id string, refresh Digest) error {
 const (
 	wrap        = 60
 	accessToken = 4 + 32 + 8 + 8 + 1 + 1 + wrap
-	rotation    = 4 + 32 + 4 + 8 + 2 + 197
+	rotation    = 4 + 32 + 4 + 8 + 2 + 148
 )
 
 const idle = 30 * 24 * time.Hour
