@@ -120,6 +120,10 @@ var standing = []line{
 		compare: slices.Concat(alone(duration, ours, 25, 17), against(duration, ours, bar{oidcProvider, .05, 0}, bar{peer: fosite}), reach(duration, leastFlow, oidcProvider)),
 	},
 	{
+		name: "a million grants", measure: oneByOne(manyGrants), once: true, servers: []string{ours, onPostgres},
+		compare: slices.Concat(alone(databaseSize, ours, 1, 0), alone(databaseSize, onPostgres, 1.5, 0)),
+	},
+	{
 		name: "memory and disk", measure: oneByOne(footprint), once: true, servers: []string{ours, leastFlow, fosite, fositeSQL, oidcProvider},
 		compare: slices.Concat(
 			alone(idleMemory, ours, 20, 16), reachAlone(idleMemory, leastFlow), alone(usedMemory, ours, 32, 26), reachAlone(usedMemory, leastFlow), alone(filePages, ours, 0, 0), reachAlone(filePages, leastFlow),

@@ -36,6 +36,8 @@ const (
 	filePages  metric = "used MiB of files" // mostly the program file, which the kernel can reclaim
 	perToken   metric = "bytes on disk per access token"
 	perSession metric = "bytes per session"
+
+	databaseSize metric = "GB of a million grants"
 )
 
 // gather connects the clients of a line.

@@ -25,6 +25,7 @@ type process struct {
 	began   time.Time
 	site    *url.URL
 	dir     string
+	order   server.Order
 	drop    func() error // drops its database
 }
 
@@ -45,6 +46,7 @@ func (b *bench) start(name string) (*process, error) {
 			return nil, errors.Join(err, p.clean())
 		}
 	}
+	p.order = order
 	if err := p.run(b.serverCPU, command, order); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting %s: %w", name, err), p.clean())
 	}

@@ -20,7 +20,12 @@ const hostTokenPrefix = "bench_token-of-a-person-"
 var people atomic.Int64
 
 // newHostToken returns a different person's token each time, because Pasteport limits the connections per person.
-func newHostToken() string { return fmt.Sprintf("%s%016d", hostTokenPrefix, people.Add(1)) }
+func newHostToken() string { return hostToken(people.Add(1)) }
+
+// LastHostToken returns the last person's token.
+func LastHostToken() string { return hostToken(people.Load()) }
+
+func hostToken(person int64) string { return fmt.Sprintf("%s%016d", hostTokenPrefix, person) }
 
 // IsHostToken reports whether the pasted token is valid.
 func IsHostToken(token string) bool { return strings.HasPrefix(token, hostTokenPrefix) }
