@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/audit"
+	domain "github.com/pasteport/pasteport/domain/audit"
 )
 
 // callUntilKilled calls a tool from some goroutines until the service was killed after a number of answers, which it returns.
@@ -94,6 +98,32 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		service.run.Signal(syscall.SIGTERM)
 		Expect(service.run.Wait(patience).ExitCode()).To(Equal(0))
 	})
+
+	It("reports the calls that a full disk lost until the service was killed, after the next start", Label("V5"), func(ctx SpecContext) {
+		file, err := audit.Open(audit.Options{Path: path, Chain: true, Arguments: true})
+		Expect(err).NotTo(HaveOccurred())
+		file.Record(ctx, domain.Call{Arguments: []byte(strconv.Quote(strings.Repeat("a", confinedSize-600)))})
+		Expect(file.Close()).To(Succeed())
+		info, err := os.Stat(path)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.Size()).To(BeNumerically("~", confinedSize-100, 90)) // not even an event has room
+		service.binary = service.binary.Confine()
+		service.Start("--audit-file", path, "--audit-chain")
+		access := service.client.Connect(ctx).Access
+		for range 3 {
+			Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
+		}
+		Expect(auditLines(path)).To(HaveLen(1))
+		Expect(Run(ctx, "audit", "verify", path).Out).To(ContainSubstring("calls after its last line that could not be written: 3 from "))
+		service.run.Kill().Wait(patience)
+
+		service.binary = BuildBinary()
+		service.Start("--audit-file", path, "--audit-chain")
+		ran := Run(ctx, "audit", "verify", path)
+		Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
+		Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:3: calls before it that could not be written: 3 since `))
+		Expect(ran.Out).NotTo(ContainSubstring("after its last line"))
+	}, SpecTimeout(time.Minute))
 
 	It("goes on in a new file after logrotate has renamed the file and sent SIGHUP", func(ctx SpecContext) {
 		service.Start(audited()...)

@@ -13,6 +13,9 @@ import (
 	"github.com/onsi/gomega/gbytes"
 )
 
+// confinedSize is how large files of a confined program can become: 800 blocks of 512 bytes.
+const confinedSize = 800 * 512
+
 // Confine limits the size of files that the program writes, as on a nearly full disk: the system fails in the
 // middle of a write.
 func (b Binary) Confine() Binary {

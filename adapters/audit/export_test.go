@@ -9,13 +9,13 @@ import (
 func Break(f *File) (heal func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	working := f.file
+	_ = f.file.Close()
 	f.file, _ = os.Open(f.options.Path)
 	return func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		_ = f.file.Close()
-		f.file = working
+		f.file, _ = os.OpenFile(f.options.Path, os.O_APPEND|os.O_RDWR, ownerOnly)
 	}
 }
 

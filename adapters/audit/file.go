@@ -34,6 +34,7 @@ type Options struct {
 // File is an audit file in JSON Lines. Each line is written by one system call before Record returns, so that a crash of the process loses none.
 type File struct {
 	options Options
+	gap     gapFile
 	written atomic.Int64
 	lost    atomic.Int64
 
@@ -43,7 +44,7 @@ type File struct {
 	last    link
 	events  []eventLine // to write before the next line
 	torn    int64       // bytes of a part of a line at the end of the file
-	missing int64       // lines that could not be written since the last one
+	missing eventLine   // the event of lines that could not be written since the last one
 	stuck   bool        // the last attempt to rotate has failed
 	closed  bool
 }
@@ -57,23 +58,24 @@ func Open(o Options) (*File, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	f := &File{options: o}
+	f := &File{options: o, gap: gapOf(o.Path)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.open(true); err != nil {
 		return nil, err
 	}
+	f.findGap()
 	return f, nil
 }
 
-// Record appends the line of a call. If that fails, the call goes on: the log has the error once, Lost counts the line, and the next line that can be
-// written says how many are missing.
+// Record appends the line of a call. If that fails, the call goes on: the log has the error once, Lost counts the line,
+// and the next line that can be written says how many are missing, also if that is the first line of the next process.
 func (f *File) Record(_ context.Context, call audit.Call) {
 	line := encodeCall(call, f.options.Arguments)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		f.lost.Add(1)
+		f.lose(os.ErrClosed)
 		return
 	}
 	if err := f.append(line); err != nil {
@@ -115,8 +117,36 @@ func (f *File) Close() error {
 
 func (f *File) lose(err error) {
 	f.lost.Add(1)
-	if f.missing++; f.missing == 1 {
-		f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written", "file", f.options.Path, "error", err)
+	now := formatTime(f.options.Now())
+	if f.missing.Lines == 0 {
+		f.missing = eventLine{Event: eventLost, Since: now}
+	}
+	f.missing.Lines++
+	f.missing.Time = now
+	kept := f.gap.keep(f.missing)
+	if f.missing.Lines == 1 {
+		f.reportOutage(errors.Join(err, kept))
+	}
+}
+
+func (f *File) reportOutage(err error) {
+	f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written", "file", f.options.Path, "error", err)
+}
+
+// findGap writes how many calls an earlier process could not write, or makes room to keep such a number.
+func (f *File) findGap() {
+	var err error
+	if f.missing, err = f.gap.read(); f.missing.Lines > 0 {
+		if err := f.writeMissing(); err != nil {
+			f.reportOutage(err)
+		}
+		return
+	}
+	if err == nil {
+		err = f.gap.clear()
+	}
+	if err != nil {
+		f.options.Logger.Warn("calls that cannot be written to the audit file will be forgotten at a restart", "file", f.options.Path, "error", err)
 	}
 }
 
@@ -128,14 +158,27 @@ func (f *File) append(line []byte) error {
 	if err := f.writeEvents(); err != nil {
 		return err
 	}
-	if f.missing > 0 {
-		if err := f.writeEvent(eventLine{Event: eventLost, Lines: f.missing}); err != nil {
-			return err
-		}
-		f.options.Logger.Warn("the audit file can be written again", "file", f.options.Path, "lost", f.missing)
-		f.missing = 0
+	if err := f.writeMissing(); err != nil {
+		return err
 	}
 	return f.write(line)
+}
+
+// writeMissing writes how many lines are missing before the next one. A process that is killed in here reports them twice
+// rather than not at all.
+func (f *File) writeMissing() error {
+	if f.missing.Lines == 0 {
+		return nil
+	}
+	if err := f.writeEvent(f.missing); err != nil {
+		return err
+	}
+	f.options.Logger.Warn("the audit file can be written again", "file", f.options.Path, "lost", f.missing.Lines, "since", f.missing.Since)
+	f.missing = eventLine{}
+	if err := f.gap.clear(); err != nil {
+		f.options.Logger.Warn("the audit file will report lost calls again at a restart", "file", f.options.Path, "error", err)
+	}
+	return nil
 }
 
 func (f *File) writeEvents() error {

@@ -44,6 +44,7 @@ type eventLine struct {
 	Text  string `json:"text,omitempty"`  // the beginning of a torn line
 	Bytes int64  `json:"bytes,omitempty"` // of the torn line
 	Lines int64  `json:"lines,omitempty"` // that were lost
+	Since string `json:"since,omitempty"` // time of the first one that was lost
 }
 
 const timeFormat = "2006-01-02T15:04:05.000000Z"
@@ -103,6 +104,7 @@ type sealedLine struct {
 	Event string
 	Bytes int64
 	Lines int64
+	Since string
 }
 
 // parseSealed returns an error for a line that has no hash, or another than that of its text.
@@ -117,12 +119,20 @@ func parseSealed(line []byte) (sealedLine, error) {
 		Event string  `json:"event"`
 		Bytes int64   `json:"bytes"`
 		Lines int64   `json:"lines"`
+		Since string  `json:"since"`
 	}
 	err := json.Unmarshal(line, &read)
 	if err != nil || read.Prev == nil || read.Seq < 1 {
 		return sealedLine{}, errNoHash
 	}
-	sealed := sealedLine{link{read.Seq, string(suffix[len(hashField) : len(hashField)+2*sha256.Size])}, *read.Prev, read.Event, read.Bytes, read.Lines}
+	sealed := sealedLine{
+		link:  link{read.Seq, string(suffix[len(hashField) : len(hashField)+2*sha256.Size])},
+		Prev:  *read.Prev,
+		Event: read.Event,
+		Bytes: read.Bytes,
+		Lines: read.Lines,
+		Since: read.Since,
+	}
 	if hashOf(text) != sealed.Hash {
 		return sealed, errChanged
 	}

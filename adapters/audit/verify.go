@@ -191,6 +191,6 @@ func (v *verifier) event(sealed sealedLine) {
 	case eventTorn:
 		v.note("a line of %d bytes after the one before was cut off by a crash", sealed.Bytes)
 	case eventLost:
-		v.note("%d calls before it could not be written", sealed.Lines)
+		v.note("calls before it that could not be written: %d since %s", sealed.Lines, sealed.Since)
 	}
 }

@@ -56,6 +56,11 @@ func verifyAudit(t term.Terminal, expect string, names []string) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, name := range names {
+		if pending, found := audit.Pending(name); found {
+			report.Notes = append(report.Notes, pending)
+		}
+	}
 	for _, note := range report.Notes {
 		t.Printf("note: %s\n", note)
 	}
