@@ -8,6 +8,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -139,16 +140,12 @@ const usesAtOnce = 400
 
 // recordUses returns the statement that records the last uses of grants.
 func (e engine) recordUses(db *gorm.DB, ids []string, uses map[string]oauth.Use) *mapper.Statement {
-	statement := mapper.NewStatement(db)
-	statement.Write(e.useHead)
-	for i, id := range ids {
-		if i > 0 {
-			statement.Write(" UNION ALL SELECT ?, ?, ?", id, uses[id].At.UnixMilli(), int64(uses[id].Access))
-			continue
-		}
-		statement.Write(e.useRow, id, uses[id].At.UnixMilli(), int64(uses[id].Access))
+	values := make([]any, 0, 3*len(ids))
+	for _, id := range ids {
+		values = append(values, id, uses[id].At.UnixMilli(), int64(uses[id].Access))
 	}
-	statement.Write(e.useTail)
+	statement := mapper.NewStatement(db)
+	statement.Write(e.useHead+e.useRow+strings.Repeat(" UNION ALL SELECT ?, ?, ?", len(ids)-1)+e.useTail, values...)
 	return statement
 }
 

@@ -23,6 +23,9 @@ import (
 type Table[R any] struct {
 	name    string
 	columns []column[R] // the key first
+	list    string      // the names of the columns
+	places  string      // a ? for each of them
+	insert  string      // the statement that adds one row
 }
 
 type column[R any] struct {
@@ -30,9 +33,16 @@ type column[R any] struct {
 	field func(row *R) any
 }
 
-// NewTable describes a table by its columns, the key first.
+// NewTable describes a table by its columns, the key first. It prepares the texts of statements, because building one costs more
+// than its execution in a file.
 func NewTable[R any](name string, columns ...column[R]) *Table[R] {
-	return &Table[R]{name: name, columns: columns}
+	t := &Table[R]{name: name, columns: columns}
+	for _, c := range columns {
+		t.list, t.places = t.list+", "+c.name, t.places+", ?"
+	}
+	t.list, t.places = t.list[2:], t.places[2:]
+	t.insert = "INSERT INTO " + name + " (" + t.list + ") VALUES (" + t.places + ")"
+	return t
 }
 
 // Column describes a column by the field that holds its value. field returns a *string, *uint32, *[]byte, *Moment or Encoded.
@@ -121,7 +131,7 @@ func Milliseconds(at time.Time) time.Time {
 // Statement is a statement with the values of its parameters, in the syntax of an engine.
 type Statement struct {
 	postgres bool
-	text     strings.Builder
+	text     string
 	values   []any
 }
 
@@ -130,23 +140,30 @@ func NewStatement(db *gorm.DB) *Statement { return &Statement{postgres: db.Name(
 
 // Write appends SQL, and a value for each ? in it.
 func (s *Statement) Write(text string, values ...any) {
-	for _, value := range values {
-		before, after, _ := strings.Cut(text, "?")
-		s.text.WriteString(before)
-		s.values = append(s.values, value)
-		if s.postgres {
-			s.text.WriteString("$" + strconv.Itoa(len(s.values)))
-		} else {
-			s.text.WriteByte('?')
-		}
-		text = after
+	if s.postgres {
+		text = numbered(text, len(s.values))
 	}
-	s.text.WriteString(text)
+	s.text += text // copies nothing for the first text
+	s.values = append(s.values, values...)
+}
+
+// numbered replaces each ? by its number, as PostgreSQL's driver expects.
+func numbered(text string, number int) string {
+	converted := make([]byte, 0, len(text)+2*strings.Count(text, "?"))
+	for _, c := range []byte(text) {
+		if c != '?' {
+			converted = append(converted, c)
+			continue
+		}
+		number++
+		converted = strconv.AppendInt(append(converted, '$'), int64(number), 10)
+	}
+	return string(converted)
 }
 
 // Run runs the statement and returns the number of rows that it has changed.
 func (s *Statement) Run(db *gorm.DB) (int64, error) {
-	done, err := db.Statement.ConnPool.ExecContext(db.Statement.Context, s.text.String(), s.values...)
+	done, err := db.Statement.ConnPool.ExecContext(db.Statement.Context, s.text, s.values...)
 	if err != nil {
 		return 0, err
 	}
@@ -155,48 +172,49 @@ func (s *Statement) Run(db *gorm.DB) (int64, error) {
 
 // Query runs the statement and returns its rows.
 func (s *Statement) Query(ctx context.Context, db *gorm.DB) (*sql.Rows, error) {
-	return db.Statement.ConnPool.QueryContext(ctx, s.text.String(), s.values...)
+	return db.Statement.ConnPool.QueryContext(ctx, s.text, s.values...)
 }
 
 // Insert adds rows.
 func (t *Table[R]) Insert(db *gorm.DB, rows ...*R) error {
-	statement := NewStatement(db)
-	statement.Write("INSERT INTO " + t.name + " (" + t.ColumnList() + ") VALUES ")
-	for i, row := range rows {
-		if i > 0 {
-			statement.Write(", ")
-		}
-		statement.Write("(")
-		t.WriteValues(statement, row)
-		statement.Write(")")
+	values := make([]any, 0, len(rows)*len(t.columns))
+	for _, row := range rows {
+		values = t.appendValues(values, row)
 	}
+	statement := NewStatement(db)
+	statement.Write(t.insert+strings.Repeat(", ("+t.places+")", len(rows)-1), values...)
 	_, err := statement.Run(db)
 	return err
 }
 
 // WriteValues writes the values of a row, which it normalizes, separated by commas.
 func (t *Table[R]) WriteValues(to *Statement, row *R) {
+	to.Write(t.places, t.appendValues(nil, row)...)
+}
+
+func (t *Table[R]) appendValues(values []any, row *R) []any {
 	t.normalize(row)
-	for i, c := range t.columns {
-		if i > 0 {
-			to.Write(", ")
-		}
-		to.Write("?", valueOf(c.field(row)))
+	for _, c := range t.columns {
+		values = append(values, valueOf(c.field(row)))
 	}
+	return values
 }
 
 // WriteUpdate writes the statement that changes the row with the version to its new state, which it normalizes, and reports whether
 // they differ. It names no other column, because SQLite updates the index of every column that a statement names.
 func (t *Table[R]) WriteUpdate(to *Statement, was, now *R, version int64) (changed bool) {
 	t.normalize(now)
-	to.Write("UPDATE " + t.name + " SET version = version + 1")
+	text, values := make([]byte, 0, 256), make([]any, 0, len(t.columns))
+	text = append(text, "UPDATE "+t.name+" SET version = version + 1"...)
 	for _, c := range t.columns {
 		if field := c.field(now); !isEqual(field, c.field(was)) {
-			to.Write(", "+c.name+" = ?", valueOf(field))
+			text = append(append(append(text, ", "...), c.name...), " = ?"...)
+			values = append(values, valueOf(field))
 			changed = true
 		}
 	}
-	to.Write(" WHERE "+t.columns[0].name+" = ? AND version = ?", valueOf(t.columns[0].field(was)), version)
+	text = append(append(append(text, " WHERE "...), t.columns[0].name...), " = ? AND version = ?"...)
+	to.Write(string(text), append(values, valueOf(t.columns[0].field(was)), version)...)
 	return changed
 }
 
@@ -217,13 +235,7 @@ func (t *Table[R]) Update(db *gorm.DB, was, now *R, version int64) (changed bool
 }
 
 // ColumnList lists the columns for a statement.
-func (t *Table[R]) ColumnList() string {
-	names := make([]string, 0, len(t.columns))
-	for _, c := range t.columns {
-		names = append(names, c.name)
-	}
-	return strings.Join(names, ", ")
-}
+func (t *Table[R]) ColumnList() string { return t.list }
 
 // Moment is a time that the database keeps as UTC milliseconds since 1970, and the zero time as NULL.
 type Moment time.Time
