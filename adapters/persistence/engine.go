@@ -29,6 +29,7 @@ type engine struct {
 	unlock       func(*gorm.DB) error // releases a lock that the end of the transaction does not release
 	durable      func(*gorm.DB) error // refuses settings under which an answered commit can be lost
 	clock        string               // the query for the time of a server in milliseconds
+	among        string               // the condition that a key is among the results of a query, which runs once
 	countAgain   string               // the clause of Count for rows that exist
 	renumber     string               // continues the numbers of the trace after a copy; "" where the engine does so by itself
 }
@@ -61,6 +62,7 @@ var sqliteEngine = engine{
 		"last_used_token = max(last_used_token, used.token) FROM (",
 	useRow:     "SELECT ? AS id, ? AS at, ? AS token",
 	useTail:    ") AS used WHERE grants.id = used.id",
+	among:      "IN (%s)",
 	countAgain: countAgain,
 }
 
@@ -80,6 +82,7 @@ var postgresEngine = engine{
 	useRow:     "SELECT CAST(? AS TEXT) AS id, CAST(? AS BIGINT) AS at, CAST(? AS BIGINT) AS token",
 	useTail:    ") AS used WHERE grants.id = used.id",
 	clock:      "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+	among:      "= ANY (ARRAY(%s))", // with IN, a plan by outdated statistics can run the query for each row
 	countAgain: countAgain,
 	renumber:   "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
 	lock:       func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
@@ -116,6 +119,7 @@ var mysqlEngine = engine{
 	},
 	isolation:  sql.LevelDefault, // its driver sets READ COMMITTED once for each connection
 	clock:      "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
+	among:      "IN (SELECT * FROM (%s) AS batch)", // a derived table, because MySQL does not select from the table that it deletes from
 	countAgain: countAgainMySQL,
 	useHead:    "UPDATE grants JOIN (",
 	useRow:     "SELECT ? AS id, ? AS at, ? AS token",

@@ -8,8 +8,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// expiring are the tables from which DeleteExpired deletes, each with its key and the column with the end of a row.
-var expiring = []struct{ table, key, end string }{
+// expiringTable has a column with the end of a row.
+type expiringTable struct{ table, key, end string }
+
+// expiring are the tables from which DeleteExpired deletes.
+var expiring = []expiringTable{
 	{"authorization_codes", "id", "forget_after"},
 	{"grants", "id", "forget_after"},
 	{"used_assertions", "digest", "forget_after"},
@@ -17,16 +20,18 @@ var expiring = []struct{ table, key, end string }{
 	{"counters", "name", "ends_at"},
 }
 
-// deleteSome deletes up to 500 rows whose end has passed. The list of rows is a derived table, because MySQL cannot otherwise select
-// from the table that it deletes from. The condition is repeated outside the list: after waiting for a row lock, a server checks
-// only the outer condition again.
-const deleteSome = `DELETE FROM %[1]s WHERE %[3]s <= ? AND %[2]s IN
-	(SELECT %[2]s FROM (SELECT %[2]s FROM %[1]s WHERE %[3]s <= ? LIMIT 500) AS batch)`
+// deleteSome returns the statement that deletes up to 500 rows whose end has passed, the oldest first, so that every plan uses the
+// index. The condition is repeated outside the list: after waiting for a row lock, a server checks only the outer condition again.
+// The sum keeps the index off it, because a plan would read all expired rows for each 500 of them.
+func (e engine) deleteSome(from expiringTable) string {
+	keys := "SELECT " + from.key + " FROM " + from.table + " WHERE " + from.end + " <= ? ORDER BY " + from.end + " LIMIT 500"
+	return "DELETE FROM " + from.table + " WHERE " + from.end + " + 0 <= ? AND " + from.key + " " + fmt.Sprintf(e.among, keys)
+}
 
 // DeleteExpired implements oauth.Store. Each batch is one transaction, so that other writers can run in between.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, err error) {
 	for _, from := range expiring {
-		statement := fmt.Sprintf(deleteSome, from.table, from.key, from.end)
+		statement := s.engine.deleteSome(from)
 		for rows := int64(1); rows > 0; {
 			err := s.transaction(ctx, func(tx *gorm.DB) error {
 				done := tx.Exec(statement, now.UnixMilli(), now.UnixMilli())

@@ -1,8 +1,6 @@
 package persistence
 
 import (
-	"fmt"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -11,7 +9,7 @@ var _ = Describe("Deleting expired rows", Label("H6"), func() {
 	It("reads no whole table", func(ctx SpecContext) {
 		store := openFresh()
 		for _, from := range expiring {
-			statement := fmt.Sprintf(deleteSome, from.table, from.key, from.end)
+			statement := store.engine.deleteSome(from)
 			var plan []struct{ Detail string }
 			Expect(store.reader.WithContext(ctx).Raw("EXPLAIN QUERY PLAN "+statement, 1, 1).Scan(&plan).Error).To(Succeed())
 			Expect(plan).To(ContainElement(HaveField("Detail", ContainSubstring("_by_end"))), statement)
