@@ -11,7 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// cluster connects to one of several servers of the same database: to the one that it chose before, while that one is ready.
+// cluster connects to one of several servers of the same database: to the chosen one, or the next that is ready.
 type cluster struct {
 	servers []driver.Connector
 	chosen  atomic.Int64
@@ -20,23 +20,36 @@ type cluster struct {
 // Driver implements driver.Connector.
 func (c *cluster) Driver() driver.Driver { return c.servers[0].Driver() }
 
-// Connect implements driver.Connector.
+// Connect implements driver.Connector. A server that fails is not the chosen one any more, even if ctx ends before another is found.
 func (c *cluster) Connect(ctx context.Context) (driver.Conn, error) {
 	var failures error
 	first, count := c.chosen.Load(), int64(len(c.servers))
 	for i := range count {
 		at := (first + i) % count
-		opened, err := c.servers[at].Connect(ctx)
+		opened, err := c.connect(ctx, at)
 		if err == nil {
-			opened, err = prepare(ctx, opened)
-		}
-		if err == nil {
-			c.chosen.Store(at)
 			return opened, nil
 		}
 		failures = errors.Join(failures, err)
+		c.chosen.CompareAndSwap(at, (at+1)%count)
 	}
 	return nil, failures
+}
+
+// connect limits the time, because a server may accept a connection and say nothing.
+func (c *cluster) connect(ctx context.Context, at int64) (driver.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, connectLimit)
+	defer cancel()
+	opened, err := c.servers[at].Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	conn := opened.(connection)
+	replicates, err := prepare(ctx, conn)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &node{conn, replicates, func() bool { return c.chosen.Load() == at }}, nil
 }
 
 // connection is what a connection of the driver offers to database/sql.
@@ -53,31 +66,23 @@ type connection interface {
 }
 
 // prepare sets the isolation level of a connection; to set it for each transaction costs a round trip. It lets the reads from a
-// Galera node wait for what other nodes have committed, and refuses a node that is not ready.
-func prepare(ctx context.Context, opened driver.Conn) (driver.Conn, error) {
-	conn := opened.(connection)
-	var clustered string
-	_, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil)
-	if err == nil {
-		clustered, err = second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
+// Galera node wait for what other nodes have committed, and refuses a node that is not ready. It reports whether the server is a node.
+func prepare(ctx context.Context, conn connection) (replicates bool, err error) {
+	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
+		return false, err
 	}
-	if err == nil && clustered != "ON" {
-		return conn, nil
+	on, err := second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
+	if err != nil || on != "ON" {
+		return false, err
 	}
-	var state string
-	if err == nil {
-		state, err = second(ctx, conn, "SHOW STATUS LIKE 'wsrep_local_state_comment'")
-	}
+	state, err := second(ctx, conn, "SHOW STATUS LIKE 'wsrep_local_state_comment'")
 	if err == nil && state != "Synced" {
 		err = fmt.Errorf("the node of the cluster is not synced, but %q", state)
 	}
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "SET SESSION wsrep_sync_wait = 1", nil)
 	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &node{conn}, nil
+	return true, err
 }
 
 // second returns the second column of the only row, or "" without a row.
@@ -96,8 +101,21 @@ func second(ctx context.Context, conn connection, query string) (string, error) 
 	return fmt.Sprintf("%s", row[1]), nil
 }
 
-// node is a connection to a node of a cluster. It ends when the node has left the cluster, so that the pool connects to another.
-type node struct{ connection }
+// node is a connection to one of the servers. It ends when another server is chosen, or when a node has left its cluster, so that the
+// pool connects to another.
+type node struct {
+	connection
+	replicates bool
+	chosen     func() bool
+}
+
+// ResetSession implements driver.SessionResetter.
+func (n *node) ResetSession(ctx context.Context) error {
+	if !n.chosen() {
+		return driver.ErrBadConn
+	}
+	return n.connection.ResetSession(ctx)
+}
 
 const (
 	notInCluster    = 1047 // the node refuses every statement
@@ -107,7 +125,7 @@ const (
 // QueryContext implements driver.QueryerContext.
 func (n *node) QueryContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Rows, error) {
 	rows, err := n.connection.QueryContext(ctx, query, values)
-	if isNumber(err, notInCluster) || isNumber(err, waitTimeExpired) {
+	if n.replicates && (isNumber(err, notInCluster) || isNumber(err, waitTimeExpired)) {
 		return nil, driver.ErrBadConn
 	}
 	return rows, err
@@ -116,7 +134,7 @@ func (n *node) QueryContext(ctx context.Context, query string, values []driver.N
 // ExecContext implements driver.ExecerContext.
 func (n *node) ExecContext(ctx context.Context, statement string, values []driver.NamedValue) (driver.Result, error) {
 	done, err := n.connection.ExecContext(ctx, statement, values)
-	if isNumber(err, notInCluster) {
+	if n.replicates && isNumber(err, notInCluster) {
 		return nil, driver.ErrBadConn
 	}
 	return done, err
