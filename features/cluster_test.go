@@ -20,7 +20,8 @@ import (
 // clusterOperations are the flows, refreshes and revocations of a run.
 const clusterOperations = 20_000
 
-// Racer connects, refreshes and revokes at several replicas at once, and repeats what failed because of the database.
+// Racer connects, refreshes and revokes at several replicas at once, and repeats what failed
+// because of the database.
 type Racer struct {
 	*Client
 	fleet *Fleet
@@ -92,7 +93,8 @@ func (r *Racer) everywhere(ctx context.Context, request func(*Client) Response) 
 	})
 }
 
-// connect spends a code at all replicas at once. The code is lost when the database failed during its redemption.
+// connect spends a code at all replicas at once. The code is lost when the database failed during
+// its redemption.
 func (r *Racer) connect(ctx context.Context) (tokens Tokens, connected bool) {
 	GinkgoHelper()
 	page := r.answered(ctx, func() Response { return r.AskFor(ctx, r.Request()) })
@@ -126,7 +128,8 @@ func (r *Racer) refresh(ctx context.Context, tokens Tokens) Tokens {
 	return tokens
 }
 
-// revoke ends a grant at one replica while the others refresh it, and checks that no replica accepts its tokens afterwards.
+// revoke ends a grant at one replica while the others refresh it, and checks that no replica
+// accepts its tokens afterwards.
 func (r *Racer) revoke(ctx context.Context, tokens Tokens, replica int) {
 	GinkgoHelper()
 	racing := make(chan Response, 1)
@@ -165,7 +168,8 @@ func (r *Racer) race(ctx context.Context) {
 	}
 }
 
-// raceThrough races until enough operations are done, and lets the database fail and recover in between.
+// raceThrough races until enough operations are done, and lets the database fail and recover in
+// between.
 func (f *Fleet) raceThrough(ctx context.Context, fail, recover func()) {
 	GinkgoHelper()
 	published, log := f.NewClient(), &raceLog{}
@@ -202,7 +206,8 @@ func (f *Fleet) raceThrough(ctx context.Context, fail, recover func()) {
 		}
 		racer.refresh(ctx, log.kept[i])
 	})
-	AddReportEntry("the failure", fmt.Sprintf("%d operations, %d grants kept; %d requests failed before it and %d after, the last one %s after it and %s after the recovery",
+	AddReportEntry("the failure", fmt.Sprintf("%d operations, %d grants kept; "+
+		"%d requests failed before it and %d after, the last one %s after it and %s after the recovery",
 		log.done, len(log.kept), before, log.failed-before, log.lastFailure.Sub(failing), log.lastFailure.Sub(recovering)))
 }
 

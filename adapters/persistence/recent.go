@@ -11,9 +11,10 @@ const (
 	recentFor  = time.Second // as late as the last use of a grant may be
 )
 
-// recent keeps the rows of a server that were read a moment ago, so that a change right after its checks does not read again. A row
-// that is not the newest costs one more statement and nothing else: its version keeps it from being written, and a change that
-// refuses it or leaves it as it is runs again on the newest.
+// recent keeps the rows of a server that were read a moment ago, so that a change right after its
+// checks does not read again. A row that is not the newest costs one more statement and nothing
+// else: its version keeps it from being written, and a change that refuses it or leaves it as it is
+// runs again on the newest.
 type recent[R any] struct {
 	rows *lru.Cache[string, recentRow[R]]
 }

@@ -63,7 +63,8 @@ func replicating(provider, address string) ([]string, error) {
 	}, errors.Join(incrementalErr, wholeErr)
 }
 
-// Database creates an empty database and returns its URL for each node: that node comes first, then the others.
+// Database creates an empty database and returns its URL for each node: that node comes first, then
+// the others.
 func (c *Cluster) Database(ctx context.Context) (urls []string, err error) {
 	url, err := c.Nodes[0].Database(ctx)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// cluster connects to one of several servers of the same database: to the chosen one, or the next that is ready.
+// cluster connects to one of several servers of the same database: to the chosen one, or the next
+// that is ready.
 type cluster struct {
 	servers []driver.Connector
 	chosen  atomic.Int64
@@ -20,7 +21,8 @@ type cluster struct {
 // Driver implements driver.Connector.
 func (c *cluster) Driver() driver.Driver { return c.servers[0].Driver() }
 
-// Connect implements driver.Connector. A server that fails is not the chosen one any more, even if ctx ends before another is found.
+// Connect implements driver.Connector. A server that fails is not the chosen one any more, even if
+// ctx ends before another is found.
 func (c *cluster) Connect(ctx context.Context) (driver.Conn, error) {
 	var failures error
 	first, count := c.chosen.Load(), int64(len(c.servers))
@@ -65,8 +67,9 @@ type connection interface {
 	driver.Validator
 }
 
-// prepare sets the isolation level of a connection; to set it for each transaction costs a round trip. It lets the reads from a
-// Galera node wait for what other nodes have committed, and refuses a node that is not ready. It reports whether the server is a node.
+// prepare sets the isolation level of a connection; to set it for each transaction costs a round
+// trip. It lets the reads from a Galera node wait for what other nodes have committed, and refuses
+// a node that is not ready. It reports whether the server is a node.
 func prepare(ctx context.Context, conn connection) (replicates bool, err error) {
 	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
 		return false, err
@@ -101,8 +104,8 @@ func second(ctx context.Context, conn connection, query string) (string, error) 
 	return fmt.Sprintf("%s", row[1]), nil
 }
 
-// node is a connection to one of the servers. It ends when another server is chosen, or when a node has left its cluster, so that the
-// pool connects to another.
+// node is a connection to one of the servers. It ends when another server is chosen, or when a node
+// has left its cluster, so that the pool connects to another.
 type node struct {
 	connection
 	replicates bool
