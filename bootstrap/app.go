@@ -87,6 +87,10 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
+	if settings.AccessTokenTTL < oauth.EarlyRefresh {
+		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the last five minutes "+
+			"of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more", "access_token_ttl", settings.AccessTokenTTL.String())
+	}
 	directory, err := newDirectory(config, settings, store, chosen)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -66,5 +67,26 @@ var _ = Describe("Optional interfaces of the store", func() {
 		for _, name := range strings.Split(lines[0]["missing"], ", ") {
 			Expect(string(page)).To(ContainSubstring("| `" + name + "` |"))
 		}
+	})
+})
+
+var _ = Describe("A short lifetime of access tokens", func() {
+	warning := func(ttl time.Duration) string {
+		GinkgoHelper()
+		var log bytes.Buffer
+		authz, err := bootstrap.NewOAuthServer(oauth.Config{
+			Issuer:         "https://site.example",
+			VerifyBearer:   func(string) bool { return true },
+			AccessTokenTTL: ttl,
+			Logger:         slog.New(slog.NewTextHandler(&log, nil)),
+		}, openStore())
+		Expect(err).NotTo(HaveOccurred())
+		authz.Close()
+		return log.String()
+	}
+
+	It("is warned of, because some clients then refresh before almost every request", func() {
+		Expect(warning(6*time.Minute - time.Second)).To(And(ContainSubstring("level=WARN"), ContainSubstring("access_token_ttl=5m59s")))
+		Expect(warning(6 * time.Minute)).NotTo(ContainSubstring("access_token_ttl"))
 	})
 })

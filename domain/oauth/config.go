@@ -167,6 +167,9 @@ const (
 	DefaultTicketTTL      = 10 * time.Minute
 )
 
+// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five minutes do not refresh all the time.
+const EarlyRefresh = 6 * time.Minute
+
 // MaxGrantTTL is the upper bound of GrantTTL. No sealed data is needed for longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
