@@ -80,8 +80,13 @@ func openFile(file string, locate func(path string) error, open func(path string
 
 func newFileStore(path string, database *sqlite.Database) *Store {
 	return &Store{
-		engine: sqliteEngine, file: database, writer: database.Writer, reader: database.Reader,
-		secretFile: secretfile.New(path + secretSuffix), lockTimeout: sqlite.BusyTimeout,
+		engine:      sqliteEngine,
+		file:        database,
+		writer:      database.Writer,
+		reader:      database.Reader,
+		recentCodes: newRecent[stored[codeRow]](),
+		secretFile:  secretfile.New(path + secretSuffix),
+		lockTimeout: sqlite.BusyTimeout,
 	}
 }
 

@@ -11,7 +11,7 @@ const (
 	recentFor  = time.Second // as late as the last use of a grant may be
 )
 
-// recent keeps the rows of a server that were read a moment ago, so that a change right after its
+// recent keeps rows that were read a moment ago, so that a change right after its
 // checks does not read again. A row that is not the newest costs one more statement and nothing
 // else: its version keeps it from being written, and a change that refuses it or leaves it as it is
 // runs again on the newest.
@@ -30,7 +30,7 @@ func newRecent[R any]() recent[R] {
 }
 
 func (r recent[R]) add(id string, row R) {
-	if r.rows != nil { // a file has its own cache
+	if r.rows != nil { // a file has another cache of grants
 		r.rows.Add(id, recentRow[R]{row, time.Now()})
 	}
 }

@@ -51,6 +51,23 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 	})
 
+	It("redeems the newest code when another process has changed the one that was checked", Label("I14"), func(ctx SpecContext) {
+		Expect(store.AddCode(ctx, aCode("c"), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
+		_, err := store.Code(ctx, "c")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(store.writer.Exec("UPDATE authorization_codes SET version = version + 1, subject = 'ada'").Error).To(Succeed())
+		var subjects []string
+		Expect(store.RedeemCode(ctx, "c", func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+			subjects = append(subjects, code.Subject())
+			redeemed := code.Snapshot()
+			redeemed.State = "redeemed"
+			*code = *oauth.RestoreCode(redeemed)
+			return aGrant("c"), nil
+		})).To(Succeed())
+		Expect(subjects).To(Equal([]string{"", "ada"}))
+		Expect(store.Grant(ctx, "c")).NotTo(BeNil())
+	})
+
 	It("goes on after a change that panics", func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		Expect(func() {
