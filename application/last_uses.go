@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxPendingUses bounds the memory of an outage of the store.
+// maxPendingUses bounds the memory of an outage of the store, to twice as many uses while they are being written.
 const maxPendingUses = 100_000
 
 // lastUses collects the last uses of grants until FlushUses writes them, so that a call does not write. The zero value is ready to
@@ -26,7 +26,8 @@ func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Ti
 	defer l.mu.Unlock()
 	grant.RecordUse(l.latest(grant.ID()))
 	use, isNew := grant.NewUse(token, now)
-	if !isNew || len(l.pending) >= maxPendingUses {
+	_, known := l.pending[grant.ID()]
+	if !isNew || !known && len(l.pending) >= maxPendingUses {
 		return
 	}
 	if l.pending == nil {

@@ -12,9 +12,9 @@ const (
 )
 
 // recent keeps rows that were read a moment ago, so that a change right after its
-// checks does not read again. A row that is not the newest costs one more statement and nothing
-// else: its version keeps it from being written, and a change that refuses it or leaves it as it is
-// runs again on the newest.
+// checks does not read again. A row that is not the newest costs one more statement: its version
+// keeps it from being written, and a change that refuses it or leaves it as it is runs again on the
+// newest. Its last use may be a second old, as that of other replicas is in any case.
 type recent[R any] struct {
 	rows *lru.Cache[string, recentRow[R]]
 }

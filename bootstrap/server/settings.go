@@ -82,7 +82,7 @@ func (c *Config) lifetimes() settings.Group {
 		settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of an authorization code, 10s to 10m"),
 		settings.Duration("refresh-idle-ttl", &c.RefreshIdleTTL, "a grant ends after this time without a refresh; at least 1h and access-token-ttl, at most 8760h"),
 		settings.Duration("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant, 1h to 8760h"),
-		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which a replaced refresh token returns its successor again, at most 1h; 0 turns it off"),
+		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh tokens return the newest tokens again, at most 1h; 0 turns it off"),
 		settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page, 1m to 30m"),
 		settings.Duration("recheck-every", &c.RecheckEvery, "interval for verifying pasted tokens again while they are in use, at least 1m; 0 verifies at refreshes only"),
 	}}

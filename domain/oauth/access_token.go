@@ -152,7 +152,7 @@ func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings
 
 // Use is the last use of a grant.
 type Use struct {
-	At     time.Time // to the minute
+	At     time.Time // recorded at most once a minute
 	Access uint32    // the largest number of an access token that was used
 }
 

@@ -90,6 +90,31 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		}
 		_, err := r.present(0, time.Second)
 		expectReuse(err)
+		Expect(err).To(MatchError(ContainSubstring("an old copy of the refresh token, 5 refreshes later; refresh-grace is 5m0s")))
+	})
+
+	It("walks to the newest tokens after the clock went back", Label("I23"), func() {
+		r.rotate(0)
+		r.rotate(-3 * time.Minute)
+		r.rotate(5*time.Minute + 30*time.Second)
+		_, err := r.present(0, time.Second)
+		Expect(err).NotTo(MatchError(ErrHostTokenLost))
+		expectNewest(r.present(2, time.Second))
+	})
+
+	It("does not end the access tokens of the owner by asking for other scopes", Label("G7"), func() {
+		r.rotate(time.Second)
+		r.call(r.newest().Access)
+		for i := range 2 * maxAccessTokens {
+			by := r.refreshment(r.issued[0].Refresh)
+			by.Scope = []string{"mcp", "mcp offline_access"}[i%2]
+			tokens, err := r.grant.Refresh(by, r.settings, r.now)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.grant.Admits(tokens.Access, r.settings.Resource(), r.now)).Error().NotTo(HaveOccurred())
+		}
+		for _, token := range []Secret{r.access, r.newest().Access} {
+			Expect(r.grant.Admits(token, r.settings.Resource(), r.now)).Error().NotTo(HaveOccurred())
+		}
 	})
 
 	It("says what is left of the access token", func() {

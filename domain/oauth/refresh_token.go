@@ -76,15 +76,15 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	if i >= 0 && g.rotations[i].served(g, settings, now) {
 		return nil
 	}
-	copied := "an old copy of the refresh token, replaced more than once since"
+	late := fmt.Sprintf("%d refreshes later", g.generation-token.number)
 	if i >= 0 {
-		minutes := int(now.Sub(g.rotations[i].replacedAt).Minutes())
-		copied = fmt.Sprintf("an old copy of the refresh token, %d minutes after it was replaced", minutes)
+		late = fmt.Sprintf("%d minutes after it was replaced", int(now.Sub(g.rotations[i].replacedAt).Minutes()))
 	}
-	if g.authMethod == PrivateKeyJWT {
-		return refuseGrant("D27", errors.New(copied))
+	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
+	if g.authMethod != PrivateKeyJWT {
+		cause = fmt.Errorf("%w: %w", cause, ErrReused)
 	}
-	return refuseGrant("D27", fmt.Errorf("%s; refresh-grace is %s: %w", copied, settings.RefreshGrace, ErrReused))
+	return refuseGrant("D27", cause)
 }
 
 // scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing.
@@ -165,13 +165,15 @@ func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, successor Secret, se
 	return g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
 }
 
-// repeat returns the newest tokens. If their access token is of no use to this request, another one takes its place.
+// repeat returns the newest tokens. If their access token is of no use to this request, another one takes its place, but not at
+// the cost of an older one: a thief could otherwise end the access tokens of the owner.
 func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
 	found, err := g.newestFor(by.Token, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
-	if token := g.findAccess(found.access); token.serves(requested, settings, now) {
+	token := g.findAccess(found.access)
+	if token.serves(requested, settings, now) || token.isValid(now) && g.hasMostAccess(now) {
 		tokens := g.respond(found.access, token, now)
 		tokens.Refresh = found.refresh
 		return tokens, nil
@@ -187,11 +189,25 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 	return tokens, err
 }
 
-// serves reports whether the token is valid for at least a second, has exactly the requested scopes, and opens the host token
-// where it has to.
+// serves reports whether the token is valid, has exactly the requested scopes, and opens the host token where it has to.
 func (t *accessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
-	return t != nil && t.revokedAt.IsZero() && !expired(t.expiresAt, now.Add(time.Second)) &&
-		t.scopes.String() == requested.String() && (t.wrap != nil || !settings.accessTokensUnseal())
+	return t.isValid(now) && t.scopes.String() == requested.String() && (t.wrap != nil || !settings.accessTokensUnseal())
+}
+
+// isValid reports whether the token is valid for at least a second.
+func (t *accessToken) isValid(now time.Time) bool {
+	return t != nil && t.revokedAt.IsZero() && !expired(t.expiresAt, now.Add(time.Second))
+}
+
+// hasMostAccess reports whether one more access token would end the oldest.
+func (g *AccessGrant) hasMostAccess(now time.Time) bool {
+	valid := 0
+	for _, token := range g.access {
+		if !expired(token.expiresAt, now) {
+			valid++
+		}
+	}
+	return valid >= maxAccessTokens
 }
 
 // narrower returns scopes that are fewer than those of the grant, and empty scopes for all of them.

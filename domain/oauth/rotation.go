@@ -57,8 +57,13 @@ func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settin
 	if err != nil {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(g.rotations), func(r rotation) bool { return !r.inGrace(settings, now) })
-	g.rotations = append(kept[max(0, len(kept)-maxRotations+1):], rotation{
+	first := max(0, len(g.rotations)-maxRotations+1)
+	for i := range g.rotations { // no gap: each successor opens the box of the next one
+		if !g.rotations[i].inGrace(settings, now) {
+			first = max(first, i+1)
+		}
+	}
+	g.rotations = append(slices.Clone(g.rotations[first:]), rotation{
 		number:     replaced.number,
 		digest:     replaced.Digest(),
 		access:     pair.access.number,
