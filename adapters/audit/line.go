@@ -51,12 +51,14 @@ const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 func formatTime(at time.Time) string { return at.UTC().Format(timeFormat) }
 
+func milliseconds(duration time.Duration) float64 { return float64(duration.Microseconds()) / 1000 }
+
 // encodeCall returns the line of a call, without a line feed.
 func encodeCall(call audit.Call, withArguments bool) []byte {
 	line := callLine{
 		Time: formatTime(call.Time), Request: call.Request, Subject: call.Subject, Client: call.Client, Grant: call.Grant, Resource: call.Resource,
 		Method: call.Method, Name: call.Name, ArgumentsDigest: call.ArgumentsDigest(), Outcome: call.Outcome, Code: call.Code, Rule: call.Rule,
-		Status: call.Status, Duration: float64(call.Duration.Microseconds()) / 1000,
+		Status: call.Status, Duration: milliseconds(call.Duration),
 	}
 	if withArguments {
 		line.Arguments = call.Arguments

@@ -28,7 +28,7 @@ func Log(logger *slog.Logger, withArguments bool) audit.Recorder {
 		}
 		add(call.Rule != "", slog.String("rule", call.Rule))
 		add(call.Status != 0, slog.Int("status", call.Status))
-		attributes = append(attributes, slog.Duration("duration", call.Duration))
+		attributes = append(attributes, slog.Float64("duration_ms", milliseconds(call.Duration)))
 		logger.LogAttrs(context.Background(), slog.LevelInfo, "call", attributes...) // the request's context would add its id twice
 	}
 }

@@ -37,16 +37,17 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 		settings.Complete(root)
 	}
 	err := root.ExecuteContext(ctx)
-	var usage term.UsageError
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case errors.As(err, &usage):
-		_, _ = fmt.Fprintf(errOut, "pasteport: %v\nTry: pasteport --help\n", err)
-		return exitUsage
 	}
-	_, _ = fmt.Fprintf(errOut, "pasteport: %v\n", err)
-	return exitFailure
+	code, advice := exitFailure, ""
+	if _, isUsage := errors.AsType[term.UsageError](err); isUsage {
+		code, advice = exitUsage, "Try: pasteport --help\n"
+	}
+	if _, isLogged := errors.AsType[loggedError](err); !isLogged {
+		_, _ = fmt.Fprintf(errOut, "pasteport: %v\n%s", err, advice)
+	}
+	return code
 }
 
 func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {

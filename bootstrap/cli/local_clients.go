@@ -3,8 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -13,19 +11,6 @@ import (
 
 // localClient is a client on this computer, with the command that connects it.
 type localClient struct{ name, command, needs string }
-
-// printLocalClients prints the commands that connect clients on this computer to an MCP server in development.
-func printLocalClients(out io.Writer, config server.Config, endpoint string) {
-	if !config.Development {
-		return
-	}
-	for _, client := range localClients(config, endpoint) {
-		_, _ = fmt.Fprintf(out, "  %-13s  %s\n", client.name, client.command)
-		if client.needs != "" {
-			_, _ = fmt.Fprintf(out, "  %-13s  needs %s\n", "", client.needs)
-		}
-	}
-}
 
 // localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id, so it registers itself.
 func localClients(config server.Config, endpoint string) (clients []localClient) {

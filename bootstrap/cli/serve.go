@@ -63,10 +63,10 @@ func runsService(command *cobra.Command, unused []string, check func(server.Conf
 	table := config.Table()
 	table.Flags(command, table.NamesBut(unused)...)
 	command.Args = term.NoArguments
-	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table, check) }
+	command.PreRunE = func(*cobra.Command, []string) error { return logged(config.Load(table, check), *config, errOut) }
 	command.RunE = func(*cobra.Command, []string) error {
 		config.Logger = config.NewLogger(errOut)
-		return serveUntilStopped(command.Context(), *config, out)
+		return logged(serveUntilStopped(command.Context(), *config, out), *config, errOut)
 	}
 	return command
 }
@@ -80,7 +80,8 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 		config.Issuer = config.LocalIssuer(listener.Addr())
 	}
 	memory.LimitGarbage(config.Logger)
-	config.UpstreamsChecked = func(all []server.UpstreamStatus) { printUpstreams(out, all) }
+	lines := startLinesTo(out, config)
+	config.UpstreamsChecked = lines.upstreams
 	service, err := server.Open(ctx, config)
 	if err != nil {
 		_ = listener.Close()
@@ -88,18 +89,20 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 	}
 	defer onHangup(service.ReopenAudit)() // also without a file, because SIGHUP ends a process without a handler
 	if service.NewToken != "" {
-		_, _ = fmt.Fprintf(out, "demo token: %s\n", service.NewToken)
+		lines.print("demo token: "+service.NewToken, "demo token", "token", service.NewToken)
 	}
-	_, _ = fmt.Fprintf(out, "serving %s on %s, %s\n", config.Issuer, listener.Addr(), place(config))
+	lines.print(fmt.Sprintf("serving %s on %s, %s", config.Issuer, listener.Addr(), place(config)),
+		"serving", "issuer", config.Issuer, "address", listener.Addr().String(), "storage", place(config))
 	for _, protected := range service.Authz.Resources() {
-		_, _ = fmt.Fprintf(out, "next: connect an MCP client to %s\n", protected.Resource)
-		printLocalClients(out, config, protected.Resource.String())
+		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client", "url", protected.Resource.String())
+		lines.clients(config, protected.Resource.String())
 	}
 	if admin := service.AdminAddr(); admin != nil {
-		_, _ = fmt.Fprintln(out, adminLine(admin))
+		lines.print(adminLine(admin), "admin listener", "address", admin.String(), "use", adminLine(admin))
 	}
 	if !config.IsGateway() {
-		_, _ = fmt.Fprintln(out, "this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL")
+		const hint = "this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL"
+		lines.print(hint, hint)
 	}
 	return errors.Join(service.Serve(ctx, listener), service.Close())
 }

@@ -90,6 +90,9 @@ func (c Config) bounds() httpserver.Bounds {
 	return httpserver.BoundsFor(connections)
 }
 
+// LogJSON is the LogFormat of JSON lines.
+const LogJSON = "json"
+
 // NewLogger returns a logger that writes to w in the configured format.
 func (c *Config) NewLogger(w io.Writer) *slog.Logger {
 	var options slog.HandlerOptions
@@ -97,7 +100,7 @@ func (c *Config) NewLogger(w io.Writer) *slog.Logger {
 	if level.UnmarshalText([]byte(c.LogLevel)) == nil { // LogLevel is always one of the four
 		options.Level = level
 	}
-	if c.LogFormat == "json" {
+	if c.LogFormat == LogJSON {
 		return slog.New(slog.NewJSONHandler(w, &options))
 	}
 	return slog.New(slog.NewTextHandler(w, &options))
