@@ -114,6 +114,7 @@ var table = []law{
 	{of: []string{"features/broker"}, may: slices.Concat(ginkgo, []string{"github.com/nats-io/nats-server/v2/server", "github.com/nats-io/nats.go"})},
 	{of: []string{"features/engines"}, may: []string{"github.com/jackc/pgx/v5", "github.com/go-sql-driver/mysql"}},
 	{of: []string{"features/storespec"}, may: slices.Concat(ginkgo, []string{"domain/..."})},
+	{of: []string{"features/storespec/boltstore"}, may: []string{"domain/oauth", "go.etcd.io/bbolt"}},
 	{of: []string{"features/suite"}, may: []string{"github.com/onsi/ginkgo/v2/...", "github.com/onsi/gomega"}},
 	{of: []string{"features/conformance"}}, // the runner of the official suite
 	{of: []string{"features/matrix/..."}, may: []string{"features/matrix"}},
