@@ -143,7 +143,7 @@ var table = []law{
 	{of: []string{"bench/server/byhand"}, may: []string{"bench/server/...", echo}},
 	{of: []string{"bench/server/onebyone"}, may: []string{"domain/oauth", "adapters/persistence"}},
 	{of: []string{"bench/server/write"}, may: []string{"bench/load", "bench/server/onebyone", "bench/server/raw", "domain/oauth", "adapters/persistence"}},
-	{of: []string{"bench"}, may: []string{"bench/load", "bench/server", "golang.org/x/sys/unix", "github.com/jackc/pgx/v5/stdlib", "github.com/go-sql-driver/mysql"}},
+	{of: []string{"bench"}, may: []string{"bench/load", "bench/server", "domain/...", "application", "adapters/persistence/...", "bootstrap", "golang.org/x/sys/unix", "github.com/jackc/pgx/v5/stdlib", "github.com/go-sql-driver/mysql"}},
 }
 
 // programs are the only folders with a main function.
