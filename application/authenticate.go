@@ -12,7 +12,7 @@ import (
 // Authenticate returns the caller of an access token for one resource (G6-G8). It refuses with InvalidToken; any other error is an outage, and the
 // token may be valid (G11).
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
-	token, err := s.accessToken(bearer)
+	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return oauth.Caller{}, err
 	}
@@ -20,8 +20,8 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 	return caller, err
 }
 
-func (s *Server) accessToken(bearer string) (oauth.Secret, error) {
-	token, err := s.parseSecret(oauth.AccessTokenSecret, bearer)
+func (s *Server) accessToken(ctx context.Context, bearer string) (oauth.Secret, error) {
+	token, err := s.parseSecret(ctx, oauth.AccessTokenSecret, bearer)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.Secret{}, oauth.RefuseUnknownToken()
 	}

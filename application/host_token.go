@@ -14,7 +14,7 @@ import (
 // AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it (J13, U6). An access token that was
 // issued before HostTokenInUse cannot unseal it: it is refused, its grant stays, and the next refresh returns one that can.
 func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error) {
-	token, err := s.accessToken(bearer)
+	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
@@ -24,7 +24,7 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	}
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
+		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
@@ -42,7 +42,7 @@ const (
 // it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the site. Concurrent calls for one
 // grant share one verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
-	token, err := s.accessToken(bearer)
+	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return err
 	}

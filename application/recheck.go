@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -57,14 +58,22 @@ func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.En
 // endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It fails while another replica has a
 // newer server secret, which may unseal it.
 func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
-	if err := s.checkSecretAgreement(); err != nil {
+	if err := s.checkSecretAgreement(ctx); err != nil {
 		return err
 	}
 	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
+// agreementLife is how long an answer of the other replicas about the server secret holds, so that a flood of made-up tokens asks
+// them rarely.
+const agreementLife = time.Second / 2
+
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret, under which a token may be valid.
-func (s *Server) checkSecretAgreement() error {
+func (s *Server) checkSecretAgreement(ctx context.Context) error {
+	asked, now := s.agreementAsked.Load(), s.ports.Now().UnixNano()
+	if s.ports.Witness != nil && time.Duration(now-asked).Abs() >= agreementLife && s.agreementAsked.CompareAndSwap(asked, now) {
+		_ = s.AgreeOnSecret(ctx) // an outage changes nothing that is known
+	}
 	if s.outdated.Load() {
 		return fmt.Errorf("checking a token: %w: %w", oauth.ErrUnavailable, oauth.ErrOtherSecret)
 	}

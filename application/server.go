@@ -49,6 +49,8 @@ type Server struct {
 	verified      verifications
 	uses          lastUses
 	outdated      atomic.Bool // another replica has a newer server secret
+
+	agreementAsked atomic.Int64 // when a token made this process ask about the server secret, in nanoseconds
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.

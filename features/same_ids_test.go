@@ -88,6 +88,9 @@ var _ = Describe("A client that gives every request the same id", func() {
 	It("gets each answer of serve", Label("G18"), func(ctx SpecContext) {
 		world := NewWorld()
 		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+		for range 2 { // then a cancellation of the id is ambiguous, and reaches no call
+			Expect(receive(talk.message(ctx, "tools/list", params{}))).Error().NotTo(HaveOccurred())
+		}
 		var calls []identical
 		for i := range many {
 			calls = append(calls, []identical{

@@ -161,7 +161,7 @@ func allocated(in input) int {
 var _ = Describe("Reading", Label("G19"), Serial, func() {
 	DescribeTable("allocates a constant times the length of", func(in input) {
 		length := len(fmt.Sprint(in))
-		Expect(allocated(in)).To(BeNumerically("<", perByte*length+fixed), "for %d bytes", length)
+		Expect(allocated(in)).To(BeNumerically("<", raceFactor*perByte*length+fixed), "for %d bytes", length)
 	},
 		Entry("a tool", request("tools/call", `"name":"`+repeat(wide, long)+`"`)),
 		Entry("a tool in escapes", request("tools/call", `"name":"`+repeat(`\ufdfa`, long)+`"`)),
