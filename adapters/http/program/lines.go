@@ -33,7 +33,7 @@ func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(messa
 			messages, wrong = parse(line)
 		}
 		if wrong != nil || err != nil && len(line) > 0 {
-			other(string(bytes.TrimRight(line[:min(len(line), lineBuffer)], "\r\n")))
+			other(textOf(line, err))
 		}
 		for _, m := range messages {
 			handle(m)
@@ -43,6 +43,14 @@ func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(messa
 			return err
 		}
 	}
+}
+
+// textOf returns a line that is not a message for the log, but nothing of a message that was cut off.
+func textOf(line []byte, err error) string {
+	if start := bytes.TrimLeft(line, " \t"); err != nil && len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+		return "the beginning of a message, which was cut off"
+	}
+	return string(bytes.TrimRight(line[:min(len(line), lineBuffer)], "\r\n"))
 }
 
 // readLine returns the next line, which is valid until the next call.

@@ -34,6 +34,19 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 			`{"jsonrpc":"2.0","method":"b","params":{"x":"\u2028`+"\u2028"+`"}}`))
 	})
 
+	It("do not reach the log when they are cut off, as other text does", func() {
+		for cut, logged := range map[string]string{
+			`{"jsonrpc":"2.0","result":"secret`: "the beginning of a message, which was cut off",
+			` [{"jsonrpc":"2.0","id":1`:         "the beginning of a message, which was cut off",
+			"panic: out of memory":              "panic: out of memory",
+		} {
+			others = nil
+			_, err := read(strings.NewReader(cut))
+			Expect(err).To(MatchError(io.EOF))
+			Expect(others).To(Equal([]string{logged}))
+		}
+	})
+
 	It("may follow a byte order mark; pretty-printed JSON and other text is passed on for the log", func() {
 		others = nil
 		texts, err := read(strings.NewReader("\ufeff{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\nready {\"jsonrpc\":\"2.0\",\"method\":\"b\"}\r\n{\n  \"jsonrpc\": \"2.0\",\nusage: x"))

@@ -5,6 +5,8 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"slices"
+	"sync"
+	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -17,8 +19,10 @@ const (
 // cookies keeps the cookies of sessions, by which a balancer in front of the upstream finds the server of a session. They
 // stay in this process: clients never get them. Without them, as after a restart, the balancer chooses again.
 type cookies struct {
+	of *url.URL
+
+	mu   sync.Mutex // so that parallel responses of a new session share a jar
 	jars *lru.Cache[string, *cookiejar.Jar]
-	of   *url.URL
 }
 
 // newCookies returns the cookies of an upstream, whose Host header may differ from the host of its URL. They are sent over
@@ -59,11 +63,13 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	if key == "" || len(set) == 0 {
 		return
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	jar, known := c.jars.Get(key)
 	if !known {
-		jar, _ = cookiejar.New(nil) // never fails
+		jar = newJar()
 	}
-	jar.SetCookies(c.of, set)
+	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), c.isOfAnotherPath))
 	length := 0
 	for _, kept := range jar.Cookies(c.of) {
 		length += len(kept.Name) + len(kept.Value)
@@ -73,6 +79,20 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		return
 	}
 	c.jars.Add(key, jar)
+}
+
+// isOfAnotherPath reports whether a cookie would never be sent. Those would be kept without counting.
+func (c *cookies) isOfAnotherPath(set *http.Cookie) bool {
+	always := *set
+	always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another
+	jar := newJar()
+	jar.SetCookies(c.of, []*http.Cookie{&always})
+	return len(jar.Cookies(c.of)) == 0
+}
+
+func newJar() *cookiejar.Jar {
+	jar, _ := cookiejar.New(nil) // never fails
+	return jar
 }
 
 // forget forgets the cookies of a session that has ended.

@@ -29,15 +29,23 @@ var methods = func() map[string]string {
 	return exact
 }()
 
-// variantOfMethod returns the method of MCP that an upstream would read if it ignores case, width or invisible characters. It returns "" for an exact
-// method of MCP and for any other method.
+// variantOfMethod returns the method that an upstream would read if it ignores case, width or invisible characters: a method of MCP,
+// or another one that names tools, prompts or resources. It returns "" for an exact method and for any other one.
 func variantOfMethod(method string) string {
 	folded := method
 	if !isFolded(method) {
 		folded = fold(withoutInvisible(method))
 	}
-	if exact := methods[folded]; exact != method {
+	if exact := methods[folded]; exact != "" {
+		if exact == method {
+			return ""
+		}
 		return exact
+	}
+	for _, prefix := range []string{toolMethods, promptMethods, resourceMethods} {
+		if strings.HasPrefix(folded, prefix) && !strings.HasPrefix(method, prefix) {
+			return folded
+		}
 	}
 	return ""
 }
