@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,7 @@ type Server struct {
 	uses          lastUses
 	outdated      atomic.Bool // another replica has a newer server secret
 
+	lastRefusals   sync.Map     // by resource, why the verifier refused the last token, for one that is pasted again
 	agreementAsked atomic.Int64 // when a token made this process ask about the server secret, in nanoseconds
 }
 

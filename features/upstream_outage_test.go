@@ -117,17 +117,19 @@ var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gat
 		upstream := NewUpstreamReading(func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, apiKey)
 		service, report := operateChecked(ctx, upstream.URL+"/mcp")
 		Expect(report.State.String()).To(HaveSuffix("refuses unknown keys, sent as bearer token in the header Authorization"))
-		const sent = "the site does not know this token: the MCP server refused it, sent as bearer token in the header Authorization"
-		for i := range 3 {
-			Expect(service.NewClient().Consent(ctx).Approve(ctx, fmt.Sprint(apiKey, "-", i)).StatusCode).To(Equal(http.StatusForbidden))
+		const sent = "the MCP server refused it, sent as bearer token in the header Authorization; it has refused every key since the start: " +
+			`if it reads keys from elsewhere, set present, for example to "X-Api-Key: {token}"`
+		for _, key := range []string{"0", "0", "1", "2"} { // people try again with the right key
+			Expect(service.NewClient().Consent(ctx).Approve(ctx, apiKey+key).StatusCode).To(Equal(http.StatusForbidden))
 		}
 		Eventually(func() (reasons []string) {
 			for _, traced := range service.Traces(ctx) {
 				reasons = append(reasons, traced.Last().Reason)
 			}
 			return reasons
-		}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(sent, sent,
-			sent+`; it has refused every key since the start: if it reads keys from elsewhere, set present, for example to "X-Api-Key: {token}"`))
+		}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(
+			"the site does not know this token: "+sent, "the site did not know this token a moment ago: "+sent,
+			"the site does not know this token: "+sent, "the site does not know this token: "+sent))
 		Expect(linesWith(service.Log.String(), `"msg":"the MCP server has refused every key since the start"`)).To(ConsistOf(And(ContainSubstring("set present"), Not(ContainSubstring(apiKey)))))
 	})
 

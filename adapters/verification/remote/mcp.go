@@ -91,11 +91,7 @@ func (m *MCP) refused(ctx context.Context) error {
 		return oauth.UnknownBearer(text)
 	}
 	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
-	count := m.refusals.Add(1)
-	if count < suspicious {
-		return oauth.UnknownBearer(text)
-	}
-	if count == suspicious {
+	if m.refusals.Add(1) == suspicious {
 		m.client.logger.WarnContext(ctx, "the MCP server has refused every key since the start", "sent", m.options.Presentation.Sent(), "remedy", advice)
 	}
 	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
