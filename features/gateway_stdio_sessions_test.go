@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -90,6 +91,30 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		Expect(first).To(ContainSubstring("elicitation/create"))
 		Expect(question(9)).To(And(ContainSubstring("elicitation/create"), Not(Equal(first))))
 	})
+
+	It("asks a client that takes calls as JSON on the stream of the session, and tells the program without one", Label("U22"), func(ctx SpecContext) {
+		world := openProgram(ctx, nil)
+		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+		ask := func(ctx context.Context) *http.Request {
+			asking := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}})
+			asking.Header.Set("Accept", "application/json")
+			return asking
+		}
+		Expect(Send(ask(ctx)).Text).To(ContainSubstring("the client accepts only JSON, and does not listen for requests"))
+		general := talk.Listen(ctx)
+		answered := make(chan Response, 1)
+		go func() {
+			defer GinkgoRecover()
+			answered <- Send(ask(ctx))
+		}()
+		var question struct{ ID json.RawMessage }
+		Expect(json.Unmarshal([]byte(general.Next("message")), &question)).To(Succeed())
+		reply := talk.message(ctx, "notifications/none", nil)
+		body := `{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"decline"}}`
+		reply.Body, reply.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+		Expect(Send(reply).StatusCode).To(Equal(http.StatusAccepted))
+		Eventually(answered).WithTimeout(patience).Should(Receive(HaveField("Text", ContainSubstring("decline"))))
+	}, SpecTimeout(30*time.Second))
 
 	It("answers calls while its client does not read the response of another", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)

@@ -134,6 +134,7 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		return
 	}
 	defer finish()
+	r.Header.Set("Accept", "application/json, "+response.EventStream) // the SDK needs both
 	switch {
 	case m.Stateless, r.Header.Get(versionHeader) >= firstStateless:
 		jsonrpc.DecodeNameHeader(r.Header)

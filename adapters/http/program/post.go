@@ -55,6 +55,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	out := newStream(newStreamID())
+	out.isJSON = !response.Accepts(r, response.EventStream)
 	s.register(out, messages)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)

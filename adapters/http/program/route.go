@@ -25,7 +25,12 @@ func (s *session) route(m message) {
 		if ok {
 			m.raw = jsonrpc.WithProgress(m.raw, token)
 		}
-		s.send(s.streamOf(call), m.raw, false)
+		if out := s.streamOf(call); out != nil {
+			s.send(out, m.raw, false)
+		} else if m.isCall() {
+			refusal := answerTo(m.id, &rpc.Error{Code: rpc.CodeMethodNotFound, Message: "the client accepts only JSON, and does not listen for requests"})
+			go s.write([][]byte{refusal}) // the program may read only after its output has been read
+		}
 		return
 	}
 	number, _ := m.answers()
@@ -74,7 +79,7 @@ func (s *session) answered(number int64) (answered *call, last bool) {
 }
 
 // streamOf returns the stream for a request or notification of the program. Over stdio, only progress names its call; any other message belongs to
-// the only call, if there is just one.
+// the only call, if there is just one. The result is nil if no client could get the message, because each takes only answers.
 func (s *session) streamOf(named int64) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,8 +91,13 @@ func (s *session) streamOf(named int64) *stream {
 	}
 	open := map[*stream]bool{}
 	var newest *call
+	takesAnswers := false
 	for _, c := range s.calls {
 		if c.stream.isInitial || !c.stream.attached.Load() {
+			continue
+		}
+		if c.stream.isJSON {
+			takesAnswers = true
 			continue
 		}
 		if open[c.stream] = true; newest == nil || c.number > newest.number {
@@ -96,6 +106,9 @@ func (s *session) streamOf(named int64) *stream {
 	}
 	if len(open) == 1 || newest != nil && !s.listening.attached.Load() {
 		return newest.stream
+	}
+	if takesAnswers && !s.listening.attached.Load() {
+		return nil
 	}
 	return s.listening
 }

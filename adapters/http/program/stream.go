@@ -17,6 +17,7 @@ const eventSeparator = "_"
 type stream struct {
 	id        string // "" for messages that belong to no call
 	isInitial bool   // answers initialize
+	isJSON    bool   // its client gets only the answers
 	open      int    // calls without an answer; guarded by the mutex of the session
 
 	attached atomic.Bool // a client reads; without the mutex, which a slow client of HTTP+SSE may block
