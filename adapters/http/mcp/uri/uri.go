@@ -69,9 +69,11 @@ var (
 	hostAndPort    = regexp.MustCompile(`^((?:[A-Za-z0-9_{}+*-]+\.)*([A-Za-z0-9_{}+*-]+))(?::([1-9][0-9]*))?$`)
 
 	// wrapper is a prefix that clients strip or open as another URI: url: (Java, Python),
-	// local_file: (Python) and netdoc: (Java), which read files, and a scheme before another one,
-	// such as jar: (Java), view-source: (browsers) and compress.zlib:// (PHP).
-	wrapper = regexp.MustCompile(`^(?:url:|netdoc:|local[_-]file:|(?:[a-z][a-z0-9+.-]*:)+(?:/*file|https?|wss?|ftp):)`)
+	// local_file: (Python) and netdoc: (Java), which read files, the streams of PHP that take a
+	// path, such as phar: and compress.zlib:, and a scheme before another one, such as jar: (Java),
+	// view-source: (browsers) and git+file: (Git). The scheme before may be empty.
+	wrapper = regexp.MustCompile(`^(?:url:|netdoc:|local[_-]file:|(?:php|phar|zip|rar|glob|compress\.[a-z0-9]+):|` +
+		`[a-z][a-z0-9+.-]*\+(?:file|https?|wss?|ftp):|(?:(?:[a-z][a-z0-9+.-]*)?:)+(?:/*file|https?|wss?|ftp):)`)
 	numeric = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$`)
 )
 
