@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
@@ -11,11 +12,33 @@ import (
 
 const jsonType = "application/json"
 
+// refused matches the weight of a media range that the client does not accept.
+var refused = regexp.MustCompile(`;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)`)
+
 // Accepts reports whether the client accepts the media type, as one without an Accept header does.
+// The most specific media ranges decide.
 func Accepts(r *http.Request, mediaType string) bool {
 	header := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
+	if header == "" {
+		return true
+	}
 	kind, _, _ := strings.Cut(mediaType, "/")
-	return header == "" || strings.Contains(header, mediaType) || strings.Contains(header, kind+"/*") || strings.Contains(header, "*/*")
+	for _, wanted := range []string{mediaType, kind + "/*", "*/*"} {
+		found := false
+		for accepted := range strings.SplitSeq(header, ",") {
+			if !strings.Contains(accepted, wanted) {
+				continue
+			}
+			if !refused.MatchString(accepted) {
+				return true
+			}
+			found = true
+		}
+		if found {
+			return false
+		}
+	}
+	return false
 }
 
 // NotAcceptable answers a client that accepts none of the possible media types.

@@ -52,3 +52,33 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 		Expect(answer(`{}`, func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }).Code).To(Equal(http.StatusAccepted))
 	})
 })
+
+var _ = Describe("The media types that a client accepts", Label("U22"), func() {
+	accepts := func(mediaType, header string) bool {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		if header != "" {
+			r.Header.Set("Accept", header)
+		}
+		return Accepts(r, mediaType)
+	}
+
+	DescribeTable("include a stream:", func(header string) { Expect(accepts(EventStream, header)).To(BeTrue()) },
+		Entry("without a header", ""),
+		Entry("by name", "application/json, Text/Event-Stream"),
+		Entry("by a range", "text/*"),
+		Entry("by any range", "*/*"),
+		Entry("with a low weight", "text/event-stream;q=0.001"),
+		Entry("without the weight of another", "application/json;q=0, text/event-stream"),
+		Entry("of any other range", "text/event-stream, */*;q=0"),
+		Entry("in one of two forms", "text/event-stream;x=1;q=0, text/event-stream"),
+	)
+
+	DescribeTable("do not include a stream:", func(header string) { Expect(accepts(EventStream, header)).To(BeFalse()) },
+		Entry("without a range of it", "application/json"),
+		Entry("if nothing else is accepted", "application/json, */*;q=0"),
+		Entry("with zero in other forms", "text/* ; Q = 0.000"),
+		Entry("before other parameters", "text/event-stream;q=0;x=1"),
+		Entry("in spite of a wider range", "text/event-stream;q=0, text/*, */*"),
+		Entry("in spite of any range", "text/*;q=0, */*"),
+	)
+})
