@@ -194,7 +194,7 @@ var _ = Describe("The statements to a database server", Label("engines", "N14"),
 				Expect(answer.StatusCode).To(Equal(http.StatusOK))
 			}, NodeTimeout(time.Minute))
 
-			It("are none for 100,000 made-up tokens", Label("D31"), func(ctx SpecContext) {
+			It("are none for 100,000 made-up tokens", Label("D31", "soak"), func(ctx SpecContext) {
 				tokens := client.Connect(ctx)
 				Expect(database.Statements(func() {
 					for i := range 100_000 {

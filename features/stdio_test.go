@@ -246,7 +246,6 @@ var _ = Describe("Running the binary", func() {
 			Expect(linesWith(string(site.Err.Contents()), "consent_denied")).To(expected)
 		},
 			Entry("as text", "text", "info", ConsistOf(MatchRegexp(`^time=\S+ level=INFO msg=consent_denied `))),
-			Entry("as JSON", "json", "info", ConsistOf(And(HavePrefix(`{"time":"`), ContainSubstring(`"level":"INFO","msg":"consent_denied"`)))),
 			Entry("and skips lines below the level", "text", "warn", BeEmpty()),
 		)
 
