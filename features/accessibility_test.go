@@ -88,7 +88,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		func(ctx SpecContext, name string, status int, state func(context.Context) Response) {
 			answer := state(ctx)
 			Expect(answer.StatusCode).To(Equal(status))
-			Expect(len(answer.Text)).To(BeNumerically("<", 40<<10))
+			Expect(len(answer.Text)).To(BeNumerically("<", 48<<10))
 			if name != proofPage && !strings.HasPrefix(name, callbackPage) {
 				Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			}
