@@ -83,7 +83,7 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 
 // isOfAnotherPath reports whether a cookie would never be sent. Those would be kept without counting.
 func (c *cookies) isOfAnotherPath(set *http.Cookie) bool {
-	always := *set //nolint:gosec // never sent to a browser
+	always := *set                                 //nolint:gosec // never sent to a browser
 	always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another
 	jar := newJar()
 	jar.SetCookies(c.of, []*http.Cookie{&always})
