@@ -46,7 +46,8 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	code, err := s.ports.Store.Code(ctx, secret.Grant()) // a form that is submitted twice has the code of the first time (B13)
+	// a form that is submitted twice has the code of the first time (B13)
+	code, err := s.ports.Store.Code(ctx, secret.Grant())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,8 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 	case err != nil:
 		return err
 	}
-	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()), "scope", code.Scopes().String())
+	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()),
+		"scope", code.Scopes().String())
 	s.enforceGrantLimit(ctx, code)
 	return nil
 }
@@ -118,7 +120,8 @@ func (s *Server) confirmHostToken(ctx context.Context, code *oauth.Authorization
 // auditRejection logs a token that the site does not know.
 func (s *Server) auditRejection(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
-		s.audit(ctx, "host_token_rejected", "client", s.loggedClient(request.Client(), request.ClientName()), "error", err)
+		s.audit(ctx, "host_token_rejected", "client",
+			s.loggedClient(request.Client(), request.ClientName()), "error", err)
 	}
 	return err
 }

@@ -35,7 +35,8 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 		if err := s.recheck(ctx, grant, token); err != nil {
 			return nil, oauth.Caller{}, err
 		}
-		grant, caller, err = s.admit(ctx, token, resource, now) // the grant may have changed or ended during the recheck
+		// the grant may have changed or ended during the recheck
+		grant, caller, err = s.admit(ctx, token, resource, now)
 	}
 	if err != nil {
 		return nil, oauth.Caller{}, err
@@ -44,7 +45,8 @@ func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource 
 	return grant, caller, nil
 }
 
-func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource, now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
+func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource,
+	now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
 	grant, err := s.ports.Store.Grant(ctx, token.Grant())
 	if errors.Is(err, oauth.ErrNotFound) {
 		return nil, oauth.Caller{}, oauth.RefuseUnknownToken()

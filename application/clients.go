@@ -133,8 +133,8 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 	return s.ports.Clients.Client(ctx, id, "")
 }
 
-// KeepClients marks the clients whose documents the store has as in use, if it is an oauth.ClientDocumentStore. Call it once after
-// the start.
+// KeepClients marks the clients whose documents the store has as in use, if it is an
+// oauth.ClientDocumentStore. Call it once after the start.
 func (s *Server) KeepClients(ctx context.Context) error {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	store, stores := s.ports.Store.(oauth.ClientDocumentStore)
@@ -144,7 +144,8 @@ func (s *Server) KeepClients(ctx context.Context) error {
 	documents, err := store.ClientDocuments(ctx)
 	slices.SortFunc(documents, func(a, b oauth.ClientDocument) int { return a.CheckedAt.Compare(b.CheckedAt) })
 	for _, document := range documents { // the directory evicts the last one last
-		if id := oauth.RestoreClientID(document.URL); document.Kind == oauth.MetadataDocument && !s.settings.IsPublishedHere(id) {
+		if id := oauth.RestoreClientID(document.URL); document.Kind == oauth.MetadataDocument &&
+			!s.settings.IsPublishedHere(id) {
 			keeper.Keep(id, document.Owner)
 		}
 	}

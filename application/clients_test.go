@@ -49,21 +49,22 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		Expect(kept.ids).To(HaveLen(1))
 	})
 
-	It("marks the clients with stored documents at the start, those that were checked last as used last", func(ctx SpecContext) {
-		store := openStore()
-		for i, name := range []string{"newer", "older"} {
-			Expect(store.SaveClientDocument(ctx, oauth.ClientDocument{
-				Kind:       oauth.MetadataDocument,
-				URL:        "https://" + name + ".example/c",
-				Owner:      oauth.Fingerprint{byte(i + 1)},
-				CheckedAt:  time.Now().Add(-time.Duration(i) * time.Minute),
-				FreshUntil: time.Now(),
-			})).To(Succeed())
-		}
-		Expect(using(store).KeepClients(ctx)).To(Succeed())
-		Expect(kept.ids).To(Equal([]string{"https://older.example/c", "https://newer.example/c"}))
-		Expect(kept.by).To(Equal([]oauth.Fingerprint{{2}, {1}}))
-	})
+	It("marks the clients with stored documents at the start, those that were checked last as used last",
+		func(ctx SpecContext) {
+			store := openStore()
+			for i, name := range []string{"newer", "older"} {
+				Expect(store.SaveClientDocument(ctx, oauth.ClientDocument{
+					Kind:       oauth.MetadataDocument,
+					URL:        "https://" + name + ".example/c",
+					Owner:      oauth.Fingerprint{byte(i + 1)},
+					CheckedAt:  time.Now().Add(-time.Duration(i) * time.Minute),
+					FreshUntil: time.Now(),
+				})).To(Succeed())
+			}
+			Expect(using(store).KeepClients(ctx)).To(Succeed())
+			Expect(kept.ids).To(Equal([]string{"https://older.example/c", "https://newer.example/c"}))
+			Expect(kept.by).To(Equal([]oauth.Fingerprint{{2}, {1}}))
+		})
 
 	It("leaves out clients that registered themselves, which have no document to fetch", Label("L7"), func() {
 		registered := oauth.RestoreClientID("https://cms.example/oauth/clients/AAAA")

@@ -39,10 +39,11 @@ type Connections struct {
 	Sealed string // for ShowConnections and EndConnection
 }
 
-// FindConnections finds the connections of the pasted token. It does not check the token with the site, so that a person sees the
-// connections of a token that the site has revoked. It refuses with MissingHostToken, TooManyGuesses and, for a text that cannot be a token,
-// WrongHostToken, as Approve does. A wrong token and a token without connections both find nothing and count as a wrong guess (B6), so that a guesser
-// cannot distinguish them.
+// FindConnections finds the connections of the pasted token. It does not check the token with the
+// site, so that a person sees the connections of a token that the site has revoked. It refuses with
+// MissingHostToken, TooManyGuesses and, for a text that cannot be a token, WrongHostToken, as
+// Approve does. A wrong token and a token without connections both find nothing and count as a
+// wrong guess (B6), so that a guesser cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
 	a, err := s.newAttempt(pasted, "")
 	if err == nil {

@@ -51,10 +51,11 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return nil, s.refuseCode(ctx, code, err)
 	}
 	var tokens *oauth.Tokens
-	err = s.ports.Store.RedeemCode(ctx, by.Code.Grant(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
-		grant, tokens, err = c.Redeem(by, s.settings, now)
-		return grant, err
-	})
+	err = s.ports.Store.RedeemCode(ctx, by.Code.Grant(),
+		func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+			grant, tokens, err = c.Redeem(by, s.settings, now)
+			return grant, err
+		})
 	if err != nil {
 		return nil, unknownGrant(err)
 	}

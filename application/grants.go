@@ -9,7 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an oauth.AuthorizationLister.
+// Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an
+// oauth.AuthorizationLister.
 func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
 	return func(yield func(oauth.Connection, error) bool) {
 		now := s.now()
@@ -35,7 +36,9 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		ended, err := s.endAuthorizations(ctx, one.HostPrint(), oauth.EndedByOperator, func(id string) bool { return id == one.ID() })
+		ended, err := s.endAuthorizations(ctx, one.HostPrint(), oauth.EndedByOperator, func(id string) bool {
+			return id == one.ID()
+		})
 		if err != nil {
 			return all, err
 		}
@@ -77,7 +80,8 @@ func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) 
 	return s.endAuthorizations(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
-// authorizationsOf returns the codes and grants of a host token, with last uses that the store may not have yet.
+// authorizationsOf returns the codes and grants of a host token, with last uses that
+// the store may not have yet.
 func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
 	found, err := s.ports.Store.AuthorizationsOf(ctx, print)
 	for _, grant := range found.Grants {

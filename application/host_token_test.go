@@ -154,7 +154,8 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 	})
 
 	It("ends nothing for a token that belongs to no grant", Label("U8"), func(ctx SpecContext) {
-		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, strings.Repeat("0", 32), 1, oauth.Entropy{}, server.settings.Keys)
+		stray, err := oauth.NewSecret(oauth.AccessTokenSecret, strings.Repeat("0", 32), 1, oauth.Entropy{},
+			server.settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		for _, bearer := range []string{stray.Reveal(), "host-token"} {
 			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, bearer, server.settings.Resource()))

@@ -13,7 +13,8 @@ func (s *Server) claimedClient(by oauth.Credentials) string {
 	return s.settings.LabelOfID(id)
 }
 
-// loggedClient names a client in an audit event: by its publisher, or by its label if it registered itself.
+// loggedClient names a client in an audit event: by its publisher, or by its label
+// if it registered itself.
 func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
 	if s.settings.IsSelfRegistered(id) {
 		return s.settings.LabelOf(id, claimed)

@@ -9,11 +9,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxPendingUses bounds the memory of an outage of the store, to twice as many uses while they are being written.
+// maxPendingUses bounds the memory of an outage of the store, to twice as many uses
+// while they are being written.
 const maxPendingUses = 100_000
 
-// lastUses collects the last uses of grants until FlushUses writes them, so that a call does not write. The zero value is ready to
-// use.
+// lastUses collects the last uses of grants until FlushUses writes them, so that a call does not
+// write. The zero value is ready to use.
 type lastUses struct {
 	mu      sync.Mutex
 	pending map[string]oauth.Use // by grant
@@ -66,8 +67,8 @@ func (l *lastUses) end(err error) {
 	l.writing = nil
 }
 
-// FlushUses writes the last uses of grants that were collected since the last call. The caller calls it every second and at the
-// end, one call at a time. A crash loses those of the last second.
+// FlushUses writes the last uses of grants that were collected since the last call. The caller
+// calls it every second and at the end, one call at a time. A crash loses those of the last second.
 func (s *Server) FlushUses(ctx context.Context) error {
 	uses := s.uses.begin()
 	if len(uses) == 0 {

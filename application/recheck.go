@@ -39,7 +39,8 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 
 // reverify verifies the host token of a grant outside of any transaction (I18). When the site does not know it any more, or names another person, it
 // ends the grant and returns refusal (J6); after any other error the grant stays (D25).
-func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken, refusal error) (oauth.Principal, error) {
+func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken,
+	refusal error) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.PermittedBy(principal, s.settings) {
 		return oauth.Principal{}, s.endAndRefuse(ctx, grant.ID(), oauth.EndedByHostToken, refusal)
@@ -55,8 +56,8 @@ func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.En
 	return refusal
 }
 
-// endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It fails while another replica has a
-// newer server secret, which may unseal it.
+// endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It
+// fails while another replica has a newer server secret, which may unseal it.
 func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
 	if err := s.checkSecretAgreement(ctx); err != nil {
 		return err
@@ -64,14 +65,16 @@ func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) 
 	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
-// agreementLife is how long an answer of the other replicas about the server secret holds, so that a flood of made-up tokens asks
-// them rarely.
+// agreementLife is how long an answer of the other replicas about the server secret holds, so that
+// a flood of made-up tokens asks them rarely.
 const agreementLife = time.Second / 2
 
-// checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret, under which a token may be valid.
+// checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret,
+// under which a token may be valid.
 func (s *Server) checkSecretAgreement(ctx context.Context) error {
 	asked, now := s.agreementAsked.Load(), s.ports.Now().UnixNano()
-	if s.ports.Witness != nil && time.Duration(now-asked).Abs() >= agreementLife && s.agreementAsked.CompareAndSwap(asked, now) {
+	if s.ports.Witness != nil && time.Duration(now-asked).Abs() >= agreementLife &&
+		s.agreementAsked.CompareAndSwap(asked, now) {
 		_ = s.AgreeOnSecret(ctx) // an outage changes nothing that is known
 	}
 	if s.outdated.Load() {
@@ -80,8 +83,8 @@ func (s *Server) checkSecretAgreement(ctx context.Context) error {
 	return nil
 }
 
-// AgreeOnSecret stores the fingerprint of the current server secret for other processes on the store and for later ones. It returns
-// oauth.ErrOtherSecret when they have a newer one.
+// AgreeOnSecret stores the fingerprint of the current server secret for other processes on the
+// store and for later ones. It returns oauth.ErrOtherSecret when they have a newer one.
 func (s *Server) AgreeOnSecret(ctx context.Context) error {
 	if s.ports.Witness == nil {
 		return nil

@@ -79,7 +79,8 @@ func (s *Server) Settings() *oauth.Settings { return s.settings }
 // now returns the time in milliseconds, the precision of a store.
 func (s *Server) now() time.Time { return s.ports.Now().UTC().Truncate(time.Millisecond) }
 
-// freshEntropy draws what new tokens are made of, before the change, whose closure may run more than once.
+// freshEntropy draws what new tokens are made of, before the change, whose
+// closure may run more than once.
 func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	if fresh.Access, err = oauth.NewEntropy(s.ports.Random); err != nil {
 		return fresh, err

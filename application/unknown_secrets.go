@@ -18,7 +18,8 @@ func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string
 	return secret, s.limitUnknown(ctx, err)
 }
 
-// parseSecret returns ErrNotFound for a text that this server did not issue, without a look into the store.
+// parseSecret returns ErrNotFound for a text that this server did not issue,
+// without a look into the store.
 func (s *Server) parseSecret(ctx context.Context, kind oauth.SecretKind, text string) (oauth.Secret, error) {
 	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
 	if errors.Is(err, oauth.ErrNotFound) {

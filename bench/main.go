@@ -54,7 +54,8 @@ func newBench() (b *bench, err error) {
 	flag.IntVar(&b.flows, "flows", 25_000, "number of code `flows` before memory and disk are measured")
 	flag.IntVar(&b.sessions, "sessions", 10_000, "number of idle `sessions`")
 	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes to this `folder`")
-	flag.StringVar(&b.before, "before", "", "compare only Pasteport's CPU time with that of an earlier tree, whose server programs are in this `folder`")
+	flag.StringVar(&b.before, "before", "",
+		"compare only Pasteport's CPU time with that of an earlier tree, whose server programs are in this `folder`")
 	flag.StringVar(&b.out, "out", "RESULTS.md", "write the table to this `file`, and "+figuresFile+" to its folder; without --out, a run of some lines only prints the table")
 	flag.Parse()
 	given := map[string]bool{}
@@ -92,7 +93,8 @@ func (b *bench) chosen() (chosen []line) {
 	return chosen
 }
 
-// besideBefore compares Pasteport with the same server of an earlier tree, on each database, under a load without a fixed rate.
+// besideBefore compares Pasteport with the same server of an earlier tree, on each database, under
+// a load without a fixed rate.
 func (l line) besideBefore() line {
 	servers := l.servers
 	l.servers, l.compare = nil, nil

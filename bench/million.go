@@ -32,7 +32,8 @@ func manyGrants(b *bench, _ line, name string) (s sample, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.grants.Close()) }()
-	for _, step := range []func() error{m.seed, m.restart, m.underLoad, m.refreshOne, m.page, m.list, m.end, m.store, m.memory} {
+	for _, step := range []func() error{m.seed, m.restart, m.underLoad, m.refreshOne, m.page, m.list, m.end,
+		m.store, m.memory} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -147,10 +148,12 @@ func (m *million) refreshOne() error {
 // page shows the connections page of the person who pasted the last token.
 func (m *million) page() error {
 	form := url.Values{"decision": {"show"}, "bearer_token": {load.LastHostToken()}}.Encode()
-	request := load.Request(http.MethodPost, m.process.site.JoinPath("/oauth/connections"), load.Form, form, "Accept: text/html")
+	request := load.Request(http.MethodPost, m.process.site.JoinPath("/oauth/connections"), load.Form, form,
+		"Accept: text/html")
 	began := time.Now()
 	answer, err := m.people[0].Do(request)
-	m.print("connections page %d in %s, lists a client: %t", answer.Status, time.Since(began), strings.Contains(string(answer.Body), "Bench"))
+	m.print("connections page %d in %s, lists a client: %t",
+		answer.Status, time.Since(began), strings.Contains(string(answer.Body), "Bench"))
 	return err
 }
 
@@ -169,7 +172,8 @@ func (m *million) run(arguments ...string) error {
 	}
 	flags := []string{"--data", m.process.dir}
 	if m.process.order.Database != "" {
-		flags = []string{"--database", m.process.order.Database, "--server-secret", filepath.Join(m.process.dir, "secret")}
+		flags = []string{"--database", m.process.order.Database, "--server-secret",
+			filepath.Join(m.process.dir, "secret")}
 	}
 	command := exec.Command(program, append(append([]string{"grants"}, arguments...), flags...)...)
 	var printed lastLine
@@ -179,7 +183,8 @@ func (m *million) run(arguments ...string) error {
 		return fmt.Errorf("grants %v: %w", arguments, err)
 	}
 	used := command.ProcessState.SysUsage().(*syscall.Rusage)
-	m.print("grants %s: %.2f s, at most %d MiB, %d lines, the last %q", strings.Join(arguments, " "), time.Since(began).Seconds(),
+	m.print("grants %s: %.2f s, at most %d MiB, %d lines, the last %q",
+		strings.Join(arguments, " "), time.Since(began).Seconds(),
 		used.Maxrss>>10, printed.lines, printed.text)
 	return nil
 }
@@ -190,7 +195,8 @@ func (m *million) operatorsProgram() (string, error) {
 	if _, err := os.Stat(program); err == nil {
 		return program, nil
 	}
-	if text, err := exec.Command("go", "-C", "..", "build", "-o", program, "./bootstrap/cmd/pasteport").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go",
+		"-C", "..", "build", "-o", program, "./bootstrap/cmd/pasteport").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the operator's program: %w: %s", err, text)
 	}
 	return program, nil
@@ -216,7 +222,8 @@ func (m *million) store() error {
 	}
 	if order := m.process.order; order.Database != "" {
 		open = func() (*persistence.Store, error) {
-			return persistence.OpenServer(order.Database, persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
+			return persistence.OpenServer(order.Database,
+				persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
 		}
 	}
 	store, err := open()

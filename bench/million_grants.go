@@ -66,8 +66,9 @@ func (g *grants) find(query string, into ...any) error {
 	return g.QueryRowContext(context.Background(), query).Scan(into...)
 }
 
-// seed writes a million copies of the first grant, whose ids begin with their times and whose people differ, and then changes them
-// to what the second one is after its refresh. Each statement writes a slice of them.
+// seed writes a million copies of the first grant, whose ids begin with their times and whose
+// people differ, and then changes them to what the second one is after its refresh. Each
+// statement writes a slice of them.
 func (g *grants) seed(fresh, refreshed string) error {
 	for table, id := range map[string]string{"fresh": fresh, "refreshed": refreshed} {
 		if err := g.run("CREATE TEMP TABLE " + table + " AS SELECT * FROM grants WHERE id = '" + id + "'"); err != nil {
@@ -94,14 +95,18 @@ func (g *grants) seed(fresh, refreshed string) error {
 		}
 		selected = append(selected, column)
 	}
-	insert := "INSERT INTO grants (" + strings.Join(columns, ", ") + ") SELECT " + strings.Join(selected, ", ") + " FROM fresh, "
+	insert := "INSERT INTO grants (" + strings.Join(columns, ", ") + ") SELECT " +
+		strings.Join(selected, ", ") + " FROM fresh, "
 	for first := 1; first < seeded && err == nil; first += seeded / 20 {
 		err = g.run(insert + fmt.Sprintf(g.series, first, first+seeded/20-1))
 	}
 	for _, digit := range "0123456789abcdef" {
-		err = errors.Join(err, g.run(`UPDATE grants SET version = r.version, verified_at = r.verified_at, idle_end = r.idle_end,
-			generation = r.generation, refresh_digest = r.refresh_digest, rotations = r.rotations, issued_access = r.issued_access,
-			access_tokens = r.access_tokens, host_wrap = r.host_wrap FROM refreshed r WHERE substr(grants.id, 32) = '`+string(digit)+`'`))
+		err = errors.Join(err,
+			g.run(`UPDATE grants SET version = r.version, verified_at = r.verified_at, idle_end = r.idle_end,
+			generation = r.generation, refresh_digest = r.refresh_digest, rotations = r.rotations,
+			issued_access = r.issued_access, access_tokens = r.access_tokens, host_wrap = r.host_wrap
+			FROM refreshed r WHERE substr(grants.id, 32) = '`+
+				string(digit)+`'`))
 	}
 	return errors.Join(err, g.settle())
 }
@@ -133,8 +138,10 @@ func (g *grants) sizes() (all float64, described string, err error) {
 		}
 		return float64(stat.Size()), "", nil
 	}
-	err = g.find(`SELECT pg_database_size(current_database()), 'table ' || pg_table_size('grants') / 1e9 || (SELECT string_agg(', ' ||
-		indexrelname || ' ' || pg_relation_size(indexrelid) / 1e9, '') FROM pg_stat_user_indexes WHERE relname = 'grants')`, &all, &described)
+	err = g.find(`SELECT pg_database_size(current_database()), 'table ' || pg_table_size('grants') / 1e9 ||
+		(SELECT string_agg(', ' || indexrelname || ' ' || pg_relation_size(indexrelid) / 1e9, '')
+			FROM pg_stat_user_indexes WHERE relname = 'grants')`,
+		&all, &described)
 	return all, described, err
 }
 
@@ -142,8 +149,10 @@ func (g *grants) sizes() (all float64, described string, err error) {
 func (g *grants) row(id string) (size, rows int, err error) {
 	length := "pg_column_size(grants.*)"
 	if g.file != "" {
-		length = `length(id) + length(client_id) + length(client_name) + length(redirect_uri) + length(resource) + length(scopes) + length(subject)
-			+ 12 * 6 + length(refresh_digest) + length(rotations) + length(access_tokens) + length(host_print) + length(host_box) + length(host_wrap)`
+		length = `length(id) + length(client_id) + length(client_name) + length(redirect_uri)
+			+ length(resource) + length(scopes) + length(subject) + 12 * 6 + length(refresh_digest)
+			+ length(rotations) + length(access_tokens)
+			+ length(host_print) + length(host_box) + length(host_wrap)`
 	}
 	err = g.find("SELECT sum("+length+"), count(*) FROM grants WHERE id = '"+id+"'", &size, &rows)
 	return size, rows, err
@@ -166,7 +175,8 @@ func (g *grants) counters() (c counters, err error) {
 	if err := g.run("SELECT pg_stat_clear_snapshot()"); err != nil {
 		return c, err
 	}
-	err = g.find("SELECT seq_scan, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'grants'", &c.scans, &c.updates, &c.hot)
+	err = g.find("SELECT seq_scan, n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'grants'",
+		&c.scans, &c.updates, &c.hot)
 	return c, err
 }
 
@@ -174,5 +184,6 @@ func (c counters) since(before counters) string {
 	if c == before {
 		return ""
 	}
-	return fmt.Sprintf(" %d scans of the table; %d updates, %d of them HOT", c.scans-before.scans, c.updates-before.updates, c.hot-before.hot)
+	return fmt.Sprintf(" %d scans of the table; %d updates, %d of them HOT",
+		c.scans-before.scans, c.updates-before.updates, c.hot-before.hot)
 }

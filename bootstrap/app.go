@@ -60,13 +60,16 @@ func WithAppearance(appearance Appearance) OAuthOption {
 	return func(o *oauthOptions) { o.appearance = appearance }
 }
 
-// NewOAuthServer returns an authorization server over a store, and starts its background work, which Close ends. It reports all mistakes in the
-// config in one error. It fails with oauth.ErrOtherSecret when the store was used with another server secret. The caller closes the store,
-// after Close.
+// NewOAuthServer returns an authorization server over a store, and starts its background
+// work, which Close ends. It reports all mistakes in the config in one error. It fails with
+// oauth.ErrOtherSecret when the store was used with another server secret. The caller
+// closes the store, after Close.
 //
-// A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret), oauth.EndWatcher, oauth.WindowCounter,
-// oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in
-// another type are lost unless the wrapper has them too. The log names those that are missing, at level info; docs/embedding.md describes what each is for.
+// A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
+// oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister,
+// oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in another type are
+// lost unless the wrapper has them too. The log names those that are missing, at level info;
+// docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := oauthOptions{sweepEvery: sweepEvery}
 	for i, option := range options {
@@ -88,8 +91,9 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	reportMissing(store, config.Logger)
 	if settings.AccessTokenTTL < oauth.EarlyRefresh {
-		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the last five minutes "+
-			"of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more", "access_token_ttl", settings.AccessTokenTTL.String())
+		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they "+
+			"do so in the last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
+			"access_token_ttl", settings.AccessTokenTTL.String())
 	}
 	directory, err := newDirectory(config, settings, store, chosen)
 	if err != nil {
@@ -206,8 +210,8 @@ func (a *OAuthServer) Close() {
 	}
 }
 
-// Grants iterates over all active grants and unredeemed codes, oldest first. It ends with an error if the store is not an
-// oauth.AuthorizationLister.
+// Grants iterates over all active grants and unredeemed codes, oldest first. It ends with an error
+// if the store is not an oauth.AuthorizationLister.
 func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] {
 	return a.server.Grants(ctx)
 }

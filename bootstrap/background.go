@@ -20,14 +20,16 @@ const secretInterval = time.Second / 2
 func (a *OAuthServer) agreeOnSecret() error {
 	err := a.server.AgreeOnSecret(context.Background())
 	if errors.Is(err, oauth.ErrOtherSecret) {
-		return fmt.Errorf("%w, so this process cannot unseal what is in it: restore the secret that was backed up with it, or copy the file of "+
-			"server-secret from another replica; if it is lost, \"pasteport keys rotate --forget-old\" generates another one, and clients connect again", err)
+		return fmt.Errorf("%w, so this process cannot unseal what is in it: restore the secret that was backed "+
+			"up with it, or copy the file of server-secret from another replica; if it is lost, \"pasteport keys "+
+			"rotate --forget-old\" generates another one, and clients connect again", err)
 	}
 	return err
 }
 
-// watchSecret compares the server secret with that of the other replicas, and stores the fingerprint of a new one. A replica that
-// does not have the newest secret yet treats the tokens that it does not know as an outage.
+// watchSecret compares the server secret with that of the other replicas, and stores the
+// fingerprint of a new one. A replica that does not have the newest secret yet treats the tokens
+// that it does not know as an outage.
 func (a *OAuthServer) watchSecret(ctx context.Context) {
 	failing := false
 	go every(ctx, secretInterval, func(ctx context.Context) {
@@ -119,7 +121,13 @@ type endedGrants struct {
 // watchEndedGrants does nothing if the store is not an oauth.EndWatcher.
 func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 	watcher, watches := store.(oauth.EndWatcher)
-	a.ended = &endedGrants{watcher: watcher, now: a.config.Now, logger: a.config.Logger, grant: store.Grant, since: a.config.Now()}
+	a.ended = &endedGrants{
+		watcher: watcher,
+		now:     a.config.Now,
+		logger:  a.config.Logger,
+		grant:   store.Grant,
+		since:   a.config.Now(),
+	}
 	a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
 	if watches {
 		go every(ctx, endedInterval, a.ended.close)
@@ -166,7 +174,8 @@ func (e *endedGrants) forget(before time.Time) {
 	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { return at.Before(before) })
 }
 
-// logOperator logs the grants that an operator has ended by a command, whose own output the log of the service does not have.
+// logOperator logs the grants that an operator has ended by a command, whose own output the log of
+// the service does not have.
 func (e *endedGrants) logOperator(ctx context.Context, grants []string) {
 	for _, id := range grants {
 		if !e.learn(id) {
@@ -178,8 +187,8 @@ func (e *endedGrants) logOperator(ctx context.Context, grants []string) {
 	}
 }
 
-// close queries the ended grants once, closes their streams, and logs those that an operator has ended. After an outage of the store the next query
-// begins before the outage.
+// close queries the ended grants once, closes their streams, and logs those that an operator has
+// ended. After an outage of the store the next query begins before the outage.
 func (e *endedGrants) close(ctx context.Context) {
 	now := e.now()
 	limited, cancel := context.WithTimeout(ctx, endedTimeout)

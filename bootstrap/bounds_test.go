@@ -51,7 +51,8 @@ var _ = Describe("Settings of a host", func() {
 		_, err := bootstrap.NewOAuthServer(config, openStore())
 		Expect(err).To(MatchError(ContainSubstring(name)))
 	},
-		Entry(nil, oauth.Config{RefreshGrace: time.Hour + 1}, "RefreshGrace"), Entry(nil, oauth.Config{RecheckEvery: time.Minute - 1}, "RecheckEvery"),
+		Entry(nil, oauth.Config{RefreshGrace: time.Hour + 1}, "RefreshGrace"),
+		Entry(nil, oauth.Config{RecheckEvery: time.Minute - 1}, "RecheckEvery"),
 		Entry(nil, oauth.Config{Resource: issuer + "/oauth/mcp"}, "Resource"), Entry(nil, oauth.Config{Resource: issuer + "/.well-known/x"}, "Resource"),
 		Entry(nil, oauth.Config{TicketTTL: 31 * time.Minute}, "TicketTTL"), Entry(nil, oauth.Config{AuthCodeTTL: 11 * time.Minute}, "AuthCodeTTL"),
 		Entry(nil, oauth.Config{AccessTokenTTL: 25 * time.Hour}, "AccessTokenTTL"), Entry(nil, oauth.Config{GrantTTL: 366 * 24 * time.Hour}, "GrantTTL"),

@@ -45,7 +45,8 @@ var _ = Describe("Optional interfaces of the store", func() {
 		Expect(lines).To(HaveLen(1))
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
 		Expect(lines[0]).To(HaveKeyWithValue("missing",
-			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore, trace.Log"))
+			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, "+
+				"oauth.ClientDocumentStore, trace.Log"))
 	})
 
 	It("are not logged when the wrapper has them too", func() {
@@ -86,7 +87,8 @@ var _ = Describe("A short lifetime of access tokens", func() {
 	}
 
 	It("is warned of, because some clients then refresh before almost every request", func() {
-		Expect(warning(6*time.Minute - time.Second)).To(And(ContainSubstring("level=WARN"), ContainSubstring("access_token_ttl=5m59s")))
+		Expect(warning(6*time.Minute - time.Second)).
+			To(And(ContainSubstring("level=WARN"), ContainSubstring("access_token_ttl=5m59s")))
 		Expect(warning(6 * time.Minute)).NotTo(ContainSubstring("access_token_ttl"))
 	})
 })

@@ -43,8 +43,13 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		store, log = &ending{ended: oauth.Ended{Grants: []string{"g"}}}, &strings.Builder{}
 		start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 		now = start
-		watch = &endedGrants{watcher: store, now: func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)), since: start,
-			grant: func(context.Context, string) (*oauth.AccessGrant, error) { return nil, oauth.ErrNotFound }}
+		watch = &endedGrants{
+			watcher: store,
+			now:     func() time.Time { return now },
+			logger:  slog.New(slog.NewTextHandler(log, nil)),
+			since:   start,
+			grant:   func(context.Context, string) (*oauth.AccessGrant, error) { return nil, oauth.ErrNotFound },
+		}
 	})
 
 	It("are closed in every server with open streams, and in no other", func(ctx SpecContext) {
@@ -67,21 +72,22 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		Expect(store.since).To(Equal([]time.Time{start.Add(-endedOverlap), start.Add(time.Hour - endedOverlap)}))
 	})
 
-	It("are looked up once, except those that this process has ended, and not logged unless an operator ended them", func(ctx SpecContext) {
-		var asked []string
-		watch.grant = func(_ context.Context, id string) (*oauth.AccessGrant, error) {
-			asked = append(asked, id)
-			return new(oauth.AccessGrant), nil
-		}
-		store.ended = oauth.Ended{Grants: []string{"own", "foreign"}}
-		watch.learn("own")
-		for range 3 {
-			now = now.Add(endedOverlap / 2)
-			watch.close(ctx)
-		}
-		Expect(asked).To(Equal([]string{"foreign"}))
-		Expect(log.String()).To(BeEmpty())
-	})
+	It("are looked up once, except those that this process has ended, and not logged unless an operator ended them",
+		func(ctx SpecContext) {
+			var asked []string
+			watch.grant = func(_ context.Context, id string) (*oauth.AccessGrant, error) {
+				asked = append(asked, id)
+				return new(oauth.AccessGrant), nil
+			}
+			store.ended = oauth.Ended{Grants: []string{"own", "foreign"}}
+			watch.learn("own")
+			for range 3 {
+				now = now.Add(endedOverlap / 2)
+				watch.close(ctx)
+			}
+			Expect(asked).To(Equal([]string{"foreign"}))
+			Expect(log.String()).To(BeEmpty())
+		})
 
 	It("are closed after an outage, which is logged once", func(ctx SpecContext) {
 		h := &holding{}

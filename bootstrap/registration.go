@@ -94,7 +94,8 @@ func (m *MCPServer) checkSite(site *echo.Echo) error {
 	case site == nil:
 		return nil
 	case isKnown && slices.Contains(m.authz.registered.resources(site), m.protection().Resource):
-		return fmt.Errorf("the resource %s has an MCP server on this Echo already: list another in MoreServers of the oauth.Config and name it with WithResource", m.protection().Resource)
+		return fmt.Errorf("the resource %s has an MCP server on this Echo already: list another in MoreServers "+
+			"of the oauth.Config and name it with WithResource", m.protection().Resource)
 	}
 	endpoints := echo.New()
 	if isKnown {

@@ -70,7 +70,8 @@ func (d *down) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, e
 	return d.Store.Code(ctx, id)
 }
 
-func (d *down) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (d *down) RedeemCode(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
@@ -149,7 +150,8 @@ var _ = Describe("A host's own settings", func() {
 	It("show on the page that an installed app gets access", Label("A36", "A14"), func() {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(), published{"redirect_uris": []any{"cursor://app/cb"}})
 		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
-			ContainSubstring("The app’s access goes to an app on this device."), Not(ContainSubstring("Two different addresses."))))
+			ContainSubstring("The app’s access goes to an app on this device."),
+			Not(ContainSubstring("Two different addresses."))))
 	})
 
 	DescribeTable("send HSTS for an https issuer:", Label("HH", "A41"), func(issuer, header string) {

@@ -23,7 +23,8 @@ type upstreamState struct {
 }
 
 // keepState makes the state of the upstream known to the consent page.
-func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, check func(context.Context, probe.Result) probe.Result) {
+func (m *MCPServer) keepState(health func() error, failed <-chan struct{},
+	check func(context.Context, probe.Result) probe.Result) {
 	m.upstream = &upstreamState{health: health, failed: failed, check: check}
 	m.upstream.last.Store(&probe.Result{State: probe.NotChecked})
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
@@ -45,7 +46,8 @@ func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 		return UpstreamState{State: probe.NotChecked}
 	}
 	found := m.upstream.check(ctx, *m.upstream.last.Load())
-	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller has given up, so the result says nothing about the upstream
+	// else the caller has given up, so the result says nothing about the upstream
+	if !errors.Is(ctx.Err(), context.Canceled) {
 		m.upstream.last.Store(&found)
 	}
 	return m.UpstreamState()
@@ -59,8 +61,8 @@ func (m *MCPServer) UpstreamState() UpstreamState {
 	return m.upstream.current()
 }
 
-// UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway, when CheckUpstream can find out more. It is nil
-// for other servers and for programs.
+// UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway,
+// when CheckUpstream can find out more. It is nil for other servers and for programs.
 func (m *MCPServer) UpstreamFailed() <-chan struct{} {
 	if m.upstream == nil {
 		return nil

@@ -22,9 +22,15 @@ var _ = Describe("The Accept header of a client", Label("U22"), func() {
 					r.Header["Accept"] = accept
 				}
 			}
-			talk := &Conversation{World: world, Revision: sessions, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}
+			talk := &Conversation{
+				World:    world,
+				Revision: sessions,
+				Access:   world.NewClient().Connect(ctx).Access,
+				target:   world.MCP(),
+			}
 			opened := talk.Post(ctx, "initialize", params{
-				"protocolVersion": sessions, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"},
+				"protocolVersion": sessions, "capabilities": params{},
+				"clientInfo": params{"name": "spec", "version": "1"},
 			}, accepting)
 			if form == "" {
 				Expect(opened.StatusCode).To(Equal(http.StatusNotAcceptable))
@@ -32,7 +38,8 @@ var _ = Describe("The Accept header of a client", Label("U22"), func() {
 			}
 			Expect(opened.StatusCode).To(Equal(http.StatusOK), opened.Text)
 			talk.session = opened.Header.Get("Mcp-Session-Id")
-			Expect(talk.Post(ctx, "notifications/initialized", nil, accepting).StatusCode).To(Equal(http.StatusAccepted))
+			Expect(talk.Post(ctx, "notifications/initialized", nil, accepting).StatusCode).
+				To(Equal(http.StatusAccepted))
 			listed := talk.Post(ctx, "tools/list", params{}, accepting)
 			for _, answer := range []Response{opened, listed} {
 				Expect(answer.Header.Get("Content-Type")).To(Equal(form), answer.Text)
@@ -58,7 +65,8 @@ var _ = Describe("The Accept header of a client", Label("U22"), func() {
 		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
 		Expect(talk.read(answer).Tools()).NotTo(BeEmpty())
-		refused := talk.Post(ctx, "subscriptions/listen", params{"notifications": params{}}, with("Accept", "application/json"))
+		refused := talk.Post(ctx, "subscriptions/listen", params{"notifications": params{}},
+			with("Accept", "application/json"))
 		Expect(refused.StatusCode).To(Equal(http.StatusNotAcceptable), "it is a stream")
 	})
 })

@@ -83,8 +83,10 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 
 	DescribeTable("accepts a token", Label("B7"), func(ctx SpecContext, around string) {
 		Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).To(Equal(http.StatusSeeOther))
-	}, Entry("with spaces around it", " \t\r\nTOKEN\n\f "), Entry("with its scheme", "Bearer TOKEN"), Entry("with its scheme in capitals", "BEARER   TOKEN "),
-		Entry("with invisible characters", "\ufeff\u00a0TOKEN\u200b"), Entry("in quotes", `"TOKEN"`), Entry("in backticks", "`TOKEN`"),
+	}, Entry("with spaces around it", " \t\r\nTOKEN\n\f "), Entry("with its scheme", "Bearer TOKEN"),
+		Entry("with its scheme in capitals", "BEARER   TOKEN "),
+		Entry("with invisible characters", "\ufeff\u00a0TOKEN\u200b"), Entry("in quotes", `"TOKEN"`),
+		Entry("in backticks", "`TOKEN`"),
 		Entry("in a header", "Authorization: Bearer TOKEN"), Entry("in a variable", "export DEMO_KEY='TOKEN'"))
 
 	It("grants exactly what the page showed, and ignores other fields", Label("B2", "B4"), func(ctx SpecContext) {

@@ -100,9 +100,12 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 	},
 		Entry("when the site rejects the token", Label("B8"), "demo_wrong", http.StatusForbidden, "does not know that token"),
 		Entry("when nothing was pasted", Label("B7"), "  ", http.StatusBadRequest, "Paste your token first"),
-		Entry("when the pasted text is too long", Label("B7"), strings.Repeat("x", 5000), http.StatusForbidden, "This is too long for a token."),
-		Entry("when the pasted text has several lines", Label("B7"), "demo\nwrong", http.StatusForbidden, "It contains a line break or another control character."),
-		Entry("when the pasted text has quotes inside", Label("B7"), `{"token": "demo_wrong"}`, http.StatusForbidden, "It contains quotation marks"),
+		Entry("when the pasted text is too long", Label("B7"), strings.Repeat("x", 5000), http.StatusForbidden,
+			"This is too long for a token."),
+		Entry("when the pasted text has several lines", Label("B7"), "demo\nwrong", http.StatusForbidden,
+			"It contains a line break or another control character."),
+		Entry("when the pasted text has quotes inside", Label("B7"), `{"token": "demo_wrong"}`, http.StatusForbidden,
+			"It contains quotation marks"),
 	)
 
 	It("refuses a form that is older than ten minutes", Label("B4"), func(ctx SpecContext) {

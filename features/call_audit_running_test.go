@@ -60,33 +60,35 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		return found
 	}
 
-	It("has every answered call, in a chain that verifies, after kills under load and rotations", Label("long", "crash"), func(ctx SpecContext) {
-		service.Start(audited()...)
-		access := service.client.Connect(ctx).Access
-		answers := int64(0)
-		for round := range 5 {
-			if round > 0 {
-				service.Start(audited()...)
+	It("has every answered call, in a chain that verifies, after kills under load and rotations",
+		Label("long", "crash"), func(ctx SpecContext) {
+			service.Start(audited()...)
+			access := service.client.Connect(ctx).Access
+			answers := int64(0)
+			for round := range 5 {
+				if round > 0 {
+					service.Start(audited()...)
+				}
+				answers += service.callUntilKilled(ctx, access, 60+int64(round))
+				ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)
+				Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
 			}
-			answers += service.callUntilKilled(ctx, access, 60+int64(round))
-			ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)
-			Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
-		}
-		lines := 0
-		for _, name := range files() {
-			lines += len(auditLines(name))
-		}
-		Expect(answers).To(BeNumerically(">=", 300))
-		Expect(lines).To(BeNumerically(">=", answers))
-		Expect(len(files())).To(BeNumerically(">=", 2))
+			lines := 0
+			for _, name := range files() {
+				lines += len(auditLines(name))
+			}
+			Expect(answers).To(BeNumerically(">=", 300))
+			Expect(lines).To(BeNumerically(">=", answers))
+			Expect(len(files())).To(BeNumerically(">=", 2))
 
-		text, err := os.ReadFile(path)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(os.WriteFile(path, []byte(strings.Replace(string(text), "tools/list", "tools/last", 1)), 0o600)).To(Succeed())
-		ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:\d+: it was changed`))
-	}, SpecTimeout(5*time.Minute))
+			text, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(os.WriteFile(path, []byte(strings.Replace(string(text), "tools/list", "tools/last", 1)),
+				0o600)).To(Succeed())
+			ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:\d+: it was changed`))
+		}, SpecTimeout(5*time.Minute))
 
 	It("goes on after SIGHUP without a file", func(ctx SpecContext) {
 		service.Start()
@@ -97,27 +99,29 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		Expect(service.run.Wait(patience).ExitCode()).To(Equal(0))
 	})
 
-	It("reports the calls that a full disk lost until the service was killed, after the next start", Label("V5"), func(ctx SpecContext) {
-		line := `{"event":"file","text":"` + strings.Repeat("a", confinedSize-200) + `","seq":1,"prev":""`
-		line += fmt.Sprintf(`,"hash":"%x"}`, sha256.Sum256([]byte(line)))
-		Expect(os.WriteFile(path, []byte(line+"\n"), 0o600)).To(Succeed()) // not even an event has room behind it
-		service.binary = service.binary.Confine()
-		service.Start("--audit-file", path, "--audit-chain")
-		access := service.client.Connect(ctx).Access
-		for range 3 {
-			Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
-		}
-		Expect(auditLines(path)).To(BeEmpty())
-		Expect(Run(ctx, "audit", "verify", path).Out).To(ContainSubstring("calls after its last line that could not be written: 3 from "))
-		service.run.Kill().Wait(patience)
+	It("reports the calls that a full disk lost until the service was killed, after the next start",
+		Label("V5"), func(ctx SpecContext) {
+			line := `{"event":"file","text":"` + strings.Repeat("a", confinedSize-200) + `","seq":1,"prev":""`
+			line += fmt.Sprintf(`,"hash":"%x"}`, sha256.Sum256([]byte(line)))
+			Expect(os.WriteFile(path, []byte(line+"\n"), 0o600)).To(Succeed()) // not even an event has room behind it
+			service.binary = service.binary.Confine()
+			service.Start("--audit-file", path, "--audit-chain")
+			access := service.client.Connect(ctx).Access
+			for range 3 {
+				Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
+			}
+			Expect(auditLines(path)).To(BeEmpty())
+			Expect(Run(ctx, "audit", "verify", path).Out).
+				To(ContainSubstring("calls after its last line that could not be written: 3 from "))
+			service.run.Kill().Wait(patience)
 
-		service.binary = BuildBinary()
-		service.Start("--audit-file", path, "--audit-chain")
-		ran := Run(ctx, "audit", "verify", path)
-		Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
-		Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:2: calls before it that could not be written: 3 since `))
-		Expect(ran.Out).NotTo(ContainSubstring("after its last line"))
-	}, SpecTimeout(time.Minute))
+			service.binary = BuildBinary()
+			service.Start("--audit-file", path, "--audit-chain")
+			ran := Run(ctx, "audit", "verify", path)
+			Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
+			Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:2: calls before it that could not be written: 3 since `))
+			Expect(ran.Out).NotTo(ContainSubstring("after its last line"))
+		}, SpecTimeout(time.Minute))
 
 	It("goes on in a new file after logrotate has renamed the file and sent SIGHUP", func(ctx SpecContext) {
 		service.Start(audited()...)

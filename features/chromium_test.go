@@ -24,10 +24,12 @@ const browserTime = time.Minute
 // Browser is a window of a real Chromium with its own browser context.
 type Browser struct{ window context.Context }
 
-// chromiums are the Chromiums that the specs of this process share, by their fonts. The specs of a process run one after the other.
+// chromiums are the Chromiums that the specs of this process share, by their fonts. The specs of a
+// process run one after the other.
 var chromiums = map[chromium.Fonts]*sharedChromium{}
 
-// sharedChromium has one window for all specs that only read a page, because opening a window takes as long as several pages.
+// sharedChromium has one window for all specs that only read a page, because opening a window takes
+// as long as several pages.
 type sharedChromium struct {
 	context context.Context
 	quit    func() error
@@ -106,11 +108,13 @@ func (b *Browser) fontsOf(ctx context.Context, element string) (names []string) 
 		if err = errors.Join(domErr, cssErr, err); err != nil {
 			return nothing, err
 		}
-		node, err := cdp.Call(ctx, t, dom.QuerySelector, dom.QuerySelectorParams{NodeID: document.Root.NodeID, Selector: element})
+		node, err := cdp.Call(ctx, t, dom.QuerySelector,
+			dom.QuerySelectorParams{NodeID: document.Root.NodeID, Selector: element})
 		if err != nil {
 			return nothing, err
 		}
-		used, err := cdp.Call(ctx, t, css.GetPlatformFontsForNode, css.GetPlatformFontsForNodeParams{NodeID: node.NodeID})
+		used, err := cdp.Call(ctx, t, css.GetPlatformFontsForNode,
+			css.GetPlatformFontsForNodeParams{NodeID: node.NodeID})
 		if err != nil {
 			return nothing, err
 		}

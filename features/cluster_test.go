@@ -118,7 +118,9 @@ func (r *Racer) connect(ctx context.Context) (tokens Tokens, connected bool) {
 func (r *Racer) refresh(ctx context.Context, tokens Tokens) Tokens {
 	GinkgoHelper()
 	newest := map[string]Tokens{}
-	for _, answer := range r.everywhere(ctx, func(at *Client) Response { return at.Token(ctx, at.Refresh(tokens.Refresh)) }) {
+	for _, answer := range r.everywhere(ctx, func(at *Client) Response {
+		return at.Token(ctx, at.Refresh(tokens.Refresh))
+	}) {
 		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 		newest[answer.Tokens().Refresh] = answer.Tokens()
 	}
@@ -201,14 +203,17 @@ func (f *Fleet) raceThrough(ctx context.Context, fail, recover func()) {
 	Expect(log.kept).NotTo(BeEmpty())
 	racer := &Racer{published, f, log}
 	fewAtOnce(len(log.kept), logins, func(i int) {
-		for _, answer := range racer.everywhere(ctx, func(at *Client) Response { return at.World.Call(ctx, log.kept[i].Access) }) {
+		for _, answer := range racer.everywhere(ctx, func(at *Client) Response {
+			return at.World.Call(ctx, log.kept[i].Access)
+		}) {
 			Expect(answer.StatusCode).To(Equal(http.StatusOK), "an answered token was lost")
 		}
 		racer.refresh(ctx, log.kept[i])
 	})
 	AddReportEntry("the failure", fmt.Sprintf("%d operations, %d grants kept; "+
 		"%d requests failed before it and %d after, the last one %s after it and %s after the recovery",
-		log.done, len(log.kept), before, log.failed-before, log.lastFailure.Sub(failing), log.lastFailure.Sub(recovering)))
+		log.done, len(log.kept), before, log.failed-before, log.lastFailure.Sub(failing),
+		log.lastFailure.Sub(recovering)))
 }
 
 var _ = Describe("A cluster of database servers", Label("cluster", "engines", "I22", "I14", "E9"), func() {
@@ -218,28 +223,32 @@ var _ = Describe("A cluster of database servers", Label("cluster", "engines", "I
 		}
 	})
 
-	It("spends no code twice, loses no answered token and keeps answered revocations when a Galera node dies and returns", func(ctx SpecContext) {
-		cluster, err := engines.Galera(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(cluster.Close)
-		databases, err := cluster.Database(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		newFleet(BuildBinary(), databases).raceThrough(ctx, func() {
-			Expect(cluster.Nodes[0].End(syscall.SIGKILL)).To(Succeed())
-		}, func() {
-			Expect(cluster.Nodes[0].Start(ctx)).To(Succeed())
-		})
-	}, NodeTimeout(time.Hour))
+	It("spends no code twice, loses no answered token and keeps answered revocations "+
+		"when a Galera node dies and returns",
+		func(ctx SpecContext) {
+			cluster, err := engines.Galera(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(cluster.Close)
+			databases, err := cluster.Database(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			newFleet(BuildBinary(), databases).raceThrough(ctx, func() {
+				Expect(cluster.Nodes[0].End(syscall.SIGKILL)).To(Succeed())
+			}, func() {
+				Expect(cluster.Nodes[0].Start(ctx)).To(Succeed())
+			})
+		}, NodeTimeout(time.Hour))
 
-	It("spends no code twice, loses no answered token and keeps answered revocations when a synchronous standby of PostgreSQL takes over", func(ctx SpecContext) {
-		pair, err := engines.NewPair(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(pair.Close)
-		database, err := pair.Database(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		newFleet(BuildBinary(), slices.Repeat([]string{database}, fleetSize)).raceThrough(ctx, func() {
-			Expect(pair.Primary.End(syscall.SIGKILL)).To(Succeed())
-			Expect(pair.Promote()).To(Succeed())
-		}, func() {})
-	}, NodeTimeout(time.Hour))
+	It("spends no code twice, loses no answered token and keeps answered revocations "+
+		"when a synchronous standby of PostgreSQL takes over",
+		func(ctx SpecContext) {
+			pair, err := engines.NewPair(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(pair.Close)
+			database, err := pair.Database(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			newFleet(BuildBinary(), slices.Repeat([]string{database}, fleetSize)).raceThrough(ctx, func() {
+				Expect(pair.Primary.End(syscall.SIGKILL)).To(Succeed())
+				Expect(pair.Promote()).To(Succeed())
+			}, func() {})
+		}, NodeTimeout(time.Hour))
 })

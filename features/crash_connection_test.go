@@ -23,8 +23,8 @@ const (
 	leaving
 )
 
-// provenTokens is how many access tokens of a connection stay valid, whatever refreshes were interrupted: each of those may have
-// ended the oldest of eight.
+// provenTokens is how many access tokens of a connection stay valid, whatever refreshes were
+// interrupted: each of those may have ended the oldest of eight.
 const provenTokens = 4
 
 // Connection is the state of one connection as its client knows it from the responses.

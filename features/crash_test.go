@@ -163,5 +163,6 @@ var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5")
 		var verdict string
 		Expect(service.database().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&verdict)).To(Succeed())
 		Expect(verdict).To(Equal("ok"))
-	}, Entry("five times", Label("long"), 5, 1, SpecTimeout(5*time.Minute)), Entry("fifty times", 50, 51, Label("soak"), SpecTimeout(5*time.Minute)))
+	}, Entry("five times", Label("long"), 5, 1, SpecTimeout(5*time.Minute)),
+		Entry("fifty times", 50, 51, Label("soak"), SpecTimeout(5*time.Minute)))
 })

@@ -185,8 +185,10 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 	DescribeTable("reports the one failure of a login and its remedy", func(ctx SpecContext, spoil func(*Front), id, seen, mend string) {
 		named(examine(ctx, NewFront(spoil), true), id, seen, mend)
 	},
-		Entry("when events are buffered", Label("long"), buffered, "flow.stream", "no event arrives", "proxy_buffering off"),
-		Entry("when events of sessions are buffered", Label("long"), both(buffered, withoutOlder), "flow.stream", "no event arrives", "proxy_buffering off"),
+		Entry("when events are buffered", Label("long"), buffered, "flow.stream", "no event arrives",
+			"proxy_buffering off"),
+		Entry("when events of sessions are buffered", Label("long"), both(buffered, withoutOlder), "flow.stream",
+			"no event arrives", "proxy_buffering off"),
 		Entry("when the authorization server cannot fetch the client's document", outOfReach, "flow.client", "invalid_client", "DNS"),
 		Entry("when the client's document is missing", documentDown, "flow.document", "404", "--print-client-document"),
 		Entry("when the code is refused", granted(func(r *http.Response) { r.StatusCode = http.StatusBadRequest }), "flow.exchange", "400", "log of the authorization server"),

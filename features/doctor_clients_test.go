@@ -38,10 +38,12 @@ var _ = Describe("Telling which well-known clients can log in", Label("doctor", 
 		Expect(d.Result).To(Equal("ok"))
 		Expect(listed(d, "can")[""]).To(And(ContainElements("Claude Code", "Codex", "VS Code", "Zed"), Not(ContainElement("Cursor"))))
 		Expect(listed(d, "cannot")["because they register themselves and self-registration is off"]).To(Equal([]string{
-			"Cursor", "Gemini CLI", "opencode", "LM Studio", "Warp", "Raycast", "Cline", "Amp", "GitHub Copilot in JetBrains", "mcp-remote", "MCP Inspector",
+			"Cursor", "Gemini CLI", "opencode", "LM Studio", "Warp", "Raycast", "Cline", "Amp",
+			"GitHub Copilot in JetBrains", "mcp-remote", "MCP Inspector",
 		}))
 		Expect(d.Next).To(And(HavePrefix("Claude Code, Codex, VS Code and others can connect to"),
-			ContainSubstring("Cursor, Gemini CLI, opencode and others cannot, because they register themselves and self-registration is off: set self-registration: true")))
+			ContainSubstring("Cursor, Gemini CLI, opencode and others cannot, because they register themselves "+
+				"and self-registration is off: set self-registration: true")))
 	})
 
 	It("has nothing to advise when they can register", func(ctx SpecContext) {

@@ -28,11 +28,13 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("with a password in the URL", "without a password", "https://ada:sesame@cms.example/mcp"),
 		Entry("with a client document on http", "not https", url, "--client-id", "http://ops.example/doctor.json"),
 		Entry("with an origin that has a path", "not an origin", url, "--origin", "http://localhost:6274/"),
-		Entry("with an authorization server that has a path", "--authorization-server", url, "--authorization-server", "https://login.example/"),
+		Entry("with an authorization server that has a path", "--authorization-server", url, "--authorization-server",
+			"https://login.example/"),
 		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
 		Entry("with a client that is no client_id", "--clients=Cursor: write client_ids", url, "--clients=Cursor"),
 		Entry("with an unknown flag", "unknown flag", url, "--cure"),
-		Entry("with an empty token", "reading the token: the token is missing", "http://127.0.0.1:1/mcp", "--token", "-", "--client-id", "https://127.0.0.1:1/x"),
+		Entry("with an empty token", "reading the token: the token is missing", "http://127.0.0.1:1/mcp", "--token",
+			"-", "--client-id", "https://127.0.0.1:1/x"),
 		Entry("when a document is to be printed without a client_id", "--client-id", "--print-client-document"),
 	)
 

@@ -66,27 +66,32 @@ var _ = Describe("Checking whether documents of clients can be fetched from this
 		Entry("with no JSON, that it is wrong", says(200, "application/json", "{"), "wrong: "),
 	)
 
-	It("lists reachable, blocked, unreachable and wrong documents, in the order of the arguments", Label("long"), func(ctx SpecContext) {
-		site.Serve("/challenge", says(403, "text/html", challenge, "cf-mitigated", "challenge"))
-		site.Serve("/hanging", hanging)
-		down := NewClientSite()
-		down.server.Close()
-		documents := []string{site.PublishClient("/good"), site.URL("/challenge"), site.URL("/absent"), site.URL("/hanging"), down.URL("/client.json")}
-		d := egress(ctx, documents...)
-		Expect(d.Code).To(Equal(1))
-		Expect(d.Err).To(ContainSubstring("4 of 5 checks failed"))
-		var seen []string
-		for i, check := range d.Checks {
-			Expect(check.Asks).To(Equal("fetch " + documents[i]))
-			kind, _, _ := strings.Cut(check.Seen, ":")
-			seen = append(seen, kind)
-		}
-		Expect(seen).To(Equal([]string{"reachable", "blocked", "wrong", "unreachable", "unreachable"}))
+	It("lists reachable, blocked, unreachable and wrong documents, in the order of the arguments",
+		Label("long"), func(ctx SpecContext) {
+			site.Serve("/challenge", says(403, "text/html", challenge, "cf-mitigated", "challenge"))
+			site.Serve("/hanging", hanging)
+			down := NewClientSite()
+			down.server.Close()
+			documents := []string{site.PublishClient("/good"), site.URL("/challenge"), site.URL("/absent"),
+				site.URL("/hanging"), down.URL("/client.json")}
+			d := egress(ctx, documents...)
+			Expect(d.Code).To(Equal(1))
+			Expect(d.Err).To(ContainSubstring("4 of 5 checks failed"))
+			var seen []string
+			for i, check := range d.Checks {
+				Expect(check.Asks).To(Equal("fetch " + documents[i]))
+				kind, _, _ := strings.Cut(check.Seen, ":")
+				seen = append(seen, kind)
+			}
+			Expect(seen).To(Equal([]string{"reachable", "blocked", "wrong", "unreachable", "unreachable"}))
 
-		readable := Doctor(ctx, "", append([]string{"--egress", "--dev", "--ca", Trust(site.server)}, documents[:2]...)...)
-		Expect(readable.Out).To(MatchRegexp(`(?m)^ok       document +reachable: https://`))
-		Expect(readable.Out).To(MatchRegexp(`(?m)^1 ok, 0 warnings, 1 failures, 0 skipped\nnext: mend document, then run doctor --egress again: pin the document`))
-	})
+			readable := Doctor(ctx,
+				"", append([]string{"--egress", "--dev", "--ca", Trust(site.server)}, documents[:2]...)...)
+			Expect(readable.Out).To(MatchRegexp(`(?m)^ok       document +reachable: https://`))
+			Expect(readable.Out).To(MatchRegexp(
+				`(?m)^1 ok, 0 warnings, 1 failures, 0 skipped\n` +
+					`next: mend document, then run doctor --egress again: pin the document`))
+		})
 
 	It("succeeds when every document is reachable", func(ctx SpecContext) {
 		d := egress(ctx, site.PublishClient("/one"), site.PublishClient("/two"))

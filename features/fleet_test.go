@@ -61,7 +61,8 @@ func newFleet(binary Binary, databases []string) *Fleet {
 		addresses = append(addresses, address)
 		member := &Member{Address: "http://" + address}
 		member.start = func() *gexec.Session {
-			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database}, "serve", "--dev", "--issuer", w.Issuer,
+			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database},
+				"serve", "--dev", "--issuer", w.Issuer,
 				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token, "--trusted-proxies", "127.0.0.1", "--log-level", "warn",
 				"--max-grants-per-token", "100000", "--max-sessions-per-person", "10000") // one person stands for many
 		}

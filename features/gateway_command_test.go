@@ -25,12 +25,20 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Expect(dir).NotTo(BeADirectory())
 	},
 		Entry("there is no upstream", "add --upstream http://127.0.0.1:9000/mcp"),
-		Entry("the upstream has no scheme", "--upstream: it has no scheme: begin it with https://, or with http:// on this computer", "--upstream=127.0.0.1:9000/s3cret"),
-		Entry("the upstream has another scheme", "--upstream: it is not a URL: write it like https://", "--upstream=ws://127.0.0.1/s3cret"),
-		Entry("the second upstream has no scheme", "--upstream: number 2: it has no scheme", one, "--upstream=/b=localhost:9000/s3cret"),
-		Entry("the issuer ends like the path of the MCP server", `--issuer "http://localhost:8080/mcp" ends with /mcp, which is the path of the MCP endpoint below it`, one, "--issuer=http://localhost:8080/mcp"),
-		Entry("the upstream has a password", "--upstream: it has a user or a fragment", "--upstream=http://me:s3cret@127.0.0.1/mcp"),
-		Entry("tokens would cross the internet unencrypted", "--upstream: http is for this computer and private networks only", "--upstream=http://192.0.2.1/mcp"),
+		Entry("the upstream has no scheme",
+			"--upstream: it has no scheme: begin it with https://, or with http:// on this computer",
+			"--upstream=127.0.0.1:9000/s3cret"),
+		Entry("the upstream has another scheme", "--upstream: it is not a URL: write it like https://",
+			"--upstream=ws://127.0.0.1/s3cret"),
+		Entry("the second upstream has no scheme", "--upstream: number 2: it has no scheme", one,
+			"--upstream=/b=localhost:9000/s3cret"),
+		Entry("the issuer ends like the path of the MCP server",
+			`--issuer "http://localhost:8080/mcp" ends with /mcp, which is the path of the MCP endpoint below it`,
+			one, "--issuer=http://localhost:8080/mcp"),
+		Entry("the upstream has a password", "--upstream: it has a user or a fragment",
+			"--upstream=http://me:s3cret@127.0.0.1/mcp"),
+		Entry("tokens would cross the internet unencrypted",
+			"--upstream: http is for this computer and private networks only", "--upstream=http://192.0.2.1/mcp"),
 		Entry("the second upstream has no path", `--upstream: number 2 has no path: write it as "/path = URL"`, one, one),
 		Entry("two upstreams have the same path", "is the same as", one, "--upstream=/mcp=http://127.0.0.1:9001/"),
 		Entry("a path belongs to the gateway itself", "is an address of this server itself", "--upstream=/oauth/token=http://127.0.0.1:9001/"),
@@ -80,7 +88,9 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 	It("is ready without a demo site", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
 		Expect(service.AskAdmin(ctx, "/readyz").Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},` +
-			`{"name":"upstream of ` + service.MCP() + `","state":"refuses-unknown-keys","detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"}]}`))
+			`{"name":"upstream of ` + service.MCP() +
+			`","state":"refuses-unknown-keys","detail":` +
+			`"reachable, refuses unknown keys, sent as bearer token in the header Authorization"}]}`))
 	})
 })
 

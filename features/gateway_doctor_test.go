@@ -49,7 +49,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	},
 		Entry("has sessions", "/mcp", patience),
 		Entry("has no sessions and no stream", "/stateless", patience, "flow.stream"),
-		Entry("has no sessions and a silent stream", Label("long"), "/silent", 4*time.Second), // the last check that waits
+		// the last check that waits
+		Entry("has no sessions and a silent stream", Label("long"), "/silent", 4*time.Second),
 	)
 
 	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
@@ -70,7 +71,9 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	It("reports a slow server when doctor's own timeout ends", Label("long"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(), func(c *server.Config) { c.Gateway.Patience = time.Minute })
+		world := NewGateway(upstream.URL+"/mcp", ofItself(), func(c *server.Config) {
+			c.Gateway.Patience = time.Minute
+		})
 		upstream.Answer(hanging)
 		d := examine(ctx, world, "--timeout", "4s") // all earlier checks must finish within it, on a slow computer too
 		Expect(d.Of("flow.tools").Seen).To(Equal("no response within 12s"), d.Out)
@@ -95,7 +98,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		d := Diagnose(ctx, world.Issuer+"/files", "--origin", world.Issuer)
 		Expect(d.With("failure")).To(BeEmpty(), d.Out)
 		Expect(d.With("warning")).To(BeEmpty(), d.Out)
-		Expect(d.Of("resource.root").Seen).To(Equal("it describes " + world.MCP() + ", another MCP server of this site"))
+		Expect(d.Of("resource.root").Seen).
+			To(Equal("it describes " + world.MCP() + ", another MCP server of this site"))
 	})
 
 	DescribeTable("names the verifier when the upstream cannot verify tokens:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
@@ -137,7 +141,9 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Entry("is down", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
 		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed", "exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
-		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although the person's token is valid: the key was sent as bearer token in the header Authorization", "accepts the same tokens as the verifier", Label("U17")),
+		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although "+
+			"the person's token is valid: the key was sent as bearer token in the header Authorization",
+			"accepts the same tokens as the verifier", Label("U17")),
 	)
 
 	It("names the key when both the upstream and the verifier refuse it", Label("U8"), func(ctx SpecContext) {
@@ -157,33 +163,39 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps", ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
-	It("shows that a working connection fails, that the upstream is paused, and that it works again", Label("long", "U9", "U10"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself())
-		access := world.NewClient().Connect(ctx).Access
-		world.Call(ctx, access)
-		upstream.Answer(failing(502, "text/plain", "bad gateway"))
-		for range 5 {
+	It("shows that a working connection fails, that the upstream is paused, and that it works again",
+		Label("long", "U9", "U10"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL+"/mcp", ofItself())
+			access := world.NewClient().Connect(ctx).Access
 			world.Call(ctx, access)
-		}
-		tells(ctx, world, connects+"call call:failed", "connected", "connected, but", "behind this gateway has failed", "behind the gateway runs")
-		world.Call(ctx, access)
-		tells(ctx, world, connects+"call call:failed call:failed", "connected", "retry in a few seconds", "five times in a row")
-		upstream.Answer(nil)
-		Eventually(func() int { return world.Call(ctx, access).StatusCode }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
-		tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
-	}, SpecTimeout(time.Minute))
+			upstream.Answer(failing(502, "text/plain", "bad gateway"))
+			for range 5 {
+				world.Call(ctx, access)
+			}
+			tells(ctx, world, connects+"call call:failed", "connected", "connected, but",
+				"behind this gateway has failed", "behind the gateway runs")
+			world.Call(ctx, access)
+			tells(ctx, world, connects+"call call:failed call:failed", "connected", "retry in a few seconds",
+				"five times in a row")
+			upstream.Answer(nil)
+			Eventually(func() int {
+				return world.Call(ctx, access).StatusCode
+			}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).Should(Equal(http.StatusOK))
+			tells(ctx, world, connects+"call call:failed call:failed call", "connected", "has used its token")
+		}, SpecTimeout(time.Minute))
 
-	It("names an older revision of the upstream, which is no refusal for a client that goes on with initialize", func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself())
-		access := world.NewClient().Connect(ctx).Access
-		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
-		upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))
-		talk.Post(ctx, "server/discover", params{})
-		tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
-		upstream.Answer(nil)
-		world.Converse(ctx, sessions, access)
-		tells(ctx, world, connects+"call call", "connected", "has used its token")
-	})
+	It("names an older revision of the upstream, which is no refusal for a client that goes on with initialize",
+		func(ctx SpecContext) {
+			world := NewGateway(upstream.URL+"/mcp", ofItself())
+			access := world.NewClient().Connect(ctx).Access
+			talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
+			upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))
+			talk.Post(ctx, "server/discover", params{})
+			tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
+			upstream.Answer(nil)
+			world.Converse(ctx, sessions, access)
+			tells(ctx, world, connects+"call call", "connected", "has used its token")
+		})
 
 	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")

@@ -138,7 +138,8 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Entry("a missing value", "token", "Fill in this field.", "user", "ann", "token", " "),
 		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann", "token", ann),
 		Entry("a value that only contains a match", "user", "This does not look right.", "user", "Xann", "token", ann),
-		Entry("a control character", "token", "It contains a line break or another control character.", "user", "ann", "token", ann+"\x00"),
+		Entry("a control character", "token", "It contains a line break or another control character.", "user", "ann",
+			"token", ann+"\x00"),
 		Entry("a long value", "token", "This is too long.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 
@@ -273,8 +274,11 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 		Entry("a field that present does not use", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}, {name: token}]\n", "present: no entry has {user}, so that the server would not get it"),
 		Entry("no token for a verifier of tokens", "upstream: http://127.0.0.1:9000/mcp\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: key, secret: true}]\npresent: 'X-Key: {key}'\n",
 			`fields (from pasteport.yaml:4) has no required field "token", which is the only one that the verifier verifies`),
-		Entry("an address without hosts", "upstream: '{url}/mcp'\nfields: [{name: url}, {name: token}]\n", "upstream (from pasteport.yaml:1): the field url is optional or has no hosts"),
-		Entry("an address in plain http on the internet", "upstream: '{url}/mcp'\nfields: [{name: url, hosts: ['http://192.0.2.1']}, {name: token}]\n", "upstream (from pasteport.yaml:1): the host for http://192.0.2.1/mcp"),
+		Entry("an address without hosts", "upstream: '{url}/mcp'\nfields: [{name: url}, {name: token}]\n",
+			"upstream (from pasteport.yaml:1): the field url is optional or has no hosts"),
+		Entry("an address in plain http on the internet",
+			"upstream: '{url}/mcp'\nfields: [{name: url, hosts: ['http://192.0.2.1']}, {name: token}]\n",
+			"upstream (from pasteport.yaml:1): the host for http://192.0.2.1/mcp"),
 		Entry("an address for one secret for all", "upstream: '{url}/mcp'\ncredential: none\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: url, hosts: [a.example]}, {name: token}]\n",
 			`choose "host-token"`),
 	)

@@ -96,7 +96,8 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
 			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
 		}
-		Expect(world.Log.String()).To(ContainSubstring("it answered 401: check credential, upstream-secret and present; the secret was sent as bearer token in the header Authorization"))
+		Expect(world.Log.String()).To(ContainSubstring("it answered 401: check credential, upstream-secret and " +
+			"present; the secret was sent as bearer token in the header Authorization"))
 	})
 
 	It("pauses requests to an upstream that is down", Label("long", "U10"), func(ctx SpecContext) {

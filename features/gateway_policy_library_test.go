@@ -42,7 +42,8 @@ func NewLibrary() *UpstreamServer {
 	return upstream
 }
 
-// people are the answers of a verifier for tokens. It costs much less than a file of tokens, whose hash is expensive on purpose.
+// people are the answers of a verifier for tokens. It costs much less than a file of tokens, whose
+// hash is expensive on purpose.
 type people map[string]string
 
 // verify lets the site verify tokens over HTTP.
@@ -67,7 +68,8 @@ func ada(token string) server.Verification {
 
 // restricting sets rules with an administrator and a guest.
 func restricting() func(*server.Config) {
-	verification := people{"token-of-ada": `{"subject":"ada","roles":["admin"]}`, "token-of-bob": `{"subject":"bob","roles":["guest"]}`}.verify()
+	verification := people{"token-of-ada": `{"subject":"ada","roles":["admin"]}`,
+		"token-of-bob": `{"subject":"bob","roles":["guest"]}`}.verify()
 	return func(c *server.Config) {
 		static(verification)(c)
 		c.Gateway.Policy = server.PolicyConfig{

@@ -136,7 +136,8 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			"file:///%73ecret/pay%zz", "file:///secret/pay.txt?", "file:///secret/pay.txt#a", "file:///secret/pay.txt;a", "file:secret/pay.txt", "file:/secret/pay.txt", "file:////secret/pay.txt",
 			"file://127.0.0.1/secret/pay.txt", "file://user@/secret/pay.txt", `file:\secret\pay.txt`, "FILE:///secret/pay.txt", "file:///%2573ecret/pay.txt", "file:///./secret/pay.txt",
 			"file:///sec\nret/pay.txt", "https://h/ a", "note://a/../b", "url:file:///secret/pay.txt",
-			"URL:file:/secret/pay.txt", "url%3Afile:///secret/pay.txt", "jar:file:///secret/pay.txt!/a", "local_file:///secret/pay.txt",
+			"URL:file:/secret/pay.txt", "url%3Afile:///secret/pay.txt", "jar:file:///secret/pay.txt!/a",
+			"local_file:///secret/pay.txt",
 			"netdoc:/secret/pay.txt",
 		} {
 			Expect(bob.Ask(ctx, "resources/read", params{"uri": uri}).Error.Message).To(Equal("Resource not found"), uri)

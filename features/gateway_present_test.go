@@ -250,7 +250,8 @@ var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"
 	},
 		Entry("no entry has the token", "--present: no entry has {token}, so that the server would not get it", "--present=X-Api-Key: tokn"),
 		Entry("a parameter twice", "--present: number 2: an entry before it sets the query parameter key already", "--present=?key={token}", "--present=?key={token}"),
-		Entry("a line break in a value", "--present: the header X-Api-Key has no value or a control character", "--present=\"X-Api-Key: {token}\nX-Admin: 1\""),
+		Entry("a line break in a value", "--present: the header X-Api-Key has no value or a control character",
+			"--present=\"X-Api-Key: {token}\nX-Admin: 1\""),
 		Entry("a forwarded header", `--forward-headers has "x-api-key", which --present sets`, "--present=X-Api-Key: {token}", "--forward-headers=x-api-key"),
 		Entry("no credential", `--present is set, but --credential is "none": leave it out`, "--present=X-Api-Key: {token}", "--credential=none"),
 	)

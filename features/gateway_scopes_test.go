@@ -56,7 +56,8 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), method)
 		}
 		for _, method := range []string{"", "ping", "tasks/get"} {
-			refused := plain.Post(ctx, "tools/call", params{"name": "shout"}, with("Mcp-Method", method), with("Mcp-Name", "delete_all"))
+			refused := plain.Post(ctx, "tools/call", params{"name": "shout"}, with("Mcp-Method", method),
+				with("Mcp-Name", "delete_all"))
 			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), "beside the method %q", method)
 		}
 		second := plain.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
@@ -67,10 +68,13 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 	It("also requires it for other methods that name a tool", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		for _, method := range []string{"tools/get", "tools/future", "tools/list"} {
-			Expect(plain.Post(ctx, method, params{"name": "delete_all"}, func(r *http.Request) { r.Header.Del("Mcp-Name") }).StatusCode).To(Equal(http.StatusForbidden), method)
+			Expect(plain.Post(ctx, method, params{"name": "delete_all"}, func(r *http.Request) {
+				r.Header.Del("Mcp-Name")
+			}).StatusCode).To(Equal(http.StatusForbidden), method)
 		}
 		Expect(upstream.Asked()).To(BeEmpty())
-		Expect(plain.Post(ctx, "tasks/get", params{"taskId": "delete_all"}, with("Mcp-Name", "delete_all")).StatusCode).NotTo(Equal(http.StatusForbidden), "the name of a task")
+		Expect(plain.Post(ctx, "tasks/get", params{"taskId": "delete_all"}, with("Mcp-Name", "delete_all")).StatusCode).
+			NotTo(Equal(http.StatusForbidden), "the name of a task")
 		Expect(upstream.Asked()).To(HaveLen(1))
 	})
 

@@ -142,9 +142,12 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 	},
 		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Program) { p.Args = append(p.Args, "exit") }),
 		Entry("if it does not answer", http.StatusGatewayTimeout, "did not answer in time", "U9", func(p *bootstrap.Program) { p.Args = append(p.Args, "silent") }),
-		Entry("if it prints its usage, in the log", http.StatusBadGateway, "does not start", `exit status 2; the last lines that it printed: [\"usage: program [flags]\" \"(a line with the key is left out)\"]`,
+		Entry("if it prints its usage, in the log", http.StatusBadGateway, "does not start",
+			`exit status 2; the last lines that it printed: `+
+				`[\"usage: program [flags]\" \"(a line with the key is left out)\"]`,
 			func(p *bootstrap.Program) { p.Args = append(p.Args, "usage") }),
-		Entry("if it answers in several lines, in the log", http.StatusGatewayTimeout, "did not answer in time", `in time; the last lines that it printed: [\"{\"`,
+		Entry("if it answers in several lines, in the log", http.StatusGatewayTimeout, "did not answer in time",
+			`in time; the last lines that it printed: [\"{\"`,
 			func(p *bootstrap.Program) { p.Args = append(p.Args, "pretty") }),
 		Entry("if its folder does not exist", http.StatusBadGateway, "does not start", "the program cannot be started", func(p *bootstrap.Program) { p.Dir = "/does/not/exist" }),
 	)

@@ -48,33 +48,39 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		Expect(world.Log.String()).To(ContainSubstring("the session was idle for too long"))
 	})
 
-	DescribeTable("with an open call ends for a newer session only after those without one", Label("G20"), func(ctx SpecContext, revision string) {
-		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcessesPerPerson = 2 }))
-		access := connectedTo(ctx, world)
-		busy := world.Converse(ctx, revision, access)
-		pids := []int{pidOf(ctx, busy)}
-		broken, hangUp := context.WithCancel(ctx)
-		defer hangUp()
-		if waitForever(broken, busy); revision == sessions {
-			hangUp()
-		}
-		idle := world.Converse(ctx, sessions, access)
-		pids = append(pids, pidOf(ctx, idle))
-		world.Converse(ctx, sessions, access)
-		Eventually(survivors(pids)).WithTimeout(patience).Should(Equal(pids[:1]))
-		Expect(world.Log.String()).To(ContainSubstring("a newer session has replaced it, because the limit is 2 sessions for each person and 200 for all"))
-	},
+	DescribeTable("with an open call ends for a newer session only after those without one",
+		Label("G20"), func(ctx SpecContext, revision string) {
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+				l.MaxProcessesPerPerson = 2
+			}))
+			access := connectedTo(ctx, world)
+			busy := world.Converse(ctx, revision, access)
+			pids := []int{pidOf(ctx, busy)}
+			broken, hangUp := context.WithCancel(ctx)
+			defer hangUp()
+			if waitForever(broken, busy); revision == sessions {
+				hangUp()
+			}
+			idle := world.Converse(ctx, sessions, access)
+			pids = append(pids, pidOf(ctx, idle))
+			world.Converse(ctx, sessions, access)
+			Eventually(survivors(pids)).WithTimeout(patience).Should(Equal(pids[:1]))
+			Expect(world.Log.String()).To(ContainSubstring(
+				"a newer session has replaced it, because the limit is 2 sessions for each person and 200 for all"))
+		},
 		Entry("over HTTP+SSE", httpSSE),
 		Entry("whose client has gone", sessions),
 	)
 
-	It("logs what the program prints besides messages, without the key, and understands a byte order mark", Label("U22", "U23"), func(ctx SpecContext) {
-		world := openProgram(ctx, []string{"banner"})
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-		Expect(world.Log.String()).To(And(ContainSubstring("stdout of a program"), ContainSubstring("Welcome!"), ContainSubstring("{not json}"),
-			ContainSubstring("a line with the key is left out"), Not(ContainSubstring(adaKey))))
-	})
+	It("logs what the program prints besides messages, without the key, and understands a byte order mark",
+		Label("U22", "U23"), func(ctx SpecContext) {
+			world := openProgram(ctx, []string{"banner"})
+			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+			Expect(world.Log.String()).To(And(ContainSubstring("stdout of a program"), ContainSubstring("Welcome!"),
+				ContainSubstring("{not json}"),
+				ContainSubstring("a line with the key is left out"), Not(ContainSubstring(adaKey))))
+		})
 
 	It("repeats no question to the person on a stream that its client opens anew", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
@@ -92,35 +98,38 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		Expect(question(9)).To(And(ContainSubstring("elicitation/create"), Not(Equal(first))))
 	})
 
-	It("asks a client that takes calls as JSON on the stream of the session, and tells the program without one", Label("U22"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		ask := func(ctx context.Context) *http.Request {
-			asking := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}})
-			asking.Header.Set("Accept", "application/json")
-			return asking
-		}
-		Expect(Send(ask(ctx)).Text).To(ContainSubstring("the client accepts only JSON, and does not listen for requests"))
-		general := talk.Listen(ctx)
-		answered := make(chan Response, 1)
-		go func() {
-			defer GinkgoRecover()
-			answered <- Send(ask(ctx))
-		}()
-		var question struct{ ID json.RawMessage }
-		Expect(json.Unmarshal([]byte(general.Next("message")), &question)).To(Succeed())
-		reply := talk.message(ctx, "notifications/none", nil)
-		body := `{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"decline"}}`
-		reply.Body, reply.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
-		Expect(Send(reply).StatusCode).To(Equal(http.StatusAccepted))
-		Eventually(answered).WithTimeout(patience).Should(Receive(HaveField("Text", ContainSubstring("decline"))))
-	}, SpecTimeout(30*time.Second))
+	It("asks a client that takes calls as JSON on the stream of the session, and tells the program without one",
+		Label("U22"), func(ctx SpecContext) {
+			world := openProgram(ctx, nil)
+			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+			ask := func(ctx context.Context) *http.Request {
+				asking := talk.message(ctx, "tools/call", params{"name": "ask", "arguments": params{}})
+				asking.Header.Set("Accept", "application/json")
+				return asking
+			}
+			Expect(Send(ask(ctx)).Text).
+				To(ContainSubstring("the client accepts only JSON, and does not listen for requests"))
+			general := talk.Listen(ctx)
+			answered := make(chan Response, 1)
+			go func() {
+				defer GinkgoRecover()
+				answered <- Send(ask(ctx))
+			}()
+			var question struct{ ID json.RawMessage }
+			Expect(json.Unmarshal([]byte(general.Next("message")), &question)).To(Succeed())
+			reply := talk.message(ctx, "notifications/none", nil)
+			body := `{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":{"action":"decline"}}`
+			reply.Body, reply.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+			Expect(Send(reply).StatusCode).To(Equal(http.StatusAccepted))
+			Eventually(answered).WithTimeout(patience).Should(Receive(HaveField("Text", ContainSubstring("decline"))))
+		}, SpecTimeout(30*time.Second))
 
 	It("answers calls while its client does not read the response of another", Label("U22"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
 		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 		const size = 9 << 20 // more than the buffers of a connection hold
-		unread, err := noRedirects.Do(talk.message(ctx, "tools/call", params{"name": "big", "arguments": params{"size": size}}))
+		unread, err := noRedirects.Do(talk.message(ctx, "tools/call",
+			params{"name": "big", "arguments": params{"size": size}}))
 		Expect(err).NotTo(HaveOccurred())
 		begin := make([]byte, size/9)
 		_, err = io.ReadFull(unread.Body, begin)
@@ -128,7 +137,8 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		answered := make(chan Response, 1)
 		go func() {
 			defer GinkgoRecover()
-			answered <- Send(numbered(8, talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "hello"}})))
+			answered <- Send(numbered(8,
+				talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "hello"}})))
 		}()
 		Eventually(answered).WithTimeout(30*time.Second).Should(Receive(HaveField("Text", ContainSubstring("HELLO"))),
 			"before the write deadline of a minute")

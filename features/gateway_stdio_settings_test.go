@@ -17,8 +17,10 @@ var _ = Describe("A program in the settings", Label("gateway"), func() {
 	},
 		Entry("it has no command", "--upstream: it has no command", "--upstream=stdio: A=b"),
 		Entry("a quote has no end", "--upstream: a quote in the command has no end", "--upstream=stdio: sh 's3cret"),
-		Entry("a variable is set twice", "--upstream: it sets the variable A twice", "--upstream=stdio: A=s3cret A=s3cret sh"),
-		Entry("the command does not exist", `--upstream: the command "no-such-program" cannot be run`, "--upstream=stdio: K={token} no-such-program"),
+		Entry("a variable is set twice", "--upstream: it sets the variable A twice",
+			"--upstream=stdio: A=s3cret A=s3cret sh"),
+		Entry("the command does not exist", `--upstream: the command "no-such-program" cannot be run`,
+			"--upstream=stdio: K={token} no-such-program"),
 		Entry("the program gets no key", "no variable has {token}", "--upstream=stdio: sh"),
 		Entry("the program gets a key that is none", "the environment has {token} or another field, but the credential is", "--upstream=stdio: K={token} sh", "--credential=none"),
 		Entry("an argument has the key", "all users of this computer can read arguments", "--upstream=stdio: K={token} sh --key={token}"),
@@ -55,7 +57,8 @@ var _ = Describe("A program in the settings", Label("gateway"), func() {
 		write("pasteport.yaml", "upstream: "+mapping+"\nverifier: http\nverify-url: https://cms.example/\n")
 		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0")
 		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(And(ContainSubstring("upstream (from pasteport.yaml:1): "), ContainSubstring(remedy), Not(ContainSubstring("s3cret"))))
+		Expect(ran.Err).To(And(ContainSubstring("upstream (from pasteport.yaml:1): "), ContainSubstring(remedy),
+			Not(ContainSubstring("s3cret"))))
 	},
 		Entry("with an unknown key", "{command: sh, enviroment: {K: s3cret}}", `the mapping cannot be read: the key "enviroment" is unknown`),
 		Entry("without a command", "{args: [s3cret]}", "the program has no command"),

@@ -27,7 +27,8 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 		service, _ := operateChecked(ctx, "http://"+freeAddress()+"/mcp")
 		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
 		Expect(asked.Code).To(BeZero())
-		Expect(asked.Out).To(MatchRegexp(`^degraded: http://\S+/readyz: upstream of ` + service.MCP() + `: it cannot be reached: `))
+		Expect(asked.Out).To(MatchRegexp(`^degraded: http://\S+/readyz: upstream of ` + service.MCP() +
+			`: it cannot be reached: `))
 	})
 
 	It("uses loopback when the service listens on all addresses", func(ctx SpecContext) {

@@ -61,7 +61,8 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Expect(page.StatusCode).To(Equal(http.StatusOK), page.Text)
 		Expect(page.Text).To(And(
 			ContainSubstring("Pasteport doctor, which checks this server"), ContainSubstring("Connect an app on this computer to"),
-			ContainSubstring("The app’s access goes to a program on this computer."), Not(ContainSubstring("is published at"))))
+			ContainSubstring("The app’s access goes to a program on this computer."),
+			Not(ContainSubstring("is published at"))))
 		Expect(world.Clients.Fetches()).To(BeZero())
 	})
 
@@ -172,7 +173,8 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 		}
 		Expect(wordsOf(ctx, lines[name])).To(Equal(words))
 	},
-		Entry("MCP Inspector", "serve", "MCP Inspector", "npx", "-y", "@modelcontextprotocol/inspector@2", "--transport", "http", "--server-url", "ISSUER/mcp"),
+		Entry("MCP Inspector", "serve", "MCP Inspector", "npx", "-y", "@modelcontextprotocol/inspector@2",
+			"--transport", "http", "--server-url", "ISSUER/mcp"),
 		Entry("Claude Code", "serve", "Claude Code", "claude", "mcp", "add", "--transport", "http", "--client-id", "ISSUER"+localDocument, "local-mcp", "ISSUER/mcp"),
 		Entry("VS Code", "serve", "VS Code", "code", "--add-mcp", `{"name":"local-mcp","type":"http","url":"ISSUER/mcp","oauth":{"clientId":"ISSUER`+localDocument+`"}}`),
 		Entry("mcp-remote", "serve", "mcp-remote", "npx", "-y", "mcp-remote", "ISSUER/mcp", "--static-oauth-client-info", `{"client_id":"ISSUER`+localDocument+`"}`),

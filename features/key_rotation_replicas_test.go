@@ -76,22 +76,31 @@ var _ = Describe("Replacing the server secret of replicas one after the other", 
 				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 				token = answer.Tokens().Refresh
 			}
-			form := url.Values{"ticket": {open.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {one.Token}}
+			form := url.Values{
+				"ticket":       {open.Hidden.Get("ticket")},
+				"decision":     {"approve"},
+				"bearer_token": {one.Token},
+			}
 			Expect(Post(ctx, other.Issuer+"/oauth/authorize", form).StatusCode).To(Equal(http.StatusSeeOther))
 		}
 	})
 
-	It("refuses, and does not end, what was issued under a secret that another replica does not have", Label("J6", "H2"), func(ctx SpecContext) {
-		if one.Database != "" {
-			Skip("they know of each other on a database server")
-		}
-		token := client.Connect(ctx).Refresh
-		one.keepSecrets(next, before)
-		token = refresh(ctx, one, token).Tokens().Refresh
-		Expect(refresh(ctx, other, token).StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(refresh(ctx, one, token).StatusCode).To(Equal(http.StatusOK))
-		open := client.Consent(ctx)
-		form := url.Values{"ticket": {open.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {one.Token}}
-		Expect(Post(ctx, other.Issuer+"/oauth/authorize", form).StatusCode).To(Equal(http.StatusBadRequest))
-	})
+	It("refuses, and does not end, what was issued under a secret that another replica does not have",
+		Label("J6", "H2"), func(ctx SpecContext) {
+			if one.Database != "" {
+				Skip("they know of each other on a database server")
+			}
+			token := client.Connect(ctx).Refresh
+			one.keepSecrets(next, before)
+			token = refresh(ctx, one, token).Tokens().Refresh
+			Expect(refresh(ctx, other, token).StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(refresh(ctx, one, token).StatusCode).To(Equal(http.StatusOK))
+			open := client.Consent(ctx)
+			form := url.Values{
+				"ticket":       {open.Hidden.Get("ticket")},
+				"decision":     {"approve"},
+				"bearer_token": {one.Token},
+			}
+			Expect(Post(ctx, other.Issuer+"/oauth/authorize", form).StatusCode).To(Equal(http.StatusBadRequest))
+		})
 })

@@ -145,26 +145,28 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Expect(lookUp(ctx, person, unused.ID)).To(Equal(http.StatusBadGateway))
 	})
 
-	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network", Label("long", "C53", "C41", "tracing"), func(ctx SpecContext) {
-		site := NewClientSite()
-		for i := range 4 {
-			site.Serve(fmt.Sprint("/", i), hanging)
-		}
-		const attacker, neighbor = "203.0.113.7", "203.0.113.8"
-		atOnce(3, func() Response { return ask(ctx, attacker, site.URL("/0")) })
-		for i := range 2 {
-			Expect(lookUp(ctx, attacker, site.URL(fmt.Sprint("/", i+1)))).To(Equal(http.StatusBadGateway))
-		}
-		Expect(site.Fetches()).To(BeEquivalentTo(3))
-		refused := ask(ctx, neighbor, site.URL("/3"))
-		Expect(refused).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
-		Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-9]|10)$`))
-		Expect(site.Fetches()).To(BeEquivalentTo(3))
-		site.Publish("/4", fmt.Sprintf(`{"client_id":%q,"client_name":"Reader","redirect_uris":[%q]}`, site.URL("/4"), client.Redirect))
-		Expect(lookUp(ctx, person, site.URL("/4"))).To(Equal(http.StatusOK))
-		Expect(world.Log.String()).To(ContainSubstring("keeps timing out"))
-		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
-	})
+	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network",
+		Label("long", "C53", "C41", "tracing"), func(ctx SpecContext) {
+			site := NewClientSite()
+			for i := range 4 {
+				site.Serve(fmt.Sprint("/", i), hanging)
+			}
+			const attacker, neighbor = "203.0.113.7", "203.0.113.8"
+			atOnce(3, func() Response { return ask(ctx, attacker, site.URL("/0")) })
+			for i := range 2 {
+				Expect(lookUp(ctx, attacker, site.URL(fmt.Sprint("/", i+1)))).To(Equal(http.StatusBadGateway))
+			}
+			Expect(site.Fetches()).To(BeEquivalentTo(3))
+			refused := ask(ctx, neighbor, site.URL("/3"))
+			Expect(refused).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
+			Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-9]|10)$`))
+			Expect(site.Fetches()).To(BeEquivalentTo(3))
+			site.Publish("/4", fmt.Sprintf(`{"client_id":%q,"client_name":"Reader","redirect_uris":[%q]}`,
+				site.URL("/4"), client.Redirect))
+			Expect(lookUp(ctx, person, site.URL("/4"))).To(Equal(http.StatusOK))
+			Expect(world.Log.String()).To(ContainSubstring("keeps timing out"))
+			Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		})
 })
 
 var _ = Describe("Refreshing while the host of the client's keys is down", Label("CIMD", "C56", "D33"), func() {

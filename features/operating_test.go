@@ -229,8 +229,9 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 			stream := talk.Listen(ctx)
 			DeferCleanup(stream.Body.Close)
 		}
-		Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(ContainSubstring("\npasteport_mcp_streams 2\n"), ContainSubstring("\npasteport_mcp_sessions 2\n"),
-			ContainSubstring("\npasteport_store_collisions_total 0\n")))
+		Expect(service.AskAdmin(ctx, "/metrics").Text).
+			To(And(ContainSubstring("\npasteport_mcp_streams 2\n"), ContainSubstring("\npasteport_mcp_sessions 2\n"),
+				ContainSubstring("\npasteport_store_collisions_total 0\n")))
 		bare := (&Conversation{World: service.World, Revision: httpSSE, Access: service.NewClient().Connect(ctx).Access}).Request(ctx, http.MethodGet)
 		answer, err := noRedirects.Do(bare)
 		Expect(err).NotTo(HaveOccurred())

@@ -65,7 +65,8 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		author := world.TokenFor(ctx, "ada", demosite.Author)
 		client.Consent(ctx).Approve(ctx, author)
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
-		Eventually(world.Grants).WithContext(ctx).WithTimeout(patience).Should(ContainElement(HaveField("LastUsedAt", Not(BeNil()))))
+		Eventually(world.Grants).WithContext(ctx).WithTimeout(patience).
+			Should(ContainElement(HaveField("LastUsedAt", Not(BeNil()))))
 		grants := world.Grants(ctx)
 		Expect(grants).To(HaveLen(2))
 		Expect(grants[0]).To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"), HaveField("Subject", "editor"),
@@ -138,33 +139,43 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(done.Err).To(And(ContainSubstring("reason=ended_by_operator"), Not(ContainSubstring(world.Token))))
 		Expect(world.Call(ctx, leaked.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(end(ctx, world.Token, "--token", "-")).To(And(HaveField("Out", "ended: 0\n"), HaveField("Err", ContainSubstring("No active grant was made with this token."))))
+		Expect(end(ctx, world.Token, "--token", "-")).To(And(HaveField("Out", "ended: 0\n"),
+			HaveField("Err", ContainSubstring("No active grant was made with this token."))))
 	})
 
-	It("ends the grants of a key among several fields, or says that it cannot", Label("gateway", "B23"), func(ctx SpecContext) {
-		upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
-		for verifier, ended := range map[string]string{server.VerifierFile: "ended: 1", server.VerifierUpstream: "the fields user, token together: end them by --subject"} {
-			lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier + "\nfields: [{name: user}, {name: token}]\n"
-			settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
-			Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
-			gateway := NewGateway(upstream.URL+"/mcp", askingFor([]bootstrap.HostField{{Name: "user"}, {Name: "token", Secret: true}}, "Authorization: Basic {base64(user:token)}"),
-				func(c *server.Config) {
-					if c.Verification.Verifier = verifier; verifier == server.VerifierFile {
-						c.Verification.TokenFile = tokenFileOf(ctx, "key-of-ann-1234")
-					}
-				})
-			Expect(gateway.NewClient().Consent(ctx).enter(ctx, "user", "ann", "token", "key-of-ann-1234").StatusCode).To(Equal(http.StatusSeeOther))
-			done := RunTyping(ctx, "key-of-ann-1234", append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
-			Expect(done.Out + done.Err).To(ContainSubstring(ended))
-		}
-	})
+	It("ends the grants of a key among several fields, or says that it cannot",
+		Label("gateway", "B23"), func(ctx SpecContext) {
+			upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
+			for verifier, ended := range map[string]string{server.VerifierFile: "ended: 1",
+				server.VerifierUpstream: "the fields user, token together: end them by --subject"} {
+				lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier +
+					"\nfields: [{name: user}, {name: token}]\n"
+				settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
+				Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
+				gateway := NewGateway(upstream.URL+"/mcp", askingFor([]bootstrap.HostField{{Name: "user"},
+					{Name: "token", Secret: true}}, "Authorization: Basic {base64(user:token)}"),
+					func(c *server.Config) {
+						if c.Verification.Verifier = verifier; verifier == server.VerifierFile {
+							c.Verification.TokenFile = tokenFileOf(ctx, "key-of-ann-1234")
+						}
+					})
+				Expect(gateway.NewClient().Consent(ctx).enter(ctx, "user", "ann", "token",
+					"key-of-ann-1234").StatusCode).
+					To(Equal(http.StatusSeeOther))
+				done := RunTyping(ctx, "key-of-ann-1234",
+					append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
+				Expect(done.Out + done.Err).To(ContainSubstring(ended))
+			}
+		})
 
 	It("escapes what does not print in JSON", func(ctx SpecContext) {
 		world.Clients.Publish(strings.TrimPrefix(client.ID, world.Clients.URL("")),
-			`{"client_id": "`+client.ID+`", "client_name": "A\u202e\u200bé\udb40\udc41", "redirect_uris": ["http://127.0.0.1/callback"]}`)
+			`{"client_id": "`+client.ID+
+				`", "client_name": "A\u202e\u200bé\udb40\udc41", "redirect_uris": ["http://127.0.0.1/callback"]}`)
 		client.Authorize(ctx)
 		Expect(world.Grants(ctx)).To(ConsistOf(HaveField("Name", "A\u202e\u200bé\U000e0041")))
-		Expect(Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, world.Kept())...).Out).To(ContainSubstring(`"name": "A\u202e\u200bé\udb40\udc41"`))
+		Expect(Run(ctx, slices.Concat([]string{"grants", "list", "--json"}, world.Kept())...).Out).
+			To(ContainSubstring(`"name": "A\u202e\u200bé\udb40\udc41"`))
 	})
 
 	DescribeTable("asks for confirmation", func(ctx SpecContext, typed string, code, left int) {

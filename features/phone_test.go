@@ -38,13 +38,15 @@ func bottoms(parts []placed, names ...string) (all []float64) {
 	return all
 }
 
-// expectFirstScreen expects the parts below each other or side by side, and on the first screen all that a decision needs.
+// expectFirstScreen expects the parts below each other or side by side, and on the first screen
+// all that a decision needs.
 func expectFirstScreen(parts []placed) {
 	GinkgoHelper()
 	Expect(parts[0].Part).To(Equal("headline"))
 	for i, part := range parts[1:] {
 		before := parts[i]
-		Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(), "%v after %v", part, before)
+		Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(),
+			"%v after %v", part, before)
 	}
 	Expect(bottoms(parts, "field")).NotTo(BeEmpty())
 	Expect(bottoms(parts, "field", "approve", "deny")).To(HaveEach(BeNumerically("<", phoneHeight)), "%v", parts)
@@ -94,7 +96,8 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 				browser.Look(ctx, phoneWidth, phoneHeight, "light")
 				browser.Do(ctx, chromedp.Navigate(address))
 				expectFirstScreen(Ask(ctx, browser, chromedp.Evaluate[[]placed](placement)))
-				order := Ask(ctx, browser, chromedp.Evaluate[[]int](`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
+				order := Ask(ctx, browser, chromedp.Evaluate[[]int](
+					`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
 				Expect(order).To(BeEmpty())
 			}
 		},
@@ -113,7 +116,8 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
 		Entry("with three fields", SpecTimeout(browserTime), fields("en")),
 		Entry("with three fields in German", SpecTimeout(browserTime), fields("de")),
-		Entry("with three fields in French", SpecTimeout(browserTime), fields("fr")), Entry("with three fields in Spanish", SpecTimeout(browserTime), fields("es")),
+		Entry("with three fields in French", SpecTimeout(browserTime), fields("fr")),
+		Entry("with three fields in Spanish", SpecTimeout(browserTime), fields("es")),
 		Entry("with three fields in Japanese", SpecTimeout(browserTime), fields("ja")),
 	)
 })

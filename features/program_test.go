@@ -69,7 +69,8 @@ func runProgram(words []string) int {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			return 0
 		case "text-ids": // answers numbers with text, after an answer to no call and one with the key
-			fmt.Printf(`{"jsonrpc":"2.0","id":99,"result":{}}`+"\n"+`{"jsonrpc":"2.0","id":"98 %s","result":{}}`+"\n", os.Getenv("API_KEY"))
+			fmt.Printf(`{"jsonrpc":"2.0","id":99,"result":{}}`+"\n"+`{"jsonrpc":"2.0","id":"98 %s","result":{}}`+"\n",
+				os.Getenv("API_KEY"))
 			output = textIDs{os.Stdout}
 		case "stubborn": // ignores the end of its input and SIGTERM
 			ignoreTermination()

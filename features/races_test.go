@@ -195,25 +195,27 @@ var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"),
 		Expect(client.Token(ctx, client.Refresh(old)).Tokens().Refresh).To(Equal(lost.Refresh))
 	})
 
-	DescribeTable("is recovered however late, while nothing of the answer was used", func(ctx SpecContext, late time.Duration) {
-		world.Clock.Advance(late)
-		again := client.Token(ctx, client.Refresh(old))
-		Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
-		Expect(again.Tokens().Refresh).To(Equal(lost.Refresh))
-		Expect(world.Call(ctx, again.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
-	},
+	DescribeTable("is recovered however late, while nothing of the answer was used",
+		func(ctx SpecContext, late time.Duration) {
+			world.Clock.Advance(late)
+			again := client.Token(ctx, client.Refresh(old))
+			Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
+			Expect(again.Tokens().Refresh).To(Equal(lost.Refresh))
+			Expect(world.Call(ctx, again.Tokens().Access).StatusCode).To(Equal(http.StatusOK))
+		},
 		Entry("after 68 seconds", 68*time.Second),
 		Entry("after an hour", time.Hour),
 		Entry("after a week", 7*24*time.Hour),
 	)
 
-	It("ends the grant when the client has used the answer and sends the old token again", Label("I12", "G7"), func(ctx SpecContext) {
-		Expect(world.Call(ctx, lost.Access).StatusCode).To(Equal(http.StatusOK))
-		world.Clock.Advance(5 * time.Minute)
-		Expect(client.Token(ctx, client.Refresh(old))).To(BeRefusedAs(400, "invalid_grant"))
-		Expect(world.Call(ctx, lost.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(client.Token(ctx, client.Refresh(lost.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-	})
+	It("ends the grant when the client has used the answer and sends the old token again",
+		Label("I12", "G7"), func(ctx SpecContext) {
+			Expect(world.Call(ctx, lost.Access).StatusCode).To(Equal(http.StatusOK))
+			world.Clock.Advance(5 * time.Minute)
+			Expect(client.Token(ctx, client.Refresh(old))).To(BeRefusedAs(400, "invalid_grant"))
+			Expect(world.Call(ctx, lost.Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(client.Token(ctx, client.Refresh(lost.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		})
 })
 
 // loseAnswer sends a form over a separate connection, which breaks before the client has read the response; only the spec

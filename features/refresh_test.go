@@ -47,13 +47,14 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(accesses).To(HaveLen(1))
 	})
 
-	DescribeTable("ends the grant when a replaced token is reused after the grace window", Label("D27", "I12"), func(ctx SpecContext, use func(context.Context, Tokens) Tokens) {
-		next := use(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())
-		world.Clock.Advance(5 * time.Minute)
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-		Expect(client.Token(ctx, client.Refresh(next.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-	},
+	DescribeTable("ends the grant when a replaced token is reused after the grace window",
+		Label("D27", "I12"), func(ctx SpecContext, use func(context.Context, Tokens) Tokens) {
+			next := use(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())
+			world.Clock.Advance(5 * time.Minute)
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			Expect(client.Token(ctx, client.Refresh(next.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		},
 		Entry("and its successor was refreshed", func(ctx context.Context, next Tokens) Tokens {
 			return client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
 		}),

@@ -136,7 +136,8 @@ var _ = Describe("Choosing a verifier", Label("F9"), func() {
 			"IntrospectionURL: it is not https", "IntrospectionClientID is empty", "IntrospectionClientSecret is empty"),
 		Entry("a setting would have no effect", server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
 			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`, "IntrospectionClientSecret is set"),
-		Entry("the URL is malformed", server.Verification{Verifier: "http", VerifyURL: "cms.example"}, "VerifyURL: it has no scheme: begin it with https://"),
+		Entry("the URL is malformed", server.Verification{Verifier: "http", VerifyURL: "cms.example"},
+			"VerifyURL: it has no scheme: begin it with https://"),
 		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"}, "reading the token file", "no such file"),
 	)
 })

@@ -48,7 +48,8 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 
 			It("refuses a replica with another secret, and names the remedy", func(ctx SpecContext) {
 				refused := another(strings.Repeat("o", 32))
-				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"), ContainSubstring("copy the file of server-secret from another replica"))))
+				Expect(refused).To(MatchError(And(ContainSubstring("another server secret"),
+					ContainSubstring("copy the file of server-secret from another replica"))))
 				Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
 				Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			})

@@ -195,14 +195,16 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		}
 	})
 
-	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus", Label("long", "R4"), func(ctx SpecContext) {
-		talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
-		replicas[2].Stop()
-		bus.Watch()
-		Expect(talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode }).
-			WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
-	})
+	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus",
+		Label("long", "R4"), func(ctx SpecContext) {
+			talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
+			replicas[2].Stop()
+			bus.Watch()
+			Expect(talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode).
+				To(Equal(http.StatusServiceUnavailable))
+			Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode }).
+				WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
+		})
 
 	It("sends no token over the bus, in subjects or messages", Label("R3", "J13"), func(ctx SpecContext) {
 		bus.Watch()

@@ -27,29 +27,35 @@ const (
 )
 
 var _ = Describe("Surviving a scanner", Label("N12", "A3", "A40", "D1", "D30"), func() {
-	It("responds to bad requests without internal errors, echoed input, stack traces or open redirects, and keeps its state", Label("long"), func(ctx SpecContext) {
-		seed := uint64(GinkgoRandomSeed())
-		s := &scanner{World: NewWorld(), chance: rand.New(rand.NewPCG(seed, 0))}
-		s.client = s.NewClient()
-		first := s.client.Connect(ctx)
-		statuses := map[int]int{}
-		for n := range badRequests {
-			if n%renewEvery == 0 {
-				s.renew(ctx)
+	It("responds to bad requests without internal errors, echoed input, stack traces or open redirects, "+
+		"and keeps its state",
+		Label("long"), func(ctx SpecContext) {
+			seed := uint64(GinkgoRandomSeed())
+			s := &scanner{World: NewWorld(), chance: rand.New(rand.NewPCG(seed, 0))}
+			s.client = s.NewClient()
+			first := s.client.Connect(ctx)
+			statuses := map[int]int{}
+			for n := range badRequests {
+				if n%renewEvery == 0 {
+					s.renew(ctx)
+				}
+				a := s.attempt()
+				answer, err := s.send(a)
+				told := func() string {
+					return fmt.Sprintf("seed %d, request %d:\n%.2000q\n%v", seed, n, a.wire(), answer)
+				}
+				Expect(err).NotTo(HaveOccurred(), told)
+				Expect(s.complaint(a, answer)).To(BeEmpty(), told)
+				statuses[answer.StatusCode]++
 			}
-			a := s.attempt()
-			answer, err := s.send(a)
-			told := func() string { return fmt.Sprintf("seed %d, request %d:\n%.2000q\n%v", seed, n, a.wire(), answer) }
-			Expect(err).NotTo(HaveOccurred(), told)
-			Expect(s.complaint(a, answer)).To(BeEmpty(), told)
-			statuses[answer.StatusCode]++
-		}
-		AddReportEntry("statuses", statuses, ReportEntryVisibilityFailureOrVerbose)
-		Expect(statuses).To(And(HaveKey(200), HaveKey(303), HaveKey(400), HaveKey(401), HaveKey(403), HaveKey(404), HaveKey(405), HaveKey(415)))
-		s.renew(ctx)
-		Expect(s.client.Token(ctx, s.client.Refresh(first.Refresh)).StatusCode).To(Equal(http.StatusOK))
-		Expect(s.Log.String()).NotTo(Or(ContainSubstring(`"level":"ERROR"`), ContainSubstring("panic"), ContainSubstring(s.Token)))
-	})
+			AddReportEntry("statuses", statuses, ReportEntryVisibilityFailureOrVerbose)
+			Expect(statuses).To(And(HaveKey(200), HaveKey(303), HaveKey(400), HaveKey(401), HaveKey(403), HaveKey(404),
+				HaveKey(405), HaveKey(415)))
+			s.renew(ctx)
+			Expect(s.client.Token(ctx, s.client.Refresh(first.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(s.Log.String()).
+				NotTo(Or(ContainSubstring(`"level":"ERROR"`), ContainSubstring("panic"), ContainSubstring(s.Token)))
+		})
 })
 
 // scanner sends invalid requests. It renews its tokens regularly, because some of its requests are valid.

@@ -25,7 +25,8 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
 		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
 	},
-		Entry("a program on this computer", loopback, "an app on this computer", "The app’s access goes to a program on this computer."),
+		Entry("a program on this computer", loopback, "an app on this computer",
+			"The app’s access goes to a program on this computer."),
 		Entry("an app on this device", cursor, "cursor://…", "The app’s access goes to an app on this device."),
 		Entry("a host on the web", callback, "app.example", "and have just started this connection yourself"),
 	)
@@ -48,14 +49,16 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 		client := operated.RegisterClient(ctx, loopback)
 		operated.Call(ctx, client.Connect(ctx).Access)
 		traced := operated.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange call")
-		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12] + ` "Spec Client"`
+		label := "self-registered/" + strings.TrimPrefix(client.ID, operated.Issuer+"/oauth/clients/")[:12] +
+			` "Spec Client"`
 		Expect(traced.Client).To(Equal(label))
 		Expect(run(ctx, "trace")).To(ContainSubstring(label))
 		Expect(run(ctx, "connections")).To(ContainSubstring(`self-registered "Spec Client"`))
 		Expect(run(ctx, "grants", "list", "--name", "spec client")).To(ContainSubstring("self-registered  Spec Client"))
 		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).To(ContainSubstring(`"client": "self-registered"`))
 		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app that registered itself"))
-		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)), MatchRegexp(`"grant_created","grant":"[^"]+","client":`+regexp.QuoteMeta(strconv.Quote(label))),
+		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)),
+			MatchRegexp(`"grant_created","grant":"[^"]+","client":`+regexp.QuoteMeta(strconv.Quote(label))),
 			ContainSubstring(`"code_redeemed"`)))
 		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"), run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
 			Expect(shown).NotTo(ContainSubstring(client.ID))

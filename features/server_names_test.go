@@ -13,54 +13,67 @@ import (
 )
 
 var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
-	It("is in the headline, the title and the facts of the consent page, beside the name of the site", func(ctx SpecContext) {
-		world := NewWorld(func(c *server.Config) { c.ResourceName, c.Appearance.Name = "The Gazette's <articles>", "The Gazette" })
-		page := world.NewClient().Consent(ctx).Text
-		Expect(page).To(And(ContainSubstring(" to <bdi>The Gazette&#39;s &lt;articles&gt;</bdi>?</h1>"),
-			ContainSubstring(" to The Gazette&#39;s &lt;articles&gt;?</title>"),
-			MatchRegexp(`The app will reach</dt><dd><span class="line"><bdi>The Gazette&#39;s &lt;articles&gt;</bdi></span> ?<bdi class="host" dir="ltr">`+world.Issuer+`/mcp</bdi>`),
-			ContainSubstring("Your API token for <bdi>The Gazette</bdi>")))
-	})
+	It("is in the headline, the title and the facts of the consent page, beside the name of the site",
+		func(ctx SpecContext) {
+			world := NewWorld(func(c *server.Config) {
+				c.ResourceName, c.Appearance.Name = "The Gazette's <articles>", "The Gazette"
+			})
+			page := world.NewClient().Consent(ctx).Text
+			Expect(page).To(And(ContainSubstring(" to <bdi>The Gazette&#39;s &lt;articles&gt;</bdi>?</h1>"),
+				ContainSubstring(" to The Gazette&#39;s &lt;articles&gt;?</title>"),
+				MatchRegexp(`The app will reach</dt><dd><span class="line">`+
+					`<bdi>The Gazette&#39;s &lt;articles&gt;</bdi></span> ?`+
+					`<bdi class="host" dir="ltr">`+
+					world.Issuer+`/mcp</bdi>`),
+				ContainSubstring("Your API token for <bdi>The Gazette</bdi>")))
+		})
 
 	It("is that of the site by default", func(ctx SpecContext) {
 		world := NewWorld(func(c *server.Config) { c.Appearance.Name = "The Gazette" })
 		Expect(world.NewClient().Consent(ctx).Text).To(ContainSubstring("to <bdi>The Gazette</bdi>?</h1>"))
-		Expect(Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource/mcp").Text).To(ContainSubstring(`"resource_name":"The Gazette"`))
+		Expect(Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource/mcp").Text).
+			To(ContainSubstring(`"resource_name":"The Gazette"`))
 	})
 
-	It("tells the connections to several servers apart, on the pages and in the list of grants", Label("gateway", "U1"), func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
-			c.ResourceName = "Tools"
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+	It("tells the connections to several servers apart, on the pages and in the list of grants",
+		Label("gateway", "U1"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+				c.ResourceName = "Tools"
+				c.Gateway.Upstreams = append(c.Gateway.Upstreams,
+					server.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+			})
+			client := world.NewClient()
+			files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }
+			Expect(client.Consent(ctx, files).Text).To(ContainSubstring("to <bdi>Tools (/files)</bdi>?</h1>"))
+			Expect(client.Consent(ctx).Text).To(ContainSubstring("to <bdi>Tools (/mcp)</bdi>?</h1>"))
+			client.Authorize(ctx)
+			client.Authorize(ctx, files)
+
+			shown := world.Connections(ctx, apiKey)
+			Expect(shown.StatusCode).To(Equal(http.StatusOK))
+			for _, path := range []string{"/mcp", "/files"} {
+				Expect(shown.Text).To(MatchRegexp(`Server</dt><dd><span class="line"><bdi>Tools \(` +
+					path + `\)</bdi></span> ?<bdi class="host" dir="ltr">` + world.Issuer + path + `</bdi>`))
+			}
+
+			settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
+			lines := "issuer: " + world.Issuer + "\ndev: true\nresource-name: Tools\nupstream: [" + upstream.URL +
+				"/mcp, /files = " + upstream.URL + "/mcp]\n"
+			Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
+			Expect(world.Grants(ctx, "--config", settings)).To(ConsistOf(
+				And(HaveField("Server", "Tools (/mcp)"), HaveField("Resource", world.Issuer+"/mcp")),
+				And(HaveField("Server", "Tools (/files)"), HaveField("Resource", world.Issuer+"/files"))))
+			listed := Run(ctx, append([]string{"grants", "list", "--config", settings}, world.Kept()...)...).Out
+			Expect(listed).To(And(ContainSubstring("  Tools (/mcp)  "), ContainSubstring("  Tools (/files)  ")))
 		})
-		client := world.NewClient()
-		files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }
-		Expect(client.Consent(ctx, files).Text).To(ContainSubstring("to <bdi>Tools (/files)</bdi>?</h1>"))
-		Expect(client.Consent(ctx).Text).To(ContainSubstring("to <bdi>Tools (/mcp)</bdi>?</h1>"))
-		client.Authorize(ctx)
-		client.Authorize(ctx, files)
-
-		shown := world.Connections(ctx, apiKey)
-		Expect(shown.StatusCode).To(Equal(http.StatusOK))
-		for _, path := range []string{"/mcp", "/files"} {
-			Expect(shown.Text).To(MatchRegexp(`Server</dt><dd><span class="line"><bdi>Tools \(` + path + `\)</bdi></span> ?<bdi class="host" dir="ltr">` + world.Issuer + path + `</bdi>`))
-		}
-
-		settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
-		lines := "issuer: " + world.Issuer + "\ndev: true\nresource-name: Tools\nupstream: [" + upstream.URL + "/mcp, /files = " + upstream.URL + "/mcp]\n"
-		Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
-		Expect(world.Grants(ctx, "--config", settings)).To(ConsistOf(
-			And(HaveField("Server", "Tools (/mcp)"), HaveField("Resource", world.Issuer+"/mcp")),
-			And(HaveField("Server", "Tools (/files)"), HaveField("Resource", world.Issuer+"/files"))))
-		listed := Run(ctx, append([]string{"grants", "list", "--config", settings}, world.Kept()...)...).Out
-		Expect(listed).To(And(ContainSubstring("  Tools (/mcp)  "), ContainSubstring("  Tools (/files)  ")))
-	})
 
 	It("is the address for a command that does not know the settings of the service", func(ctx SpecContext) {
 		world := NewWorld()
 		world.NewClient().Authorize(ctx)
-		Expect(world.Grants(ctx)).To(ConsistOf(And(HaveField("Server", ""), HaveField("Resource", world.Issuer+"/mcp"))))
-		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).To(ContainSubstring("  " + world.Issuer + "/mcp  "))
+		Expect(world.Grants(ctx)).
+			To(ConsistOf(And(HaveField("Server", ""), HaveField("Resource", world.Issuer+"/mcp"))))
+		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).
+			To(ContainSubstring("  " + world.Issuer + "/mcp  "))
 	})
 })

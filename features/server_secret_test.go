@@ -46,28 +46,33 @@ var _ = Describe("Starting on a SQLite file with a server secret that is not its
 		return Run(ctx, append([]string{"keys"}, append(args, world.Kept()...)...)...)
 	}
 
-	DescribeTable("is refused with the remedy, changes nothing, and is found by store check:", func(ctx SpecContext, secret, problem string) {
-		replaceBy(secret)
-		refused := start()
-		Expect(refused).To(MatchError(And(ContainSubstring(problem), ContainSubstring("restore the"), ContainSubstring("keys rotate --forget-old"))))
-		Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
-		checks, ran := world.CheckStore(ctx)
-		Expect(ran.Code).To(Equal(1))
-		Expect(checks).To(ContainElement(And(HaveField("Check", "server secret"), HaveField("Problem", And(ContainSubstring(problem), ContainSubstring("restore the"))))))
-		Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", "sqlite://"+filepath.Join(GinkgoT().TempDir(), "copy.db"))).
-			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring(problem))))
-		rotated := keys(ctx, "rotate")
-		Expect(rotated).To(And(HaveField("Code", 1), HaveField("Err", And(ContainSubstring(problem), ContainSubstring("restore the")))))
+	DescribeTable("is refused with the remedy, changes nothing, and is found by store check:",
+		func(ctx SpecContext, secret, problem string) {
+			replaceBy(secret)
+			refused := start()
+			Expect(refused).To(MatchError(And(ContainSubstring(problem), ContainSubstring("restore the"),
+				ContainSubstring("keys rotate --forget-old"))))
+			Expect(refused.Error()).NotTo(ContainSubstring("ooo"))
+			checks, ran := world.CheckStore(ctx)
+			Expect(ran.Code).To(Equal(1))
+			Expect(checks).To(ContainElement(And(HaveField("Check", "server secret"),
+				HaveField("Problem", And(ContainSubstring(problem), ContainSubstring("restore the"))))))
+			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to",
+				"sqlite://"+filepath.Join(GinkgoT().TempDir(), "copy.db"))).
+				To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring(problem))))
+			rotated := keys(ctx, "rotate")
+			Expect(rotated).To(And(HaveField("Code", 1),
+				HaveField("Err", And(ContainSubstring(problem), ContainSubstring("restore the")))))
 
-		if secret == "" {
-			Expect(file).NotTo(BeAnExistingFile())
-		} else {
-			Expect(serverSecret(world)).To(Equal(secret))
-		}
-		Expect(os.WriteFile(file, []byte(own), 0o600)).To(Succeed())
-		world.start(world.Issuer[len("http://"):])
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-	},
+			if secret == "" {
+				Expect(file).NotTo(BeAnExistingFile())
+			} else {
+				Expect(serverSecret(world)).To(Equal(secret))
+			}
+			Expect(os.WriteFile(file, []byte(own), 0o600)).To(Succeed())
+			world.start(world.Issuer[len("http://"):])
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		},
 		Entry("another one", strings.Repeat("o", 32), "used with another server secret"),
 		Entry("none", "", "no such file"),
 	)

@@ -26,7 +26,8 @@ func jsonLines(text string) (lines []map[string]any) {
 
 var _ = Describe("JSON log lines", Label("operations"), func() {
 	run := func(args ...string) *gexec.Session {
-		base := []string{"--dev", "--log-format", "json", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--data", GinkgoT().TempDir()}
+		base := []string{"--dev", "--log-format", "json", "--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+			"--data", GinkgoT().TempDir()}
 		return BuildBinary().Run(nil, append(args, base...)...)
 	}
 
@@ -56,7 +57,8 @@ var _ = Describe("JSON log lines", Label("operations"), func() {
 		service := run(append([]string{"serve"}, args...)...)
 		Expect(service.Wait(patience).ExitCode()).To(Equal(1))
 		lines := jsonLines(string(service.Err.Contents()))
-		Expect(lines).To(ContainElement(And(HaveKeyWithValue("level", "ERROR"), HaveKeyWithValue("error", ContainSubstring(problem)))))
+		Expect(lines).To(ContainElement(And(HaveKeyWithValue("level", "ERROR"),
+			HaveKeyWithValue("error", ContainSubstring(problem)))))
 	},
 		Entry("a mistake in a setting", "audit-chain is set, but audit-file is not", "--audit-chain"),
 		Entry("a file that cannot be opened", "opening the audit file", "--audit-file", "/dev/null/calls.jsonl"),
@@ -75,7 +77,8 @@ var _ = Describe("A duration in the log", Label("operations", "audit"), func() {
 				}
 			}
 			Expect(found).NotTo(BeEmpty())
-			Expect(found).To(HaveEach(And(HaveKeyWithValue("duration_ms", BeAssignableToTypeOf(1.5)), Not(HaveKey("duration")))))
+			Expect(found).To(HaveEach(And(HaveKeyWithValue("duration_ms", BeAssignableToTypeOf(1.5)),
+				Not(HaveKey("duration")))))
 		}
 	})
 })

@@ -135,7 +135,8 @@ func nextOfMariaDB(from io.Reader, _ bool) (message []byte, statement string, er
 // prepares or checks a connection.
 var paced = []string{
 	"trace_steps", "AS used", "SELECT id, ended_at", "secret_witness",
-	"show transaction_read_only", "-- ping", "SET SESSION ", "SET NAMES ", "SET sql_mode", "SET innodb_lock", "SHOW VARIABLES",
+	"show transaction_read_only", "-- ping", "SET SESSION ", "SET NAMES ", "SET sql_mode", "SET innodb_lock",
+	"SHOW VARIABLES",
 }
 
 // Statements returns what act sends, but for paced ones.
@@ -182,7 +183,9 @@ var _ = Describe("The statements to a database server", Label("engines", "N14"),
 				Expect(database.Statements(func() { approved = page.Approve(ctx, world.Token) })).To(
 					HaveLen(budget.approve), "approve")
 				form := client.Exchange(approved.Target().Query().Get("code"))
-				Expect(database.Statements(func() { answer = client.Token(ctx, form) })).To(HaveLen(budget.exchange), "code for tokens")
+				Expect(database.Statements(func() {
+					answer = client.Token(ctx, form)
+				})).To(HaveLen(budget.exchange), "code for tokens")
 				tokens := answer.Tokens()
 				for _, call := range []string{"first call in a minute", "call"} {
 					Expect(database.Statements(func() {
@@ -217,7 +220,8 @@ func (w *World) Present(client *Client, access, refresh string) {
 	call := httptest.NewRequest(http.MethodPost, w.MCP(), strings.NewReader(listTools))
 	call.Header.Set("Content-Type", "application/json")
 	call.Header.Set("Authorization", "Bearer "+access)
-	token := httptest.NewRequest(http.MethodPost, w.Issuer+"/oauth/token", strings.NewReader(client.Refresh(refresh).Encode()))
+	token := httptest.NewRequest(http.MethodPost, w.Issuer+"/oauth/token",
+		strings.NewReader(client.Refresh(refresh).Encode()))
 	token.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for request, refusals := range map[*http.Request][]int{call: {401, 429}, token: {400, 429}} {
 		answer := httptest.NewRecorder()

@@ -61,11 +61,14 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 
 			environment := []string{"PASTEPORT_DATABASE=" + url}
 			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
-			Expect(migrated).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("applied: 0001_one_row_for_each_grant"))), migrated.Err)
+			Expect(migrated).To(And(HaveField("Code", 0),
+				HaveField("Out", ContainSubstring("applied: 0001_one_row_for_each_grant"))), migrated.Err)
 			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).To(ContainSubstring("no migrations needed"))
 			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)
 			Expect(copied.Code).To(BeZero(), copied.Err)
-			Expect(copied.Out).To(And(MatchRegexp(`authorization_codes +3 rows\ngrants +2 rows\nused_assertions +0 rows\ntrace_steps +\d+ rows\nclient_documents +1 rows\nSource and copy were compared and are equal`),
+			Expect(copied.Out).To(And(MatchRegexp(
+				`authorization_codes +3 rows\ngrants +2 rows\nused_assertions +0 rows\n`+
+					`trace_steps +\d+ rows\nclient_documents +1 rows\nSource and copy were compared and are equal`),
 				ContainSubstring(filepath.Join(world.Dir, "oauth.db.secret")), Not(ContainSubstring("\x1b"))))
 
 			world.Database = url
@@ -99,7 +102,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", url).Code).To(BeZero())
 			elsewhere := GinkgoT().TempDir()
 			started := binary.Do(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", elsewhere, "--database", url)
-			Expect(started).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("copy it from another replica"))))
+			Expect(started).To(And(HaveField("Code", 1),
+				HaveField("Err", ContainSubstring("copy it from another replica"))))
 			checked := Run(ctx, "store", "check", "--data", elsewhere, "--database", url)
 			Expect(checked.Code).To(Equal(1))
 			Expect(checked.Out).To(MatchRegexp(`(?m)^FAILED  server secret .*name the file that the replicas have`))
@@ -148,7 +152,8 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		press()
 		Expect(Run(interrupted, copying...)).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the same command completes it"))))
 		Expect(Run(ctx, copying...).Code).To(BeZero())
-		Expect(Run(ctx, copying...)).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a copy to it was finished"))))
+		Expect(Run(ctx, copying...)).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a copy to it was finished"))))
 	})
 
 	DescribeTable("fails with a message that contains no password", func(ctx SpecContext, code int, said string, args ...string) {

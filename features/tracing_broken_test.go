@@ -88,7 +88,9 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 			ContainElement(And(HaveField("Path", path), HaveField("State", state), HaveField("Says", ContainSubstring(says)))))
 	},
 		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that differs from the requested address"),
-		Entry("when CORS is missing", Label("browser"), onBoth(func(path string) func(*Front) { return header(path, "Access-Control-Allow-Origin") }), throughBrowser,
+		Entry("when CORS is missing", Label("browser"), onBoth(func(path string) func(*Front) {
+			return header(path, "Access-Control-Allow-Origin")
+		}), throughBrowser,
 			"resource_metadata", "half way", "CORS"),
 		Entry("when resource has a trailing slash", onBoth(func(path string) func(*Front) {
 			return rewriting(path, func(text string) string { return strings.ReplaceAll(text, `/mcp"`, `/mcp/"`) })

@@ -157,7 +157,9 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		Entry("that it requires a key", of("/mcp", apiKey), credential(bootstrap.CredentialNone), "requires-a-key", false),
 		Entry("that it is unavailable", upstreamAnswering(failing(http.StatusServiceUnavailable, "text/plain", "restarting")), asItIs, "failing", false),
 		Entry("that it hangs up", upstreamAnswering(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), asItIs, "broken-connection", false),
-		Entry("that it has OAuth of its own", upstreamAnswering(challenging("https://mcp.example/.well-known/oauth-protected-resource")), asItIs, "has-oauth", true),
+		Entry("that it has OAuth of its own",
+			upstreamAnswering(challenging("https://mcp.example/.well-known/oauth-protected-resource")), asItIs,
+			"has-oauth", true),
 		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")), asItIs, "forbidden", true),
 		Entry("that it speaks TLS", overTLS("http://ADDRESS/mcp"), asItIs, "speaks-tls", false),
 		Entry("a proxy that cannot be reached", Label("U20"), func() string { return beyond + "/mcp" }, through(func() string { return "http://" + freeAddress() }), "proxy-refuses", false),
@@ -218,7 +220,8 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
 		upstreamAt(address)
 		service.service.CheckUpstreams(ctx)
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(`"detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"`)))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(
+			`"detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"`)))
 		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 1\n", service.MCP())))
 		page := service.NewClient().Consent(ctx)
 		Expect(page.Text).NotTo(ContainSubstring(pageOfOutage))
@@ -253,7 +256,8 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gateway", "doctor", "U31"), func() {
 	It("reports one that works", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
-		Expect(service.diagnose(ctx).Of("upstream /mcp")).To(And(HaveField("Status", "ok"), HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization")))
+		Expect(service.diagnose(ctx).Of("upstream /mcp")).To(And(HaveField("Status", "ok"),
+			HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization")))
 	})
 
 	It("warns of a neighbour that does not work, and fails for the server at the URL only", func(ctx SpecContext) {
@@ -288,7 +292,8 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 		public := "https://" + net.JoinHostPort(outside(), "1")
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) { config.Issuer, config.Development = public, false })
 		admin := strings.TrimPrefix(service.Admin, "http://")
-		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).To(HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization"))
+		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).
+			To(HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization"))
 		GinkgoT().Setenv("PASTEPORT_ACCESS_TOKEN_TTL", "banana")
 		d := Diagnose(ctx, service.MCP(), "--admin-addr", admin)
 		Expect(d.Of("challenge.status").Status).To(Equal("ok"))

@@ -26,7 +26,8 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 		run := BuildBinary().Run(nil, "gateway", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", GinkgoT().TempDir(),
 			"--upstream", "/one = http://"+dead+"/s3cret/mcp", "--upstream", "/two = http://"+dead+"/other-s3cret/mcp?key=s3cret", "--upstream", "/three = "+upstream.URL+"/s3cret/mcp")
 		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`warning: upstream http://` + dead + ` of /one: it cannot be reached: .*\n` +
-			`warning: upstream http://` + dead + ` of /two: it cannot be reached: .*\n` + `upstream ` + upstream.URL + `: reachable, refuses unknown keys, sent as bearer token in the header Authorization\n`))
+			`warning: upstream http://` + dead + ` of /two: it cannot be reached: .*\n` + `upstream ` + upstream.URL +
+			`: reachable, refuses unknown keys, sent as bearer token in the header Authorization\n`))
 		run.Interrupt()
 		Eventually(run).WithTimeout(patience).Should(HaveField("ExitCode()", 0))
 		Expect(string(run.Out.Contents()) + string(run.Err.Contents())).NotTo(ContainSubstring("s3cret"))

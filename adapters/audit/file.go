@@ -68,8 +68,9 @@ func Open(o Options) (*File, error) {
 	return f, nil
 }
 
-// Record appends the line of a call. If that fails, the call goes on: the log has the error once, Lost counts the line,
-// and the next line that can be written says how many are missing, also if that is the first line of the next process.
+// Record appends the line of a call. If that fails, the call goes on: the log has the error once,
+// Lost counts the line, and the next line that can be written says how many are missing, also if
+// that is the first line of the next process.
 func (f *File) Record(_ context.Context, call audit.Call) {
 	line := encodeCall(call, f.options.Arguments)
 	f.mu.Lock()
@@ -130,10 +131,12 @@ func (f *File) lose(err error) {
 }
 
 func (f *File) reportOutage(err error) {
-	f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written", "file", f.options.Path, "error", err)
+	f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written",
+		"file", f.options.Path, "error", err)
 }
 
-// findGap writes how many calls an earlier process could not write, or makes room to keep such a number.
+// findGap writes how many calls an earlier process could not write, or makes
+// room to keep such a number.
 func (f *File) findGap() {
 	var err error
 	if f.missing, err = f.gap.read(); f.missing.Lines > 0 {
@@ -146,7 +149,8 @@ func (f *File) findGap() {
 		err = f.gap.clear()
 	}
 	if err != nil {
-		f.options.Logger.Warn("calls that cannot be written to the audit file will be forgotten at a restart", "file", f.options.Path, "error", err)
+		f.options.Logger.Warn("calls that cannot be written to the audit file will be forgotten at a restart",
+			"file", f.options.Path, "error", err)
 	}
 }
 
@@ -164,8 +168,8 @@ func (f *File) append(line []byte) error {
 	return f.write(line)
 }
 
-// writeMissing writes how many lines are missing before the next one. A process that is killed in here reports them twice
-// rather than not at all.
+// writeMissing writes how many lines are missing before the next one. A process that is killed in
+// here reports them twice rather than not at all.
 func (f *File) writeMissing() error {
 	if f.missing.Lines == 0 {
 		return nil
@@ -173,10 +177,12 @@ func (f *File) writeMissing() error {
 	if err := f.writeEvent(f.missing); err != nil {
 		return err
 	}
-	f.options.Logger.Warn("the audit file can be written again", "file", f.options.Path, "lost", f.missing.Lines, "since", f.missing.Since)
+	f.options.Logger.Warn("the audit file can be written again",
+		"file", f.options.Path, "lost", f.missing.Lines, "since", f.missing.Since)
 	f.missing = eventLine{}
 	if err := f.gap.clear(); err != nil {
-		f.options.Logger.Warn("the audit file will report lost calls again at a restart", "file", f.options.Path, "error", err)
+		f.options.Logger.Warn("the audit file will report lost calls again at a restart",
+			"file", f.options.Path, "error", err)
 	}
 	return nil
 }

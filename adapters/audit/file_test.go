@@ -230,7 +230,8 @@ var _ = Describe("An audit file", func() {
 		Expect(calls(path)).To(Equal([]string{"tool-1", "tool-5"}))
 		report := verified("", path)
 		Expect(report.Problems).To(BeEmpty())
-		Expect(report.Notes).To(ConsistOf(HaveField("Text", MatchRegexp(`^calls before it that could not be written: 3 since \d{4}-[^ ]+Z$`))))
+		Expect(report.Notes).To(ConsistOf(HaveField("Text",
+			MatchRegexp(`^calls before it that could not be written: 3 since \d{4}-[^ ]+Z$`))))
 		_, pending := audit.Pending(path)
 		Expect(pending).To(BeFalse())
 	})

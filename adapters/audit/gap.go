@@ -10,14 +10,16 @@ import (
 	"path/filepath"
 )
 
-// gapFile keeps the number of lost calls while an audit file cannot be written, also when the process ends before it can
-// be written again. It is written in advance, full of blanks, because a full disk still lets a file be overwritten.
+// gapFile keeps the number of lost calls while an audit file cannot be written, also when the
+// process ends before it can be written again. It is written in advance, full of blanks, because a
+// full disk still lets a file be overwritten.
 type gapFile string
 
 // gapSize is enough for the longest event of lost calls.
 const gapSize = 256
 
-// gapOf returns the gap file of an audit file. The dot keeps it out of patterns such as calls.jsonl*.
+// gapOf returns the gap file of an audit file. The dot keeps it out of
+// patterns such as calls.jsonl*.
 func gapOf(path string) gapFile {
 	return gapFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lost"))
 }
@@ -59,14 +61,16 @@ func (g gapFile) overwrite(text string) error {
 	return nil
 }
 
-// Pending returns a note on the calls that could not be written to an audit file, and that it does not report yet.
+// Pending returns a note on the calls that could not be written to an audit file, and
+// that it does not report yet.
 func Pending(path string) (Finding, bool) {
 	lost, err := gapOf(path).read()
 	switch {
 	case err != nil:
 		return Finding{path, 0, err.Error()}, true
 	case lost.Lines > 0:
-		text := fmt.Sprintf("calls after its last line that could not be written: %d from %s to %s", lost.Lines, lost.Since, lost.Time)
+		text := fmt.Sprintf("calls after its last line that could not be written: %d from %s to %s",
+			lost.Lines, lost.Since, lost.Time)
 		return Finding{path, 0, text}, true
 	}
 	return Finding{}, false

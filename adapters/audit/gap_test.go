@@ -33,7 +33,8 @@ var _ = Describe("An audit file that could not be written until its process ende
 		now = now.Add(time.Minute)
 		file.Record(context.Background(), called(3))
 		pending, _ := audit.Pending(path)
-		Expect(pending.Text).To(Equal("calls after its last line that could not be written: 2 from 2023-11-14T22:13:20.000000Z to 2023-11-14T22:14:20.000000Z"))
+		Expect(pending.Text).To(Equal("calls after its last line that could not be written: 2 from " +
+			"2023-11-14T22:13:20.000000Z to 2023-11-14T22:14:20.000000Z"))
 		Expect(file.Close()).To(Succeed())
 		file.Record(context.Background(), called(4)) // of a request that outlives the service
 		now = now.Add(time.Hour)
@@ -41,10 +42,13 @@ var _ = Describe("An audit file that could not be written until its process ende
 		recorded(options, 6, 6)
 		report := verified("", path)
 		Expect(report.Problems).To(BeEmpty())
-		Expect(report.Notes).To(ConsistOf(HaveField("Text", "calls before it that could not be written: 3 since 2023-11-14T22:13:20.000000Z")))
+		Expect(report.Notes).To(ConsistOf(HaveField("Text",
+			"calls before it that could not be written: 3 since 2023-11-14T22:13:20.000000Z")))
 		text, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(ContainSubstring(`{"time":"2023-11-14T23:14:20.000000Z","event":"lost","lines":3,"since":"2023-11-14T22:13:20.000000Z","seq":3,`))
+		Expect(string(text)).To(ContainSubstring(
+			`{"time":"2023-11-14T23:14:20.000000Z","event":"lost","lines":3,` +
+				`"since":"2023-11-14T22:13:20.000000Z","seq":3,`))
 		Expect(calls(path)).To(Equal([]string{"tool-1", "tool-5", "tool-6"}))
 		_, found := audit.Pending(path)
 		Expect(found).To(BeFalse())
@@ -67,7 +71,8 @@ var _ = Describe("An audit file that could not be written until its process ende
 		recorded(options, 4, 4)
 		text, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(MatchRegexp(`^{"time":"[^"]+","event":"lost","lines":3,"since":"[^"]+"}\n.*"name":"tool-4".*\n$`))
+		Expect(string(text)).
+			To(MatchRegexp(`^{"time":"[^"]+","event":"lost","lines":3,"since":"[^"]+"}\n.*"name":"tool-4".*\n$`))
 	})
 
 	It("warns at the start if it cannot keep the number of missing lines", Label("V5"), func() {

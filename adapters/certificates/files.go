@@ -107,6 +107,7 @@ func (f *Files) warn() {
 	before := min(warnBefore, leaf.NotAfter.Sub(leaf.NotBefore)/5)
 	if left := leaf.NotAfter.Sub(f.loadedAt); left < before {
 		f.warnedAt = f.loadedAt
-		f.logger.Warn("the TLS certificate expires soon: replace its files", "file", f.cert, "expires", leaf.NotAfter, "left", left.Round(time.Minute).String())
+		f.logger.Warn("the TLS certificate expires soon: replace its files",
+			"file", f.cert, "expires", leaf.NotAfter, "left", left.Round(time.Minute).String())
 	}
 }

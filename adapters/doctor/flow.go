@@ -163,13 +163,14 @@ func (e *examination) consent(context.Context) checkResult {
 	target, _ := url.Parse(p.Action) // parsed by sameOrigin
 	if !e.mayReceiveToken(p.Action) {
 		return fail("If the token may go there, pass --authorization-server "+originOf(target)+".",
-			"the login is on %s, another host than that of the URL, so doctor does not send the token", originOf(target))
+			"the login is on %s, another host than that of the URL, so doctor does not send the token",
+			originOf(target))
 	}
 	return ok("%q; the token goes to %s", p.Title, originOf(target))
 }
 
-// mayReceiveToken reports whether the person's token may go to the address, which comes from metadata
-// and so can be on a host of somebody else.
+// mayReceiveToken reports whether the person's token may go to the address, which comes from
+// metadata and so can be on a host of somebody else.
 func (e *examination) mayReceiveToken(target string) bool {
 	return sameOrigin(target, e.Endpoint.String()) || e.TokenTo != "" && sameOrigin(target, e.TokenTo)
 }

@@ -44,9 +44,13 @@ var resourceChecks = []check{
 		breaks: []string{"clients that start without a challenge"}, run: (*examination).wellKnown,
 	},
 	{
-		id: "resource.root", question: "Does the well-known URL without a path have this document, or that of another MCP server of the site?", needs: []string{"resource.document"},
+		id: "resource.root",
+		question: "Does the well-known URL without a path have this document, or that of another " +
+			"MCP server of the site?",
+		needs:  []string{"resource.document"},
 		why:    "Clients try it if the other URL has no document; a page, a redirect or another document misleads them.",
-		breaks: []string{"clients that try the root"}, run: (*examination).root,
+		breaks: []string{"clients that try the root"},
+		run:    (*examination).root,
 	},
 	{
 		id: "resource.servers", question: "Does it name an authorization server?", needs: []string{"resource.addresses"},
@@ -190,10 +194,12 @@ func (e *examination) root(ctx context.Context) checkResult {
 	return e.same(ctx, place, "Serve the same document here, or return 404.")
 }
 
-// isNeighbour reports whether the resource is another one of the same site, which has its own document.
+// isNeighbour reports whether the resource is another one of the same site,
+// which has its own document.
 func (e *examination) isNeighbour(ctx context.Context, resource string) bool {
 	u, err := url.Parse(resource)
-	if err != nil || !sameOrigin(resource, e.Endpoint.String()) || strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(e.Endpoint.Path, "/") {
+	if err != nil || !sameOrigin(resource, e.Endpoint.String()) ||
+		strings.TrimSuffix(u.Path, "/") == strings.TrimSuffix(e.Endpoint.Path, "/") {
 		return false
 	}
 	own, v := e.wire.document(ctx, wellKnownURL(u))

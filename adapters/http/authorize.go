@@ -131,13 +131,28 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	}
 	e.secureTransport(c)
 	return e.edition(c).WriteConsent(c.Response(), status, pages.Consent{
-		ClientName: request.ClientName(), ClientHost: request.Client().Host(), RedirectHost: request.RedirectURI().Host(),
-		Loopback: request.RedirectURI().Loopback(), PrivateScheme: request.RedirectURI().PrivateScheme(),
-		ForeignRedirect: request.ForeignRedirect(), Unnamed: !request.DeclaresClientID(), SelfRegistered: request.SelfRegistered(), Hosted: settings.Hosted(request.Client()) != nil, CheckedOn: checkedOn,
-		Grants: grants, Offline: request.Scopes().Has(oauth.OfflineAccess),
-		IdleTTL: settings.RefreshIdleTTL, GrantTTL: settings.GrantTTL, AccessTTL: settings.AccessTokenTTL,
-		Server: pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
-		Action: settings.Issuer + authorizePath, Manage: e.connectionsURL(), Ticket: consent.Sealed, Problem: asked.problem, Fields: asked.fields, Upstream: e.upstream(request.Resource()),
+		ClientName:      request.ClientName(),
+		ClientHost:      request.Client().Host(),
+		RedirectHost:    request.RedirectURI().Host(),
+		Loopback:        request.RedirectURI().Loopback(),
+		PrivateScheme:   request.RedirectURI().PrivateScheme(),
+		ForeignRedirect: request.ForeignRedirect(),
+		Unnamed:         !request.DeclaresClientID(),
+		SelfRegistered:  request.SelfRegistered(),
+		Hosted:          settings.Hosted(request.Client()) != nil,
+		CheckedOn:       checkedOn,
+		Grants:          grants,
+		Offline:         request.Scopes().Has(oauth.OfflineAccess),
+		IdleTTL:         settings.RefreshIdleTTL,
+		GrantTTL:        settings.GrantTTL,
+		AccessTTL:       settings.AccessTokenTTL,
+		Server:          pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
+		Action:          settings.Issuer + authorizePath,
+		Manage:          e.connectionsURL(),
+		Ticket:          consent.Sealed,
+		Problem:         asked.problem,
+		Fields:          asked.fields,
+		Upstream:        e.upstream(request.Resource()),
 	})
 }
 

@@ -134,9 +134,18 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 		publisher = ""
 	}
 	return pages.Connection{
-		Grant: c.ID, ClientName: c.ClientName, ClientHost: publisher, Server: pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
-		Loopback: c.Loopback, PrivateScheme: c.PrivateScheme,
-		Grants: grants, Waiting: c.Waiting, CreatedAt: c.CreatedAt, LastUsedAt: c.LastUsedAt, EndsBy: c.EndsBy, EndsAtLatest: c.EndsAtLatest,
+		Grant:         c.ID,
+		ClientName:    c.ClientName,
+		ClientHost:    publisher,
+		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
+		Loopback:      c.Loopback,
+		PrivateScheme: c.PrivateScheme,
+		Grants:        grants,
+		Waiting:       c.Waiting,
+		CreatedAt:     c.CreatedAt,
+		LastUsedAt:    c.LastUsedAt,
+		EndsBy:        c.EndsBy,
+		EndsAtLatest:  c.EndsAtLatest,
 	}
 }
 

@@ -47,14 +47,16 @@ func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail error
 		handle, found := serve[c.Request().Method]
 		if !found {
 			c.Response().Header().Set(echo.HeaderAllow, allow)
-			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1", "this endpoint does not support the method"))
+			return fail(c, refuseWith(http.StatusMethodNotAllowed, "A1, D1",
+				"this endpoint does not support the method"))
 		}
 		err = handle(c)
 		switch {
 		case err == nil:
 			return nil
 		case c.Response().Committed:
-			e.logger.InfoContext(c.Request().Context(), "the client closed the connection during the response", "endpoint", c.Path(), "error", err)
+			e.logger.InfoContext(c.Request().Context(), "the client closed the connection during the response",
+				"endpoint", c.Path(), "error", err)
 			return nil
 		}
 		return fail(c, err)
@@ -92,8 +94,10 @@ func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	switch {
 	case errors.As(err, &refusal):
 		o.status, o.code, o.description = statuses[refusal.Kind], refusal.Kind.Code(), refusal.Description
-	case errors.Is(err, oauth.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		o.status, o.code, o.description = http.StatusServiceUnavailable, oauth.TemporarilyUnavailable.Code(), "The service cannot answer just now"
+	case errors.Is(err, oauth.ErrUnavailable), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, context.Canceled):
+		o.status, o.code, o.description = http.StatusServiceUnavailable, oauth.TemporarilyUnavailable.Code(),
+			"The service cannot answer just now"
 	default:
 		o.status, o.code, o.description = http.StatusInternalServerError, "server_error", "Something went wrong here"
 	}
@@ -131,7 +135,8 @@ func (e *Endpoints) log(c echo.Context, o outcome, err error) {
 	if o.status >= http.StatusInternalServerError {
 		log = e.logger.ErrorContext
 	}
-	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error", err, "incident", o.incident)
+	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error",
+		err, "incident", o.incident)
 }
 
 // failInJSON answers a client (RFC 6749 §5.2).
@@ -167,19 +172,60 @@ type explanation struct{ title, text, advice, detail string }
 
 // explanations tell a person what happened and what to do. They contain no input of the request (A40).
 var explanations = map[oauth.Kind]explanation{
-	oauth.MalformedClientID:     {title: "This app cannot be identified", text: "It does not give an address at which this site can read who it is.", advice: tellMaker},
-	oauth.ClientUnreachable:     {title: "This app cannot be looked up", text: "The app’s published description could not be fetched.", advice: "Try again in a moment. If it stays like this, tell the maker of the app."},
-	oauth.InvalidClientDocument: {title: "This app is not described correctly", text: "The description that the app publishes is not valid, so this site cannot identify the app.", advice: tellMaker},
-	oauth.UnsupportedClient:     {title: "This app needs something that this site does not offer", text: "The app’s published description asks for a way to sign in that is not available here.", advice: tellMaker},
-	oauth.ClientNotAllowed:      {title: "This app is not allowed here", text: "The operator of this site does not let this app connect."},
-	oauth.ClientBusy:            {title: "Too many requests just now", text: "Other apps are being looked up.", advice: "Wait a moment and start again in your app."},
-	oauth.UnregisteredRedirect:  {title: "This app requests a redirect to an address that it does not list", text: "To protect you, nothing was sent there.", advice: tellMaker},
-	oauth.StateTooLong:          {title: tooMuchState, text: "It sends a “state” of more than 4096 characters. Nothing was granted.", advice: tellMaker},
-	oauth.StateNotPrintable:     {title: tooMuchState, text: "It sends a “state” with characters that are not printable ASCII. Nothing was granted.", advice: tellMaker},
-	oauth.LostRegistration:      {title: "This app has to register again", text: "It registered itself here before, but that registration is no longer valid. Nothing was granted.", advice: "Remove this server in your app, add it again and connect."},
-	oauth.InvalidTicket:         {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
-	oauth.ExpiredTicket:         {title: "This form is too old", text: "Nothing was granted.", advice: startAgain},
-	oauth.UsedTicket:            {title: "This form has been used already", text: "Each form can be answered once.", advice: "If your app is not connected, start again there."},
+	oauth.MalformedClientID: {
+		title:  "This app cannot be identified",
+		text:   "It does not give an address at which this site can read who it is.",
+		advice: tellMaker,
+	},
+	oauth.ClientUnreachable: {
+		title:  "This app cannot be looked up",
+		text:   "The app’s published description could not be fetched.",
+		advice: "Try again in a moment. If it stays like this, tell the maker of the app.",
+	},
+	oauth.InvalidClientDocument: {
+		title:  "This app is not described correctly",
+		text:   "The description that the app publishes is not valid, so this site cannot identify the app.",
+		advice: tellMaker,
+	},
+	oauth.UnsupportedClient: {
+		title:  "This app needs something that this site does not offer",
+		text:   "The app’s published description asks for a way to sign in that is not available here.",
+		advice: tellMaker,
+	},
+	oauth.ClientNotAllowed: {title: "This app is not allowed here",
+		text: "The operator of this site does not let this app connect."},
+	oauth.ClientBusy: {
+		title:  "Too many requests just now",
+		text:   "Other apps are being looked up.",
+		advice: "Wait a moment and start again in your app.",
+	},
+	oauth.UnregisteredRedirect: {
+		title:  "This app requests a redirect to an address that it does not list",
+		text:   "To protect you, nothing was sent there.",
+		advice: tellMaker,
+	},
+	oauth.StateTooLong: {
+		title:  tooMuchState,
+		text:   "It sends a “state” of more than 4096 characters. Nothing was granted.",
+		advice: tellMaker,
+	},
+	oauth.StateNotPrintable: {
+		title:  tooMuchState,
+		text:   "It sends a “state” with characters that are not printable ASCII. Nothing was granted.",
+		advice: tellMaker,
+	},
+	oauth.LostRegistration: {
+		title:  "This app has to register again",
+		text:   "It registered itself here before, but that registration is no longer valid. Nothing was granted.",
+		advice: "Remove this server in your app, add it again and connect.",
+	},
+	oauth.InvalidTicket: {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
+	oauth.ExpiredTicket: {title: "This form is too old", text: "Nothing was granted.", advice: startAgain},
+	oauth.UsedTicket: {
+		title:  "This form has been used already",
+		text:   "Each form can be answered once.",
+		advice: "If your app is not connected, start again there.",
+	},
 }
 
 const (
@@ -197,7 +243,11 @@ func explain(err error, o outcome) explanation {
 		return known
 	}
 	if !refused || o.status >= http.StatusInternalServerError {
-		return explanation{title: "This site cannot answer just now", text: "Nothing was granted.", advice: "Try again in a moment."}
+		return explanation{
+			title:  "This site cannot answer just now",
+			text:   "Nothing was granted.",
+			advice: "Try again in a moment.",
+		}
 	}
 	return explanation{title: "The app’s request is not valid", text: "Nothing was granted.", detail: o.description}
 }
@@ -205,7 +255,11 @@ func explain(err error, o outcome) explanation {
 // explainConnections explains an error of the connections page, which no app has opened.
 func explainConnections(o outcome) explanation {
 	if o.status >= http.StatusInternalServerError {
-		return explanation{title: "This site cannot answer just now", text: "It is not certain that anything has ended.", advice: "Try again in a moment."}
+		return explanation{
+			title:  "This site cannot answer just now",
+			text:   "It is not certain that anything has ended.",
+			advice: "Try again in a moment.",
+		}
 	}
 	return explanation{
 		title: "This form is not valid", text: "Nothing has ended.", detail: o.description,

@@ -16,12 +16,16 @@ import (
 )
 
 const (
-	queueSize     = 1000
-	batchSize     = 200
-	batchPause    = 250 * time.Millisecond // between two batches, to leave the disk to requests
-	writeTimeout  = 5 * time.Second        // of an attempt to write a batch
-	writeAttempts = 3                      // so that a broken connection loses no steps; a step that the store cannot keep does not block others
-	trimInterval  = 5000                   // written steps between two deletions of old steps; a deletion costs as much as thousands of writes
+	queueSize    = 1000
+	batchSize    = 200
+	batchPause   = 250 * time.Millisecond // between two batches, to leave the disk to requests
+	writeTimeout = 5 * time.Second        // of an attempt to write a batch
+	// so that a broken connection loses no steps; a step that the store cannot
+	// keep does not block others
+	writeAttempts = 3
+	// written steps between two deletions of old steps; a deletion costs as
+	// much as thousands of writes
+	trimInterval  = 5000
 	maxRemembered = 10_000
 	repeatWindow  = time.Minute
 )

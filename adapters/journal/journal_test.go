@@ -170,7 +170,8 @@ var _ = Describe("A journal", func() {
 		for _, kind := range []trace.Kind{trace.Page, trace.Exchange, trace.Refresh} {
 			journal.Note(trace.Step{At: then, Kind: kind, Attempt: "a"})
 		}
-		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", trace.Page), HaveField("Kind", trace.Exchange), HaveField("Kind", trace.Refresh)))
+		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", trace.Page),
+			HaveField("Kind", trace.Exchange), HaveField("Kind", trace.Refresh)))
 		journal.Close()
 		Expect(logged.Contents()).To(BeEmpty())
 	})

@@ -32,7 +32,8 @@ var _ = Describe("Reaching a server of the site", func() {
 	DescribeTable("refuses the address", func(address, remedy string) {
 		Expect(Options{}.CheckURL(address)).To(MatchError(And(ContainSubstring(remedy), Not(ContainSubstring("s3cret")))))
 	},
-		Entry("of nothing", "", "write it like"), Entry("without a scheme", "cms.example/s3cret", "it has no scheme: begin it with https://"),
+		Entry("of nothing", "", "write it like"),
+		Entry("without a scheme", "cms.example/s3cret", "it has no scheme: begin it with https://"),
 		Entry("of a file", "file:///s3cret", "write it like"), Entry("that is none", "https://%zz/s3cret", "write it like"),
 		Entry("with a user", "https://me:s3cret@cms.example/", "leave them out"), Entry("with a fragment", "https://cms.example/#s3cret", "leave them out"),
 		Entry("of plain http", "http://cms.example/s3cret", "use https"),

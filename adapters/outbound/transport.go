@@ -42,7 +42,8 @@ func (o Options) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
 	case address != "" && !strings.Contains(address, "://"):
-		return errors.New("it has no scheme: begin it with https://, or with http:// on this computer and in private networks")
+		return errors.New("it has no scheme: begin it with https://, or with http:// on this computer " +
+			"and in private networks")
 	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http":
 		return errors.New("it is not a URL: write it like https://cms.example.com/path")
 	case u.User != nil, u.Fragment != "":

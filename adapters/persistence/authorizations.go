@@ -18,12 +18,14 @@ type authorizationRows struct {
 }
 
 var (
-	issuedCodesOf = "SELECT " + codeColumns + " FROM authorization_codes WHERE host_print = ? AND state = '" + oauth.IssuedCode + "' ORDER BY created_at, id"
-	grantsOf      = "SELECT " + grantColumns + " FROM grants WHERE host_print = ? ORDER BY created_at, id"
+	issuedCodesOf = "SELECT " + codeColumns + " FROM authorization_codes WHERE host_print = ? AND state = '" +
+		oauth.IssuedCode + "' ORDER BY created_at, id"
+	grantsOf = "SELECT " + grantColumns + " FROM grants WHERE host_print = ? ORDER BY created_at, id"
 )
 
-// authorizationsOf reads the issued codes and all grants of a host token, the codes first: the grant of a code that was redeemed
-// before its row was read is then among the grants, and a redemption after it changes the version of the code.
+// authorizationsOf reads the issued codes and all grants of a host token, the codes first: the
+// grant of a code that was redeemed before its row was read is then among the grants, and a
+// redemption after it changes the version of the code.
 func (e engine) authorizationsOf(db *gorm.DB, host oauth.Fingerprint) (rows authorizationRows, err error) {
 	if rows.codes, err = readRows(e, db, codeTable, issuedCodesOf, host[:]); err != nil {
 		return rows, failed("finding the codes of a host token", err)
@@ -122,7 +124,8 @@ func (s *Store) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, 
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (s *Store) RedeemCode(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	change := s.change
 	if !s.engine.redeemsInOne {
 		change = s.changeAll
@@ -150,7 +153,8 @@ func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.Au
 	})
 }
 
-func (s *Store) writeRedemption(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode, grant *oauth.AccessGrant) error {
+func (s *Store) writeRedemption(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode,
+	grant *oauth.AccessGrant) error {
 	if s.engine.redeemsInOne {
 		return redeemInOne(tx, before, code, grant)
 	}

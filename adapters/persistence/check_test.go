@@ -62,10 +62,14 @@ var _ = Describe("Checking a store", func() {
 				Entry("a database of somebody else", "schema", "name the data of a service", func() error {
 					return store.writer.Exec("DROP TABLE schema_migrations").Error
 				}),
-				Entry("a secret that is gone", Label("J2"), "server secret", "restore the file", func() error { return os.Remove(store.secretFile.Path()) }),
-				Entry("a secret of another database", Label("J2"), "server secret", "the store was used with another server secret", func() error {
-					return store.writer.Create(&fingerprintRow{onlyFingerprint, []byte(strings.Repeat("x", 16))}).Error
+				Entry("a secret that is gone", Label("J2"), "server secret", "restore the file", func() error {
+					return os.Remove(store.secretFile.Path())
 				}),
+				Entry("a secret of another database", Label("J2"), "server secret",
+					"the store was used with another server secret", func() error {
+						return store.writer.Create(&fingerprintRow{onlyFingerprint,
+							[]byte(strings.Repeat("x", 16))}).Error
+					}),
 				Entry("a grant in an unknown state", "grants", "id is g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
@@ -75,11 +79,12 @@ var _ = Describe("Checking a store", func() {
 				Entry("a grant whose tokens are damaged", "grants", "damaged", func() error {
 					return store.writer.Exec("UPDATE grants SET access_tokens = ?", []byte("\x01short")).Error
 				}),
-				Entry("a code in an unknown state", "authorization_codes", "id is c: this version cannot read it", func() error {
-					code := aCode("c").Snapshot()
-					code.State = "paused"
-					return store.writer.Create((*codeRow)(&code)).Error
-				}),
+				Entry("a code in an unknown state", "authorization_codes",
+					"id is c: this version cannot read it", func() error {
+						code := aCode("c").Snapshot()
+						code.State = "paused"
+						return store.writer.Create((*codeRow)(&code)).Error
+					}),
 			)
 		})
 	}

@@ -33,8 +33,20 @@ func fill(store *Store) {
 		grants = append(grants, grantRow(aGrant(id).Snapshot()))
 		codes = append(codes, codeRow(aCode(id).Snapshot()))
 	}
-	grants[4].AccessTokens = []oauth.AccessTokenSnapshot{{Number: 1, Digest: digest(1), ExpiresAt: then, Scopes: "mcp", Wrap: []byte("wrap")}}
-	grants[4].Rotations = []oauth.RotationSnapshot{{Number: 1, Digest: digest(2), Access: 1, Box: []byte("box"), ReplacedAt: then}}
+	grants[4].AccessTokens = []oauth.AccessTokenSnapshot{{
+		Number:    1,
+		Digest:    digest(1),
+		ExpiresAt: then,
+		Scopes:    "mcp",
+		Wrap:      []byte("wrap"),
+	}}
+	grants[4].Rotations = []oauth.RotationSnapshot{{
+		Number:     1,
+		Digest:     digest(2),
+		Access:     1,
+		Box:        []byte("box"),
+		ReplacedAt: then,
+	}}
 	grants[0].ClientName, grants[0].Subject, grants[0].Roles = "Ein Gerät 📱 \\'\"%_", "zoë  ", "editor\nauthor"
 	grants[1].HostBox = []byte(strings.Repeat("\x00\xff'", 100<<10/3))
 	grants[2].HostBox, grants[2].EndedAt, grants[2].State = nil, then, "ended"
@@ -50,7 +62,8 @@ func fill(store *Store) {
 // contents are all rows that a copy takes along.
 func contents(store *Store) (rows []any) {
 	GinkgoHelper()
-	return slices.Concat(allRows[grantRow](store), allRows[codeRow](store), allRows[assertionRow](store), allRows[stepRow](store))
+	return slices.Concat(allRows[grantRow](store), allRows[codeRow](store), allRows[assertionRow](store),
+		allRows[stepRow](store))
 }
 
 func allRows[R maintenance.Row](store *Store) (all []any) {
@@ -127,7 +140,8 @@ var _ = Describe("Copying a store", func() {
 				Expect(Copy(ctx, source, target, func(step maintenance.CopyStep) { steps = append(steps, step) })).To(Succeed())
 				Expect(steps).To(ContainElements(
 					maintenance.CopyStep{Table: "grants", Of: 450}, maintenance.CopyStep{Table: "grants", Rows: 200, Of: 450},
-					maintenance.CopyStep{Table: "trace_steps", Rows: 2, Of: 2}, maintenance.CopyStep{Table: "authorization_codes", Rows: 450, Of: 450, Comparing: true},
+					maintenance.CopyStep{Table: "trace_steps", Rows: 2, Of: 2},
+					maintenance.CopyStep{Table: "authorization_codes", Rows: 450, Of: 450, Comparing: true},
 				))
 			}, NodeTimeout(time.Minute))
 
@@ -138,9 +152,10 @@ var _ = Describe("Copying a store", func() {
 				Entry("a grant that is another one in the destination", "grants differs", func() *gorm.DB {
 					return target.writer.Exec("UPDATE grants SET generation = 9 WHERE id = ?", fmt.Sprintf("%032x", 5))
 				}),
-				Entry("a code that is gone in the destination", "authorization_codes differs, 450 rows in the source and 449 in the destination", func() *gorm.DB {
-					return target.writer.Delete(&codeRow{ID: fmt.Sprintf("%032x", 5)})
-				}),
+				Entry("a code that is gone in the destination",
+					"authorization_codes differs, 450 rows in the source and 449 in the destination", func() *gorm.DB {
+						return target.writer.Delete(&codeRow{ID: fmt.Sprintf("%032x", 5)})
+					}),
 				Entry("a byte that is another one in the destination", "grants differs", func() *gorm.DB {
 					return target.writer.Exec("UPDATE grants SET host_box = ? WHERE id = ?", []byte(strings.Repeat("\x00\xff'", 100<<10/3-1)+"\x00\xfe'"), fmt.Sprintf("%032x", 1))
 				}),
@@ -200,7 +215,8 @@ var _ = Describe("Copying a store", func() {
 		store := openFresh()
 		var columns []string
 		Expect(store.reader.Raw(`SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_table_info(t.name) c
-			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%' AND t.name NOT IN ('schema_migrations', 'counters', 'secret_witness')
+			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'
+				AND t.name NOT IN ('schema_migrations', 'counters', 'secret_witness')
 				AND c.name <> 'version'`).Scan(&columns).Error).To(Succeed())
 		var taken []string
 		for _, rows := range []any{codeRow{}, grantRow{}, assertionRow{}, stepRow{}, clientDocumentRow{}} {

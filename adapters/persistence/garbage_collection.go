@@ -20,15 +20,19 @@ var expiring = []expiringTable{
 	{"counters", "name", "ends_at"},
 }
 
-// deleteSome returns the statement that deletes up to 500 rows whose end has passed, the oldest first, so that every plan uses the
-// index. The condition is repeated outside the list: after waiting for a row lock, a server checks only the outer condition again.
-// The sum keeps the index off it, because a plan would read all expired rows for each 500 of them.
+// deleteSome returns the statement that deletes up to 500 rows whose end has passed, the oldest
+// first, so that every plan uses the index. The condition is repeated outside the list: after
+// waiting for a row lock, a server checks only the outer condition again. The sum keeps the index
+// off it, because a plan would read all expired rows for each 500 of them.
 func (e engine) deleteSome(from expiringTable) string {
-	keys := "SELECT " + from.key + " FROM " + from.table + " WHERE " + from.end + " <= ? ORDER BY " + from.end + " LIMIT 500"
-	return "DELETE FROM " + from.table + " WHERE " + from.end + " + 0 <= ? AND " + from.key + " " + fmt.Sprintf(e.among, keys)
+	keys := "SELECT " + from.key + " FROM " + from.table + " WHERE " + from.end + " <= ? ORDER BY " +
+		from.end + " LIMIT 500"
+	return "DELETE FROM " + from.table + " WHERE " + from.end + " + 0 <= ? AND " + from.key + " " +
+		fmt.Sprintf(e.among, keys)
 }
 
-// DeleteExpired implements oauth.Store. Each batch is one transaction, so that other writers can run in between.
+// DeleteExpired implements oauth.Store. Each batch is one transaction, so that other
+// writers can run in between.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, err error) {
 	for _, from := range expiring {
 		statement := s.engine.deleteSome(from)

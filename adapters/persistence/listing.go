@@ -11,7 +11,8 @@ import (
 
 var _ oauth.AuthorizationLister = (*Store)(nil)
 
-// listPage is the number of grants that one query of a list returns, so that no query is long and few rows are in memory.
+// listPage is the number of grants that one query of a list returns, so that no query is long
+// and few rows are in memory.
 const listPage = 500
 
 var (
@@ -19,8 +20,9 @@ var (
 	grantsAfter = "SELECT " + grantColumns + " FROM grants WHERE id > ? ORDER BY id LIMIT 500"
 )
 
-// Authorizations implements oauth.AuthorizationLister, in the order of the ids, which begin with the time. It reads the codes first,
-// of which there are few because they live for minutes, so that it lists the code of a grant that is opened behind its page.
+// Authorizations implements oauth.AuthorizationLister, in the order of the ids, which begin with
+// the time. It reads the codes first, of which there are few because they live for minutes, so that
+// it lists the code of a grant that is opened behind its page.
 func (s *Store) Authorizations(ctx context.Context) iter.Seq2[oauth.Authorization, error] {
 	return func(yield func(oauth.Authorization, error) bool) {
 		codes, err := readRows(s.engine, s.reader.WithContext(ctx), codeTable, issuedCodes, oauth.IssuedCode)

@@ -57,7 +57,9 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 			Expect(store.AddCode(ctx, aCode(id), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
 		}
 		redeem := func(id string) {
-			Expect(store.RedeemCode(ctx, id, func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return aGrant(id), nil })).To(Succeed())
+			Expect(store.RedeemCode(ctx, id, func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+				return aGrant(id), nil
+			})).To(Succeed())
 		}
 		for i := range listPage {
 			Expect(keep(ctx, store, aGrant(fmt.Sprintf("2%04d", i)))).To(Succeed())

@@ -57,8 +57,8 @@ func (e engine) code(db *gorm.DB, id string) (found stored[codeRow], err error) 
 	return found, failed("finding a code", err)
 }
 
-// query runs a query by a key. In a file it ignores the end of ctx: database/sql would start two goroutines to watch it, and the
-// query takes microseconds.
+// query runs a query by a key. In a file it ignores the end of ctx: database/sql would start two
+// goroutines to watch it, and the query takes microseconds.
 func (e engine) query(db *gorm.DB, query string, key any) (*sql.Rows, error) {
 	ctx := db.Statement.Context
 	if !e.server {
@@ -81,7 +81,8 @@ func (e engine) readRow(db *gorm.DB, query string, key any, into ...any) error {
 	return rows.Scan(into...)
 }
 
-func readRows[R any](e engine, db *gorm.DB, table *mapper.Table[R], query string, key any) (all []stored[R], err error) {
+func readRows[R any](e engine, db *gorm.DB, table *mapper.Table[R], query string,
+	key any) (all []stored[R], err error) {
 	rows, err := e.query(db, query, key)
 	if err != nil {
 		return nil, err

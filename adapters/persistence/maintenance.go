@@ -104,8 +104,9 @@ var pingName = sha256.Sum256([]byte("pasteport readiness"))
 // pingKept is how long the row of the last probe stays before DeleteExpired deletes it.
 const pingKept = time.Minute
 
-// Ping performs the operations of a request, so that it fails when requests would: it reads the server secret, durably writes a row,
-// and finds a grant. It chooses the grant at random, so that repeated probes cover the whole table.
+// Ping performs the operations of a request, so that it fails when requests would: it reads the
+// server secret, durably writes a row, and finds a grant. It chooses the grant at random, so that
+// repeated probes cover the whole table.
 func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
 		return err
@@ -126,11 +127,12 @@ func (s *Store) Ping(ctx context.Context) error {
 	return findAny(s.engine, s.reader.WithContext(ctx))
 }
 
-// findAny reads from the disk: the write before it has made SQLite drop its cached pages. Ids begin with the time, so it chooses a
-// point between the first and the last one.
+// findAny reads from the disk: the write before it has made SQLite drop its cached pages. Ids begin
+// with the time, so it chooses a point between the first and the last one.
 func findAny(e engine, db *gorm.DB) error {
 	var first, last string
-	if err := db.Raw("SELECT coalesce(min(id), ''), coalesce(max(id), '') FROM grants").Row().Scan(&first, &last); err != nil {
+	if err := db.Raw("SELECT coalesce(min(id), ''), coalesce(max(id), '') FROM grants").Row().Scan(&first,
+		&last); err != nil {
 		return failed("reading grants", err)
 	}
 	var next []string
@@ -154,8 +156,10 @@ func between(first, last string) string {
 	return fmt.Sprintf("%015x", from+rand.Uint64N(to-from+1)) //nolint:gosec // not a secret
 }
 
-// Copy makes the destination hold the codes, grants, used assertions, trace and client documents of the source. A SQLite source cannot be written meanwhile; on a server
-// Copy notices in the end that the source was written. An interrupted copy is completed by another one; Copy refuses any other content of the destination.
+// Copy makes the destination hold the codes, grants, used assertions, trace and client documents of
+// the source. A SQLite source cannot be written meanwhile; on a server Copy notices in the end that
+// the source was written. An interrupted copy is completed by another one; Copy refuses any other
+// content of the destination.
 func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopyStep)) error {
 	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err

@@ -22,27 +22,30 @@ type migration struct {
 // firstVersion is the version of a new row.
 const firstVersion = 1
 
-// migrations are only ever appended to: a database goes forward and never back. SCHEMA.md explains the tables.
+// migrations are only ever appended to: a database goes forward and never back.
+// SCHEMA.md explains the tables.
 var migrations = []migration{
 	{id: "0001_one_row_for_each_grant", statements: []string{
 		`CREATE TABLE authorization_codes (
-			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest}, code_challenge {text} NOT NULL,
-			client_id {text} NOT NULL, client_name {text} NOT NULL, auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
+			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
+			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
+			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
 			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
-			created_at {integer}, expires_at {integer}, redeemed_at {integer}, withdrawn_at {integer}, forget_after {integer},
-			host_print {digest}, host_box {bytes}, host_wrap {bytes}
+			created_at {integer}, expires_at {integer}, redeemed_at {integer}, withdrawn_at {integer},
+			forget_after {integer}, host_print {digest}, host_box {bytes}, host_wrap {bytes}
 		) {keyed}`,
 		`CREATE INDEX authorization_codes_by_host ON authorization_codes (host_print, state)`,
 		`CREATE INDEX authorization_codes_by_end ON authorization_codes (forget_after)`,
 		`CREATE TABLE grants (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1,
-			client_id {text} NOT NULL, client_name {text} NOT NULL, auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
+			client_id {text} NOT NULL, client_name {text} NOT NULL,
+			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
 			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
-			created_at {integer}, ended_at {integer}, revoked_at {integer}, last_used_at {integer}, last_used_token {integer} NOT NULL,
-			verified_at {integer}, idle_end {integer}, absolute_end {integer}, forget_after {integer},
-			generation {integer} NOT NULL, refresh_digest {digest}, rotations {bytes},
+			created_at {integer}, ended_at {integer}, revoked_at {integer}, last_used_at {integer},
+			last_used_token {integer} NOT NULL, verified_at {integer}, idle_end {integer}, absolute_end {integer},
+			forget_after {integer}, generation {integer} NOT NULL, refresh_digest {digest}, rotations {bytes},
 			issued_access {integer} NOT NULL, access_tokens {bytes},
 			host_print {digest}, host_box {bytes}, host_wrap {bytes}
 		) {updated}`,

@@ -82,7 +82,8 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	pool.SetMaxIdleConns(size)
 	pool.SetConnMaxIdleTime(connectionIdle)
 	pool.SetConnMaxLifetime(connectionLife)
-	db, err := gorm.Open(dialector, &gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true})
+	db, err := gorm.Open(dialector,
+		&gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true})
 	if err != nil {
 		return nil, errors.Join(connectionError(err), pool.Close())
 	}

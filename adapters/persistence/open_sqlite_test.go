@@ -130,7 +130,8 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 		database, err := sqlite.Open(file)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(database.Writer.Exec("CREATE TABLE schema_migrations (id TEXT PRIMARY KEY)").Error).To(Succeed())
-		Expect(database.Writer.Exec("INSERT INTO schema_migrations VALUES ('0001_grants_and_secrets')").Error).To(Succeed())
+		Expect(database.Writer.Exec("INSERT INTO schema_migrations VALUES ('0001_grants_and_secrets')").Error).
+			To(Succeed())
 		Expect(database.Close()).To(Succeed())
 		before, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())

@@ -84,7 +84,8 @@ func openIn(directory string) *Store {
 // expectTrueCache compares the cached grants with the file, after anything that a spec has done.
 func expectTrueCache(s *Store) {
 	var ids []string
-	if err := s.reader.Raw("SELECT id FROM grants").Scan(&ids).Error; err != nil { // the spec has closed or broken the file
+	// the spec has closed or broken the file
+	if err := s.reader.Raw("SELECT id FROM grants").Scan(&ids).Error; err != nil {
 		return
 	}
 	for _, id := range ids {
@@ -121,7 +122,12 @@ func aGrant(id string) *oauth.AccessGrant {
 }
 
 func aCode(id string) *oauth.AuthorizationCode {
-	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, State: oauth.IssuedCode, CreatedAt: then, ExpiresAt: then.Add(time.Minute)})
+	return oauth.RestoreCode(oauth.CodeSnapshot{
+		ID:        id,
+		State:     oauth.IssuedCode,
+		CreatedAt: then,
+		ExpiresAt: then.Add(time.Minute),
+	})
 }
 
 // keep stores a grant as a redemption does, without its code.

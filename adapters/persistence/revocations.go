@@ -9,8 +9,9 @@ import (
 
 var _ oauth.EndWatcher = (*Store)(nil)
 
-// endedPage is the number of grants that one query returns, so that no query is long when an operator ends many grants at once. A
-// page begins after the last row of the page before; ids order the rows of one millisecond.
+// endedPage is the number of grants that one query returns, so that no query is long when an
+// operator ends many grants at once. A page begins after the last row of the page before; ids order
+// the rows of one millisecond.
 const (
 	endedPage  = 1000
 	endedAfter = `SELECT id, ended_at, revoked_at, access_tokens FROM grants

@@ -44,7 +44,8 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 	It("reads only what has ended", func() {
 		var plan []struct{ Detail string }
 		Expect(store.reader.Raw("EXPLAIN QUERY PLAN "+endedAfter, 1, 1, "", endedPage).Scan(&plan).Error).To(Succeed())
-		Expect(plan).To(ContainElement(HaveField("Detail", ContainSubstring("USING INDEX grants_by_revocation (revoked_at>?)"))))
+		Expect(plan).To(ContainElement(HaveField("Detail",
+			ContainSubstring("USING INDEX grants_by_revocation (revoked_at>?)"))))
 		Expect(plan).NotTo(ContainElement(HaveField("Detail", MatchRegexp(`SCAN grants`))))
 	})
 

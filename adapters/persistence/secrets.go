@@ -89,22 +89,25 @@ func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
 	return cached, nil
 }
 
-// ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were replaced at the time forget or before it. Processes
-// that use the store seal with the new secret from their next use. A secret that is lost, or not the store's, can only be forgotten.
+// ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were
+// replaced at the time forget or before it. Processes that use the store seal with the new secret
+// from their next use. A secret that is lost, or not the store's, can only be forgotten.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
 		if err := s.replaceSecretFile(tx, now, forget); err != nil {
 			return err
 		}
 		if s.engine.server { // the first replica that is given the new secret stores its fingerprint
-			return failed("forgetting the server secret of other replicas", tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
+			return failed("forgetting the server secret of other replicas",
+				tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
 		}
 		prints, err := s.fingerprintsOfFile()
 		if err != nil {
 			return err
 		}
 		// The commit makes other processes read the secrets again.
-		return failed("storing the fingerprint of the server secret", tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
+		return failed("storing the fingerprint of the server secret",
+			tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
 	})
 }
 
@@ -123,7 +126,8 @@ func (s *Store) replaceSecretFile(tx *gorm.DB, now, forget time.Time) error {
 	return s.secretFile.Replace(now, forget)
 }
 
-// compareSecret refuses a secret file other than the one that the database was used with. It reports whether one was used.
+// compareSecret refuses a secret file other than the one that the database was used with. It
+// reports whether one was used.
 func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
 	var known []fingerprintRow
 	prints, err := s.fingerprintsOfFile()
@@ -157,8 +161,9 @@ func (s *Store) markSecretUsed() error {
 	return s.transaction(context.Background(), func(*gorm.DB) error { return s.secretFile.MarkUsed() })
 }
 
-// createSecret generates the secret of a database that was not used with one. Later replicas must be given the same file. Where the secret is missing,
-// the service fails that needs it; a host may have configured another one.
+// createSecret generates the secret of a database that was not used with one. Later replicas must
+// be given the same file. Where the secret is missing, the service fails that needs it; a host may
+// have configured another one.
 func (s *Store) createSecret(tx *gorm.DB) error {
 	_, err := os.Stat(s.secretFile.Path())
 	exists := !errors.Is(err, fs.ErrNotExist)
@@ -172,7 +177,8 @@ func (s *Store) createSecret(tx *gorm.DB) error {
 	return s.secretFile.Create()
 }
 
-// fingerprintRow is the fingerprint of the newest server secret that a process has sealed with. The table has one row.
+// fingerprintRow is the fingerprint of the newest server secret that a process has sealed
+// with. The table has one row.
 type fingerprintRow struct {
 	ID    int `gorm:"primaryKey;autoIncrement:false"`
 	Print []byte
@@ -188,7 +194,8 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	if len(prints) == 0 {
 		return nil
 	}
-	if known, err := fingerprints(s.reader.WithContext(ctx)); err != nil || len(known) > 0 && bytes.Equal(known[0].Print, prints[0][:]) {
+	if known, err := fingerprints(s.reader.WithContext(ctx)); err != nil || len(known) > 0 &&
+		bytes.Equal(known[0].Print, prints[0][:]) {
 		return err
 	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
@@ -206,7 +213,8 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	})
 }
 
-// compareFingerprint returns what fingerprints returns, or oauth.ErrOtherSecret if it is none of prints.
+// compareFingerprint returns what fingerprints returns, or oauth.ErrOtherSecret
+// if it is none of prints.
 func compareFingerprint(db *gorm.DB, prints []oauth.Fingerprint) ([]fingerprintRow, error) {
 	known, err := fingerprints(db)
 	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {

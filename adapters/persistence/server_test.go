@@ -89,7 +89,8 @@ func (s *server) takeBack(ctx SpecContext, at place) {
 
 var restartNumbers = map[string]string{"PostgreSQL": "TRUNCATE trace_steps RESTART IDENTITY", "MariaDB": "TRUNCATE trace_steps"}
 
-// hostileOptions let a quote of UTF-8 text end too early, if they have an effect: in GBK the backslash before it belongs to a character.
+// hostileOptions let a quote of UTF-8 text end too early, if they have an effect: in GBK the
+// backslash before it belongs to a character.
 var hostileOptions = map[string]string{"PostgreSQL": "", "MariaDB": "?charset=gbk"}
 
 // columns lists the columns of all tables as "table.column".
@@ -178,12 +179,13 @@ var _ = Describe("A store on a database server", func() {
 				Expect(applied).To(HaveLen(len(migrations)))
 			}, NodeTimeout(time.Minute))
 
-			DescribeTable("goes to the next address when", Label("N14", "I22"), func(ctx SpecContext, first func() string) {
-				at, address := engine.place(ctx), first()
-				at.url = strings.Replace(at.url, "@", "@"+address+",", 1)
-				Expect(keep(ctx, at.open(), aGrant("g"))).To(Succeed())
-				Expect(Redacted(at.url)).To(ContainSubstring("//" + address + ",127.0.0.1:"))
-			},
+			DescribeTable("goes to the next address when",
+				Label("N14", "I22"), func(ctx SpecContext, first func() string) {
+					at, address := engine.place(ctx), first()
+					at.url = strings.Replace(at.url, "@", "@"+address+",", 1)
+					Expect(keep(ctx, at.open(), aGrant("g"))).To(Succeed())
+					Expect(Redacted(at.url)).To(ContainSubstring("//" + address + ",127.0.0.1:"))
+				},
 				Entry("no server listens at the first one", NodeTimeout(time.Minute), func() string {
 					gone, err := engines.FreePort()
 					Expect(err).NotTo(HaveOccurred())
@@ -197,75 +199,88 @@ var _ = Describe("A store on a database server", func() {
 				}),
 			)
 
-			It("applies a change to the newest state, also right after reading an older one", Label("I22", "E9"), func(ctx SpecContext) {
-				at := engine.place(ctx)
-				store, other := at.open(), at.open()
-				for id, whenAlive := range map[string]error{"written": nil, "refused": oauth.ErrReused} {
-					Expect(keep(ctx, store, aGrant(id))).To(Succeed())
-					_, err := store.Grant(ctx, id)
-					Expect(err).NotTo(HaveOccurred())
-					ending := func(alive *bool) func(*oauth.AccessGrant) error {
-						return func(g *oauth.AccessGrant) error {
-							if *alive = g.End(oauth.EndedByHost, then); *alive {
-								return whenAlive
+			It("applies a change to the newest state, also right after reading an older one",
+				Label("I22", "E9"), func(ctx SpecContext) {
+					at := engine.place(ctx)
+					store, other := at.open(), at.open()
+					for id, whenAlive := range map[string]error{"written": nil, "refused": oauth.ErrReused} {
+						Expect(keep(ctx, store, aGrant(id))).To(Succeed())
+						_, err := store.Grant(ctx, id)
+						Expect(err).NotTo(HaveOccurred())
+						ending := func(alive *bool) func(*oauth.AccessGrant) error {
+							return func(g *oauth.AccessGrant) error {
+								if *alive = g.End(oauth.EndedByHost, then); *alive {
+									return whenAlive
+								}
+								return nil
 							}
-							return nil
 						}
+						Expect(other.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+							g.End(oauth.EndedByHost, then)
+							return nil
+						})).To(Succeed())
+						var alive bool
+						Expect(store.UpdateGrant(ctx, id, ending(&alive))).To(Succeed(), id)
+						Expect(alive).To(BeFalse(), id)
 					}
-					Expect(other.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
-					var alive bool
-					Expect(store.UpdateGrant(ctx, id, ending(&alive))).To(Succeed(), id)
-					Expect(alive).To(BeFalse(), id)
-				}
-			}, NodeTimeout(time.Minute))
+				}, NodeTimeout(time.Minute))
 
-			It("gives up a change that another process overtakes sixteen times, and counts that", Label("N14", "I22"), func(ctx SpecContext) {
-				at := engine.place(ctx)
-				store, other := at.open(), at.open()
-				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-				runs := 0
-				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
-					runs++
-					g.End(oauth.EndedByHost, then)
-					return other.writer.Exec("UPDATE grants SET version = version + 1").Error
-				})).To(MatchError(oauth.ErrUnavailable))
-				Expect(runs).To(Equal(16))
-				Expect(store.Collisions()).To(BeEquivalentTo(16))
-				Expect(ended(ctx, store, "g")).To(BeFalse())
-			}, NodeTimeout(time.Minute))
+			It("gives up a change that another process overtakes sixteen times, and counts that",
+				Label("N14", "I22"), func(ctx SpecContext) {
+					at := engine.place(ctx)
+					store, other := at.open(), at.open()
+					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+					runs := 0
+					Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+						runs++
+						g.End(oauth.EndedByHost, then)
+						return other.writer.Exec("UPDATE grants SET version = version + 1").Error
+					})).To(MatchError(oauth.ErrUnavailable))
+					Expect(runs).To(Equal(16))
+					Expect(store.Collisions()).To(BeEquivalentTo(16))
+					Expect(ended(ctx, store, "g")).To(BeFalse())
+				}, NodeTimeout(time.Minute))
 
 			It("keeps every text as a client has sent it", Label("H3"), func(ctx SpecContext) {
 				at := engine.place(ctx)
 				store, err := OpenServer(at.url+hostileOptions[name], ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)
-				step := trace.Step{At: then, Agent: `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028", Reason: "', (SELECT 1), '"}
+				step := trace.Step{
+					At:     then,
+					Agent:  `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028",
+					Reason: "', (SELECT 1), '",
+				}
 				Expect(store.AddSteps(ctx, []trace.Step{step})).To(Succeed())
-				Expect(store.Steps(ctx, 0)).To(HaveExactElements(And(HaveField("Agent", step.Agent), HaveField("Reason", step.Reason))))
+				Expect(store.Steps(ctx, 0)).
+					To(HaveExactElements(And(HaveField("Agent", step.Agent), HaveField("Reason", step.Reason))))
 			})
 
-			It("lets a statement wait for a connection without holding anything that others need", Label("D30"), func(ctx SpecContext) {
-				at := engine.place(ctx)
-				store, err := OpenServer(at.url, ServerOptions{SecretFile: at.secretFile, Connections: 1})
-				Expect(err).NotTo(HaveOccurred())
-				DeferCleanup(store.Close)
-				pool, err := store.writer.DB()
-				Expect(err).NotTo(HaveOccurred())
-				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-				var reading sync.WaitGroup
-				Expect(store.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, func(oauth.Authorizations) error {
-					for range 2 {
-						reading.Go(func() {
-							defer GinkgoRecover()
-							_, err := store.Steps(ctx, 0)
-							Expect(err).NotTo(HaveOccurred())
-						})
-					}
-					Eventually(func() int64 { return pool.Stats().WaitCount }).WithTimeout(sqlite.BusyTimeout).Should(BeEquivalentTo(2))
-					return nil
-				})).To(Succeed())
-				reading.Wait()
-			}, NodeTimeout(time.Minute))
+			It("lets a statement wait for a connection without holding anything that others need",
+				Label("D30"), func(ctx SpecContext) {
+					at := engine.place(ctx)
+					store, err := OpenServer(at.url, ServerOptions{SecretFile: at.secretFile, Connections: 1})
+					Expect(err).NotTo(HaveOccurred())
+					DeferCleanup(store.Close)
+					pool, err := store.writer.DB()
+					Expect(err).NotTo(HaveOccurred())
+					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+					var reading sync.WaitGroup
+					Expect(store.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, func(oauth.Authorizations) error {
+						for range 2 {
+							reading.Go(func() {
+								defer GinkgoRecover()
+								_, err := store.Steps(ctx, 0)
+								Expect(err).NotTo(HaveOccurred())
+							})
+						}
+						Eventually(func() int64 {
+							return pool.Stats().WaitCount
+						}).WithTimeout(sqlite.BusyTimeout).Should(BeEquivalentTo(2))
+						return nil
+					})).To(Succeed())
+					reading.Wait()
+				}, NodeTimeout(time.Minute))
 
 			It("says that a server which is gone is an outage, and goes on when it is back", Label("N14", "G11", "D30"), func(ctx SpecContext) {
 				suite.Needs("engines")
@@ -282,7 +297,10 @@ var _ = Describe("A store on a database server", func() {
 				Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
 				Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
 				Expect(own.Start(ctx)).To(Succeed())
-				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then); return nil })).To(Succeed())
+				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+					g.End(oauth.EndedByHost, then)
+					return nil
+				})).To(Succeed())
 				_, err = store.Grant(ctx, "g")
 				Expect(err).NotTo(HaveOccurred())
 			}, NodeTimeout(5*time.Minute))
@@ -290,16 +308,18 @@ var _ = Describe("A store on a database server", func() {
 	}
 })
 
-var _ = DescribeTable("A change that a database server has refused", Label("I22", "D30"), func(refusal error, again bool) {
-	Expect(collides(failed("updating a grant", refusal))).To(Equal(again))
-},
+var _ = DescribeTable("A change that a database server has refused",
+	Label("I22", "D30"), func(refusal error, again bool) {
+		Expect(collides(failed("updating a grant", refusal))).To(Equal(again))
+	},
 	Entry("because another node of a cluster was faster runs again", &mysql.MySQLError{Number: 1213}, true),
 	Entry("because its snapshot is stale runs again", &mysql.MySQLError{Number: 1020}, true),
 	Entry("because its transactions cannot be serialized runs again", &pgconn.PgError{Code: "40001"}, true),
 	Entry("because of a deadlock runs again", &pgconn.PgError{Code: "40P01"}, true),
 	Entry("after the longest wait for a lock does not run again", &mysql.MySQLError{Number: 1205}, false),
 	Entry("because its node has left the cluster does not run again there", &mysql.MySQLError{Number: 1047}, false),
-	Entry("with an error of the commit, which may have succeeded, does not run again", &mysql.MySQLError{Number: 1180}, false),
+	Entry("with an error of the commit, which may have succeeded, does not run again",
+		&mysql.MySQLError{Number: 1180}, false),
 )
 
 var _ = Describe("The address of a database server", func() {

@@ -40,8 +40,8 @@ var _ oauth.Store = (*Store)(nil)
 // SharedByReplicas reports that several machines may use the database at once.
 func (s *Store) SharedByReplicas() bool { return s.engine.server }
 
-// Collisions returns how often this process has found that another one was faster with a change. The change runs again, at most 16
-// times.
+// Collisions returns how often this process has found that another one was faster with a change.
+// The change runs again, at most 16 times.
 func (s *Store) Collisions() int64 { return s.collisions.Load() }
 
 // Close closes every connection to the database. A file gets its log written back first.
@@ -95,7 +95,8 @@ func (g *storedGrant) change(tx *sqlite.Tx, change func(*oauth.AccessGrant) erro
 	return swapGrant(tx, g.stored, grant)
 }
 
-// newest returns the state that a change is applied to. In a file it is mostly cached, because a lookup precedes most changes.
+// newest returns the state that a change is applied to. In a file it is mostly cached, because a
+// lookup precedes most changes.
 func (s *Store) newest(tx *sqlite.Tx, id string) (*storedGrant, error) {
 	if entry, cached := tx.Cached(id); cached {
 		return entry.(*storedGrant), nil

@@ -31,8 +31,10 @@ var _ = Describe("Keeping grants in SQLite", func() {
 	It("keeps NULL where there is no time and where there are no bytes", Label("H4", "H6"), func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		var rows int
-		Expect(store.reader.Raw(`SELECT count(*) FROM grants WHERE ended_at IS NULL AND host_box IS NULL AND host_wrap IS NULL
-			AND rotations IS NULL AND access_tokens IS NULL AND revoked_at IS NULL AND created_at = ?`, then.UnixMilli()).Scan(&rows).Error).To(Succeed())
+		Expect(store.reader.Raw(
+			`SELECT count(*) FROM grants WHERE ended_at IS NULL AND host_box IS NULL AND host_wrap IS NULL
+			AND rotations IS NULL AND access_tokens IS NULL AND revoked_at IS NULL AND created_at = ?`,
+			then.UnixMilli()).Scan(&rows).Error).To(Succeed())
 		Expect(rows).To(Equal(1))
 	})
 
@@ -51,22 +53,24 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 	})
 
-	It("redeems the newest code when another process has changed the one that was checked", Label("I14"), func(ctx SpecContext) {
-		Expect(store.AddCode(ctx, aCode("c"), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
-		_, err := store.Code(ctx, "c")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(store.writer.Exec("UPDATE authorization_codes SET version = version + 1, subject = 'ada'").Error).To(Succeed())
-		var subjects []string
-		Expect(store.RedeemCode(ctx, "c", func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
-			subjects = append(subjects, code.Subject())
-			redeemed := code.Snapshot()
-			redeemed.State = "redeemed"
-			*code = *oauth.RestoreCode(redeemed)
-			return aGrant("c"), nil
-		})).To(Succeed())
-		Expect(subjects).To(Equal([]string{"", "ada"}))
-		Expect(store.Grant(ctx, "c")).NotTo(BeNil())
-	})
+	It("redeems the newest code when another process has changed the one that was checked",
+		Label("I14"), func(ctx SpecContext) {
+			Expect(store.AddCode(ctx, aCode("c"), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
+			_, err := store.Code(ctx, "c")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(store.writer.Exec("UPDATE authorization_codes SET version = version + 1, subject = 'ada'").Error).
+				To(Succeed())
+			var subjects []string
+			Expect(store.RedeemCode(ctx, "c", func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+				subjects = append(subjects, code.Subject())
+				redeemed := code.Snapshot()
+				redeemed.State = "redeemed"
+				*code = *oauth.RestoreCode(redeemed)
+				return aGrant("c"), nil
+			})).To(Succeed())
+			Expect(subjects).To(Equal([]string{"", "ada"}))
+			Expect(store.Grant(ctx, "c")).NotTo(BeNil())
+		})
 
 	It("goes on after a change that panics", func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
@@ -94,11 +98,18 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		grant := aGrant("g")
 		grant.End(oauth.EndedByHost, then)
 		Expect(keep(ctx, store, grant)).To(Succeed())
-		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON grants BEGIN SELECT RAISE(ABORT, 'written'); END").Error).To(Succeed())
+		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON grants BEGIN SELECT " +
+			"RAISE(ABORT, 'written'); END").Error).To(Succeed())
 		Expect(store.UpdateGrant(ctx, "g", change)).To(Succeed())
 	},
-		Entry("a grant that was used", func(g *oauth.AccessGrant) error { g.RecordUse(oauth.Use{At: then, Access: 1}); return nil }),
-		Entry("a grant that had ended before", func(g *oauth.AccessGrant) error { g.End(oauth.EndedByHost, then.AddDate(0, 0, 1)); return nil }),
+		Entry("a grant that was used", func(g *oauth.AccessGrant) error {
+			g.RecordUse(oauth.Use{At: then, Access: 1})
+			return nil
+		}),
+		Entry("a grant that had ended before", func(g *oauth.AccessGrant) error {
+			g.End(oauth.EndedByHost, then.AddDate(0, 0, 1))
+			return nil
+		}),
 	)
 
 	DescribeTable("says that a closed database is an outage", Label("N14"),
@@ -108,9 +119,15 @@ var _ = Describe("Keeping grants in SQLite", func() {
 				MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("database is closed")), Not(MatchError(oauth.ErrNotFound)), Not(MatchError(oauth.ErrDuplicate))))
 		},
 		Entry("when adding", func(ctx context.Context, s oauth.Store) error { return s.AddCode(ctx, aCode("c"), nil) }),
-		Entry("when finding a code", func(ctx context.Context, s oauth.Store) error { _, err := s.Code(ctx, "c"); return err }),
+		Entry("when finding a code", func(ctx context.Context, s oauth.Store) error {
+			_, err := s.Code(ctx, "c")
+			return err
+		}),
 		Entry("when redeeming", func(ctx context.Context, s oauth.Store) error { return s.RedeemCode(ctx, "c", nil) }),
-		Entry("when finding", func(ctx context.Context, s oauth.Store) error { _, err := s.Grant(ctx, "g"); return err }),
+		Entry("when finding", func(ctx context.Context, s oauth.Store) error {
+			_, err := s.Grant(ctx, "g")
+			return err
+		}),
 		Entry("when changing", func(ctx context.Context, s oauth.Store) error { return s.UpdateGrant(ctx, "g", nil) }),
 		Entry("when recording a use", func(ctx context.Context, s oauth.Store) error {
 			return s.RecordUse(ctx, map[string]oauth.Use{"g": {At: then}})

@@ -48,7 +48,12 @@ func (a *accessTokens) Encode() []byte {
 func (a *accessTokens) Scan(value any) error {
 	in, err := newTokenReader(value)
 	for *a = nil; err == nil && len(in.left) > 0; err = in.err {
-		token := oauth.AccessTokenSnapshot{Number: in.uint32(), Digest: in.digest(), ExpiresAt: in.time(), RevokedAt: in.time()}
+		token := oauth.AccessTokenSnapshot{
+			Number:    in.uint32(),
+			Digest:    in.digest(),
+			ExpiresAt: in.time(),
+			RevokedAt: in.time(),
+		}
 		token.Scopes, token.Wrap = string(in.bytes()), in.bytes()
 		*a = append(*a, token)
 	}
@@ -59,7 +64,8 @@ func (a *accessTokens) Scan(value any) error {
 func (a *accessTokens) Equal(other mapper.Encoded) bool {
 	return slices.EqualFunc(*a, *other.(*accessTokens), func(one, other oauth.AccessTokenSnapshot) bool {
 		return one.Number == other.Number && one.Digest == other.Digest && one.Scopes == other.Scopes &&
-			one.ExpiresAt.Equal(other.ExpiresAt) && one.RevokedAt.Equal(other.RevokedAt) && bytes.Equal(one.Wrap, other.Wrap)
+			one.ExpiresAt.Equal(other.ExpiresAt) && one.RevokedAt.Equal(other.RevokedAt) &&
+			bytes.Equal(one.Wrap, other.Wrap)
 	})
 }
 
@@ -91,7 +97,12 @@ func (r *rotations) Encode() []byte {
 func (r *rotations) Scan(value any) error {
 	in, err := newTokenReader(value)
 	for *r = nil; err == nil && len(in.left) > 0; err = in.err {
-		kept := oauth.RotationSnapshot{Number: in.uint32(), Digest: in.digest(), Access: in.uint32(), ReplacedAt: in.time()}
+		kept := oauth.RotationSnapshot{
+			Number:     in.uint32(),
+			Digest:     in.digest(),
+			Access:     in.uint32(),
+			ReplacedAt: in.time(),
+		}
 		kept.Box = in.bytes()
 		*r = append(*r, kept)
 	}

@@ -23,9 +23,10 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 	})
 }
 
-// change runs work that writes with one statement. On a server the statement is a transaction of its own, and work runs again when
-// another process has changed the row since work has read it. In a file work runs in a transaction, where nothing collides. A call
-// waits for its turn no longer than lockTimeout.
+// change runs work that writes with one statement. On a server the statement is a transaction of
+// its own, and work runs again when another process has changed the row since work has read it.
+// In a file work runs in a transaction, where nothing collides. A call waits for its turn no
+// longer than lockTimeout.
 func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.lockTimeout, work)
@@ -47,7 +48,8 @@ func (s *Store) changeAll(ctx context.Context, work func(tx *sqlite.Tx) error) e
 	})
 }
 
-// retryCollisions runs work again, after a random pause, when it collides with a change of another process.
+// retryCollisions runs work again, after a random pause, when it collides with a
+// change of another process.
 func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := work()
@@ -128,9 +130,10 @@ func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
 	return err
 }
 
-// swap writes the changed columns of a row, unless another process has changed it since it was read, and reports whether there
-// are any.
-func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R, doing string) (changed bool, err error) {
+// swap writes the changed columns of a row, unless another process has changed it since it was
+// read, and reports whether there are any.
+func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R,
+	doing string) (changed bool, err error) {
 	changed, err = table.Update(tx.DB, &before.row, after, before.version)
 	if changed && err == nil {
 		tx.WroteRow()

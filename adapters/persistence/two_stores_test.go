@@ -119,7 +119,8 @@ func (a *alternating) Code(ctx context.Context, id string) (*oauth.Authorization
 	return a.next().Code(ctx, id)
 }
 
-func (a *alternating) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (a *alternating) RedeemCode(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return a.next().RedeemCode(ctx, id, redeem)
 }
 

@@ -42,9 +42,10 @@ func (p Presentation) all() []entry {
 	return p.entries
 }
 
-// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no fields stand for the token. Without entries it
-// presents the token as bearer token. It returns one error for each mistake, which begins with the number of the entry if there are several, and does
-// not repeat its value.
+// Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no
+// fields stand for the token. Without entries it presents the token as bearer token. It returns
+// one error for each mistake, which begins with the number of the entry if there are several, and
+// does not repeat its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
 	var mistakes []error
@@ -86,7 +87,8 @@ func (e entry) String() string {
 	return "the header " + e.name
 }
 
-// Sent describes how the credential is sent, without literal text of templates, which may be secret.
+// Sent describes how the credential is sent, without literal text of
+// templates, which may be secret.
 func (p Presentation) Sent() string {
 	if len(p.entries) == 0 {
 		return "as bearer token in the header Authorization"

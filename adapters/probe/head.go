@@ -51,8 +51,11 @@ func (p Probe) head(request *http.Request) (head, error) {
 	}
 	defer response.Body.Close()
 	h := head{
-		status: response.StatusCode, session: response.Header.Get(sessionHeader), cookies: response.Cookies(), contentType: strings.ToLower(response.Header.Get("Content-Type")),
-		overHTTP: request.URL.Scheme == "http",
+		status:      response.StatusCode,
+		session:     response.Header.Get(sessionHeader),
+		cookies:     response.Cookies(),
+		contentType: strings.ToLower(response.Header.Get("Content-Type")),
+		overHTTP:    request.URL.Scheme == "http",
 	}
 	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
 	if h.status == http.StatusUnauthorized {
@@ -78,7 +81,8 @@ func (p Probe) head(request *http.Request) (head, error) {
 
 var resourceMetadata = regexp.MustCompile(`(?i)\bresource_metadata\s*=\s*"?([^"\s,]+)`)
 
-// metadataOf returns the address of the metadata that a challenge names (RFC 9728 §5.1), "" for none.
+// metadataOf returns the address of the metadata that a challenge names (RFC
+// 9728 §5.1), "" for none.
 func metadataOf(header http.Header) string {
 	for _, challenge := range header.Values("Www-Authenticate") {
 		if found := resourceMetadata.FindStringSubmatch(challenge); found != nil {

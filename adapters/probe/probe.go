@@ -142,7 +142,8 @@ func (p Probe) endSession(ctx context.Context, credentials presentation.Credenti
 	}
 	request.Header.Set(sessionHeader, opened.session)
 	for _, cookie := range opened.cookies { // by which a balancer finds the session
-		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted}) //nolint:gosec // a request has no attributes
+		//nolint:gosec // a request has no attributes
+		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})
 	}
 	_, _ = p.head(request)
 }

@@ -72,8 +72,10 @@ var meanings = map[State]meaning{
 	OfEachPerson: {works, "its address is a field, so it is checked when people connect", ""},
 	NotChecked:   {works, "not checked yet", ""},
 
-	IsGateway: {misconfigured, "it names the OAuth metadata of this gateway, so it is the gateway itself", "set upstream to the URL of the MCP server behind the gateway"},
-	HasOAuth:  {uncertain, "it has OAuth of its own, so it may not accept keys", "if it does, there is nothing to do; else clients have to connect to it directly"},
+	IsGateway: {misconfigured, "it names the OAuth metadata of this gateway, so it is the gateway itself",
+		"set upstream to the URL of the MCP server behind the gateway"},
+	HasOAuth: {uncertain, "it has OAuth of its own, so it may not accept keys",
+		"if it does, there is nothing to do; else clients have to connect to it directly"},
 
 	AcceptsAny:    {misconfigured, "it accepts any token, even a random one", "let the server check tokens, or choose another verifier (file, http or introspection), and credential none if the server needs no token"},
 	RefusesSecret: {misconfigured, "it answered %s to the secret for all callers", "check upstream-secret and present"},
@@ -97,8 +99,10 @@ var meanings = map[State]meaning{
 	NoResult:     {misconfigured, "it answered %s with other content than a result of MCP", pathRemedy},
 	AnswersError: {uncertain, "it answered initialize with a JSON-RPC error and %s, so it may refuse keys like this", "read its log; it has to answer 401 to a key that it does not know"},
 	WrongPath:    {misconfigured, "it answered %s, so no MCP server is at this path", pathRemedy},
-	CallsFail:    {outage, "%s", "read the log of the server and check its load; if it is a proxy, check the server behind it"},
-	NoProgram:    {misconfigured, "%s", "install it where the PATH of the gateway finds it, or write its full path in upstream"},
+	CallsFail: {outage, "%s",
+		"read the log of the server and check its load; if it is a proxy, check the server behind it"},
+	NoProgram: {misconfigured, "%s",
+		"install it where the PATH of the gateway finds it, or write its full path in upstream"},
 }
 
 // Result is the judgement of one probe. Its texts are for operators and contain no secret.
@@ -106,7 +110,9 @@ type Result struct {
 	State  State
 	Detail string // that the cause names, such as the status
 
-	Sent     string // how the key was sent that the server refuses, such as "in the header X-Api-Key"; "" for another state
+	// how the key was sent that the server refuses, such as "in the header
+	// X-Api-Key"; "" for another state
+	Sent     string
 	Metadata string // address of the metadata of OAuth that the server names with a refusal; "" for none
 
 	RetryAfter time.Duration // until the server wants the next request; 0 if it names no time

@@ -1,8 +1,11 @@
 // Package process runs a program as a child that ends with this process, however this process ends.
 //
-// Start starts a Program. On Linux and macOS a supervisor, which is this executable again, stands between: it starts the program in a process group of its own,
-// limits it, and ends it and its descendants when the pipe to this process closes, as it does when this process is killed. On Linux it also
-// adopts descendants that have left the group. The supervisor starts this executable once more, which limits itself and becomes the program. On other systems the program is started directly, and only it is ended (U24).
+// Start starts a Program. On Linux and macOS a supervisor, which is this executable again, stands
+// between: it starts the program in a process group of its own, limits it, and ends it and its
+// descendants when the pipe to this process closes, as it does when this process is killed. On
+// Linux it also adopts descendants that have left the group. The supervisor starts this executable
+// once more, which limits itself and becomes the program. On other systems the program is started
+// directly, and only it is ended (U24).
 package process
 
 import (

@@ -126,7 +126,8 @@ var _ = Describe("A process", Label("U24"), func() {
 		var lines bytes.Buffer
 		p := shell("true")
 		p.Memory = math.MaxInt64
-		Expect(limitMemory(math.MaxInt32, p)).To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
+		Expect(limitMemory(math.MaxInt32, p)).
+			To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
 		child, err := Start(p, func(line string) { lines.WriteString(line) })
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())

@@ -46,8 +46,14 @@ func (p *Process) start(program Program) (wait func() error, err error) {
 	}
 	defer known.Close()
 	supervisor := &exec.Cmd{
-		Path: self, Args: []string{supervisorName}, Dir: "/", ExtraFiles: []*os.File{lifeline, known}, // in the environment of this process, which its init functions may need
-		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
+		Path: self,
+		Args: []string{supervisorName},
+		Dir:  "/",
+		// in the environment of this process, which its init functions may need
+		ExtraFiles:  []*os.File{lifeline, known},
+		Stdin:       streams.theirs[0],
+		Stdout:      streams.theirs[1],
+		Stderr:      streams.theirs[2],
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // not in the group that a terminal interrupts
 	}
 	if err := supervisor.Start(); err != nil {
@@ -67,8 +73,8 @@ func (p *Process) start(program Program) (wait func() error, err error) {
 	}, nil
 }
 
-// killGroup kills what is left of the group of a program whose supervisor was killed, perhaps by the
-// program itself.
+// killGroup kills what is left of the group of a program whose supervisor was killed,
+// perhaps by the program itself.
 func killGroup(pid io.Reader) {
 	var group int
 	if _, err := fmt.Fscan(pid, &group); err == nil && group > 1 {

@@ -20,7 +20,8 @@ func ownGroup() *syscall.SysProcAttr {
 	return own
 }
 
-// prepare makes the supervisor adopt orphaned descendants. The program gets no file that this process has inherited.
+// prepare makes the supervisor adopt orphaned descendants. The program gets no file that
+// this process has inherited.
 func prepare() error {
 	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // a kernel without it has closed those of this process
 	return failed("adopting the descendants", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))

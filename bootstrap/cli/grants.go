@@ -69,10 +69,13 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var all, yes bool
 	var token string
 	end := &cobra.Command{
-		Use: "end [ID]", Short: "End grants permanently",
-		Long: "End the grant with this ID or ID prefix, as shown by \"pasteport grants list\" or \"pasteport trace\"; or all grants of a client or a person,\n" +
-			"or all.\n" +
-			"After a leak of a token of your site, --token - reads it from standard input and ends all grants that were made with it.\n" +
+		Use:   "end [ID]",
+		Short: "End grants permanently",
+		Long: "End the grant with this ID or ID prefix, as shown by \"pasteport grants list\" or " +
+			"\"pasteport trace\"; " +
+			"or all grants of a client or a person,\nor all.\n" +
+			"After a leak of a token of your site, --token - reads it from standard input and ends all grants that " +
+			"were made with it.\n" +
 			"A running service refuses the client's next request and closes its open streams within a second.",
 		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes\n" +
 			"  pasteport grants end --token - <leaked.txt",
@@ -81,11 +84,13 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				return checkTokenAlone(token, len(args) > 0 || all || filter != grantFilter{})
 			}
 			filter.id = strings.Join(args, " ")
-			if named := filter.id != ""; len(args) > 1 || named && (all || filter.client+filter.name+filter.subject != "") {
+			if named := filter.id != ""; len(args) > 1 || named &&
+				(all || filter.client+filter.name+filter.subject != "") {
 				return term.Usagef("name one grant, or select grants by --client, --name and --subject, or --all")
 			}
 			if (filter == grantFilter{}) != all {
-				return term.Usagef("name the grants by an ID, --client, --name, --subject, or by --token or --all alone")
+				return term.Usagef(
+					"name the grants by an ID, --client, --name, --subject, or by --token or --all alone")
 			}
 			return nil
 		},
@@ -113,12 +118,14 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config.Table().Flags(end, server.StoreSettings...)
 	filter.addFlags(end)
 	end.Flags().BoolVar(&all, "all", false, "end all grants")
-	end.Flags().StringVar(&token, "token", "", "-: read a token of your site from standard input, and end the grants that were made with it")
+	end.Flags().StringVar(&token, "token",
+		"", "-: read a token of your site from standard input, and end the grants that were made with it")
 	end.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return end
 }
 
-// checkTokenAlone refuses a token on the command line, which other users can see, without printing it.
+// checkTokenAlone refuses a token on the command line, which other users can
+// see, without printing it.
 func checkTokenAlone(token string, others bool) error {
 	switch {
 	case token != "-":
@@ -129,11 +136,13 @@ func checkTokenAlone(token string, others bool) error {
 	return nil
 }
 
-// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the connections page.
+// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as
+// on the connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	fields := grants.Settings().IdentityFields.Names()
 	if len(fields) > 1 {
-		return fmt.Errorf("the service finds grants by the fields %s together: end them by --subject", strings.Join(fields, ", "))
+		return fmt.Errorf("the service finds grants by the fields %s together: end them by --subject",
+			strings.Join(fields, ", "))
 	}
 	token, err := term.ReadToken(ctx, in, prompt)
 	if err != nil {
@@ -144,7 +153,8 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 		return err
 	}
 	if _, err = fmt.Fprintf(out, "ended: %d\n", ended); ended == 0 {
-		_, _ = fmt.Fprintln(prompt, "No active grant was made with this token. If the service has fields, name its settings with --config.")
+		_, _ = fmt.Fprintln(prompt,
+			"No active grant was made with this token. If the service has fields, name its settings with --config.")
 	}
 	return err
 }
@@ -155,12 +165,14 @@ func withGrants(config *server.Config, errOut io.Writer, use func(*application.S
 		logger := config.NewLogger(errOut)
 		recorder := journal.New(store, logger)
 		defer recorder.Close()
-		return use(application.NewServer(config.GrantSettings(store), application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
+		return use(application.NewServer(config.GrantSettings(store),
+			application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
 	})
 }
 
 // chosenGrants iterates over the grants that the filter chooses.
-func chosenGrants(ctx context.Context, grants *application.Server, filter grantFilter) iter.Seq2[oauth.Connection, error] {
+func chosenGrants(ctx context.Context, grants *application.Server,
+	filter grantFilter) iter.Seq2[oauth.Connection, error] {
 	return func(yield func(oauth.Connection, error) bool) {
 		for grant, err := range grants.Grants(ctx) {
 			if (err != nil || filter.chooses(grant)) && !yield(grant, err) {
@@ -170,7 +182,8 @@ func chosenGrants(ctx context.Context, grants *application.Server, filter grantF
 	}
 }
 
-// checkAlone refuses an id that does not match exactly one grant, so that end does not end more than intended.
+// checkAlone refuses an id that does not match exactly one grant, so that end does
+// not end more than intended.
 func checkAlone(ctx context.Context, grants *application.Server, filter grantFilter) error {
 	found := 0
 	for _, err := range chosenGrants(ctx, grants, filter) {
@@ -180,7 +193,8 @@ func checkAlone(ctx context.Context, grants *application.Server, filter grantFil
 		found++
 	}
 	if found != 1 {
-		return fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them", found, filter.id)
+		return fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them",
+			found, filter.id)
 	}
 	return nil
 }
@@ -199,7 +213,8 @@ type shownGrants struct {
 }
 
 // endGrants ends the grants that were shown, and no newer ones.
-func endGrants(ctx context.Context, grants *application.Server, filter grantFilter, shown shownGrants, out io.Writer) error {
+func endGrants(ctx context.Context, grants *application.Server, filter grantFilter, shown shownGrants,
+	out io.Writer) error {
 	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool {
 		return filter.chooses(grant) && !grant.CreatedAt.After(shown.newest)
 	})
@@ -210,7 +225,8 @@ func endGrants(ctx context.Context, grants *application.Server, filter grantFilt
 	return err
 }
 
-// linesAligned is the number of lines whose columns are aligned, because the widths need all of them in memory.
+// linesAligned is the number of lines whose columns are aligned, because the widths
+// need all of them in memory.
 const linesAligned = 1000
 
 func printGrants(out io.Writer, listed iter.Seq2[oauth.Connection, error]) (shown shownGrants, err error) {
@@ -244,7 +260,8 @@ func printGrant(table io.Writer, grant oauth.Connection) {
 	if !grant.LastUsedAt.IsZero() {
 		used = term.Time(grant.LastUsedAt)
 	}
-	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost, onOneLine(grant.ClientName),
+	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost,
+		onOneLine(grant.ClientName),
 		onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
 		term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
 }
@@ -287,9 +304,16 @@ func described(listed iter.Seq2[oauth.Connection, error]) iter.Seq2[listedGrant,
 
 func describe(grant oauth.Connection) listedGrant {
 	one := listedGrant{
-		ID: grant.ID, Client: grant.ClientHost, Name: grant.ClientName,
-		Resource: grant.Resource.String(), Server: grant.ResourceName, Subject: grant.Subject, Scopes: strings.Fields(grant.Scopes.String()),
-		Waiting: grant.Waiting, CreatedAt: grant.CreatedAt, EndsBy: grant.EndsBy,
+		ID:        grant.ID,
+		Client:    grant.ClientHost,
+		Name:      grant.ClientName,
+		Resource:  grant.Resource.String(),
+		Server:    grant.ResourceName,
+		Subject:   grant.Subject,
+		Scopes:    strings.Fields(grant.Scopes.String()),
+		Waiting:   grant.Waiting,
+		CreatedAt: grant.CreatedAt,
+		EndsBy:    grant.EndsBy,
 	}
 	if !grant.LastUsedAt.IsZero() {
 		one.LastUsedAt = &grant.LastUsedAt

@@ -43,17 +43,22 @@ func newHealth(out io.Writer) *cobra.Command {
 // askReadiness returns an error with the problems of a service that is not ready.
 func askReadiness(ctx context.Context, addr string) (report readiness.Report, err error) {
 	if addr == "" || addr == server.AdminOff {
-		return report, fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s", server.DefaultAdminAddr)
+		return report, fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s",
+			server.DefaultAdminAddr)
 	}
 	report, err = readiness.Read(ctx, addr)
 	other := new(readiness.OtherServerError)
 	switch {
 	case errors.Is(err, readiness.ErrAddress):
-		return report, fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s", addr, server.DefaultAdminAddr)
+		return report, fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s",
+			addr, server.DefaultAdminAddr)
 	case errors.As(err, &other):
-		return report, fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's", other.URL, other.Status)
+		return report,
+			fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's",
+				other.URL, other.Status)
 	case err != nil:
-		return report, fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" running with this admin-addr?", err)
+		return report, fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" "+
+			"running with this admin-addr?", err)
 	case report.Ready:
 		return report, nil
 	}

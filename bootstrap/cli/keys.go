@@ -60,7 +60,9 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 			if age < 0 {
 				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
 			}
-			return withStore(config, func(store *persistence.Store) error { return rotateKeys(cmd.Context(), store, age, out) })
+			return withStore(config, func(store *persistence.Store) error {
+				return rotateKeys(cmd.Context(), store, age, out)
+			})
 		},
 	}
 	config.Table().Flags(rotate, server.StoreSettings...)
@@ -84,7 +86,8 @@ func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration
 	}
 	next := "next: back up oauth.db.secret again, together with oauth.db\n"
 	if age < oauth.MaxGrantTTL && len(kept) <= len(before) {
-		next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport grants end --all\" removes their connections from the lists\n"
+		next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport grants end " +
+			"--all\" removes their connections from the lists\n"
 	}
 	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s", len(kept)-1, next)
 	return err

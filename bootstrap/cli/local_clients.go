@@ -17,15 +17,19 @@ func localClients(config server.Config, endpoint string) (clients []localClient)
 	name, id := localName(endpoint), config.LocalClientID()
 	if config.SelfRegistration {
 		clients = append(clients, localClient{
-			name:    "MCP Inspector",
-			command: shell("npx", "-y", "@modelcontextprotocol/inspector@2", "--transport", "http", "--server-url", endpoint),
-			needs:   "Node 22.19 or newer",
+			name: "MCP Inspector",
+			command: shell("npx", "-y", "@modelcontextprotocol/inspector@2", "--transport", "http",
+				"--server-url", endpoint),
+			needs: "Node 22.19 or newer",
 		})
 	}
 	return append(clients,
-		localClient{name: "Claude Code", command: shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
-		localClient{name: "VS Code", command: shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
-		localClient{name: "mcp-remote", command: shell("npx", "-y", "mcp-remote", endpoint, "--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
+		localClient{name: "Claude Code",
+			command: shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
+		localClient{name: "VS Code",
+			command: shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
+		localClient{name: "mcp-remote", command: shell("npx", "-y", "mcp-remote", endpoint,
+			"--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
 	)
 }
 

@@ -94,7 +94,8 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 	lines.print(fmt.Sprintf("serving %s on %s, %s", config.Issuer, listener.Addr(), place(config)),
 		"serving", "issuer", config.Issuer, "address", listener.Addr().String(), "storage", place(config))
 	for _, protected := range service.Authz.Resources() {
-		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client", "url", protected.Resource.String())
+		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client",
+			"url", protected.Resource.String())
 		lines.clients(config, protected.Resource.String())
 	}
 	if admin := service.AdminAddr(); admin != nil {

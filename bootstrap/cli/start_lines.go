@@ -8,13 +8,15 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// startLines tells the operator what a service serves: as text, or as JSON lines with log-format json.
+// startLines tells the operator what a service serves: as text, or as JSON
+// lines with log-format json.
 type startLines struct {
 	out  io.Writer
 	json *slog.Logger // nil for text
 }
 
-// startLinesTo returns lines that log-level does not hide, because they are results and not only a log.
+// startLinesTo returns lines that log-level does not hide, because they are
+// results and not only a log.
 func startLinesTo(out io.Writer, config server.Config) startLines {
 	if config.LogFormat != server.LogJSON {
 		return startLines{out: out}
@@ -31,7 +33,8 @@ func (l startLines) print(text, message string, attributes ...any) {
 	_, _ = fmt.Fprintln(l.out, text)
 }
 
-// upstreams prints a line for each upstream: that it works, or a warning with the cause and the remedy (U31).
+// upstreams prints a line for each upstream: that it works, or a warning with the
+// cause and the remedy (U31).
 func (l startLines) upstreams(all []server.UpstreamStatus) {
 	for _, upstream := range all {
 		warning := ""
@@ -43,7 +46,8 @@ func (l startLines) upstreams(all []server.UpstreamStatus) {
 	}
 }
 
-// clients prints the commands that connect clients on this computer to an MCP server in development.
+// clients prints the commands that connect clients on this computer to an
+// MCP server in development.
 func (l startLines) clients(config server.Config, endpoint string) {
 	if !config.Development {
 		return
@@ -53,11 +57,13 @@ func (l startLines) clients(config server.Config, endpoint string) {
 		if client.needs != "" {
 			text += fmt.Sprintf("\n  %-13s  needs %s", "", client.needs)
 		}
-		l.print(text, "command to connect a client", "client", client.name, "command", client.command, "needs", client.needs)
+		l.print(text, "command to connect a client", "client", client.name, "command", client.command,
+			"needs", client.needs)
 	}
 }
 
-// loggedError is an error that the log has already, so that it is not printed as text among JSON lines.
+// loggedError is an error that the log has already, so that it is not printed
+// as text among JSON lines.
 type loggedError struct{ error }
 
 // Unwrap returns the error, whose kind chooses the exit code.

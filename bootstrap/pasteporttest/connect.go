@@ -182,7 +182,12 @@ func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*au
 	}
 	answer := shown.location.Query()
 	if code := answer.Get("error"); code != "" {
-		return nil, &Refusal{Status: shown.status, Code: code, Description: answer.Get("error_description"), Body: shown.body}
+		return nil, &Refusal{
+			Status:      shown.status,
+			Code:        code,
+			Description: answer.Get("error_description"),
+			Body:        shown.body,
+		}
 	}
 	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
 }

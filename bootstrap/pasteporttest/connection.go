@@ -59,9 +59,10 @@ func (c *Connection) Session() *mcp.ClientSession {
 	return session
 }
 
-// TrySession returns a session of the official Go SDK with the MCP server, the same one every time. The first call opens it; the error is a
-// *Refusal if the server refuses the access token. If the server refuses the token or its scopes later, a call in the session returns a
-// *Refusal, and the session stays open for calls after Refresh.
+// TrySession returns a session of the official Go SDK with the MCP server, the same one every time.
+// The first call opens it; the error is a *Refusal if the server refuses the access token. If the
+// server refuses the token or its scopes later, a call in the session returns a *Refusal, and the
+// session stays open for calls after Refresh.
 func (c *Connection) TrySession() (*mcp.ClientSession, error) {
 	if c.session != nil {
 		return c.session, nil
@@ -92,8 +93,9 @@ func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *h
 	return challengeOf(response)
 }
 
-// Expire moves the clock of the site to the expiry of the access token. Access tokens of other connections may expire too. It opens the
-// session first if there is none, so that a call in the session gets the refusal.
+// Expire moves the clock of the site to the expiry of the access token. Access tokens of other
+// connections may expire too. It opens the session first if there is none, so that a call in the
+// session gets the refusal.
 func (c *Connection) Expire() {
 	_, _ = c.TrySession() // a test without a session does not need one
 	if left := c.expiresAt.Sub(c.site.Now()); left > 0 {

@@ -105,7 +105,11 @@ func TestRefusalKeepsBody(t *testing.T) {
 	_, closed := ada.TrySession()
 	_, wrong := site.TryConnect("wrong-token")
 	ada.End()
-	for body, err := range map[string]error{"closed on Sundays": closed, "</html>": wrong, `"error":"invalid_grant"`: ada.TryRefresh()} {
+	for body, err := range map[string]error{
+		"closed on Sundays":       closed,
+		"</html>":                 wrong,
+		`"error":"invalid_grant"`: ada.TryRefresh(),
+	} {
 		var refusal *pasteporttest.Refusal
 		if !errors.As(err, &refusal) || !strings.Contains(refusal.Body, body) {
 			t.Errorf("got %v (%#v), want a refusal with the body %s", err, refusal, body)

@@ -60,6 +60,7 @@ func logAccess(handler slog.Handler, c echo.Context, began time.Time) {
 	}
 	line := slog.NewRecord(now, slog.LevelInfo, "request", 0) // a Logger would look up the source line
 	line.AddAttrs(slog.String("method", r.Method), slog.String("path", cmp.Or(r.URL.Path, "/")),
-		slog.Int("status", c.Response().Status), slog.Float64("duration_ms", float64(now.Sub(began).Microseconds())/1000), slog.String("address", c.RealIP()))
+		slog.Int("status", c.Response().Status), slog.Float64("duration_ms",
+			float64(now.Sub(began).Microseconds())/1000), slog.String("address", c.RealIP()))
 	_ = handler.Handle(r.Context(), line) // a failure of the log must not fail the request
 }

@@ -94,7 +94,9 @@ func (c *Config) Resolve() {
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
-	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier { return nil }).WithDefaults().NamedAfter(c.Appearance.Name)
+	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier {
+		return nil
+	}).WithDefaults().NamedAfter(c.Appearance.Name)
 	if c.Issuer == "" {
 		c.Resource = resource
 	}

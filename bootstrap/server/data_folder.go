@@ -8,11 +8,12 @@ import (
 	"strconv"
 )
 
-// MakeDataDir creates the data folder if it is missing. Other users cannot read it, because it holds the server secret. It refuses a
-// folder with a database that this user cannot write.
+// MakeDataDir creates the data folder if it is missing. Other users cannot read it, because it
+// holds the server secret. It refuses a folder with a database that this user cannot write.
 func MakeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w%s: choose one that can be written with --data", err, ownerOf(existing(dir)))
+		return fmt.Errorf("making the data folder: %w%s: choose one that can be written with --data",
+			err, ownerOf(existing(dir)))
 	}
 	for _, path := range append([]string{dir}, databaseFiles(filepath.Join(dir, "*.db"))...) {
 		if err := checkAccess(path); err != nil {
@@ -31,7 +32,8 @@ func databaseFiles(pattern string) (files []string) {
 	return files
 }
 
-// checkAccess returns an error with the owner if this user may not write an existing file or folder.
+// checkAccess returns an error with the owner if this user may not write an
+// existing file or folder.
 func checkAccess(path string) error {
 	if err := writable(path); err != nil {
 		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err, ownerOf(path))
@@ -50,7 +52,8 @@ func existing(path string) string {
 	}
 }
 
-// ownerOf says to whom a file belongs and as whom this process runs, "" if the system does not tell.
+// ownerOf says to whom a file belongs and as whom this process runs, "" if
+// the system does not tell.
 func ownerOf(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -60,7 +63,8 @@ func ownerOf(path string) string {
 	if !known {
 		return ""
 	}
-	return fmt.Sprintf(" (%s belongs to %s with mode %s, and this process runs as %s)", path, nameOf(owner), info.Mode(), nameOf(os.Geteuid()))
+	return fmt.Sprintf(" (%s belongs to %s with mode %s, and this process runs as %s)",
+		path, nameOf(owner), info.Mode(), nameOf(os.Geteuid()))
 }
 
 func nameOf(id int) string {

@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// asNobody calls do as a user without rights. Only a thread that ends with the call changes its user.
+// asNobody calls do as a user without rights. Only a thread that ends with
+// the call changes its user.
 func asNobody(do func() error) error {
 	GinkgoHelper()
 	const nobody = 65534
@@ -46,8 +47,10 @@ var _ = Describe("Making the data folder", func() {
 
 	It("names the owner and the user if the folder cannot be written or made", func() {
 		Expect(os.Chmod(dir, 0o555)).To(Succeed())
-		Expect(foreign(dir)).To(MatchError(And(HavePrefix("opening the data folder: "+dir), MatchRegexp(says), ContainSubstring("--data"))))
-		Expect(foreign(filepath.Join(dir, "a", "b"))).To(MatchError(And(ContainSubstring("("+dir+" belongs to "), MatchRegexp(says), ContainSubstring("--data"))))
+		Expect(foreign(dir)).To(MatchError(And(HavePrefix("opening the data folder: "+dir), MatchRegexp(says),
+			ContainSubstring("--data"))))
+		Expect(foreign(filepath.Join(dir, "a", "b"))).
+			To(MatchError(And(ContainSubstring("("+dir+" belongs to "), MatchRegexp(says), ContainSubstring("--data"))))
 	})
 
 	It("names the owner and the user if a database in it cannot be written", func() {

@@ -65,9 +65,10 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 		_, sessions := s.servers.Open()
 		return float64(sessions)
 	})
-	o.metrics.Counter("pasteport_store_collisions_total", "Changes that another replica was faster with; each is tried at most 16 times.", func() float64 {
-		return float64(s.store.Collisions())
-	})
+	o.metrics.Counter("pasteport_store_collisions_total",
+		"Changes that another replica was faster with; each is tried at most 16 times.", func() float64 {
+			return float64(s.store.Collisions())
+		})
 	o.metrics.Upstreams(s.upstreams.Gauges)
 	o.admin = admin.New(admin.Options{
 		Address: o.addr, Metrics: o.metrics.Handler(),

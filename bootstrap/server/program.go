@@ -186,7 +186,9 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 		settings.Number("stdio-max-processes", &l.MaxProcesses, "maximum number of processes of each upstream that is a program; a new session ends the idlest one").
 			Fields("Gateway.MaxProcesses"),
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson, "maximum number of those processes for one person").Fields("Gateway.MaxProcessesPerPerson"),
-		settings.Duration("stdio-idle-timeout", &l.IdleTimeout, "time after which the process of a session ends without a request, an open call or a listening client").Fields("Gateway.IdleTimeout"),
+		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
+			"time after which the process of a session ends without a request, an open call or a listening client").
+			Fields("Gateway.IdleTimeout"),
 		settings.Duration("stdio-start-timeout", &l.StartTimeout, "time limit for the start of a process, until it has answered initialize").Fields("Gateway.StartTimeout"),
 		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux").Fields("Gateway.Memory"),
 		settings.Duration("stdio-cpu-time", &l.CPUTime, "limit on the processor time of each process, on Linux and macOS").Fields("Gateway.CPUTime"),

@@ -67,7 +67,8 @@ func (c *Config) verification() settings.Group {
 func (c *Config) tokens() settings.Group {
 	return settings.Group{Title: "Resource and scopes", Settings: []*settings.Setting{
 		settings.URL("resource", &c.Resource, "URL of the MCP server").DefaultText("the issuer with /mcp or the path of the first upstream").Example("https://cms.example.com/mcp"),
-		settings.Text("resource-name", &c.ResourceName, "name of the MCP server on the pages; several upstreams have their path after it").
+		settings.Text("resource-name", &c.ResourceName,
+			"name of the MCP server on the pages; several upstreams have their path after it").
 			DefaultText("site-name").Example("The Gazette's articles"),
 		settings.List("scopes", &c.Scopes, scopeItem, "scopes that clients can request besides offline_access, "+
 			"each as \"name implied-name… = description\"").DefaultText("mcp").
@@ -82,7 +83,8 @@ func (c *Config) lifetimes() settings.Group {
 		settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of an authorization code, 10s to 10m"),
 		settings.Duration("refresh-idle-ttl", &c.RefreshIdleTTL, "a grant ends after this time without a refresh; at least 1h and access-token-ttl, at most 8760h"),
 		settings.Duration("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant, 1h to 8760h"),
-		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh tokens return the newest tokens again, at most 1h; 0 turns it off"),
+		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh "+
+			"tokens return the newest tokens again, at most 1h; 0 turns it off"),
 		settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page, 1m to 30m"),
 		settings.Duration("recheck-every", &c.RecheckEvery, "interval for verifying pasted tokens again while they are in use, at least 1m; 0 verifies at refreshes only"),
 	}}
@@ -130,7 +132,8 @@ func (c *Config) pages() settings.Group {
 
 func (c *Config) logging() settings.Group {
 	return settings.Group{Title: "Logging", Settings: []*settings.Setting{
-		settings.Choice("log-format", &c.LogFormat, []string{"text", LogJSON}, "format of log lines, and of what serve and gateway print at the start"),
+		settings.Choice("log-format", &c.LogFormat, []string{"text", LogJSON},
+			"format of log lines, and of what serve and gateway print at the start"),
 		settings.Choice("log-level", &c.LogLevel, []string{"debug", "info", "warn", "error"}, "minimum level of log lines"),
 	}}
 }

@@ -78,7 +78,8 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	case err != nil && strings.Contains(err.Error(), "anchor"): // whose text would repeat the name
 		return document{}, fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *", path)
 	case err != nil && strings.Contains(err.Error(), "mapping values are not allowed"):
-		return document{}, fmt.Errorf("%s is not YAML: %s: put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'",
+		return document{}, fmt.Errorf(
+			"%s is not YAML: %s: put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'",
 			path, strings.TrimPrefix(err.Error(), "yaml: "))
 	case err != nil:
 		return document{}, fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",

@@ -111,7 +111,8 @@ var _ = Describe("Reading mappings", func() {
 		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is no mapping"),
 		Entry("a list in the list", "people: [[s3cret]]", "people (from f.yaml:1) is a list: write a list of people"),
 		Entry("a mapping for a text", "some-texts: [{a: b}]", "some-texts (from f.yaml:1) is a list: write a list of texts"),
-		Entry("a text with a colon that has no quotes", "one-or-more: X-Api-Key: s3cret", "put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'"),
+		Entry("a text with a colon that has no quotes", "one-or-more: X-Api-Key: s3cret",
+			"put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'"),
 		Entry("a text", "people: [Ada]", `people (from f.yaml:1) is "Ada": write a list of people`))
 
 	It("prints mappings as YAML that reads the same again", func() {

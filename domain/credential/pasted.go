@@ -6,7 +6,8 @@ import (
 	"unicode"
 )
 
-// IsInvisible reports whether a character shows nothing and takes no room, such as a zero-width space, a byte order mark or a direction mark.
+// IsInvisible reports whether a character shows nothing and takes no room, such as a zero-width
+// space, a byte order mark or a direction mark.
 func IsInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
@@ -16,19 +17,22 @@ func TrimInvisible(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || IsInvisible(r) })
 }
 
-// The beginnings of a line of a shell, a .env file or a request that contains a token. Tokens of the form name:secret exist, so a colon counts only before
-// a space.
+// The beginnings of a line of a shell, a .env file or a request that contains a token. Tokens of
+// the form name:secret exist, so a colon counts only before a space.
 var (
-	variable = regexp.MustCompile(`^(?:export[ \t]+)?[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PAT)[A-Z0-9_]*[ \t]*=[ \t]*`)
-	header   = regexp.MustCompile(`(?i)^(?:proxy-)?authorization:[ \t]*(?:token[ \t]+)?|^[a-z0-9-]*(?:key|token|secret):[ \t]+`)
-	scheme   = regexp.MustCompile(`(?i)^bearer(?:[ \t]+|$)`)
+	variable = regexp.MustCompile(
+		`^(?:export[ \t]+)?[A-Z0-9_]*(?:KEY|TOKEN|SECRET|PASSWORD|PAT)[A-Z0-9_]*[ \t]*=[ \t]*`)
+	header = regexp.MustCompile(
+		`(?i)^(?:proxy-)?authorization:[ \t]*(?:token[ \t]+)?|^[a-z0-9-]*(?:key|token|secret):[ \t]+`)
+	scheme = regexp.MustCompile(`(?i)^bearer(?:[ \t]+|$)`)
 )
 
 // quotes are pairs of quotation marks.
 var quotes = []string{`""`, `''`, "``", "“”", "‘’", "„“", "‚‘", "«»", "‹›"}
 
-// UnwrapToken returns the token in a text that a person has pasted: without invisible characters, white space around it, quotation marks, "Bearer", the
-// name of a header, or the name of a variable.
+// UnwrapToken returns the token in a text that a person has pasted: without invisible
+// characters, white space around it, quotation marks, "Bearer", the name of a header,
+// or the name of a variable.
 func UnwrapToken(pasted string) string {
 	token := strings.Join(strings.FieldsFunc(pasted, IsInvisible), "")
 	for {
@@ -40,7 +44,8 @@ func UnwrapToken(pasted string) string {
 }
 
 func unname(text string) string {
-	if value := text[len(variable.FindString(text)):]; value != "" && value[0] != '=' { // otherwise the equals sign is padding of base64
+	// otherwise the equals sign is padding of base64
+	if value := text[len(variable.FindString(text)):]; value != "" && value[0] != '=' {
 		text = value
 	}
 	text = text[len(header.FindString(text)):]
@@ -64,7 +69,8 @@ func HasQuotes(pasted string) bool {
 	return strings.ContainsAny(UnwrapToken(pasted), strings.Join(quotes, ""))
 }
 
-// HasControl reports whether a text has line breaks or other control characters, which no header can carry.
+// HasControl reports whether a text has line breaks or other control characters,
+// which no header can carry.
 func HasControl(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r == 0x7f })
 }

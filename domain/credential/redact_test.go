@@ -34,7 +34,8 @@ func FuzzRedact(f *testing.F) {
 		}
 		for _, spelling := range []string{
 			secret, percent, url.QueryEscape(percent), entities,
-			url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]), hex.EncodeToString([]byte(secret)),
+			url.QueryEscape(secret), url.PathEscape(secret), string(quoted[1 : len(quoted)-1]),
+			hex.EncodeToString([]byte(secret)),
 		} {
 			expectRedacted(t, secret, before+spelling+after, spelling)
 		}

@@ -28,8 +28,9 @@ const (
 // endedGrantRetention is how long an ended grant stays on record, for an audit (H6).
 const endedGrantRetention = 30 * 24 * time.Hour
 
-// AccessGrant is the permission of one client, with the access and refresh tokens issued for it. AuthorizationCode.Redeem creates
-// it. It has a bounded size, whatever the number of its refreshes and calls.
+// AccessGrant is the permission of one client, with the access and refresh tokens issued
+// for it. AuthorizationCode.Redeem creates it. It has a bounded size, whatever the number
+// of its refreshes and calls.
 //
 //	active --End--> ended
 //
@@ -82,8 +83,8 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 	return g, tokens, nil
 }
 
-// Revoke ends the grant if the token is a refresh token; it revokes an access token alone (RFC 7009 §2.1). It ignores a token of
-// another client. It reports whether the grant ended.
+// Revoke ends the grant if the token is a refresh token; it revokes an access token alone (RFC 7009
+// §2.1). It ignores a token of another client. It reports whether the grant ended.
 func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (grantEnded bool) {
 	if client != "" && client != g.client.raw {
 		return false
@@ -98,7 +99,8 @@ func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (grantE
 // EndReason returns why the grant has ended, "" while it has not.
 func (g *AccessGrant) EndReason() EndReason { return g.endReason }
 
-// End ends the grant and all its tokens. It reports whether the grant was active: it had not ended or expired before.
+// End ends the grant and all its tokens. It reports whether the grant was active: it had not
+// ended or expired before.
 func (g *AccessGrant) End(reason EndReason, now time.Time) (wasActive bool) {
 	if g.state == grantEnded {
 		return false
@@ -113,8 +115,8 @@ func (g *AccessGrant) active(now time.Time) bool {
 	return g.state == grantActive && !expired(g.idleExpiresAt, now)
 }
 
-// forgetAfter returns when the grant may be deleted. For an active grant it is rounded up to the day, so that few refreshes change
-// the index of a store.
+// forgetAfter returns when the grant may be deleted. For an active grant it is rounded up to the
+// day, so that few refreshes change the index of a store.
 func (g *AccessGrant) forgetAfter() time.Time {
 	if g.state == grantEnded {
 		return g.endedAt.Add(endedGrantRetention)
@@ -151,7 +153,8 @@ func (g *AccessGrant) scopesFor(principal Principal, settings *Settings) Scopes 
 	return g.scopes.Intersect(settings.ceiling(principal))
 }
 
-// keepHostForAccess keeps the box only if an access token can open it. It is for grants without refresh tokens.
+// keepHostForAccess keeps the box only if an access token can open it. It is for
+// grants without refresh tokens.
 func (g *AccessGrant) keepHostForAccess() {
 	if g.access[0].wrap == nil {
 		g.host = sealedHostToken{}

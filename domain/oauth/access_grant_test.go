@@ -36,12 +36,16 @@ var _ = Describe("A grant", func() {
 			expectAsBefore(copied)
 		},
 		Entry("its end", func(_ *family, copied *AccessGrant) { Expect(copied.End(EndedByHost, noon)).To(BeTrue()) }),
-		Entry("the end of one token", func(f *family, copied *AccessGrant) { copied.Revoke(f.access, clientURL, noon) }),
+		Entry("the end of one token", func(f *family, copied *AccessGrant) {
+			copied.Revoke(f.access, clientURL, noon)
+		}),
 		Entry("a refresh", func(f *family, copied *AccessGrant) {
 			_, err := copied.Refresh(f.refreshment(f.refresh), settings, noon)
 			Expect(err).NotTo(HaveOccurred())
 		}),
-		Entry("its use", func(_ *family, copied *AccessGrant) { copied.RecordUse(Use{At: noon.Add(time.Hour), Access: 1}) }),
+		Entry("its use", func(_ *family, copied *AccessGrant) {
+			copied.RecordUse(Use{At: noon.Add(time.Hour), Access: 1})
+		}),
 		Entry("what the site says of its person", func(_ *family, copied *AccessGrant) {
 			copied.RecordVerification(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
 		}),
@@ -58,7 +62,9 @@ var _ = Describe("A grant", func() {
 		Entry("at another resource", Label("G8"), func(f *family) (Secret, Resource, time.Time) {
 			return f.access, NewResource("https://cms.example/other"), noon
 		}),
-		Entry("with a refresh token", Label("G7"), func(f *family) (Secret, Resource, time.Time) { return f.refresh, f.settings.Resource(), noon }),
+		Entry("with a refresh token", Label("G7"), func(f *family) (Secret, Resource, time.Time) {
+			return f.refresh, f.settings.Resource(), noon
+		}),
 		Entry("with a token that is not its own", Label("G7"), func(f *family) (Secret, Resource, time.Time) {
 			return newSecretOf(AccessTokenSecret, f.grant.ID(), 1), f.settings.Resource(), noon
 		}),
@@ -80,26 +86,27 @@ var _ = Describe("A grant", func() {
 		Expect(snapshot.HostBox).To(BeNil())
 	})
 
-	It("opens the sealed host token for the newest refresh token and those that still get it", Label("J5", "J6"), func() {
-		f := redeemed(settings)
-		tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
-		Expect(err).NotTo(HaveOccurred())
-		for _, holder := range []Secret{tokens.Refresh, f.refresh} {
-			host, err := f.grant.UnsealWithRefreshToken(holder, settings)
+	It("opens the sealed host token for the newest refresh token and those that still get it",
+		Label("J5", "J6"), func() {
+			f := redeemed(settings)
+			tokens, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(host.Reveal()).To(Equal("host-token"))
-		}
-		next, err := f.grant.Refresh(f.refreshment(tokens.Refresh), settings, noon)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.UnsealWithRefreshToken(next.Refresh, settings)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.Refresh(f.refreshment(next.Refresh), settings, noon.Add(settings.RefreshGrace))
-		Expect(err).NotTo(HaveOccurred())
-		_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
-		Expect(err).To(MatchError(ErrHostTokenLost))
-	})
+			for _, holder := range []Secret{tokens.Refresh, f.refresh} {
+				host, err := f.grant.UnsealWithRefreshToken(holder, settings)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(host.Reveal()).To(Equal("host-token"))
+			}
+			next, err := f.grant.Refresh(f.refreshment(tokens.Refresh), settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = f.grant.UnsealWithRefreshToken(next.Refresh, settings)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = f.grant.Refresh(f.refreshment(next.Refresh), settings, noon.Add(settings.RefreshGrace))
+			Expect(err).NotTo(HaveOccurred())
+			_, err = f.grant.UnsealWithRefreshToken(f.refresh, settings)
+			Expect(err).To(MatchError(ErrHostTokenLost))
+		})
 
 	DescribeTable("hands it on as the site was asked about it", func(opened func(f *family) *UnsealedHostToken) {
 		f := redeemed(settings)

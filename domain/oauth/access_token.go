@@ -6,22 +6,24 @@ import (
 	"time"
 )
 
-// maxAccessTokens is how many access tokens of a grant are valid at once, so that a grant has a bounded size. One more ends the
-// oldest.
+// maxAccessTokens is how many access tokens of a grant are valid at once, so that a grant has a
+// bounded size. One more ends the oldest.
 const maxAccessTokens = 8
 
 // accessToken is an access token of a grant, without its text.
 type accessToken struct {
-	number    uint32
-	digest    Digest
-	scopes    Scopes // empty for all scopes of the grant
-	wrap      []byte // the data key of the host token for the holder of this token; nil if it cannot open the host token
+	number uint32
+	digest Digest
+	scopes Scopes // empty for all scopes of the grant
+	// the data key of the host token for the holder of this token; nil if it
+	// cannot open the host token
+	wrap      []byte
 	expiresAt time.Time
 	revokedAt time.Time
 }
 
-// Admits returns the caller of a request with the access token. It refuses every other token with InvalidToken and the same
-// description.
+// Admits returns the caller of a request with the access token. It refuses every other token with
+// InvalidToken and the same description.
 func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time) (Caller, error) {
 	token := g.findAccess(presented)
 	switch {
@@ -44,17 +46,19 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 	}, nil
 }
 
-// refuseToken returns the same description for every reason. The reason is the cause, which only the log contains.
+// refuseToken returns the same description for every reason. The reason is the cause,
+// which only the log contains.
 func refuseToken(rule, reason string) error {
 	cause := fmt.Errorf("the access token is %s", reason)
 	return Refuse(InvalidToken, rule, "The access token is invalid or has expired", cause)
 }
 
-// RefuseUnknownToken refuses an access token that belongs to no grant. The client gets the same error as for any other invalid
-// token.
+// RefuseUnknownToken refuses an access token that belongs to no grant. The client gets the same
+// error as for any other invalid token.
 func RefuseUnknownToken() error { return refuseToken("G7", "unknown") }
 
-// RefuseTokenWithoutKey refuses an access token that cannot open the host token, such as one issued before HostTokenInUse was set.
+// RefuseTokenWithoutKey refuses an access token that cannot open the host token, such as one issued
+// before HostTokenInUse was set.
 func RefuseTokenWithoutKey() error { return refuseToken("U6", "unable to open the host token") }
 
 // findAccess returns the access token of the grant, nil if the grant does not have it.
@@ -81,7 +85,8 @@ type accessRequest struct {
 	scopes  Scopes // empty for all
 }
 
-// issueAccess adds an access token, which expires no later than the grant, and forgets those that have expired.
+// issueAccess adds an access token, which expires no later than the grant, and forgets
+// those that have expired.
 func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time.Time) (*Tokens, error) {
 	secret, err := NewSecret(AccessTokenSecret, g.id, g.issuedAccess+1, by.entropy, settings.Keys)
 	if err != nil {
@@ -109,7 +114,8 @@ func (g *AccessGrant) respond(secret Secret, token *accessToken, now time.Time) 
 	return &Tokens{Access: secret, Scopes: g.scopesOf(token), Lifetime: token.expiresAt.Sub(now)}
 }
 
-// accessWrap wraps the data key for an access token. It returns nil unless access tokens have to open the host token.
+// accessWrap wraps the data key for an access token. It returns nil unless access tokens
+// have to open the host token.
 func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
 	if !settings.accessTokensUnseal() || g.host.box == nil {
 		return nil, nil
@@ -127,8 +133,9 @@ func (g *AccessGrant) revokeAccess(presented Secret, now time.Time) {
 	token.revokedAt, token.wrap, g.revokedAt = now, nil, now
 }
 
-// NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the presented access token can
-// open it. Access tokens issued before RecheckEvery was set cannot; their host token is verified at the next refresh.
+// NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the
+// presented access token can open it. Access tokens issued before RecheckEvery was set cannot;
+// their host token is verified at the next refresh.
 func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now time.Time) bool {
 	token := g.findAccess(presented)
 	since := now.Sub(g.verifiedAt) // negative when the clock was set back, so the age is unknown
@@ -136,7 +143,8 @@ func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now tim
 	return token != nil && token.wrap != nil && settings.RecheckEvery > 0 && due
 }
 
-// UnsealWithAccessToken opens the sealed host token with the presented access token. It returns ErrHostTokenLost when no key fits.
+// UnsealWithAccessToken opens the sealed host token with the presented access token. It returns
+// ErrHostTokenLost when no key fits.
 func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings) (HostToken, error) {
 	token := g.findAccess(presented)
 	if token == nil {
@@ -156,8 +164,8 @@ type Use struct {
 	Access uint32    // the largest number of an access token that was used
 }
 
-// NewUse returns the use of a grant with an access token. ok is false when there is nothing new to record: the time of the last
-// use has the precision of a minute.
+// NewUse returns the use of a grant with an access token. ok is false when there is nothing new to
+// record: the time of the last use has the precision of a minute.
 func (g *AccessGrant) NewUse(presented Secret, now time.Time) (use Use, ok bool) {
 	if now.Sub(g.lastUse.At) < time.Minute && presented.number <= g.lastUse.Access {
 		return Use{}, false

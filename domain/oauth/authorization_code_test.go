@@ -18,7 +18,8 @@ var _ = Describe("An authorization code", func() {
 		Expect(f.grant.ID()).To(Equal(f.issued.ID()))
 		snapshot := f.grant.Snapshot()
 		Expect(snapshot).To(And(HaveField("State", "active"), HaveField("CreatedAt", noon), HaveField("VerifiedAt", noon), HaveField("Subject", "ann"),
-			HaveField("Roles", "editor"), HaveField("AbsoluteEnd", noon.Add(settings.GrantTTL)), HaveField("Generation", BeEquivalentTo(1))))
+			HaveField("Roles", "editor"), HaveField("AbsoluteEnd", noon.Add(settings.GrantTTL)),
+			HaveField("Generation", BeEquivalentTo(1))))
 		Expect(f.grant.UnsealWithRefreshToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 

@@ -207,8 +207,8 @@ func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
 	return CodeChallenge{challenge}, nil
 }
 
-// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself because Go's decoder skips
-// them, even when strict.
+// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself
+// because Go's decoder skips them, even when strict.
 func decode32(encoded string) (decoded [32]byte, ok bool) {
 	if len(encoded) != 43 || strings.ContainsAny(encoded, "\r\n") {
 		return decoded, false

@@ -126,7 +126,8 @@ func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules
 		return RedirectURI{}, err
 	}
 	if !slices.ContainsFunc(m.redirects, target.Matches) {
-		return RedirectURI{}, Refuse(UnregisteredRedirect, "A12, A13", "the client did not publish or register this redirect_uri",
+		return RedirectURI{}, Refuse(UnregisteredRedirect, "A12, A13",
+			"the client did not publish or register this redirect_uri",
 			mismatch(requested, m.RedirectURIs()...))
 	}
 	return target, nil

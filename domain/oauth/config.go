@@ -113,10 +113,14 @@ func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
 	return clientID, metadata, errors.Join(c.checkClientRules()...)
 }
 
-// GrantSettings returns settings that suffice to find grants in a store and to end them. They need no valid Config.
+// GrantSettings returns settings that suffice to find grants in a store and to end them.
+// They need no valid Config.
 func (c Config) GrantSettings() *Settings {
 	return &Settings{
-		Resources: c.ProtectedResources(), Keys: seal.NewKeyRing(c.keeper()), HostFields: c.HostFields, IdentityFields: c.identityFields(),
+		Resources:      c.ProtectedResources(),
+		Keys:           seal.NewKeyRing(c.keeper()),
+		HostFields:     c.HostFields,
+		IdentityFields: c.identityFields(),
 	}
 }
 
@@ -167,7 +171,8 @@ const (
 	DefaultTicketTTL      = 10 * time.Minute
 )
 
-// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five minutes do not refresh all the time.
+// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five
+// minutes do not refresh all the time.
 const EarlyRefresh = 6 * time.Minute
 
 // MaxGrantTTL is the upper bound of GrantTTL. No sealed data is needed for longer.

@@ -19,8 +19,9 @@ func (c Config) checkURLs() []error {
 	default:
 		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
 		if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
-			mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below it, so that clients would connect to %s: "+
-				"leave it out, or choose another path for the endpoint", Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
+			mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
+				"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
+				Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
 		}
 	}
 	mistakes = append(mistakes, c.checkResources()...)

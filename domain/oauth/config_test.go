@@ -13,13 +13,20 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		settings := settingsOf()
 		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
 		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL, settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
-			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute, 10 * time.Minute}))
+			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute,
+				10 * time.Minute}))
 	})
 
 	It("reports every mistake at once, by name and with the remedy", func() {
 		_, err := Config{
-			Issuer: "https://CMS.example/", Secret: []byte("short"), AccessTokenTTL: time.Second, AuthCodeTTL: time.Hour,
-			Scopes: []Scope{{Name: "a b"}}, DefaultScopes: []string{"c"}, AllowedPrivateSchemes: []string{"javascript"}, RefreshGrace: 2 * time.Hour,
+			Issuer:                "https://CMS.example/",
+			Secret:                []byte("short"),
+			AccessTokenTTL:        time.Second,
+			AuthCodeTTL:           time.Hour,
+			Scopes:                []Scope{{Name: "a b"}},
+			DefaultScopes:         []string{"c"},
+			AllowedPrivateSchemes: []string{"javascript"},
+			RefreshGrace:          2 * time.Hour,
 		}.Settings()
 		for _, name := range []string{"Issuer", "VerifyBearer", "Secret", "AccessTokenTTL", "AuthCodeTTL", "Scopes", "DefaultScopes", "AllowedPrivateSchemes", "RefreshGrace"} {
 			Expect(err).To(MatchError(MatchRegexp(`(^configuration: |\n)` + name + " ")))
@@ -69,14 +76,16 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 
 	It("adds the path to a name that several servers share", Label("U1"), func() {
 		settings := settingsOf(func(c *Config) {
-			c.MoreServers = []ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://other.example/b", Name: "B"}, {Resource: "https://more.example/b", Name: "B"}}
+			c.MoreServers = []ProtectedServer{{Resource: "https://cms.example/a"},
+				{Resource: "https://other.example/b", Name: "B"}, {Resource: "https://more.example/b", Name: "B"}}
 		})
 		var names []string
 		for _, server := range settings.Resources {
 			names = append(names, server.Name)
 			Expect(settings.NameOf(server.Resource)).To(Equal(server.Name))
 		}
-		Expect(names).To(Equal([]string{"cms.example (/mcp)", "cms.example (/a)", "B (https://other.example/b)", "B (https://more.example/b)"}))
+		Expect(names).To(Equal([]string{"cms.example (/mcp)", "cms.example (/a)", "B (https://other.example/b)",
+			"B (https://more.example/b)"}))
 		Expect(settings.NameOf(NewResource("https://cms.example/gone"))).To(BeEmpty())
 	})
 

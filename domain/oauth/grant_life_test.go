@@ -62,7 +62,8 @@ var _ = Describe("The life of a grant", func() {
 		Expect(snapshot(f).Rotations).To(BeNil())
 		next, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(snapshot(f).Rotations).To(HaveExactElements(HaveField("Box", Not(ContainSubstring(next.Refresh.Reveal())))))
+		Expect(snapshot(f).Rotations).
+			To(HaveExactElements(HaveField("Box", Not(ContainSubstring(next.Refresh.Reveal())))))
 		pair, err := f.grant.newestFor(f.refresh, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.refresh.Reveal()).To(Equal(next.Refresh.Reveal()))
@@ -111,7 +112,8 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
 		code, err := (&Ticket{id: someGrant}).Code(host.HostToken, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(code.Reveal()).To(Equal("ppc_ASNFZ4mrze8BI0VniavN7wAAAAChqn_-TjdHN425L039b6hJV9_9ZwL_ygRMfuMRE04mFa0HjcpKp0ib"))
+		Expect(code.Reveal()).
+			To(Equal("ppc_ASNFZ4mrze8BI0VniavN7wAAAAChqn_-TjdHN425L039b6hJV9_9ZwL_ygRMfuMRE04mFa0HjcpKp0ib"))
 	})
 
 	It("never makes the same box twice", func() {

@@ -19,17 +19,20 @@ type HostToken struct{ confidential }
 // Values returns the values of its fields.
 func (h HostToken) Values() credential.Values { return credential.Decode(h.Reveal()) }
 
-// ParseHostToken unwraps the token in a pasted text (credential.UnwrapToken, B7). It refuses an empty text with MissingHostToken, and one that cannot be a
-// token with WrongHostToken and a *credential.ValueError.
+// ParseHostToken unwraps the token in a pasted text (credential.UnwrapToken, B7). It refuses
+// an empty text with MissingHostToken, and one that cannot be a token with WrongHostToken and
+// a *credential.ValueError.
 func ParseHostToken(pasted string) (HostToken, error) {
 	text, field := credential.UnwrapToken(pasted), credential.Single()[0]
 	switch {
 	case text == "":
 		return HostToken{}, Refuse(MissingHostToken, "B7", "the token is missing")
 	case len(text) > maxHostTokenLength:
-		return HostToken{}, Refuse(WrongHostToken, "B7", "the token is longer than 4096 bytes", &credential.ValueError{Field: field, Reason: credential.TooLong})
+		return HostToken{}, Refuse(WrongHostToken, "B7", "the token is longer than 4096 bytes",
+			&credential.ValueError{Field: field, Reason: credential.TooLong})
 	case credential.HasControl(text):
-		return HostToken{}, Refuse(WrongHostToken, "B7", "the token has control characters", &credential.ValueError{Field: field, Reason: credential.Control})
+		return HostToken{}, Refuse(WrongHostToken, "B7", "the token has control characters",
+			&credential.ValueError{Field: field, Reason: credential.Control})
 	}
 	return HostToken{conceal(text)}, nil
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// FuzzHostToken accepts every text that is a token once it is unwrapped, and prints nothing (B7, B15).
+// FuzzHostToken accepts every text that is a token once it is unwrapped, and
+// prints nothing (B7, B15).
 func FuzzHostToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pasted string) {
 		want := credential.UnwrapToken(pasted)

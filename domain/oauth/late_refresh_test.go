@@ -21,7 +21,8 @@ func refreshedGrant(settings *Settings) *refreshes {
 	return &refreshes{family: f, issued: []*Tokens{{Access: f.access, Refresh: f.refresh}}, now: noon}
 }
 
-// present presents the refresh token of a generation, counted from 0, after a time, as the application does: on a copy.
+// present presents the refresh token of a generation, counted from 0, after a time, as the
+// application does: on a copy.
 func (r *refreshes) present(generation int, after time.Duration) (*Tokens, error) {
 	r.now = r.now.Add(after)
 	changed := r.grant.Copy()
@@ -90,7 +91,8 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		}
 		_, err := r.present(0, time.Second)
 		expectReuse(err)
-		Expect(err).To(MatchError(ContainSubstring("an old copy of the refresh token, 5 refreshes later; refresh-grace is 5m0s")))
+		Expect(err).To(MatchError(
+			ContainSubstring("an old copy of the refresh token, 5 refreshes later; refresh-grace is 5m0s")))
 	})
 
 	It("walks to the newest tokens after the clock went back", Label("I23"), func() {
@@ -157,16 +159,25 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		}
 		expectReuse(err)
 		Expect(err).To(MatchError(ContainSubstring(
-			fmt.Sprintf("an old copy of the refresh token, %d minutes after it was replaced; refresh-grace is 5m0s", int(after.Minutes())))))
+			fmt.Sprintf("an old copy of the refresh token, %d minutes after it was replaced; refresh-grace is 5m0s",
+				int(after.Minutes())))))
 	},
 		Entry("is in use gets it within the window", func() { r.call(r.newest().Access) }, 4*time.Minute, true),
-		Entry("is in use gets it up to the end of the window", func() { r.call(r.newest().Access) }, 5*time.Minute-time.Millisecond, true),
-		Entry("is in use is reuse at the end of the window", Label("I20"), func() { r.call(r.newest().Access) }, 5*time.Minute, false),
+		Entry("is in use gets it up to the end of the window", func() {
+			r.call(r.newest().Access)
+		}, 5*time.Minute-time.Millisecond, true),
+		Entry("is in use is reuse at the end of the window", Label("I20"), func() {
+			r.call(r.newest().Access)
+		}, 5*time.Minute, false),
 		Entry("is in use is reuse after the window", func() { r.call(r.newest().Access) }, 6*time.Minute, false),
-		Entry("was used by a refresh is reuse after the window", func() { r.rotate(time.Second) }, 6*time.Minute, false),
+		Entry("was used by a refresh is reuse after the window", func() {
+			r.rotate(time.Second)
+		}, 6*time.Minute, false),
 		Entry("is unused gets it after the window, while only earlier access tokens are in use",
 			func() { r.call(r.issued[0].Access) }, 6*time.Minute, true),
-		Entry("is in use gets it when the clock went back", Label("I23"), func() { r.call(r.newest().Access) }, -time.Second, true),
+		Entry("is in use gets it when the clock went back", Label("I23"), func() {
+			r.call(r.newest().Access)
+		}, -time.Second, true),
 		Entry("is in use is reuse when the clock went back by more than the window", Label("I23"),
 			func() { r.call(r.newest().Access) }, -5*time.Minute, false),
 	)
@@ -190,31 +201,36 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		}
 		expectReuse(steps(party("owner"), party("thief")))
 	},
-		Entry("when the owner refreshes and works, and then the thief comes", func(owner, thief func(bool) error) error {
-			Expect(owner(used)).To(Succeed())
-			return thief(used)
-		}),
-		Entry("when the thief refreshes and works, and then the owner comes", func(owner, thief func(bool) error) error {
-			Expect(thief(used)).To(Succeed())
-			return owner(used)
-		}),
-		Entry("when the owner refreshes twice without working, and then the thief comes", func(owner, thief func(bool) error) error {
-			Expect(owner(!used)).To(Succeed())
-			Expect(owner(!used)).To(Succeed())
-			return thief(used)
-		}),
-		Entry("when both hold the same newest token: at the next refresh of the second", func(owner, thief func(bool) error) error {
-			Expect(owner(!used)).To(Succeed())
-			Expect(thief(used)).To(Succeed(), "the answer may have been lost, so the thief gets the same tokens")
-			Expect(owner(used)).To(Succeed())
-			return thief(used)
-		}),
-		Entry("when the thief comes first and both hold the same newest token", func(owner, thief func(bool) error) error {
-			Expect(thief(!used)).To(Succeed())
-			Expect(owner(used)).To(Succeed())
-			Expect(thief(used)).To(Succeed())
-			return owner(used)
-		}),
+		Entry("when the owner refreshes and works, and then the thief comes",
+			func(owner, thief func(bool) error) error {
+				Expect(owner(used)).To(Succeed())
+				return thief(used)
+			}),
+		Entry("when the thief refreshes and works, and then the owner comes",
+			func(owner, thief func(bool) error) error {
+				Expect(thief(used)).To(Succeed())
+				return owner(used)
+			}),
+		Entry("when the owner refreshes twice without working, and then the thief comes",
+			func(owner, thief func(bool) error) error {
+				Expect(owner(!used)).To(Succeed())
+				Expect(owner(!used)).To(Succeed())
+				return thief(used)
+			}),
+		Entry("when both hold the same newest token: at the next refresh of the second",
+			func(owner, thief func(bool) error) error {
+				Expect(owner(!used)).To(Succeed())
+				Expect(thief(used)).To(Succeed(), "the answer may have been lost, so the thief gets the same tokens")
+				Expect(owner(used)).To(Succeed())
+				return thief(used)
+			}),
+		Entry("when the thief comes first and both hold the same newest token",
+			func(owner, thief func(bool) error) error {
+				Expect(thief(!used)).To(Succeed())
+				Expect(owner(used)).To(Succeed())
+				Expect(thief(used)).To(Succeed())
+				return owner(used)
+			}),
 	)
 
 	It("never ends the grant of a client that authenticates", func() {

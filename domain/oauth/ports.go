@@ -28,8 +28,8 @@ type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
 
-// UnknownBearer is ErrUnknownBearer with a reason for the operator, which is shown in the trace. It must not contain the token or a part of the site's
-// response.
+// UnknownBearer is ErrUnknownBearer with a reason for the operator, which is shown in the trace. It
+// must not contain the token or a part of the site's response.
 type UnknownBearer string
 
 func (u UnknownBearer) Error() string { return string(u) }

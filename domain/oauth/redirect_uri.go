@@ -32,10 +32,12 @@ func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) 
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil
 	}
-	return RedirectURI{}, Refuse(InvalidRequest, "A14", "the redirect_uri is neither https nor on this computer", errors.New(abbreviated(raw)))
+	return RedirectURI{}, Refuse(InvalidRequest, "A14", "the redirect_uri is neither https nor on this computer",
+		errors.New(abbreviated(raw)))
 }
 
-// mismatch tells the operator, in the log and the trace, which URI a client sent and which ones match.
+// mismatch tells the operator, in the log and the trace, which URI a client
+// sent and which ones match.
 func mismatch(sent string, expected ...string) error {
 	for i, uri := range expected {
 		expected[i] = abbreviated(uri)
@@ -45,7 +47,8 @@ func mismatch(sent string, expected ...string) error {
 
 const maxAbbreviated = 100 // bytes, so that the trace has room for both URIs of a mismatch
 
-// abbreviated returns the beginning of a URI, without a user and without the query, which may hold secrets.
+// abbreviated returns the beginning of a URI, without a user and without the
+// query, which may hold secrets.
 func abbreviated(uri string) string {
 	base, _, hasQuery := strings.Cut(withoutUser(uri), "?")
 	if len(base) > maxAbbreviated {

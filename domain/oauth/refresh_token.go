@@ -14,7 +14,8 @@ type Tokens struct {
 	Lifetime time.Duration // of the access token
 }
 
-// FreshEntropy is what new tokens are made of. It is drawn before a change, whose closure may run more than once.
+// FreshEntropy is what new tokens are made of. It is drawn before a change, whose
+// closure may run more than once.
 type FreshEntropy struct{ Access, Refresh Entropy }
 
 // RefreshRequest is a client's request with grant type refresh_token (RFC 6749 §6).
@@ -28,8 +29,9 @@ type RefreshRequest struct {
 	Fresh     FreshEntropy
 }
 
-// MayRefresh checks everything that Refresh checks, so that no host token is verified in vain. The cause is ErrReused if a
-// replaced token of a public client gets no successor any more; the caller then ends the grant.
+// MayRefresh checks everything that Refresh checks, so that no host token is verified in vain.
+// The cause is ErrReused if a replaced token of a public client gets no successor any more; the
+// caller then ends the grant.
 func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time.Time) error {
 	switch {
 	case !g.issuedRefresh(by.Token), !settings.protects(g.resource):
@@ -54,9 +56,9 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	return err
 }
 
-// issuedRefresh reports whether the token is the newest refresh token or an earlier one. The tag of a token proves that this
-// server issued it, so a smaller number is that of a replaced token. A larger one was issued before the database was restored
-// from a backup.
+// issuedRefresh reports whether the token is the newest refresh token or an earlier one. The tag of
+// a token proves that this server issued it, so a smaller number is that of a replaced token. A
+// larger one was issued before the database was restored from a backup.
 func (g *AccessGrant) issuedRefresh(token Secret) bool {
 	return token.kind() == RefreshTokenSecret && token.grant == g.id &&
 		(token.number < g.generation || g.isNewest(token))
@@ -66,8 +68,8 @@ func (g *AccessGrant) isNewest(token Secret) bool {
 	return token.number == g.generation && token.Digest() == g.refresh
 }
 
-// checkReuse refuses a replaced token that gets no successor any more. A client that authenticates proves in this way that it is
-// not a thief, so the cause is ErrReused only for a public client.
+// checkReuse refuses a replaced token that gets no successor any more. A client that authenticates
+// proves in this way that it is not a thief, so the cause is ErrReused only for a public client.
 func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time) error {
 	if g.isNewest(token) {
 		return nil
@@ -87,7 +89,8 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	return refuseGrant("D27", cause)
 }
 
-// scopes returns the scopes of the new access token, empty for all. OfflineAccess alone permits nothing.
+// scopes returns the scopes of the new access token, empty for all.
+// OfflineAccess alone permits nothing.
 func (r RefreshRequest) scopes() (Scopes, error) {
 	requested, err := ParseScopes(r.Scope)
 	if requested.Without(OfflineAccess).Empty() {
@@ -96,8 +99,9 @@ func (r RefreshRequest) scopes() (Scopes, error) {
 	return requested, err
 }
 
-// UnsealWithRefreshToken opens the sealed host token with the presented refresh token, also with a replaced one that still gets
-// its successor. The caller must call Forget on the result. It returns ErrHostTokenLost when no key fits.
+// UnsealWithRefreshToken opens the sealed host token with the presented refresh token, also with a
+// replaced one that still gets its successor. The caller must call Forget on the result. It returns
+// ErrHostTokenLost when no key fits.
 func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Settings) (*UnsealedHostToken, error) {
 	holder := presented
 	if !g.isNewest(presented) {
@@ -110,8 +114,9 @@ func (g *AccessGrant) UnsealWithRefreshToken(presented Secret, settings *Setting
 	return g.host.open(holder, g.id, settings.Keys)
 }
 
-// Refresh issues an access token and the next refresh token. A request with a replaced token gets the newest tokens instead, so
-// that parallel and repeated refreshes converge. now is the time at which the request arrived, before the host token was verified.
+// Refresh issues an access token and the next refresh token. A request with a replaced token gets
+// the newest tokens instead, so that parallel and repeated refreshes converge. now is the time at
+// which the request arrived, before the host token was verified.
 func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Time) (*Tokens, error) {
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
@@ -158,15 +163,17 @@ func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Sett
 	return tokens, nil
 }
 
-func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, successor Secret, settings *Settings) (sealedHostToken, error) {
+func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, successor Secret,
+	settings *Settings) (sealedHostToken, error) {
 	if by.Host.opens(g.host) {
 		return g.host.rewrapDataKey(by.Host.dataKey, successor, g.id, settings.Keys)
 	}
 	return g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
 }
 
-// repeat returns the newest tokens. If their access token is of no use to this request, another one takes its place, but not at
-// the cost of an older one: a thief could otherwise end the access tokens of the owner.
+// repeat returns the newest tokens. If their access token is of no use to this request, another
+// one takes its place, but not at the cost of an older one: a thief could otherwise end the
+// access tokens of the owner.
 func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
 	found, err := g.newestFor(by.Token, settings.Keys)
 	if err != nil {
@@ -189,9 +196,11 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 	return tokens, err
 }
 
-// serves reports whether the token is valid, has exactly the requested scopes, and opens the host token where it has to.
+// serves reports whether the token is valid, has exactly the requested scopes, and opens the
+// host token where it has to.
 func (t *accessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
-	return t.isValid(now) && t.scopes.String() == requested.String() && (t.wrap != nil || !settings.accessTokensUnseal())
+	return t.isValid(now) && t.scopes.String() == requested.String() &&
+		(t.wrap != nil || !settings.accessTokensUnseal())
 }
 
 // isValid reports whether the token is valid for at least a second.
@@ -218,7 +227,8 @@ func (g *AccessGrant) narrower(scopes Scopes) Scopes {
 	return scopes
 }
 
-// issueRefresh makes the token the newest refresh token and moves idleExpiresAt, never past expiresAt.
+// issueRefresh makes the token the newest refresh token and moves
+// idleExpiresAt, never past expiresAt.
 func (g *AccessGrant) issueRefresh(token Secret, settings *Settings, now time.Time) {
 	g.generation, g.refresh = token.number, token.Digest()
 	g.idleExpiresAt = earlier(now.Add(settings.RefreshIdleTTL), g.expiresAt)

@@ -89,7 +89,8 @@ func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh b
 
 // refuseMetadata returns the refusal of a document as one of a registration.
 func refuseMetadata(err error) error {
-	return Refuse(InvalidClientMetadata, RuleOf(err), strings.Replace(descriptionOf(err), "the document", "the registration", 1))
+	return Refuse(InvalidClientMetadata, RuleOf(err),
+		strings.Replace(descriptionOf(err), "the document", "the registration", 1))
 }
 
 // registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose private-use scheme is not allowed here, because
@@ -213,8 +214,8 @@ func (s *Settings) PublisherOf(id ClientID) string {
 	return id.Host()
 }
 
-// LabelOf returns a short name of the client for logs and the trace: its id, or SelfRegistered with the beginning of its box and the name that it
-// claims, in quotes.
+// LabelOf returns a short name of the client for logs and the trace: its id, or SelfRegistered with
+// the beginning of its box and the name that it claims, in quotes.
 func (s *Settings) LabelOf(id ClientID, claimed string) string {
 	if !s.IsSelfRegistered(id) {
 		return id.raw

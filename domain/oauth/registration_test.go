@@ -54,7 +54,8 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Expect(err).NotTo(MatchError(ContainSubstring("document")), "the client has none")
 	},
 		Entry("no redirect URIs", Label("L4"), InvalidRedirectURI, "L4", map[string]any{}),
-		Entry("no redirect URIs and empty grant types", Label("L3", "C32"), InvalidClientMetadata, "C32", map[string]any{"grant_types": []any{}}),
+		Entry("no redirect URIs and empty grant types", Label("L3", "C32"), InvalidClientMetadata, "C32",
+			map[string]any{"grant_types": []any{}}),
 		Entry("an empty list", Label("L4"), InvalidRedirectURI, "L4", redirects()),
 		Entry("a list of something else", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, 1.0)),
 		Entry("eleven redirect URIs", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, callback, callback, callback, callback, callback, callback, callback, callback, callback, callback)),

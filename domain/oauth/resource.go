@@ -71,8 +71,8 @@ func (c Config) NamedAfter(site string) Config {
 	return c
 }
 
-// ProtectedResources returns Resource, then those of MoreServers. Servers that share a name also have their path in it, so that people can tell
-// their connections apart.
+// ProtectedResources returns Resource, then those of MoreServers. Servers that share a name also
+// have their path in it, so that people can tell their connections apart.
 func (c Config) ProtectedResources() []ProtectedResource {
 	c = c.WithDefaults().NamedAfter(hostPort(c.Issuer))
 	all, named := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}, map[string]int{c.ResourceName: 1}
@@ -123,7 +123,8 @@ func (s *Settings) selectResource(requested []string) (resource Resource, err er
 }
 
 func refuseResource(requested string, protected ...string) error {
-	return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects", mismatch(requested, protected...))
+	return Refuse(InvalidTarget, "A30", "the resource is not the one that this server protects",
+		mismatch(requested, protected...))
 }
 
 // checkResources checks each resource, and that no two of them share an address (F9, U1).

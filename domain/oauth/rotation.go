@@ -11,8 +11,9 @@ import (
 // maxRotations is how many replaced refresh tokens a grant remembers.
 const maxRotations = 4
 
-// rotation is the replacement of a refresh token. Its box contains the refresh token and the access token that the client got
-// instead, sealed for the holder of the replaced one, so that a client that asks again gets them again.
+// rotation is the replacement of a refresh token. Its box contains the refresh token and the access
+// token that the client got instead, sealed for the holder of the replaced one, so that a client
+// that asks again gets them again.
 type rotation struct {
 	number     uint32 // of the replaced refresh token
 	digest     Digest // of the replaced refresh token
@@ -21,8 +22,8 @@ type rotation struct {
 	replacedAt time.Time
 }
 
-// served reports whether the replaced token may still get its successor: within the grace window, and beyond it as long as the
-// client shows no sign of having received the answer.
+// served reports whether the replaced token may still get its successor: within the grace window,
+// and beyond it as long as the client shows no sign of having received the answer.
 func (r *rotation) served(g *AccessGrant, settings *Settings, now time.Time) bool {
 	return r.inGrace(settings, now) || r.unused(g)
 }
@@ -33,12 +34,14 @@ func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
 	return age < settings.RefreshGrace && age > -settings.RefreshGrace
 }
 
-// unused reports that neither the successor nor an access token that was issued with it has been used.
+// unused reports that neither the successor nor an access token that was
+// issued with it has been used.
 func (r *rotation) unused(g *AccessGrant) bool {
 	return r.number+1 == g.generation && g.lastUse.Access < r.access
 }
 
-// findRotation returns the index of the replacement of the token, -1 if the grant does not remember it.
+// findRotation returns the index of the replacement of the token, -1 if the
+// grant does not remember it.
 func (g *AccessGrant) findRotation(replaced Secret) int {
 	i := slices.IndexFunc(g.rotations, func(r rotation) bool { return r.number == replaced.number })
 	if i < 0 || g.rotations[i].digest != replaced.Digest() {
@@ -76,7 +79,8 @@ func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settin
 // issued is a refresh token with the access token that was issued with it.
 type issued struct{ refresh, access Secret }
 
-// successorSealers returns the sealers that only the holder of the replaced refresh token can derive.
+// successorSealers returns the sealers that only the holder of the replaced
+// refresh token can derive.
 func successorSealers(replaced Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(replaced, seal.Binding{Kind: "successor", Owner: grant})
 }
@@ -113,7 +117,8 @@ type newest struct {
 	before Secret // the refresh token that the newest one replaced
 }
 
-// newestFor walks from a replaced refresh token to the newest pair: each successor opens the box of the next one.
+// newestFor walks from a replaced refresh token to the newest pair: each successor opens
+// the box of the next one.
 func (g *AccessGrant) newestFor(presented Secret, keys seal.KeyRing) (newest, error) {
 	start := g.findRotation(presented)
 	if start < 0 {

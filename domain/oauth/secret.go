@@ -13,10 +13,12 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// SecretKind is the prefix that distinguishes access tokens, refresh tokens and authorization codes.
+// SecretKind is the prefix that distinguishes access tokens, refresh tokens
+// and authorization codes.
 type SecretKind string
 
-// The prefixes let secret scanners find leaked tokens, and let the server refuse a token of the wrong kind at once.
+// The prefixes let secret scanners find leaked tokens, and let the server refuse a token
+// of the wrong kind at once.
 const (
 	AccessTokenSecret  SecretKind = "ppa_"
 	RefreshTokenSecret SecretKind = "ppr_"
@@ -47,16 +49,17 @@ func NewEntropy(random io.Reader) (entropy Entropy, err error) {
 	return entropy, nil
 }
 
-// Secret is an access token, refresh token or authorization code in clear. It names its grant, and its tag proves that this
-// server issued it. It prints as "[redacted]".
+// Secret is an access token, refresh token or authorization code in clear. It names its grant, and
+// its tag proves that this server issued it. It prints as "[redacted]".
 type Secret struct {
 	confidential
 	grant  string
 	number uint32
 }
 
-// NewSecret returns the secret of a grant with a number, tagged with the newest server secret. The number of a refresh token is
-// its generation, that of an access token counts the access tokens of the grant, and that of a code is 0.
+// NewSecret returns the secret of a grant with a number, tagged with the newest server secret. The
+// number of a refresh token is its generation, that of an access token counts the access tokens of
+// the grant, and that of a code is 0.
 func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, keys seal.KeyRing) (Secret, error) {
 	id, err := hex.DecodeString(grant)
 	if err != nil || len(id) != idSize {
@@ -72,8 +75,9 @@ func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, ke
 	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(content)), grant, number}, nil
 }
 
-// ParseSecret parses the text of a secret. It returns ErrNotFound for a text that no server secret of the ring has tagged, which
-// therefore was not issued by this server, without a look into the store. Any other error is an outage.
+// ParseSecret parses the text of a secret. It returns ErrNotFound for a text that no server secret
+// of the ring has tagged, which therefore was not issued by this server, without a look into the
+// store. Any other error is an outage.
 func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error) {
 	content, ok := decodeSecret(kind, text)
 	if !ok {
@@ -91,7 +95,8 @@ func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error
 	return Secret{}, ErrNotFound
 }
 
-// restoreSecret returns the secret with a content that was authenticated in another way, such as by the box that contained it.
+// restoreSecret returns the secret with a content that was authenticated in another way, such as by
+// the box that contained it.
 func restoreSecret(kind SecretKind, content []byte) Secret {
 	return secretOf(string(kind)+base64.RawURLEncoding.EncodeToString(content), content)
 }
@@ -103,7 +108,8 @@ func (s Secret) content() []byte {
 }
 
 func secretOf(text string, content []byte) Secret {
-	return Secret{conceal(text), hex.EncodeToString(content[:idSize]), binary.BigEndian.Uint32(content[idSize:numberEnd])}
+	return Secret{conceal(text), hex.EncodeToString(content[:idSize]),
+		binary.BigEndian.Uint32(content[idSize:numberEnd])}
 }
 
 // decodeSecret checks the length itself, because Go's decoder skips line breaks.
@@ -146,8 +152,8 @@ func (d Digest) bytes() []byte {
 
 const redacted = "[redacted]"
 
-// confidential is text that no formatter, encoder or logger prints. The text is behind a pointer, because fmt prints unexported
-// fields without calling their methods.
+// confidential is text that no formatter, encoder or logger prints. The text is behind a pointer,
+// because fmt prints unexported fields without calling their methods.
 type confidential struct{ text *string }
 
 func conceal(text string) confidential { return confidential{&text} }

@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// FuzzParseSecret checks that every text is either unknown or exactly what NewSecret returns for its fields.
+// FuzzParseSecret checks that every text is either unknown or exactly what
+// NewSecret returns for its fields.
 func FuzzParseSecret(f *testing.F) {
 	keys := seal.NewKeyRing(seal.FixedSecrets{serverSecret})
 	for _, kind := range []SecretKind{AccessTokenSecret, RefreshTokenSecret, CodeSecret} {
@@ -30,7 +31,8 @@ func FuzzParseSecret(f *testing.F) {
 			t.Fatal(err)
 		}
 		content, _ := decodeSecret(SecretKind(kind), text)
-		again, err := NewSecret(SecretKind(kind), secret.Grant(), secret.Number(), Entropy(content[numberEnd:entropyEnd]), keys)
+		again, err := NewSecret(SecretKind(kind), secret.Grant(), secret.Number(),
+			Entropy(content[numberEnd:entropyEnd]), keys)
 		if err != nil || again.Reveal() != text {
 			t.Fatalf("%q is known, and is not what NewSecret returns: %v", text, err)
 		}

@@ -24,7 +24,8 @@ var _ = Describe("Holding a secret", Label("B15", "H1", "H2"), func() {
 		parsed, err := ParseSecret(RefreshTokenSecret, secret.Reveal(), keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(parsed).To(And(
-			HaveField("Grant()", someGrant), HaveField("Number()", uint32(1<<31)), HaveField("Digest()", secret.Digest())))
+			HaveField("Grant()", someGrant), HaveField("Number()", uint32(1<<31)),
+			HaveField("Digest()", secret.Digest())))
 	})
 
 	It("has a digest that differs from its plain hash", func() {

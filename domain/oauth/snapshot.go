@@ -98,7 +98,8 @@ type GrantSnapshot struct {
 	HostWrap      []byte
 }
 
-// RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at most four, the newest last.
+// RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at
+// most four, the newest last.
 type RotationSnapshot struct {
 	Number     uint32
 	Digest     Digest
@@ -122,7 +123,8 @@ func (s GrantSnapshot) HasKnownState() bool {
 	return slices.Contains([]grantState{grantActive, grantEnded}, grantState(s.State))
 }
 
-// Snapshot returns the state of the grant. Its bytes are shared with the grant and must not be changed.
+// Snapshot returns the state of the grant. Its bytes are shared with the grant
+// and must not be changed.
 func (g *AccessGrant) Snapshot() GrantSnapshot {
 	return GrantSnapshot{
 		ID:            g.id,

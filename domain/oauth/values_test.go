@@ -139,7 +139,8 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 		host, err := ParseHostToken(pasted)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(host.Reveal()).To(Equal(token))
-	}, Entry("white space", " \t abc\r\n", "abc"), Entry("the scheme", "Bearer abc", "abc"), Entry("the scheme in any case", "bEaReR   abc", "abc"), Entry("quotes", `"abc"`, "abc"))
+	}, Entry("white space", " \t abc\r\n", "abc"), Entry("the scheme", "Bearer abc", "abc"),
+		Entry("the scheme in any case", "bEaReR   abc", "abc"), Entry("quotes", `"abc"`, "abc"))
 	DescribeTable("refuses", func(pasted string, kind Kind) {
 		_, err := ParseHostToken(pasted)
 		Expect(err).To(Refused(kind))

@@ -30,7 +30,8 @@ func (k KeyRing) Tags(purpose string, parts ...string) ([]Tag, error) {
 	return tags, nil
 }
 
-// keyedHash is HMAC-SHA256 under one key (RFC 2104). It keeps hashes for reuse, because a new one costs more than hashing a token.
+// keyedHash is HMAC-SHA256 under one key (RFC 2104). It keeps hashes for reuse, because a new one
+// costs more than hashing a token.
 type keyedHash struct{ idle sync.Pool }
 
 func newKeyedHash(key []byte) *keyedHash {

@@ -9,8 +9,11 @@ import (
 // Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
-		attempts: map[string]*attempt{}, waiting: map[asker][]*attempt{}, runs: map[string][]*run{}, others: map[sender]*Connection{},
-		doctors: map[string]*attempt{},
+		attempts: map[string]*attempt{},
+		waiting:  map[asker][]*attempt{},
+		runs:     map[string][]*run{},
+		others:   map[sender]*Connection{},
+		doctors:  map[string]*attempt{},
 	}
 	reached := false // any metadata host
 	for _, step := range steps {
@@ -117,8 +120,8 @@ func (a *assembly) addTo(to *attempt, step Step) {
 // asker is a client in a network. Many people have the same client.
 type asker struct{ client, address string }
 
-// unfinished returns the newest attempt of the client in the network that waits for the exchange of its code. The exchange of an
-// unknown code is added to it.
+// unfinished returns the newest attempt of the client in the network that waits for the exchange of
+// its code. The exchange of an unknown code is added to it.
 func (a *assembly) unfinished(exchange Step) *attempt {
 	by := asker{exchange.Client, exchange.Address}
 	for all := a.waiting[by]; len(all) > 0; all = all[:len(all)-1] {

@@ -58,8 +58,9 @@ func Attempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
-// Latest returns the index of the connection to show first: the newest in which a person came to the page, else the newest. Probes of
-// a client that is started again would hide the attempt that matters.
+// Latest returns the index of the connection to show first: the newest in which a person
+// came to the page, else the newest. Probes of a client that is started again would hide
+// the attempt that matters.
 func Latest(connections []Connection) int {
 	return max(0, slices.IndexFunc(connections, Connection.reachedPage))
 }
@@ -80,7 +81,8 @@ func Find(connections []Connection, id string) (found Connection, ok bool) {
 	return found, matches == 1
 }
 
-// Who returns the host of the client, the name of one that registered itself, or its user agent or address. A run of doctor has the client_ids of several clients.
+// Who returns the host of the client, the name of one that registered itself, or its user agent or
+// address. A run of doctor has the client_ids of several clients.
 func (c *Connection) Who() string {
 	if c.Doctor {
 		return c.Agent

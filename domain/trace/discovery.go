@@ -95,8 +95,9 @@ func runOf(step Step, runs []*run) *run {
 // recent returns the newest runs, the oldest first.
 func recent(runs []*run) []*run { return runs[max(0, len(runs)-maxRuns):] }
 
-// isStartedOver reports whether the step is of another start, or of another person with the same client: it follows an authorization
-// request, or comes a while after the client had completed its discovery, or repeats its first step after a pause when it had gone further.
+// isStartedOver reports whether the step is of another start, or of another person with the same
+// client: it follows an authorization request, or comes a while after the client had completed its
+// discovery, or repeats its first step after a pause when it had gone further.
 func (r *run) isStartedOver(step Step) bool {
 	pause := step.At.Sub(r.last().At)
 	switch {
@@ -174,8 +175,8 @@ func (c *Connection) isWhole() bool {
 	return kind == Authorize || kind == ClientMetadata || kind == Page
 }
 
-// joinBySender joins the newest run of the client before the authorization request, which is from another network if the client is
-// a service.
+// joinBySender joins the newest run of the client before the authorization request, which is from
+// another network if the client is a service.
 func (a *assembly) joinBySender(to *attempt) {
 	began := to.Steps[0]
 	for _, r := range slices.Backward(before(a.runs[to.exchange.Address], began)) {
@@ -186,8 +187,9 @@ func (a *assembly) joinBySender(to *attempt) {
 	}
 }
 
-// joinProbes adds the runs that led to no authorization request to the latest connection of the same network and user agent before
-// them, or the next one if it follows soon. Codex, for example, asks for the challenge and the metadata each time it is started.
+// joinProbes adds the runs that led to no authorization request to the latest connection of the
+// same network and user agent before them, or the next one if it follows soon. Codex, for example,
+// asks for the challenge and the metadata each time it is started.
 func (a *assembly) joinProbes() {
 	attempts := map[sender][]begun{}
 	for _, known := range a.asked {
@@ -220,8 +222,8 @@ func (c *Connection) senders() (all []sender) {
 	return all
 }
 
-// probeOf returns the connection to which the run belongs, nil for none. A client that was told that it cannot register itself has
-// its own row.
+// probeOf returns the connection to which the run belongs, nil for none. A client that was told
+// that it cannot register itself has its own row.
 func (r *run) probeOf(attempts map[sender][]begun) (to *attempt) {
 	if r.taken || len(r.Steps) == 0 || r.mustRegister() {
 		return nil

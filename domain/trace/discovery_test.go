@@ -74,33 +74,43 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		steps[0].Address = office
 		Expect(senders(steps)).To(ConsistOf("editor/1 challenge", "Mozilla/5.0 authorize, editor/1 exchange"))
 		steps = heard("0 Mozilla/5.0 code_issued@a", "10 editor/1 exchange:refused")
-		steps[1].Address, steps[0].Client, steps[1].Client = office, "https://editor.example/c.json", "https://editor.example/c.json"
-		Expect(senders(steps)).To(ConsistOf("Mozilla/5.0 code_issued", "editor/1 exchange"), "the code of another person")
+		steps[1].Address, steps[0].Client, steps[1].Client = office, "https://editor.example/c.json",
+			"https://editor.example/c.json"
+		Expect(senders(steps)).To(ConsistOf("Mozilla/5.0 code_issued", "editor/1 exchange"),
+			"the code of another person")
 	})
 
 	It("keeps two people apart who have the same client in one network, one after the other", func() {
-		Expect(senders(heard("0 cli challenge", "10 cli server_metadata", "20 browser authorize@a", "30 cli server_metadata", "40 browser authorize@b",
+		Expect(senders(heard("0 cli challenge", "10 cli server_metadata", "20 browser authorize@a",
+			"30 cli server_metadata", "40 browser authorize@b",
 			"50 cli exchange@a", "60 cli exchange@b"))).
-			To(ConsistOf("cli challenge, cli server_metadata, browser authorize, cli exchange", "cli server_metadata, browser authorize, cli exchange"))
+			To(ConsistOf("cli challenge, cli server_metadata, browser authorize, cli exchange",
+				"cli server_metadata, browser authorize, cli exchange"))
 	})
 
 	It("joins the probes of a client that is connected, as Codex sends at each start", func() {
 		const connects = "browser authorize@a"
 		probe := func(after int) []string {
-			return []string{fmt.Sprint(after, " codex challenge"), fmt.Sprint(after+10, " codex resource_metadata"), fmt.Sprint(after+20, " codex server_metadata")}
+			return []string{fmt.Sprint(after, " codex challenge"), fmt.Sprint(after+10, " codex resource_metadata"),
+				fmt.Sprint(after+20, " codex server_metadata")}
 		}
-		steps := slices.Concat(probe(0), probe(60_000), []string{"61000 " + connects, "62000 codex exchange@a", "63000 codex call@a"},
+		steps := slices.Concat(probe(0), probe(60_000),
+			[]string{"61000 " + connects, "62000 codex exchange@a", "63000 codex call@a"},
 			probe(600_000), probe(86_000_000), []string{"86000100 other challenge"})
-		Expect(senders(heard(steps...))).To(ConsistOf(And(HavePrefix("codex challenge"), HaveSuffix("codex call, codex challenge, codex resource_metadata, "+
-			"codex server_metadata, codex challenge, codex resource_metadata, codex server_metadata")), "other challenge"))
+		Expect(senders(heard(steps...))).To(ConsistOf(And(HavePrefix("codex challenge"),
+			HaveSuffix("codex call, codex challenge, codex resource_metadata, codex server_metadata, codex challenge, "+
+				"codex resource_metadata, codex server_metadata")), "other challenge"))
 		c := trace.Assemble(heard(steps...), then.Add(25*time.Hour))
 		Expect(c).To(ContainElement(And(HaveField("State", trace.Connected), HaveField("Steps", HaveLen(15)))))
 	})
 
 	It("joins a probe to the connection before it, not to the one after it", func() {
-		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge", "120000 browser2 authorize@b", "120010 cli exchange@b"))).
-			To(ConsistOf("browser authorize, cli exchange", "cli challenge, browser2 authorize, cli exchange"), "the login to which it leads comes first")
-		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge", "960000 browser2 authorize@b", "960010 cli exchange@b"))).
+		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge",
+			"120000 browser2 authorize@b", "120010 cli exchange@b"))).
+			To(ConsistOf("browser authorize, cli exchange", "cli challenge, browser2 authorize, cli exchange"),
+				"the login to which it leads comes first")
+		Expect(senders(heard("0 browser authorize@a", "10 cli exchange@a", "60000 cli challenge",
+			"960000 browser2 authorize@b", "960010 cli exchange@b"))).
 			To(ConsistOf("browser authorize, cli exchange, cli challenge", "browser2 authorize, cli exchange"))
 	})
 
@@ -109,7 +119,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 		steps := heard(append(connects, "60000 cli challenge")...)
 		steps[3].Address = office
 		Expect(senders(steps)).To(HaveLen(2))
-		Expect(senders(heard(append(connects, "60000 browser challenge")...))).To(HaveLen(2), "the person's browser is no client")
+		Expect(senders(heard(append(connects, "60000 browser challenge")...))).To(HaveLen(2),
+			"the person's browser is no client")
 		steps = heard(append(connects, "60000 cli challenge", "60010 cli registration:refused")...)
 		steps[4].Rule = "F4"
 		Expect(senders(steps)).To(HaveLen(2))
@@ -124,7 +135,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("keeps the starts of one client apart", func() {
 		Expect(senders(heard(append(started(0), started(700)...)...))).To(Equal([]string{ofOneStart, ofOneStart}))
 		steps := append(append(started(0), started(700)...), "1500 Mozilla/5.0 authorize@a", "2000 undici exchange@a")
-		Expect(senders(heard(steps...))).To(ConsistOf(ofOneStart+", "+ofOneStart+", Mozilla/5.0 authorize, undici exchange"), "until it connects")
+		Expect(senders(heard(steps...))).
+			To(ConsistOf(ofOneStart+", "+ofOneStart+", Mozilla/5.0 authorize, undici exchange"), "until it connects")
 	})
 
 	It("joins the discovery that a client repeats at once, as the official Go SDK does", func() {
@@ -135,8 +147,10 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 
 	It("joins the requests of a program that comes no further than the challenge", func() {
 		Expect(senders(heard("0 monitor challenge", "60000 monitor challenge", "120000 monitor challenge"))).To(HaveLen(1))
-		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge", "90000 cli server_metadata"))).
-			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata", "cli challenge"}), "until it comes further")
+		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge",
+			"90000 cli server_metadata"))).
+			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata", "cli challenge"}),
+				"until it comes further")
 	})
 
 	It("begins another connection with the challenge after an authorization request", func() {
@@ -152,8 +166,10 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("gives each of two clients behind one address its own discovery, as soon as the exchange shows the client", func() {
 		Expect(senders(heard("0 editor/1 challenge", "10 terminal/2 challenge", "20 browser authorize@a", "30 browser authorize@b", "40 editor/1 exchange@a", "50 terminal/2 exchange@b"))).
 			To(ConsistOf("editor/1 challenge, browser authorize, editor/1 exchange", "terminal/2 challenge, browser authorize, terminal/2 exchange"))
-		Expect(senders(heard("0 node challenge", "2000 undici challenge", "2020 browser authorize@a", "2030 browser authorize@b", "2040 node exchange@a", "2050 undici exchange@b"))).
-			To(ConsistOf("node challenge, browser authorize, node exchange", "undici challenge, browser authorize, undici exchange"), "which name no client")
+		Expect(senders(heard("0 node challenge", "2000 undici challenge", "2020 browser authorize@a",
+			"2030 browser authorize@b", "2040 node exchange@a", "2050 undici exchange@b"))).
+			To(ConsistOf("node challenge, browser authorize, node exchange",
+				"undici challenge, browser authorize, undici exchange"), "which name no client")
 	})
 
 	It("does not join what another client left that gave up", func() {

@@ -29,8 +29,8 @@ const fetchAgain = "To fetch the documents of well-known clients as this service
 var hints = map[string]string{
 	"A8":  "The configuration allows only certain clients. To allow this one, add its host, or self-registered for clients that registered themselves.",
 	"A10": "The client must send its redirect_uri. " + tellMaker,
-	"A12": "Compare the redirect_uri that the client sends with those in its published document or its registration; only the port of a loopback " +
-		"address may differ. " + tellMaker,
+	"A12": "Compare the redirect_uri that the client sends with those in its published document or its registration; " +
+		"only the port of a loopback address may differ. " + tellMaker,
 	"A14": "If this is an installed app, allow its scheme with allowed-private-schemes.",
 	"A25": "The client requests scopes that are not configured here: configure them, or remove them from the client's settings.",
 	"A30": "The URL in the client must equal the URL of a configured resource, except for a trailing slash.",
@@ -40,8 +40,9 @@ var hints = map[string]string{
 		"people seem to have the same address, configure trusted-proxies. Otherwise list known networks in unlimited-networks, or raise " +
 		"max-wrong-tokens-per-address, max-wrong-tokens-per-network, max-wrong-tokens-per-prefix48 or max-wrong-tokens.",
 	"B7": "The person pasted a text that is no token. Set token-help to a link to the page that shows the token.",
-	"B8": "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set token-help to a link to the page for a new one. " +
-		"If a gateway's reason says that the token was sent in another way than the MCP server reads it, set present.",
+	"B8": "The site does not know the pasted token: it has expired, was revoked or belongs to another site. Set " +
+		"token-help to a link to the page for a new one. If a gateway's reason says that the token was sent in " +
+		"another way than the MCP server reads it, set present.",
 	"B24": "The verifier cannot work as it is configured. The reason has the mistake; correct it, and the next attempt works.",
 	"B9": "The token could not be verified. Check whether the verifier answers, and read the log. The verifier upstream of a gateway sends the token to the MCP " +
 		"server, whose state is in /readyz and in pasteport doctor, with the remedy.",
@@ -91,12 +92,14 @@ var hints = map[string]string{
 		"have the cause.",
 	"U11": "The MCP server behind the gateway could read the message in another way than the gateway, so the message was not forwarded. " + tellMaker,
 	"U16": "The MCP server behind the gateway has lost its sessions, as after a restart. Most clients open a new one automatically. People need not connect again.",
-	"U17": "The MCP server behind the gateway answered 401, although the verifier accepts the token. Check that the server accepts the same tokens as the " +
-		"verifier, and read its log. The reason says how the key was sent; if the server reads it from elsewhere, set present.",
+	"U17": "The MCP server behind the gateway answered 401, although the verifier accepts the token. Check that " +
+		"the server accepts the same tokens as the verifier, and read its log. The reason says how the key was " +
+		"sent; if the server reads it from elsewhere, set present.",
 	"U26": "The rules of tools, prompts or resources do not allow this person what the client asked for. Nothing is wrong if the client asked by a name that " +
 		"it was not shown. The audit has the name. A URI of a resource that programs read in different ways, such as one with dot segments, is never allowed.",
-	"U27": "The MCP server behind the gateway sent an answer that is longer than 16 MiB, compressed in another way than gzip, or not valid JSON, so the rules of tools, prompts or " +
-		"resources could not be applied to it. The log has the reason under the id of the request.",
+	"U27": "The MCP server behind the gateway sent an answer that is longer than 16 MiB, compressed in another " +
+		"way than gzip, or not valid JSON, so the rules of tools, prompts or resources could not be applied to " +
+		"it. The log has the reason under the id of the request.",
 	"U12": "The client uses the session of another person or client, or one from before the server secret was replaced. Most clients open a new one automatically.",
 }
 

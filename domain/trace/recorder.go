@@ -41,7 +41,8 @@ type recordedStep struct {
 	asksRevision bool
 }
 
-// olderRevision is the reason of a refused server/discover, after which clients go on with initialize.
+// olderRevision is the reason of a refused server/discover, after which
+// clients go on with initialize.
 const olderRevision = "The server speaks an older revision of MCP than the client asked for."
 
 type recorderKey struct{}
@@ -117,7 +118,8 @@ func (r *Recorder) Record(kind Kind) {
 	r.steps = append(r.steps, recordedStep{at: r.now(), kind: kind, outcome: Passed})
 }
 
-// AsksRevision marks the last step as one that asks whether the MCP server speaks the newest revision.
+// AsksRevision marks the last step as one that asks whether the MCP server
+// speaks the newest revision.
 func (r *Recorder) AsksRevision() {
 	if r != nil && len(r.steps) > 0 {
 		r.steps[len(r.steps)-1].asksRevision = true

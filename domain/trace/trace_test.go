@@ -193,7 +193,8 @@ var _ = Describe("The verdict about a connection", func() {
 	)
 
 	DescribeTable("names the mistake of a Codex that stops after the code", func(agent string, isNamed bool) {
-		c := trace.Assemble(append(took(agent, home, "server_metadata"), took("browser", home, "authorize@a", "code_issued@a")...), then.Add(time.Hour))[0]
+		c := trace.Assemble(append(took(agent, home, "server_metadata"),
+			took("browser", home, "authorize@a", "code_issued@a")...), then.Add(time.Hour))[0]
 		Expect(c.Missing).To(Equal(trace.Exchange))
 		Expect(strings.Contains(c.Verdict, "The mistake is in the client")).To(Equal(isNamed), c.Verdict)
 		Expect(c.Hint).To(ContainSubstring("Codex 0.143.0 to 0.146.1"))
@@ -258,7 +259,8 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry("is not tried for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
 		Entry("does not get an ambiguous message", "exchange@a call@a:refused", "U11", "in another way", Label("U11")),
 		Entry("does not get a name that the rules deny", "exchange@a call@a:refused", "U26", "do not allow this person what the client asked for", Label("U26")),
-		Entry("sends an answer that cannot be filtered", "exchange@a call@a:failed", "U27", "longer than 16 MiB, compressed in another way than gzip, or not valid JSON", Label("U27")),
+		Entry("sends an answer that cannot be filtered", "exchange@a call@a:failed", "U27",
+			"longer than 16 MiB, compressed in another way than gzip, or not valid JSON", Label("U27")),
 		Entry("does not get the session of another caller", "exchange@a call@a:refused", "U12", "session of another person or client", Label("U12")),
 		Entry("has refused the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
 	)

@@ -64,7 +64,8 @@ const updateCodex = "Codex 0.143.0 to 0.146.1 always stops here: update it."
 
 // droppedIssuer is what follows a code for a Codex that ignores the iss of its callback.
 var droppedIssuer = expectation{
-	Exchange, clientLimit, "The code was issued, but Codex never exchanged it: it dropped the iss of the callback and then missed it. The mistake is in the client.",
+	Exchange, clientLimit, "The code was issued, but Codex never exchanged it: it dropped the iss of the callback " +
+		"and then missed it. The mistake is in the client.",
 	"Codex 0.143.0 to 0.146.1 does that (openai/codex#31573). Update it, and let the person log in again.",
 }
 
@@ -101,9 +102,10 @@ var expectations = map[Kind]expectation{
 		"This is no error: the person closed it, or the form did not reach POST /oauth/authorize."},
 	TokenJudged: {CodeIssued, clientLimit, "The token was accepted, but no code was issued.", seeLog},
 	CodeIssued: {Exchange, clientLimit, "The code was issued, but the client never exchanged it.",
-		"Either the callback of the client was not reached, because the browser runs on another computer or the client no longer waits, " +
-			"or POST /oauth/token does not reach this service, because a proxy blocks or answers it. " +
-			"If the app runs on another computer than the browser, the person presses the button for that on the consent page. " + updateCodex + doctor},
+		"Either the callback of the client was not reached, because the browser runs on another computer or the " +
+			"client no longer waits, or POST /oauth/token does not reach this service, because a proxy blocks or " +
+			"answers it. If the app runs on another computer than the browser, the person presses the button for " +
+			"that on the consent page. " + updateCodex + doctor},
 	Exchange: {Call, clientLimit, "The client received its token but never used it.",
 		"Either its request to the MCP endpoint does not reach this service, or a proxy removes its Authorization header, or the browser " +
 			"hides the response (CORS)." + doctor},
@@ -177,7 +179,8 @@ func (c *Connection) furthest() Step {
 	return last
 }
 
-// acceptOlderRevisions makes a refused server/discover pass if the client went on in an older revision.
+// acceptOlderRevisions makes a refused server/discover pass if the client went
+// on in an older revision.
 func (c *Connection) acceptOlderRevisions() {
 	wentOn := false
 	for i := len(c.Steps) - 1; i >= 0; i-- {
@@ -211,7 +214,8 @@ func (c *Connection) reached(kind Kind) *Step {
 	return &c.Steps[i]
 }
 
-// byClient are the steps whose sender is the client. The others are of the person's browser, or of this service.
+// byClient are the steps whose sender is the client. The others are of the person's
+// browser, or of this service.
 var byClient = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
 
 // describe sets client, address and agent from the steps. It prefers the agent of the client to that of the person's browser.

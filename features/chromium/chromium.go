@@ -10,7 +10,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Open starts a Chromium with a new profile and the fonts, and returns a window; leave ends the browser.
+// Open starts a Chromium with a new profile and the fonts, and returns a
+// window; leave ends the browser.
 func Open(fonts Fonts) (window context.Context, leave func() error, err error) {
 	folder, err := os.MkdirTemp("", "fonts")
 	if err != nil {

@@ -8,14 +8,16 @@ import (
 	"text/template"
 )
 
-// Fonts are what a browser has to render text with, whatever the machine has. Chinese, Japanese and Korean text is in Noto Sans CJK.
+// Fonts are what a browser has to render text with, whatever the machine has. Chinese, Japanese and
+// Korean text is in Noto Sans CJK.
 type Fonts struct {
 	Folder string // below root
 	Sans   string
 	Mono   string
 }
 
-// The fonts that Linux distributions render sans-serif with. DejaVu Sans is the widest, and the first choice of fontconfig.
+// The fonts that Linux distributions render sans-serif with. DejaVu Sans is the widest, and the
+// first choice of fontconfig.
 var (
 	DejaVu     = Fonts{"truetype/dejavu", "DejaVu Sans", "DejaVu Sans Mono"}
 	Liberation = Fonts{"truetype/liberation", "Liberation Sans", "Liberation Mono"}
@@ -47,7 +49,8 @@ var configuration = template.Must(template.New("").Parse(`<?xml version="1.0"?>
 </fontconfig>
 `))
 
-// configure writes the configuration and the cache of fontconfig into the folder, and returns the file for FONTCONFIG_FILE.
+// configure writes the configuration and the cache of fontconfig into the folder, and returns the
+// file for FONTCONFIG_FILE.
 func (f Fonts) configure(folder string) (file string, err error) {
 	folders := []string{filepath.Join(root, f.Folder), filepath.Join(root, DejaVu.Folder), filepath.Join(root, cjk)}
 	for _, fonts := range folders {

@@ -57,9 +57,11 @@ func replicating(provider, address string) ([]string, error) {
 	whole, wholeErr := FreePort()
 	_, port, _ := strings.Cut(address, ":")
 	return []string{
-		"binlog-format=ROW", "innodb-autoinc-lock-mode=2", "wsrep-on=ON", "wsrep-provider=" + provider, "wsrep-node-address=" + address,
+		"binlog-format=ROW", "innodb-autoinc-lock-mode=2", "wsrep-on=ON", "wsrep-provider=" + provider,
+		"wsrep-node-address=" + address,
 		"wsrep-sst-method=rsync", fmt.Sprintf("wsrep-sst-receive-address=127.0.0.1:%d", whole),
-		fmt.Sprintf("wsrep-provider-options=base_port=%s;gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d", port, address, incremental),
+		fmt.Sprintf("wsrep-provider-options=base_port=%s;gmcast.listen_addr=tcp://%s;ist.recv_addr=127.0.0.1:%d",
+			port, address, incremental),
 	}, errors.Join(incrementalErr, wholeErr)
 }
 

@@ -19,7 +19,8 @@ func Postgres(ctx context.Context, settings ...string) (*Server, error) {
 		return nil, err
 	}
 	data := filepath.Join(s.folder, "data")
-	if err := s.run(s.tool("initdb"), "--pgdata="+data, "--username=pasteport", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"); err != nil {
+	if err := s.run(s.tool("initdb"), "--pgdata="+data, "--username=pasteport", "--auth=trust", "--no-sync",
+		"--encoding=UTF8", "--locale=C"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	if err := s.Start(ctx); err != nil {
@@ -43,7 +44,8 @@ func newPostgres(settings []string) (*Server, error) {
 		return nil, err
 	}
 	s.program = program
-	s.flags = []string{"-D", filepath.Join(s.folder, "data"), "-h", "127.0.0.1", "-p", strconv.Itoa(port), "-k", s.folder,
+	s.flags = []string{"-D", filepath.Join(s.folder, "data"), "-h", "127.0.0.1", "-p",
+		strconv.Itoa(port), "-k", s.folder,
 		"-c", "dynamic_shared_memory_type=mmap", // in files of the folder, which are removed with it
 		"-c", "max_wal_size=128MB", "-c", "min_wal_size=32MB"}
 	for _, setting := range settings {
@@ -77,8 +79,10 @@ func NewPair(ctx context.Context) (*Pair, error) {
 }
 
 func (p *Pair) replicate(ctx context.Context) error {
-	if err := p.Standby.run(p.Standby.tool("pg_basebackup"), "--pgdata="+filepath.Join(p.Standby.folder, "data"), "--host=127.0.0.1",
-		"--port="+strconv.Itoa(p.Primary.port), "--username=pasteport", "--write-recovery-conf", "--checkpoint=fast", "--no-sync"); err != nil {
+	if err := p.Standby.run(p.Standby.tool("pg_basebackup"), "--pgdata="+filepath.Join(p.Standby.folder, "data"),
+		"--host=127.0.0.1",
+		"--port="+strconv.Itoa(p.Primary.port), "--username=pasteport", "--write-recovery-conf", "--checkpoint=fast",
+		"--no-sync"); err != nil {
 		return err
 	}
 	if err := p.Standby.Start(ctx); err != nil {
@@ -104,7 +108,8 @@ func (p *Pair) Database(ctx context.Context) (string, error) {
 
 // Promote makes the standby accept writes. It keeps no standby of its own.
 func (p *Pair) Promote() error {
-	return p.Standby.run(p.Standby.tool("pg_ctl"), "promote", "--wait", "--pgdata="+filepath.Join(p.Standby.folder, "data"))
+	return p.Standby.run(p.Standby.tool("pg_ctl"), "promote", "--wait",
+		"--pgdata="+filepath.Join(p.Standby.folder, "data"))
 }
 
 // Close kills both servers and removes their folders.

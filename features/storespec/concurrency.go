@@ -78,7 +78,8 @@ func concurrency(w *world) {
 		}
 		Expect(concurrently(2, rotateOnce)).To(ConsistOf(Succeed(), MatchError(errRefused)))
 		Expect(w.grant(ctx, tokens.Refresh)).To(And(
-			HaveField("Generation", BeEquivalentTo(2)), HaveField("IssuedAccess", BeEquivalentTo(2)), HaveField("AccessTokens", HaveLen(2))))
+			HaveField("Generation", BeEquivalentTo(2)), HaveField("IssuedAccess", BeEquivalentTo(2)),
+			HaveField("AccessTokens", HaveLen(2))))
 	})
 
 	It("accepts either a redemption or a second approval, never both", Label("I5", "B13"), func(ctx SpecContext) {

@@ -11,9 +11,11 @@ import (
 // flawed is a correct store with replaceable methods.
 type flawed struct {
 	*memory
-	add      func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error
-	code     func(ctx context.Context, id string) (*oauth.AuthorizationCode, error)
-	redeem   func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
+	add func(ctx context.Context, code *oauth.AuthorizationCode,
+		supersede func(*oauth.AuthorizationCode) error) error
+	code   func(ctx context.Context, id string) (*oauth.AuthorizationCode, error)
+	redeem func(ctx context.Context, id string,
+		redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
 	grant    func(ctx context.Context, id string) (*oauth.AccessGrant, error)
 	update   func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error
 	record   func(ctx context.Context, uses map[string]oauth.Use) error
@@ -34,7 +36,8 @@ func (f *flawed) Code(ctx context.Context, id string) (*oauth.AuthorizationCode,
 	return f.code(ctx, id)
 }
 
-func (f *flawed) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (f *flawed) RedeemCode(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return f.redeem(ctx, id, redeem)
 }
 
@@ -110,7 +113,8 @@ func tamperCode(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
 	}
 }
 
-func (f *flawed) redeemOutsideTransaction(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (f *flawed) redeemOutsideTransaction(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	code, err := f.memory.Code(ctx, id)
 	if err != nil {
 		return err

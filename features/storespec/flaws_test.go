@@ -64,7 +64,8 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"does not roll back a refused redemption": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
+		f.redeem = func(ctx context.Context, id string,
+			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
 			err := f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 				grant, refused = redeem(c)
 				return grant, nil
@@ -73,14 +74,16 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"stores the redeemed code without its grant": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+		f.redeem = func(ctx context.Context, id string,
+			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 			err := f.memory.RedeemCode(ctx, id, redeem)
 			delete(f.kept.grants, id)
 			return err
 		}
 	},
 	"does not store the redeemed code": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+		f.redeem = func(ctx context.Context, id string,
+			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 			return f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 				copied := *c
 				return redeem(&copied)

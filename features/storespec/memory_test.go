@@ -115,7 +115,8 @@ func (m *memory) Code(_ context.Context, id string) (*oauth.AuthorizationCode, e
 	return m.kept.code(id)
 }
 
-func (m *memory) RedeemCode(_ context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (m *memory) RedeemCode(_ context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return m.transaction(func(next contents) error {
 		code, err := next.code(id)
 		if err != nil {
@@ -202,8 +203,12 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 	before, after := 0, 0
 	err := m.transaction(func(next contents) error {
 		before = next.rows()
-		maps.DeleteFunc(next.grants, func(_ string, grant oauth.GrantSnapshot) bool { return !grant.ForgetAfter.After(now) })
-		maps.DeleteFunc(next.codes, func(_ string, code oauth.CodeSnapshot) bool { return !code.ForgetAfter.After(now) })
+		maps.DeleteFunc(next.grants, func(_ string, grant oauth.GrantSnapshot) bool {
+			return !grant.ForgetAfter.After(now)
+		})
+		maps.DeleteFunc(next.codes, func(_ string, code oauth.CodeSnapshot) bool {
+			return !code.ForgetAfter.After(now)
+		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
 		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c oauth.WindowCount) bool { return !c.Ends.After(now) })
 		after = next.rows()

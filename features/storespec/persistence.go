@@ -50,7 +50,8 @@ func persistence(w *world) {
 	It("stores every field of a changed grant, except its last use", func(ctx SpecContext) {
 		first := w.fullGrant("full", 1)
 		Expect(w.addGrant(ctx, first)).To(Succeed())
-		for _, wanted := range []*oauth.AccessGrant{w.fullGrant("full", 2), minimalGrant("full"), w.fullGrant("full", 3)} {
+		for _, wanted := range []*oauth.AccessGrant{w.fullGrant("full", 2), minimalGrant("full"),
+			w.fullGrant("full", 3)} {
 			Expect(w.store.UpdateGrant(ctx, "full", func(g *oauth.AccessGrant) error {
 				*g = *wanted
 				return nil
@@ -66,7 +67,8 @@ func persistence(w *world) {
 	It("stores times in UTC to the millisecond", Label("H4"), func(ctx SpecContext) {
 		value, tokens := w.active(ctx)
 		Expect(w.code(ctx, value)).To(And(
-			HaveField("CreatedAt", w.now), HaveField("ForgetAfter", w.now.Add(24*time.Hour)), HaveField("WithdrawnAt", time.Time{})))
+			HaveField("CreatedAt", w.now), HaveField("ForgetAfter", w.now.Add(24*time.Hour)),
+			HaveField("WithdrawnAt", time.Time{})))
 		grant := w.grant(ctx, tokens.Access)
 		Expect(grant.CreatedAt).To(Equal(w.now))
 		Expect(grant.EndedAt.IsZero()).To(BeTrue())
@@ -77,7 +79,8 @@ func persistence(w *world) {
 func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	It("keeps codes, grants and used assertions when it is reopened", Label("I19"), func(ctx SpecContext) {
 		code, tokens := w.active(ctx)
-		Expect(w.store.RecordUse(ctx, map[string]oauth.Use{tokens.Access.Grant(): {At: w.now, Access: 1}})).To(Succeed())
+		Expect(w.store.RecordUse(ctx,
+			map[string]oauth.Use{tokens.Access.Grant(): {At: w.now, Access: 1}})).To(Succeed())
 		before, codeBefore := w.grant(ctx, tokens.Access), w.code(ctx, code)
 		Expect(w.store.UseOnce(ctx, oauth.Digest{1}, w.now)).To(Succeed())
 		w.store = reopen(w.store)

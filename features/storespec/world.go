@@ -101,7 +101,9 @@ func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret,
 // addGrant stores a grant by redeeming a new code.
 func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
 	Expect(w.store.AddCode(ctx, minimalCode(grant.ID()), noEarlierCode)).To(Succeed())
-	return w.store.RedeemCode(ctx, grant.ID(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil })
+	return w.store.RedeemCode(ctx, grant.ID(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+		return grant, nil
+	})
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
@@ -119,7 +121,12 @@ func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (t
 }
 
 func refreshment(token oauth.Secret) oauth.RefreshRequest {
-	return oauth.RefreshRequest{Client: clientID, Token: token, Principal: oauth.Principal{Subject: "ada"}, Fresh: fresh()}
+	return oauth.RefreshRequest{
+		Client:    clientID,
+		Token:     token,
+		Principal: oauth.Principal{Subject: "ada"},
+		Fresh:     fresh(),
+	}
 }
 
 func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {

@@ -1,8 +1,10 @@
 // Package suite runs the Ginkgo specs of one package.
 //
-// A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with a label of Extra unless SPECS_ALSO or the label
-// filter names it, keep temporary files in memory where the system has room for them, and write how long each spec took into the folder
-// that SPECS_TIMES names. RunParallel spreads the specs over several processes, because go test starts only one per package.
+// A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with
+// a label of Extra unless SPECS_ALSO or the label filter names it, keep temporary files in
+// memory where the system has room for them, and write how long each spec took into the folder
+// that SPECS_TIMES names. RunParallel spreads the specs over several processes, because go test
+// starts only one per package.
 package suite
 
 import (
@@ -27,7 +29,8 @@ const (
 	processesVariable = "SPECS_PROCESSES" // how many processes RunParallel starts; 1 runs the specs in this one
 )
 
-// Extra are the labels of specs that a run leaves out unless it is asked for them, so that it is the same on every machine, and short.
+// Extra are the labels of specs that a run leaves out unless it is asked for them, so that it is
+// the same on every machine, and short.
 var Extra = []string{
 	"browser", // runs in Chromium
 	"engines", // runs on PostgreSQL or MariaDB
@@ -35,7 +38,8 @@ var Extra = []string{
 	"soak",    // takes minutes
 }
 
-// Filter adds to a label filter that specs of the labels of Extra are left out, except for labels that the filter or the variable names.
+// Filter adds to a label filter that specs of the labels of Extra are left out, except for labels
+// that the filter or the variable names.
 func Filter(given, also string) string {
 	var parts []string
 	if given != "" {
@@ -49,10 +53,12 @@ func Filter(given, also string) string {
 	return strings.Join(parts, " && ")
 }
 
-// Needs fails a spec that uses what only specs with the label may use. It catches a spec that would run or fail by what a machine has installed.
+// Needs fails a spec that uses what only specs with the label may use. It catches a spec that would
+// run or fail by what a machine has installed.
 func Needs(label string) {
 	ginkgo.GinkgoHelper()
-	gomega.Expect(ginkgo.CurrentSpecReport().Labels()).To(gomega.ContainElement(label), "the spec needs Label(%q)", label)
+	gomega.Expect(ginkgo.CurrentSpecReport().Labels()).To(gomega.ContainElement(label),
+		"the spec needs Label(%q)", label)
 }
 
 // Resource starts something that the processes of one run share. It returns environment variables with its address, as "NAME=value"; stop ends it.

@@ -18,7 +18,9 @@ import (
 // Extractor reads the client's address. The zero value trusts no proxy and returns the peer's address.
 type Extractor struct {
 	Proxies []netip.Prefix // the networks of the proxies in front
-	Logger  *slog.Logger   // warns once about an invalid entry, and about a proxy that is not listed; slog.Default() when nil
+	// warns once about an invalid entry, and about a proxy that is not
+	// listed; slog.Default() when nil
+	Logger *slog.Logger
 }
 
 // IPExtractor returns the function that Echo calls. The address that it returns has neither port nor zone.
@@ -42,8 +44,9 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		}
 		if !trusted(peer) && isForwarded(r.Header) {
 			forgotten.Do(func() {
-				logger.Warn("a request names the address of its client, but does not come from a trusted proxy: if it comes from your proxy, "+
-					"list its network in trusted-proxies; until then its clients share the limits of one address", "peer", peer.String())
+				logger.Warn("a request names the address of its client, but does not come from a trusted proxy: "+
+					"if it comes from your proxy, list its network in trusted-proxies; until then its clients share "+
+					"the limits of one address", "peer", peer.String())
 			})
 		}
 		address, entry, ok := client(peer, r.Header, trusted)

@@ -149,7 +149,9 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		response.Unavailable(w, shuttingDown)
 	default:
 		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
-		bound := &sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) { return s.bindSession(id, owner) }}
+		bound := &sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) {
+			return s.bindSession(id, owner)
+		}}
 		s.serveSession(bound, r, m.Body, new(jsonrpc.Sequence))
 	}
 }

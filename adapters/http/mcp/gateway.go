@@ -10,9 +10,10 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Upstream is an MCP server elsewhere. Both methods write a response, or return an error: oauth.ErrUnknownBearer if the upstream answered 401 to the
-// host token, oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know, or the reason
-// why there is no response, or none that is complete.
+// Upstream is an MCP server elsewhere. Both methods write a response, or return an error:
+// oauth.ErrUnknownBearer if the upstream answered 401 to the host token, oauth.ErrNotFound for a
+// session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know,
+// or the reason why there is no response, or none that is complete.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
@@ -122,7 +123,9 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 	err := s.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, s.options.Resource)
 	switch {
 	case err != nil && isInvalidToken(err):
-		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8", "the MCP server behind this gateway answered 401, and the site does not know the person's token any more", howSent(refused)))
+		trace.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8",
+			"the MCP server behind this gateway answered 401, and the site does not know the person's token any more",
+			howSent(refused)))
 		w.(*response.Writer).End(response.ErrEnded) // answerEnded then writes the challenge
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)

@@ -67,13 +67,15 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 
 	It("refuse what a method of the host names", func(ctx SpecContext) {
 		for _, method := range []string{"tools/get", "prompts/peek", "resources/peek"} {
-			Expect(sdk.AddReceivingCustomMethod(s.sdk, method, func(context.Context, *sdk.ServerSession, *named) (*sdk.CallToolResult, error) {
-				return text("answered"), nil
-			})).To(Succeed())
+			Expect(sdk.AddReceivingCustomMethod(s.sdk, method,
+				func(context.Context, *sdk.ServerSession, *named) (*sdk.CallToolResult, error) {
+					return text("answered"), nil
+				})).To(Succeed())
 		}
 		Expect(ask(ctx, "tools/get", `{"name":"read"}`)).To(ContainSubstring("answered"))
 		hidden := `{"jsonrpc":"2.0","id":2,"method":"tools/get","params":{"name":"publish"}}`
-		Expect(s.send(ctx, http.MethodPost, "/mcp", hidden, in(s.session(ctx, bob), bob)...).body).To(ContainSubstring(`unknown tool \"publish\"`))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", hidden, in(s.session(ctx, bob), bob)...).body).
+			To(ContainSubstring(`unknown tool \"publish\"`))
 		Expect(ask(ctx, "tools/get", `{"name":"write"}`)).To(ContainSubstring("insufficient_scope"))
 		Expect(ask(ctx, "prompts/peek", `{"name":"secret"}`)).To(ContainSubstring(`unknown prompt \"secret\"`))
 		Expect(ask(ctx, "resources/peek", `{"uri":"x:///secret"}`)).To(ContainSubstring("Resource not found"))

@@ -81,7 +81,8 @@ func (p policy) check(caller oauth.Caller, method string, req sdk.Request) error
 	return nil
 }
 
-// checkNames checks a method that the host has added, which names a tool, prompt or resource as those of MCP do.
+// checkNames checks a method that the host has added, which names a tool, prompt or
+// resource as those of MCP do.
 func (p policy) checkNames(caller oauth.Caller, method string, params sdk.Params) error {
 	kind, _, _ := strings.Cut(method, "/")
 	if kind != "tools" && kind != "prompts" && kind != "resources" {

@@ -30,12 +30,14 @@ var _ = Describe("Resuming a stream", func() {
 	notify := func(s *site, text string) {
 		GinkgoHelper()
 		for session := range s.sdk.Sessions() {
-			Expect(session.NotifyProgress(context.Background(), &sdk.ProgressNotificationParams{Message: text})).To(Succeed())
+			Expect(session.NotifyProgress(context.Background(),
+				&sdk.ProgressNotificationParams{Message: text})).To(Succeed())
 		}
 	}
 	listen := func(ctx context.Context, s *site, session string) follow {
 		GinkgoHelper()
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...)
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+			append(in(session, alice), "Accept", "text/event-stream")...)
 		Expect(stream.StatusCode).To(Equal(http.StatusOK))
 		return stream
 	}
@@ -44,24 +46,26 @@ var _ = Describe("Resuming a stream", func() {
 		Eventually(func() int { streams, _ := s.mcp.Open(); return streams }).Should(BeZero())
 	}
 
-	It("repeats no message of a session to a client that names none, but sends what no client has got", func(ctx SpecContext) {
-		s := openSite()
-		session := s.session(ctx, alice)
-		notify(s, "before")
-		stream := listen(ctx, s, session)
-		Expect(stream.data()).To(ContainSubstring("before"))
-		notify(s, "during")
-		Expect(stream.data()).To(ContainSubstring("during"))
-		Expect(stream.Body.Close()).To(Succeed())
-		noStream(s)
-		notify(s, "between")
-		Expect(listen(ctx, s, session).data()).To(ContainSubstring("between"))
-	})
+	It("repeats no message of a session to a client that names none, but sends what no client has got",
+		func(ctx SpecContext) {
+			s := openSite()
+			session := s.session(ctx, alice)
+			notify(s, "before")
+			stream := listen(ctx, s, session)
+			Expect(stream.data()).To(ContainSubstring("before"))
+			notify(s, "during")
+			Expect(stream.data()).To(ContainSubstring("during"))
+			Expect(stream.Body.Close()).To(Succeed())
+			noStream(s)
+			notify(s, "between")
+			Expect(listen(ctx, s, session).data()).To(ContainSubstring("between"))
+		})
 
 	It("does not hold up a session for a stream that its client does not read", func(ctx SpecContext) {
 		s := openSite()
 		session := s.session(ctx, alice)
-		unread, err := s.Client().Do(s.request(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...))
+		unread, err := s.Client().
+			Do(s.request(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...))
 		Expect(err).NotTo(HaveOccurred())
 		sent := make(chan struct{})
 		go func() {
@@ -73,7 +77,8 @@ var _ = Describe("Resuming a stream", func() {
 			notify(s, "the last one")
 		}()
 		Eventually(sent).WithTimeout(30*time.Second).Should(BeClosed(), "before the write deadline of a minute")
-		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
 		Expect(unread.Body.Close()).To(Succeed())
 		noStream(s)
 		rest := s.request(ctx, http.MethodGet, "/mcp", "", append(in(session, alice), "Accept", "text/event-stream")...)

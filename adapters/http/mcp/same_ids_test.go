@@ -23,17 +23,20 @@ var _ = Describe("Calls with one id in one session", Label("G18"), func() {
 		}
 		for _, answer := range open {
 			for step := range 3 {
-				Eventually(answer.lines).Should(Receive(And(ContainSubstring(fmt.Sprintf(`"progress":%d`, step)), ContainSubstring(`"progressToken":"p"`))))
+				Eventually(answer.lines).Should(Receive(And(ContainSubstring(fmt.Sprintf(`"progress":%d`, step)),
+					ContainSubstring(`"progressToken":"p"`))))
 			}
 		}
 		cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`
-		Expect(s.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).To(Equal(http.StatusAccepted))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).
+			To(Equal(http.StatusAccepted))
 		close(proceed)
 		var all sync.WaitGroup
 		for i, answer := range open {
 			all.Go(func() {
 				defer GinkgoRecover()
-				Eventually(answer.lines).Should(Receive(And(ContainSubstring(`"id":9,`), ContainSubstring(`"text":"`+strings.Repeat("x", i+1)+`"`))))
+				Eventually(answer.lines).Should(Receive(And(ContainSubstring(`"id":9,`),
+					ContainSubstring(`"text":"`+strings.Repeat("x", i+1)+`"`))))
 			})
 		}
 		all.Wait()
@@ -47,7 +50,8 @@ var _ = Describe("Calls with one id in one session", Label("G18"), func() {
 		answer := s.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
 		Eventually(answer.lines).Should(Receive(ContainSubstring(`"progress":2`)))
 		cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9.0}}`
-		Expect(s.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).To(Equal(http.StatusAccepted))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).
+			To(Equal(http.StatusAccepted))
 		Eventually(s.ended).Should(Receive())
 	})
 })

@@ -105,8 +105,15 @@ func newServer(o Options, upstream Upstream) *Server {
 	return &Server{
 		options: o, path: path, upstream: upstream, replica: rand.Text(),
 		responses: response.NewRegistry(response.Options{
-			Authorization: o.Authorization, Resource: o.Resource, Relays: upstream != nil, Limits: o.Limits, StreamLimits: o.StreamLimits, Limited: o.Limited,
-			IdleTimeout: o.SessionTimeout, Now: o.Now, Logger: o.Logger,
+			Authorization: o.Authorization,
+			Resource:      o.Resource,
+			Relays:        upstream != nil,
+			Limits:        o.Limits,
+			StreamLimits:  o.StreamLimits,
+			Limited:       o.Limited,
+			IdleTimeout:   o.SessionTimeout,
+			Now:           o.Now,
+			Logger:        o.Logger,
 		}),
 		policy:    policy{catalogue: o.Scopes, tools: o.Tools, prompts: o.Prompts, resources: o.Resources, toolScopes: o.ToolScopes},
 		auditor:   newAuditor(o, upstream != nil),

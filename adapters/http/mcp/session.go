@@ -90,7 +90,8 @@ func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica
 	}
 	defer s.responses.Attend(call.Session)()
 	r.Header.Set(sessionHeader, call.Session)
-	if seen := s.events.Seen(call.Session); r.Method == http.MethodGet && r.Header.Get(lastEventHeader) == "" && seen >= 0 {
+	if seen := s.events.Seen(call.Session); r.Method == http.MethodGet &&
+		r.Header.Get(lastEventHeader) == "" && seen >= 0 {
 		r.Header.Set(lastEventHeader, "_"+strconv.Itoa(seen))
 	}
 	memory := s.options.Bodies.Reserve(call.Caller.Subject)
@@ -103,8 +104,9 @@ func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica
 	s.serveSession(queue, r, call.Body, session.calls)
 }
 
-// serveSession calls the SDK's handler of sessions with ids of our own in the messages, because the SDK refuses
-// a call with the id of another one that is under way. A resumed stream passes here too.
+// serveSession calls the SDK's handler of sessions with ids of our own in the messages,
+// because the SDK refuses a call with the id of another one that is under way. A
+// resumed stream passes here too.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, body []byte, calls *jsonrpc.Sequence) {
 	if r.Method == http.MethodPost {
 		parts := net.Buffers(calls.Renumber(body))
@@ -117,7 +119,8 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, body []byt
 	s.sessions.ServeHTTP(&clientIDs{w}, r)
 }
 
-// clientIDs restores the ids of the client in what the SDK writes: one message or event with each Write.
+// clientIDs restores the ids of the client in what the SDK writes: one message
+// or event with each Write.
 type clientIDs struct{ http.ResponseWriter }
 
 // Write implements http.ResponseWriter.

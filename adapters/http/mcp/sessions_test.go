@@ -101,27 +101,31 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 })
 
 var _ = Describe("An idle session", Label("G20"), func() {
-	It("is one without a call under way, also after the connection of the call broke, and without a client that listens", func(ctx SpecContext) {
-		s := openSite(func(o *Options) { o.SessionTimeout = 100 * time.Millisecond })
-		busy := s.session(ctx, alice)
-		broken, hangUp := context.WithCancel(ctx)
-		go func() {
-			_, _ = s.Client().Do(s.request(broken, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...))
-		}()
-		Eventually(s.holds).Should(Receive())
-		hangUp()
-		listening := s.session(ctx, alice)
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(in(listening, alice), "Accept", "text/event-stream")...)
-		Eventually(stream.lines).Should(Receive(Equal(": ok")))
-		legacy := long["HTTP+SSE"](ctx, s)
-		s.session(ctx, alice)
-		sessions := func() int { _, sessions := s.mcp.Open(); return sessions }
-		Eventually(sessions).Should(Equal(3))
-		for _, session := range []string{busy, listening} {
-			Expect(s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusOK))
-		}
-		Expect(stream.Body.Close()).To(Succeed())
-		Expect(legacy.Body.Close()).To(Succeed())
-		Eventually(sessions).Should(Equal(1), "the session with the call")
-	})
+	It("is one without a call under way, also after the connection of the call broke, "+
+		"and without a client that listens",
+		func(ctx SpecContext) {
+			s := openSite(func(o *Options) { o.SessionTimeout = 100 * time.Millisecond })
+			busy := s.session(ctx, alice)
+			broken, hangUp := context.WithCancel(ctx)
+			go func() {
+				_, _ = s.Client().Do(s.request(broken, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...))
+			}()
+			Eventually(s.holds).Should(Receive())
+			hangUp()
+			listening := s.session(ctx, alice)
+			stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+				append(in(listening, alice), "Accept", "text/event-stream")...)
+			Eventually(stream.lines).Should(Receive(Equal(": ok")))
+			legacy := long["HTTP+SSE"](ctx, s)
+			s.session(ctx, alice)
+			sessions := func() int { _, sessions := s.mcp.Open(); return sessions }
+			Eventually(sessions).Should(Equal(3))
+			for _, session := range []string{busy, listening} {
+				Expect(s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).StatusCode).
+					To(Equal(http.StatusOK))
+			}
+			Expect(stream.Body.Close()).To(Succeed())
+			Expect(legacy.Body.Close()).To(Succeed())
+			Eventually(sessions).Should(Equal(1), "the session with the call")
+		})
 })

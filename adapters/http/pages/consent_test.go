@@ -109,7 +109,8 @@ var _ = Describe("Warning before consent", Label("A36"), func() {
 			func(c *Consent) { c.PrivateScheme, c.RedirectHost = true, "" }, "<dd>an app on this device</dd>"),
 		Entry("when the redirect leaves the client's host",
 			func(c *Consent) { c.ForeignRedirect, c.RedirectHost = true, "elsewhere.example" },
-			`published at <bdi class="host" dir="ltr">claude.ai</bdi>, but its access goes to <bdi class="host" dir="ltr">elsewhere.example</bdi>`),
+			`published at <bdi class="host" dir="ltr">claude.ai</bdi>, `+
+				`but its access goes to <bdi class="host" dir="ltr">elsewhere.example</bdi>`),
 		Entry("when the client's document does not name itself", Label("C23"),
 			func(c *Consent) { c.Unnamed = true }, "description does not contain its own address"),
 	)

@@ -81,12 +81,18 @@ var _ = Describe("Speaking the reader's language", func() {
 				}
 			}
 		},
-		Entry("German", language.German, `\bIhr(e[mnrs]?)?\b`), Entry("Spanish, where one word means both", language.Spanish, `\b[Ss]us?\b`),
+		Entry("German", language.German, `\bIhr(e[mnrs]?)?\b`),
+		Entry("Spanish, where one word means both", language.Spanish, `\b[Ss]us?\b`),
 		Entry("French", language.French, `\b([Vv]otre|[Vv]os)\b`),
 	)
 
 	It("says in every language whose access goes where", func() {
-		app := map[language.Tag]string{language.German: "App", language.French: "de l’application", language.Spanish: "de la aplicación", language.Japanese: "アプリの"}
+		app := map[language.Tag]string{
+			language.German:   "App",
+			language.French:   "de l’application",
+			language.Spanish:  "de la aplicación",
+			language.Japanese: "アプリの",
+		}
 		for tag, owner := range app {
 			for english, text := range readLocale(tag) {
 				if strings.Contains(english, "access goes") {

@@ -45,7 +45,8 @@ func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(messa
 	}
 }
 
-// textOf returns a line that is not a message for the log, but nothing of a message that was cut off.
+// textOf returns a line that is not a message for the log, but nothing of a
+// message that was cut off.
 func textOf(line []byte, err error) string {
 	if start := bytes.TrimLeft(line, " \t"); err != nil && len(start) > 0 && (start[0] == '{' || start[0] == '[') {
 		return "the beginning of a message, which was cut off"

@@ -131,8 +131,8 @@ func (m message) answers() (number int64, ok bool) {
 	return number, err == nil
 }
 
-// forProgram returns the parts of a message of the client as the program gets it: with the number of
-// a call in place of its id, and with a progress token that no other call has.
+// forProgram returns the parts of a message of the client as the program gets it: with the number
+// of a call in place of its id, and with a progress token that no other call has.
 func (m message) forProgram() [][]byte {
 	if !m.isCall() {
 		return [][]byte{m.raw}

@@ -16,7 +16,9 @@ import (
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) error {
 	u := s.upstream
 	defer u.registry.Attend(s.id)()
-	queue, r := response.NewQueue(w, r, u.options.Bodies.Reserve(s.person), func(events []byte) { u.events.Wrote(s.id, events) })
+	queue, r := response.NewQueue(w, r, u.options.Bodies.Reserve(s.person), func(events []byte) {
+		u.events.Wrote(s.id, events)
+	})
 	defer queue.Close()
 	w = queue
 	version := r.Header.Get(versionHeader)
@@ -86,8 +88,8 @@ func (s *session) hang(r *http.Request, done <-chan struct{}) {
 	}
 }
 
-// writeAll passes messages on. A cancellation of no open call, or of a call that nobody can tell from
-// others, goes no further.
+// writeAll passes messages on. A cancellation of no open call, or of a call that nobody can tell
+// from others, goes no further.
 func (s *session) writeAll(messages []message) {
 	for _, m := range messages {
 		id, cancels := m.cancels()

@@ -28,7 +28,8 @@ func (s *session) route(m message) {
 		if out := s.streamOf(call); out != nil {
 			s.send(out, m.raw, false)
 		} else if m.isCall() {
-			refusal := answerTo(m.id, &rpc.Error{Code: rpc.CodeMethodNotFound, Message: "the client accepts only JSON, and does not listen for requests"})
+			refusal := answerTo(m.id, &rpc.Error{Code: rpc.CodeMethodNotFound,
+				Message: "the client accepts only JSON, and does not listen for requests"})
 			go s.write([][]byte{refusal}) // the program may read only after its output has been read
 		}
 		return
@@ -78,8 +79,9 @@ func (s *session) answered(number int64) (answered *call, last bool) {
 	return c, last
 }
 
-// streamOf returns the stream for a request or notification of the program. Over stdio, only progress names its call; any other message belongs to
-// the only call, if there is just one. The result is nil if no client could get the message, because each takes only answers.
+// streamOf returns the stream for a request or notification of the program. Over stdio, only
+// progress names its call; any other message belongs to the only call, if there is just one. The
+// result is nil if no client could get the message, because each takes only answers.
 func (s *session) streamOf(named int64) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,7 +22,9 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	var others []string
 	read := func(from io.Reader) (texts []string, err error) {
 		memory := jsonrpc.NewBodyMemory(64 << 20).Reserve("ada")
-		err = readMessages(from, &memory, func(m message) { texts = append(texts, string(m.raw)) }, func(line string) { others = append(others, line) })
+		err = readMessages(from, &memory, func(m message) {
+			texts = append(texts, string(m.raw))
+		}, func(line string) { others = append(others, line) })
 		return texts, err
 	}
 
@@ -49,10 +51,12 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 
 	It("may follow a byte order mark; pretty-printed JSON and other text is passed on for the log", func() {
 		others = nil
-		texts, err := read(strings.NewReader("\ufeff{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\nready {\"jsonrpc\":\"2.0\",\"method\":\"b\"}\r\n{\n  \"jsonrpc\": \"2.0\",\nusage: x"))
+		texts, err := read(strings.NewReader("\ufeff{\"jsonrpc\":\"2.0\",\"method\":\"a\"}\nready " +
+			"{\"jsonrpc\":\"2.0\",\"method\":\"b\"}\r\n{\n  \"jsonrpc\": \"2.0\",\nusage: x"))
 		Expect(err).To(MatchError(io.EOF))
 		Expect(texts).To(HaveExactElements(`{"jsonrpc":"2.0","method":"a"}`))
-		Expect(others).To(HaveExactElements(`ready {"jsonrpc":"2.0","method":"b"}`, "{", `  "jsonrpc": "2.0",`, "usage: x"))
+		Expect(others).To(HaveExactElements(`ready {"jsonrpc":"2.0","method":"b"}`,
+			"{", `  "jsonrpc": "2.0",`, "usage: x"))
 	})
 
 	It("may have 16 MiB and no more", Label("U25"), func() {
@@ -74,7 +78,8 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 			inside = readMessages(strings.NewReader(line), &second, func(message) {}, func(string) {})
 		}, func(string) {})).To(MatchError(io.EOF))
 		Expect(inside).To(MatchError(errNoMemory))
-		Expect(readMessages(strings.NewReader(line+line), &second, func(message) {}, func(string) {})).To(MatchError(io.EOF))
+		Expect(readMessages(strings.NewReader(line+line), &second, func(message) {}, func(string) {})).
+			To(MatchError(io.EOF))
 	})
 
 	DescribeTable("have an id, which is kept as it is written", func(text, same, other string) {
@@ -97,7 +102,8 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	DescribeTable("are refused with an id that is", func(id string, reason error) {
 		_, err := parse([]byte(`{"jsonrpc":"2.0","id":` + id + `,"method":"a"}`))
 		Expect(err).To(MatchError(reason))
-	}, Entry("too long", `"`+strings.Repeat("x", 1<<10)+`"`, jsonrpc.ErrLongID), Entry("an object", "{}", jsonrpc.ErrNoID), Entry("a truth value", "true", jsonrpc.ErrNoID))
+	}, Entry("too long", `"`+strings.Repeat("x", 1<<10)+`"`, jsonrpc.ErrLongID),
+		Entry("an object", "{}", jsonrpc.ErrNoID), Entry("a truth value", "true", jsonrpc.ErrNoID))
 
 	DescribeTable("name the request that they cancel", func(text string, cancels bool) {
 		m, err := parseOne([]byte(text))

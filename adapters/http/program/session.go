@@ -49,7 +49,8 @@ type call struct {
 // start registers a session and starts its process.
 func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
 	if !u.starts.allow(sender.Subject) {
-		return nil, failed(http.StatusServiceUnavailable, "U25", "was started too often for this person: try again later", nil)
+		return nil, failed(http.StatusServiceUnavailable,
+			"U25", "was started too often for this person: try again later", nil)
 	}
 	program := u.options.Program
 	values := u.options.Values(host)
@@ -135,7 +136,8 @@ func (s *session) end(cause error) {
 		return
 	}
 	s.child.End()
-	s.upstream.options.Logger.Info("ended the program of a session", "session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
+	s.upstream.options.Logger.Info("ended the program of a session",
+		"session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
 	for _, c := range calls {
 		if !c.stream.isInitial { // its response has a status
 			s.send(c.stream, errorAnswer(c.id, clientText(cause)), true)

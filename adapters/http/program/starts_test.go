@@ -17,7 +17,8 @@ var _ = Describe("Starting the program", Label("U25"), func() {
 		for range 3 {
 			Expect(u.starts.allow("ada")).To(BeTrue())
 		}
-		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"}, oauth.HostToken{}, false)
+		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"},
+			oauth.HostToken{}, false)
 		var failure *Failure
 		Expect(errors.As(err, &failure)).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("started too often for this person")))

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// responseBody is the body of a response. It releases the context of its request when it is closed, and drops the
-// trailers, which no rule has checked.
+// responseBody is the body of a response. It releases the context of its request when it is closed,
+// and drops the trailers, which no rule has checked.
 type responseBody struct {
 	io.ReadCloser
 	answer *http.Response
@@ -39,12 +39,13 @@ func (b *responseBody) Close() error {
 
 // describing are headers that describe the bytes of an encoded body.
 var describing = []string{
-	"Content-Encoding", "Content-Length", "Content-Digest", "Content-Md5", "Digest", "Repr-Digest", "Etag", "Accept-Ranges",
+	"Content-Encoding", "Content-Length", "Content-Digest", "Content-Md5", "Digest", "Repr-Digest", "Etag",
+	"Accept-Ranges",
 	"Content-Range",
 }
 
-// decode decompresses a body whose encoding the request did not ask for: some servers and proxies compress every response,
-// and neither clients nor the rules expect that.
+// decode decompresses a body whose encoding the request did not ask for: some servers and proxies
+// compress every response, and neither clients nor the rules expect that.
 func decode(answer *http.Response, asked string) {
 	if asked != "" && !strings.EqualFold(asked, "identity") {
 		return
@@ -66,7 +67,8 @@ func decode(answer *http.Response, asked string) {
 	}
 }
 
-// gunzip decompresses a body while it is read. It waits for the first bytes only then, because a stream can send them late.
+// gunzip decompresses a body while it is read. It waits for the first bytes only then, because a
+// stream can send them late.
 type gunzip struct {
 	io.Closer
 	from  *bufio.Reader

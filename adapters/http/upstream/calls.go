@@ -10,10 +10,12 @@ import (
 	"github.com/pasteport/pasteport/adapters/probe"
 )
 
-// settled is how long after the last failed call a check without a problem is believed, unless another check had one.
+// settled is how long after the last failed call a check without a problem is believed,
+// unless another check had one.
 const settled = time.Minute
 
-// calls keeps what the last call has shown. Checks come at intervals, and ask for less than calls do.
+// calls keeps what the last call has shown. Checks come at intervals, and
+// ask for less than calls do.
 type calls struct {
 	failed chan struct{} // receives after a failed call
 
@@ -48,8 +50,9 @@ func (c *calls) askCheck() {
 	}
 }
 
-// checked forgets a failed call after a check that found the server working, if the outage has evidently passed: a check
-// had confirmed it, or the call was long ago. A server can answer checks and fail calls.
+// checked forgets a failed call after a check that found the server working, if the outage
+// has evidently passed: a check had confirmed it, or the call was long ago. A server can
+// answer checks and fail calls.
 func (c *calls) checked(began time.Time, found probe.Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

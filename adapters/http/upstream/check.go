@@ -53,7 +53,8 @@ func (u *Upstream) ask(ctx context.Context, credentials presentation.Credentials
 	return answer.Result
 }
 
-// described adds what a refusal of keys reveals: how the key was sent, and OAuth of the server itself, whose challenge names it.
+// described adds what a refusal of keys reveals: how the key was sent, and OAuth of the server
+// itself, whose challenge names it.
 func (u *Upstream) described(found probe.Result) probe.Result {
 	own := &url.URL{}
 	if resource, err := url.Parse(u.options.Resource.String()); err == nil {

@@ -16,8 +16,9 @@ const (
 	maxSessionBytes = 4096 // of the cookies of a session
 )
 
-// cookies keeps the cookies of sessions, by which a balancer in front of the upstream finds the server of a session. They
-// stay in this process: clients never get them. Without them, as after a restart, the balancer chooses again.
+// cookies keeps the cookies of sessions, by which a balancer in front of the upstream finds the
+// server of a session. They stay in this process: clients never get them. Without them, as after a
+// restart, the balancer chooses again.
 type cookies struct {
 	of *url.URL
 
@@ -25,8 +26,8 @@ type cookies struct {
 	jars *lru.Cache[string, *cookiejar.Jar]
 }
 
-// newCookies returns the cookies of an upstream, whose Host header may differ from the host of its URL. They are sent over
-// http too, because that reaches only this computer and private networks.
+// newCookies returns the cookies of an upstream, whose Host header may differ from the host of its
+// URL. They are sent over http too, because that reaches only this computer and private networks.
 func newCookies(target *url.URL, host string) *cookies {
 	jars, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
 	of := &url.URL{Scheme: "https", Host: target.Host, Path: target.Path}
@@ -53,7 +54,8 @@ func (c *cookies) addTo(request *http.Request, key string) {
 	own := request.Cookies()
 	for _, kept := range jar.Cookies(c.of) {
 		if !slices.ContainsFunc(own, func(o *http.Cookie) bool { return o.Name == kept.Name }) {
-			request.AddCookie(&http.Cookie{Name: kept.Name, Value: kept.Value, Quoted: kept.Quoted}) //nolint:gosec // a request has no attributes
+			//nolint:gosec // a request has no attributes
+			request.AddCookie(&http.Cookie{Name: kept.Name, Value: kept.Value, Quoted: kept.Quoted})
 		}
 	}
 }
@@ -81,7 +83,8 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	c.jars.Add(key, jar)
 }
 
-// isOfAnotherPath reports whether a cookie would never be sent. Those would be kept without counting.
+// isOfAnotherPath reports whether a cookie would never be sent. Those would
+// be kept without counting.
 func (c *cookies) isOfAnotherPath(set *http.Cookie) bool {
 	always := *set                                 //nolint:gosec // never sent to a browser
 	always.MaxAge, always.Expires = 0, time.Time{} // a cookie may also be set to delete another

@@ -43,7 +43,8 @@ var _ = Describe("The cookies of a session", Label("U18"), func() {
 
 	It("are deleted when the upstream deletes them", func() {
 		kept.keep(key, []*http.Cookie{{Name: "route", Value: "a", Path: "/"}, {Name: "other", Value: "b", Path: "/"}})
-		kept.keep(key, []*http.Cookie{{Name: "route", Path: "/", MaxAge: -1}, {Name: "other", Path: "/", Expires: time.Unix(1, 0)}})
+		kept.keep(key, []*http.Cookie{{Name: "route", Path: "/", MaxAge: -1},
+			{Name: "other", Path: "/", Expires: time.Unix(1, 0)}})
 		Expect(sent()).To(BeEmpty())
 	})
 })

@@ -17,11 +17,14 @@ const (
 	endpointPrefix    = "endpoint-" // distinguishes a bound message endpoint from a session id
 )
 
-// rewriteEndpoint replaces the endpoint events of an HTTP+SSE stream, so that its messages are posted to the gateway (U13).
+// rewriteEndpoint replaces the endpoint events of an HTTP+SSE stream, so that its messages are
+// posted to the gateway (U13).
 func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	answer.Header.Del("Content-Length")
 	answer.ContentLength = -1
-	answer.Body = sse.NewRewriter(answer.Body, func(address string) (string, error) { return u.sealEndpoint(address, x) })
+	answer.Body = sse.NewRewriter(answer.Body, func(address string) (string, error) {
+		return u.sealEndpoint(address, x)
+	})
 }
 
 // sealEndpoint binds the message endpoint of the upstream to its owner, and returns the URL of the gateway for it.

@@ -86,7 +86,9 @@ var removedHeaders = []string{
 func cleanAnswer(answer *http.Response, sent presentation.Credentials) {
 	repeats := sent.Repeated()
 	for name, values := range answer.Header {
-		if slices.Contains(removedHeaders, name) || strings.HasSuffix(name, "Cdn-Cache-Control") || strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) || slices.ContainsFunc(values, repeats) {
+		if slices.Contains(removedHeaders, name) || strings.HasSuffix(name, "Cdn-Cache-Control") ||
+			strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) ||
+			slices.ContainsFunc(values, repeats) {
 			delete(answer.Header, name)
 		}
 	}
@@ -98,8 +100,9 @@ func cleanAnswer(answer *http.Response, sent presentation.Credentials) {
 	answer.Trailer = nil // see responseBody for the trailers after the body
 }
 
-// keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without these directives they
-// store no response to a request with a token (RFC 9111 §3.5). A cache that ignores that compares the token.
+// keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without
+// these directives they store no response to a request with a token (RFC 9111 §3.5). A cache that
+// ignores that compares the token.
 func keepFromSharedCaches(header http.Header) {
 	allowed := strings.ToLower(strings.Join(header.Values("Cache-Control"), ","))
 	if allowed == "" || strings.Contains(allowed, "no-store") {

@@ -63,14 +63,22 @@ func (t *transport) health() error {
 func newTransport(o Options, open time.Duration) *transport {
 	next := o.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
-	return &transport{next: next, patience: o.Patience, probe: probeTimeout, observe: o.Observe, calls: newCalls(), breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-		Timeout:     open,
-		ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
-		IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			o.Logger.Warn("the circuit breaker of the upstream changed its state", "state", to.String(), "rule", "U10")
-		},
-	})}
+	return &transport{
+		next:     next,
+		patience: o.Patience,
+		probe:    probeTimeout,
+		observe:  o.Observe,
+		calls:    newCalls(),
+		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+			Timeout:     open,
+			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
+			IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
+			OnStateChange: func(_ string, _, to gobreaker.State) {
+				o.Logger.Warn("the circuit breaker of the upstream changed its state",
+					"state", to.String(), "rule", "U10")
+			},
+		}),
+	}
 }
 
 // RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's context.
@@ -78,7 +86,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report, err := t.admit()
 	if err != nil {
 		return nil, &Failure{
-			Status: http.StatusServiceUnavailable, Rule: "U10", text: "The MCP server behind this gateway is down; retry in a few seconds", cause: err,
+			Status: http.StatusServiceUnavailable,
+			Rule:   "U10",
+			text:   "The MCP server behind this gateway is down; retry in a few seconds",
+			cause:  err,
 		}
 	}
 	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
@@ -102,8 +113,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// cut records a response that broke off. A stream without an end can break off whenever the server restarts, so it only
-// asks for a check.
+// cut records a response that broke off. A stream without an end can break off whenever the server
+// restarts, so it only asks for a check.
 func (t *transport) cut(r *http.Request, err error) {
 	if r.Method == http.MethodGet {
 		t.calls.askCheck()
@@ -221,7 +232,8 @@ func (f *Failure) HTTPStatus() int { return f.Status }
 // BrokenRule returns the number of the rule.
 func (f *Failure) BrokenRule() string { return f.Rule }
 
-// RetryAfter returns when the upstream wants the next request, as it has written it; "" for unknown.
+// RetryAfter returns when the upstream wants the next request, as it has
+// written it; "" for unknown.
 func (f *Failure) RetryAfter() string { return f.retry }
 
 // retryAfter returns a Retry-After that is valid (RFC 9110 §10.2.3).
@@ -261,7 +273,8 @@ func isJSONRPCError(answer *http.Response) bool {
 		Version string          `json:"jsonrpc"`
 		Error   json.RawMessage `json:"error"`
 	}
-	return complete && json.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &message) == nil && message.Version == "2.0" && message.Error != nil
+	return complete && json.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &message) == nil &&
+		message.Version == "2.0" && message.Error != nil
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403 only.

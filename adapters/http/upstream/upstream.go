@@ -69,7 +69,8 @@ type Upstream struct {
 	withoutKey atomic.Value // probe.State of the last check without a key
 }
 
-// Health returns an error while the upstream gets no requests, because it has failed repeatedly (U10), and after a call that it failed.
+// Health returns an error while the upstream gets no requests, because it has failed repeatedly
+// (U10), and after a call that it failed.
 func (u *Upstream) Health() error { return u.health() }
 
 // Failed returns a channel that receives after failed calls, when a check can find out more.
@@ -85,8 +86,15 @@ func New(o Options) (*Upstream, error) {
 		o.Patience = defaultPatience
 	}
 	transport := newTransport(o, openTimeout)
-	u := &Upstream{options: o, url: target, passes: forwards(o.Headers), health: transport.health, calls: transport.calls,
-		cookies: newCookies(target, o.Host), checks: newChecks(o)}
+	u := &Upstream{
+		options: o,
+		url:     target,
+		passes:  forwards(o.Headers),
+		health:  transport.health,
+		calls:   transport.calls,
+		cookies: newCookies(target, o.Host),
+		checks:  newChecks(o),
+	}
 	u.proxy = &httputil.ReverseProxy{
 		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		Rewrite: u.rewrite, ModifyResponse: u.accept,
@@ -118,8 +126,9 @@ func forwardingOf(r *http.Request) *forwarding {
 	return x
 }
 
-// Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the upstream answered 401 to the host token,
-// oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
+// Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the
+// upstream answered 401 to the host token, oauth.ErrNotFound for a session of another caller,
+// oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
 // nothing then, except before the *Failure of a response that was cut off.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
 	return u.send(w, r, &forwarding{target: u.url, sender: sender, host: host, body: body})
@@ -152,7 +161,10 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 		return err
 	case err != nil:
 		return &Failure{
-			Status: http.StatusBadGateway, Rule: "U18", text: "The key of this connection cannot be sent to the MCP server behind this gateway", cause: err,
+			Status: http.StatusBadGateway,
+			Rule:   "U18",
+			text:   "The key of this connection cannot be sent to the MCP server behind this gateway",
+			cause:  err,
 		}
 	}
 	x.ofSession = x.ofSession || x.session != ""
@@ -217,7 +229,8 @@ func (u *Upstream) accept(answer *http.Response) error {
 	return nil
 }
 
-// keepCookies keeps the cookies of a session. That of a stream of HTTP+SSE is known only by its endpoint event.
+// keepCookies keeps the cookies of a session. That of a stream of HTTP+SSE is known
+// only by its endpoint event.
 func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
 	x.set = answer.Cookies()
 	if answer.Request.Method == http.MethodDelete {

@@ -74,9 +74,10 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 	atOnce := func(r io.Reader) io.Reader { return r }
 	long := strings.Repeat("x", 3*8<<10) // more than is held back
 	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
-		DescribeTable("of a stream that arrives "+size+" is rewritten in every event of that type:", func(sent, read string) {
-			Expect(received(open(), sent, pieces)).To(Equal(read))
-		},
+		DescribeTable("of a stream that arrives "+size+" is rewritten in every event of that type:",
+			func(sent, read string) {
+				Expect(received(open(), sent, pieces)).To(Equal(read))
+			},
 			Entry("a path", "event: endpoint\ndata: /m?s=1\n\ndata: x\n\n", announced("/m?s=1")+"data: x\n\n"),
 			Entry("a relative path", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
 			Entry("an absolute URL", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
@@ -85,16 +86,21 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 			Entry("after another type", "event: message\nevent: endpoint\ndata: /m\n\n", announced("/m")),
 			Entry("before another type", "event: endpoint\nevent: message\ndata: /m\n\n", announced("/m")),
 			Entry("without data", "event: endpoint\n\n", announced("/base/sse?key=1")),
-			Entry("again", "event: endpoint\ndata: /m\n\nevent: endpoint\ndata: /n\n\n", announced("/m")+announced("/n")),
-			Entry("after a long comment", ": "+long+"\n\nevent: endpoint\ndata: /m\n\n", ": "+long+"\n\n"+announced("/m")),
-			Entry("after a long event", "data: "+long+"\n\nevent: endpoint\ndata: /m\n\n", "data: "+long+"\n\n"+announced("/m")),
+			Entry("again", "event: endpoint\ndata: /m\n\nevent: endpoint\ndata: /n\n\n",
+				announced("/m")+announced("/n")),
+			Entry("after a long comment", ": "+long+"\n\nevent: endpoint\ndata: /m\n\n",
+				": "+long+"\n\n"+announced("/m")),
+			Entry("after a long event", "data: "+long+"\n\nevent: endpoint\ndata: /m\n\n",
+				"data: "+long+"\n\n"+announced("/m")),
 			Entry("in another order, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
 			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n", ": hello\n\n: again\n"+announced("/m")),
-			Entry("after another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n", "event: message\ndata: /m\n\n"+announced("/m")),
+			Entry("after another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n",
+				"event: message\ndata: /m\n\n"+announced("/m")),
 			Entry("not in an event without a name", "data: {}\n\n", "data: {}\n\n"),
 			Entry("of an incomplete event", "event: endpoint\ndata: /m", announced("/m")),
 			Entry("not in a long line", "data: "+long+"\n\n", "data: "+long+"\n\n"),
-			Entry("not in its words", "event: endpoints\ndata: event: endpoint\n\n", "event: endpoints\ndata: event: endpoint\n\n"),
+			Entry("not in its words", "event: endpoints\ndata: event: endpoint\n\n",
+				"event: endpoints\ndata: event: endpoint\n\n"),
 			Entry("of an empty stream", "", ""),
 		)
 	}
@@ -110,8 +116,10 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 		Entry("behind a long comment", ": "+long+"\nevent: endpoint\ndata: http://evil.example\n\n"),
 		Entry("behind the beginning of a long event", "event: endpoint\n: "+long+"\ndata: http://evil.example\n\n"),
 		Entry("at the end of a long event without an end", "data: http://evil.example\n: "+long+"\nevent: endpoint"),
-		Entry("for clients that end lines as Unicode does", "data: x\u2028event: endpoint\u2028data: http://evil.example\n\n"),
-		Entry("for clients that end lines as Python does", "data: x\u0085event: endpoint\x1cdata: http://evil.example\n\n"),
+		Entry("for clients that end lines as Unicode does",
+			"data: x\u2028event: endpoint\u2028data: http://evil.example\n\n"),
+		Entry("for clients that end lines as Python does",
+			"data: x\u0085event: endpoint\x1cdata: http://evil.example\n\n"),
 	)
 
 	DescribeTable("ends the stream if it has another origin:", func(address string) {
@@ -203,16 +211,17 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 		Expect(t.health()).To(Succeed())
 	})
 
-	DescribeTable("believes a check that finds the server working after a failed call", Label("U31"), func(age time.Duration, before []probe.State, believed bool) {
-		c := newCalls()
-		c.end(errors.New("no"))
-		c.at = c.at.Add(-age)
-		for _, state := range before {
-			c.checked(time.Now(), probe.Result{State: state})
-		}
-		c.checked(time.Now(), probe.Result{State: probe.RefusesKeys})
-		Expect(c.health() == nil).To(Equal(believed))
-	},
+	DescribeTable("believes a check that finds the server working after a failed call",
+		Label("U31"), func(age time.Duration, before []probe.State, believed bool) {
+			c := newCalls()
+			c.end(errors.New("no"))
+			c.at = c.at.Add(-age)
+			for _, state := range before {
+				c.checked(time.Now(), probe.Result{State: state})
+			}
+			c.checked(time.Now(), probe.Result{State: probe.RefusesKeys})
+			Expect(c.health() == nil).To(Equal(believed))
+		},
 		Entry("not at once, because calls may ask for more", time.Duration(1), nil, false),
 		Entry("if an earlier check has confirmed the outage", time.Duration(1), []probe.State{probe.Failing}, true),
 		Entry("if the call was long ago", settled, nil, true),

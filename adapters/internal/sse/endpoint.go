@@ -19,8 +19,8 @@ const (
 // ErrEndpoint is the error of a stream that hides an endpoint event from its reader.
 var ErrEndpoint = errors.New("an endpoint event is too long, or has unusual line ends")
 
-// Rewriter is a stream of HTTP+SSE with another address in each endpoint event. All other bytes pass unchanged, and an
-// event as soon as it is complete.
+// Rewriter is a stream of HTTP+SSE with another address in each endpoint event. All other bytes
+// pass unchanged, and an event as soon as it is complete.
 type Rewriter struct {
 	io.Closer
 	from    io.Reader
@@ -36,8 +36,8 @@ type Rewriter struct {
 	failed  error
 }
 
-// NewRewriter returns a reader of the stream that calls rewrite with the address of each endpoint event. After an error of
-// rewrite the stream ends with it.
+// NewRewriter returns a reader of the stream that calls rewrite with the address of each endpoint
+// event. After an error of rewrite the stream ends with it.
 func NewRewriter(stream io.ReadCloser, rewrite func(address string) (string, error)) *Rewriter {
 	return &Rewriter{Closer: stream, from: stream, rewrite: rewrite}
 }
@@ -129,7 +129,8 @@ func (r *Rewriter) begin(ends Boundary) error {
 	return nil
 }
 
-// passLong fails before the end of an event whose type turns out to be endpoint, so that no reader acts on it.
+// passLong fails before the end of an event whose type turns out to be endpoint, so
+// that no reader acts on it.
 func (r *Rewriter) passLong(p []byte, ends Boundary) error {
 	r.line = append(r.line, p[:min(len(p), max(0, maxHidden-len(r.line)))]...)
 	if ends != Nothing {

@@ -1,5 +1,5 @@
-// Package sse reads server-sent events. Splitter divides a stream while it passes, Parse reads one event, and Rewriter
-// replaces the endpoint events of a stream of HTTP+SSE.
+// Package sse reads server-sent events. Splitter divides a stream while it passes, Parse reads one
+// event, and Rewriter replaces the endpoint events of a stream of HTTP+SSE.
 package sse
 
 import "bytes"
@@ -14,15 +14,15 @@ const (
 	EventEnd                 // an empty line
 )
 
-// Splitter divides a stream into lines and events. A line ends with CR, LF or both. The zero value is at the beginning of
-// a stream.
+// Splitter divides a stream into lines and events. A line ends with CR, LF or both. The zero value
+// is at the beginning of a stream.
 type Splitter struct {
 	midway bool // of a line
 	wasCR  bool // the last byte
 }
 
-// Next returns the length of the first piece of p, which has to have a byte, and what ends with it. A LF after a CR is a
-// piece of its own, because it can come much later.
+// Next returns the length of the first piece of p, which has to have a byte, and what ends with it.
+// A LF after a CR is a piece of its own, because it can come much later.
 func (s *Splitter) Next(p []byte) (length int, ends Boundary) {
 	if s.wasCR && p[0] == '\n' {
 		s.wasCR = false
@@ -41,8 +41,8 @@ func (s *Splitter) Next(p []byte) (length int, ends Boundary) {
 	return length, ends
 }
 
-// lineLength returns the length of the first line with the first byte of its end, 0 without an end. It scans for one byte
-// at a time, which is much faster than for both at once.
+// lineLength returns the length of the first line with the first byte of its end, 0 without an end.
+// It scans for one byte at a time, which is much faster than for both at once.
 func lineLength(p []byte) int {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {

@@ -44,9 +44,10 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	return pool, mysql.New(mysql.Config{Conn: pool}), nil
 }
 
-// connector sets a strict sql_mode: MySQL would truncate values that are too long. The driver quotes parameters itself, which takes
-// one round trip and, unlike GORM's cache of prepared statements, no lock that is held while a statement waits for a connection.
-// Quoting is safe in UTF-8, not in every character set that an address may name.
+// connector sets a strict sql_mode: MySQL would truncate values that are too long. The driver
+// quotes parameters itself, which takes one round trip and, unlike GORM's cache of prepared
+// statements, no lock that is held while a statement waits for a connection. Quoting is safe in
+// UTF-8, not in every character set that an address may name.
 func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	host := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "3306"))
 	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)

@@ -14,9 +14,10 @@ type CacheEntry interface {
 	GrantID() string
 }
 
-// GrantCache caches the grants that lookups have read. A commit of this process replaces the changed grants; a commit of another
-// process empties the cache. Each lookup compares the version of the file after it has begun, so that it never returns a grant
-// older than the last commit before the lookup.
+// GrantCache caches the grants that lookups have read. A commit of this process replaces the
+// changed grants; a commit of another process empties the cache. Each lookup compares the
+// version of the file after it has begun, so that it never returns a grant older than the last
+// commit before the lookup.
 type GrantCache struct {
 	detector *changeDetector
 
@@ -60,7 +61,8 @@ func (c *GrantCache) cached(now Version, id string) (entry CacheEntry, found boo
 	return c.grants.Get(id)
 }
 
-// isStillCurrent reads the version again for a lookup that began before the last commit: grants of after that commit may answer it.
+// isStillCurrent reads the version again for a lookup that began before the last commit: grants of
+// after that commit may answer it.
 func (c *GrantCache) isStillCurrent() bool {
 	now, err := c.detector.currentVersion()
 	if err != nil {
@@ -73,7 +75,8 @@ func (c *GrantCache) isStillCurrent() bool {
 	return c.version == now
 }
 
-// keep adds a grant that was read after the file had the given version. Commits since then can only have made the grant newer.
+// keep adds a grant that was read after the file had the given version. Commits since then can only
+// have made the grant newer.
 func (c *GrantCache) keep(since Version, entry CacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,8 +34,8 @@ func (tx *Tx) Cached(id string) (CacheEntry, bool) {
 	return tx.cache.newest(tx, id)
 }
 
-// ChangedGrant records that the change writes a grant. entry is what a lookup will return after the commit, nil when that is not
-// known.
+// ChangedGrant records that the change writes a grant. entry is what a lookup will return after the
+// commit, nil when that is not known.
 func (tx *Tx) ChangedGrant(id string, entry CacheEntry) {
 	tx.changed = append(tx.changed, changedGrant{id, entry})
 }

@@ -74,7 +74,8 @@ func (b *writeBatcher) enqueue(w *pendingWrite) {
 	}
 }
 
-// run carries out writes until none waits. It yields before each transaction, so that goroutines that are about to write join it.
+// run carries out writes until none waits. It yields before each transaction, so that goroutines
+// that are about to write join it.
 func (b *writeBatcher) run() {
 	for waiting := b.length(); waiting > 0; waiting = b.remaining() {
 		runtime.Gosched()

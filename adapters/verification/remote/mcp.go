@@ -80,11 +80,12 @@ func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth
 	return oauth.Principal{Scopes: m.options.Scopes}, m.checkRefusal(ctx, values)
 }
 
-// suspicious is the number of refused keys without an accepted one after which the way to send them may be wrong.
+// suspicious is the number of refused keys without an accepted one after which the way
+// to send them may be wrong.
 const suspicious = 3
 
-// refused returns the error of a key that the server has refused. It states how the key was sent, because a server that
-// reads keys from elsewhere refuses every key.
+// refused returns the error of a key that the server has refused. It states how the key was sent,
+// because a server that reads keys from elsewhere refuses every key.
 func (m *MCP) refused(ctx context.Context) error {
 	text := "the MCP server refused it, sent " + m.options.Presentation.Sent()
 	if m.accepted.Load() {
@@ -92,7 +93,8 @@ func (m *MCP) refused(ctx context.Context) error {
 	}
 	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
 	if m.refusals.Add(1) == suspicious {
-		m.client.logger.WarnContext(ctx, "the MCP server has refused every key since the start", "sent", m.options.Presentation.Sent(), "remedy", advice)
+		m.client.logger.WarnContext(ctx, "the MCP server has refused every key since the start",
+			"sent", m.options.Presentation.Sent(), "remedy", advice)
 	}
 	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
 }

@@ -32,7 +32,8 @@ func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supe
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (s *Store) RedeemCode(ctx context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.Store.RedeemCode(ctx, id, redeem)

@@ -27,10 +27,11 @@ const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=
 
 // The updates of a code exchange and of a refresh.
 const (
-	redeem = `UPDATE authorization_codes SET version = version + 1, state = 'redeemed', redeemed_at = ?, forget_after = ?,
-		host_box = NULL, host_wrap = NULL WHERE id = ?`
-	rotate = `UPDATE grants SET version = version + 1, verified_at = ?, idle_end = ?, generation = generation + 1, refresh_digest = ?,
-		rotations = ?, issued_access = issued_access + 1, access_tokens = ?, host_wrap = ? WHERE id = ?`
+	redeem = `UPDATE authorization_codes SET version = version + 1, state = 'redeemed', redeemed_at = ?,
+		forget_after = ?, host_box = NULL, host_wrap = NULL WHERE id = ?`
+	rotate = `UPDATE grants SET version = version + 1, verified_at = ?, idle_end = ?, generation = generation + 1,
+		refresh_digest = ?, rotations = ?, issued_access = issued_access + 1, access_tokens = ?, host_wrap = ?
+		WHERE id = ?`
 )
 
 // Open creates the schema, and one code and grant that all others copy.
@@ -92,7 +93,8 @@ func (d *Database) Redeem(id string, refresh Digest) error {
 
 // Rotate adds the next tokens of a grant, which has refreshed before as often as it remembers.
 func (d *Database) Rotate(id string, refresh Digest) error {
-	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(4*rotation), random(8*accessToken), random(wrap), id)
+	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(4*rotation), random(8*accessToken),
+		random(wrap), id)
 	return err
 }
 

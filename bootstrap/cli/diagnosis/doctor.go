@@ -51,8 +51,10 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"It reads from the admin listener of a gateway, on this computer or at --admin-addr, whether the MCP servers behind it work.\n" +
 			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. The token goes only to the host of URL; doctor names\n" +
-			"another authorization server, and sends the token there only with --authorization-server. It prints no tokens or other secrets.\n" +
-			"A Pasteport with doctor-client: true, or in development, publishes the client document that this needs.\n" +
+			"another authorization server, and sends the token there only with --authorization-server. It prints " +
+			"no tokens or other secrets.\n" +
+			"A Pasteport with doctor-client: true, or in development, publishes the client " +
+			"document that this needs.\n" +
 			"It says which well-known clients can log in, by the metadata of the server. With --clients, it also opens the authorization\n" +
 			"page for each client that publishes a document, which makes the server fetch the documents.\n" +
 			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
@@ -91,7 +93,8 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
 	flags.StringVar(&o.authorizationServer, "authorization-server", "",
-		"origin of an authorization server on another host than URL, to which the token may go, for example https://login.example.com")
+		"origin of an authorization server on another host than URL, to which the token may go, for example "+
+			"https://login.example.com")
 	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
 	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: the one that the server publishes with doctor-client, else served by this command, for a server on this computer)")
 	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "serve the client document with the certificate and key in this file; created if missing")
@@ -129,7 +132,8 @@ func (o doctorOptions) check(args []string) error {
 	case o.origin != "" && !isOrigin(o.origin):
 		return term.Usagef("--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
 	case o.authorizationServer != "" && !isOrigin(o.authorizationServer):
-		return term.Usagef("--authorization-server %q is not an origin: write it like https://login.example.com, without a trailing slash",
+		return term.Usagef("--authorization-server %q is not an origin: write it like https://login.example.com, "+
+			"without a trailing slash",
 			o.authorizationServer)
 	case !areDocuments(o.clients):
 		return term.Usagef("--clients=%s: write client_ids, which are https URLs, after the equals sign, with commas between, or --clients alone", o.clients)
@@ -150,8 +154,17 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 		return term.Usage(err)
 	}
 	examined := doctor.Options{
-		Endpoint: endpoint, Origin: o.origin, Limit: o.limit, Now: time.Now, Begins: r.begin, Ends: r.end, Fields: o.fields,
-		TokenTo: o.authorizationServer, Version: server.Version(), Clients: o.knownClients(), AskClients: o.clients != "",
+		Endpoint:   endpoint,
+		Origin:     o.origin,
+		Limit:      o.limit,
+		Now:        time.Now,
+		Begins:     r.begin,
+		Ends:       r.end,
+		Fields:     o.fields,
+		TokenTo:    o.authorizationServer,
+		Version:    server.Version(),
+		Clients:    o.knownClients(),
+		AskClients: o.clients != "",
 	}
 	if examined.Roots, err = readAuthorities(o.authorities); err != nil {
 		return err

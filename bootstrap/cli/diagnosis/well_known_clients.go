@@ -26,7 +26,8 @@ var wellKnownClients = []knownClient{
 
 // registeringClients register themselves, at least by default.
 var registeringClients = []doctor.KnownClient{
-	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "opencode"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"}, {Name: "Cline"}, {Name: "Amp"},
+	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "opencode"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"},
+	{Name: "Cline"}, {Name: "Amp"},
 	{Name: "GitHub Copilot in JetBrains"}, {Name: "mcp-remote"}, {Name: "MCP Inspector"},
 	{Name: "Microsoft Copilot Studio", RunsAtMaker: true, NeedsSecret: true}, {Name: "Microsoft 365 Copilot", RunsAtMaker: true, NeedsSecret: true},
 	{Name: "Mistral Le Chat", RunsAtMaker: true, NeedsSecret: true},

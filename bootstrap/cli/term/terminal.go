@@ -96,7 +96,8 @@ func OnlyCommands(command *cobra.Command, args []string) error {
 	return Usagef("unknown command: did you mean %s?", strings.Join(near, " or "))
 }
 
-// PrintJSON writes value as indented JSON. Characters that do not print, such as direction marks in the name of a client, are escaped.
+// PrintJSON writes value as indented JSON. Characters that do not print, such as direction marks in
+// the name of a client, are escaped.
 func PrintJSON(out io.Writer, value any) error {
 	text, err := indented("", value)
 	if err == nil {

@@ -27,7 +27,8 @@ func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostT
 	}
 	token, err := oauth.ParseHostToken(text)
 	if refused := new(oauth.Error); errors.As(err, &refused) {
-		return oauth.HostToken{}, fmt.Errorf("reading the token: %s: copy the token alone, in one piece", refused.Description)
+		return oauth.HostToken{}, fmt.Errorf("reading the token: %s: copy the token alone, in one piece",
+			refused.Description)
 	}
 	return token, err
 }

@@ -189,7 +189,8 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	return o.printHidden(t.Out, hidden)
 }
 
-// findConnection returns the connection with the id, or for "" the newest, preferably one that reached the page.
+// findConnection returns the connection with the id, or for "" the newest, preferably
+// one that reached the page.
 func findConnection(all []trace.Connection, id string) (trace.Connection, error) {
 	switch found, only := trace.Find(all, id); {
 	case only:

@@ -16,9 +16,11 @@ import (
 // DefaultLimit is the time limit of a check. A server that takes longer is slow.
 const DefaultLimit = 5 * time.Second
 
-// The intervals of the checks, to which up to a tenth is added at random. In an outage the first one is short, because an upstream that starts with the
-// gateway is reachable soon; each further one is twice as long, up to the longest. A server that wants fewer requests gets the next one after the longest, or after
-// the time that it names. A failed call of an upstream without a known problem asks for a check at once, but not twice within the first interval.
+// The intervals of the checks, to which up to a tenth is added at random. In an outage the first
+// one is short, because an upstream that starts with the gateway is reachable soon; each further
+// one is twice as long, up to the longest. A server that wants fewer requests gets the next one
+// after the longest, or after the time that it names. A failed call of an upstream without a known
+// problem asks for a check at once, but not twice within the first interval.
 const (
 	interval              = time.Minute
 	firstOutageInterval   = time.Second

@@ -1,5 +1,5 @@
-// Package boltstore is an oauth.Store on bbolt, as an example of a store for a database that Pasteport does not support. It passes
-// storespec.Contract.
+// Package boltstore is an oauth.Store on bbolt, as an example of a store for a database that
+// Pasteport does not support. It passes storespec.Contract.
 package boltstore
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Store keeps each code and grant as the JSON of its snapshot, under its id. bbolt runs one writing transaction at a time, so a
-// closure always sees the newest state and runs once.
+// Store keeps each code and grant as the JSON of its snapshot, under its id. bbolt runs one writing
+// transaction at a time, so a closure always sees the newest state and runs once.
 type Store struct{ db *bbolt.DB }
 
 var codes, grants, used = []byte("codes"), []byte("grants"), []byte("used")
@@ -63,7 +63,8 @@ func all[Row any](tx *bbolt.Tx, bucket []byte, take func(row Row)) error {
 }
 
 // AddCode implements oauth.Store.
-func (s *Store) AddCode(_ context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (s *Store) AddCode(_ context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		earlier, err := get[oauth.CodeSnapshot](tx, codes, code.ID())
 		if err == nil {
@@ -87,7 +88,8 @@ func (s *Store) Code(_ context.Context, id string) (code *oauth.AuthorizationCod
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(_ context.Context, id string, redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (s *Store) RedeemCode(_ context.Context, id string,
+	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		row, err := get[oauth.CodeSnapshot](tx, codes, id)
 		if err != nil {
@@ -151,7 +153,8 @@ func (s *Store) RecordUse(_ context.Context, uses map[string]oauth.Use) error {
 }
 
 // rowsOf reads every row. A larger store has an index by HostPrint.
-func rowsOf(tx *bbolt.Tx, host oauth.Fingerprint) (issued []oauth.CodeSnapshot, active []oauth.GrantSnapshot, err error) {
+func rowsOf(tx *bbolt.Tx,
+	host oauth.Fingerprint) (issued []oauth.CodeSnapshot, active []oauth.GrantSnapshot, err error) {
 	err = errors.Join(all(tx, codes, func(row oauth.CodeSnapshot) {
 		if row.State == oauth.IssuedCode && string(row.HostPrint) == string(host[:]) {
 			issued = append(issued, row)
@@ -191,7 +194,8 @@ func (s *Store) AuthorizationsOf(_ context.Context, host oauth.Fingerprint) (fou
 }
 
 // UpdateAuthorizationsOf implements oauth.Store.
-func (s *Store) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+func (s *Store) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		issued, active, err := rowsOf(tx, host)
 		found := restore(issued, active)
@@ -223,13 +227,16 @@ func (s *Store) DeleteExpired(_ context.Context, now time.Time) (deleted int, er
 	err = s.db.Update(func(tx *bbolt.Tx) error {
 		return errors.Join(
 			deleteExpired(tx, codes, &deleted, now, func(row oauth.CodeSnapshot) time.Time { return row.ForgetAfter }),
-			deleteExpired(tx, grants, &deleted, now, func(row oauth.GrantSnapshot) time.Time { return row.ForgetAfter }),
+			deleteExpired(tx, grants, &deleted, now, func(row oauth.GrantSnapshot) time.Time {
+				return row.ForgetAfter
+			}),
 			deleteExpired(tx, used, &deleted, now, func(end time.Time) time.Time { return end }))
 	})
 	return deleted, err
 }
 
-func deleteExpired[Row any](tx *bbolt.Tx, bucket []byte, deleted *int, now time.Time, end func(Row) time.Time) (err error) {
+func deleteExpired[Row any](tx *bbolt.Tx, bucket []byte, deleted *int, now time.Time,
+	end func(Row) time.Time) (err error) {
 	var expired [][]byte
 	err = tx.Bucket(bucket).ForEach(func(key, value []byte) error {
 		var row Row

@@ -196,8 +196,8 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 	return missed, nil
 }
 
-// Seen returns the index after which the stream "" of a session continues for a client that sends no
-// Last-Event-ID: that of the last event that a client has got, or that the store has not kept.
+// Seen returns the index after which the stream "" of a session continues for a client that sends
+// no Last-Event-ID: that of the last event that a client has got, or that the store has not kept.
 func (s *Store) Seen(session string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

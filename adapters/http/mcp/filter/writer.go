@@ -23,7 +23,8 @@ type Options struct {
 	Failure   func(reason error) []byte                 // returns the message in place of an event that cannot be read; nil drops the event
 }
 
-// Writer filters one response. Finish must be called after the response is complete, or Drop if it never is.
+// Writer filters one response. Finish must be called after the response is
+// complete, or Drop if it never is.
 type Writer struct {
 	to      http.ResponseWriter
 	options Options
@@ -165,7 +166,8 @@ func (w *Writer) Finish() {
 	}
 }
 
-// Drop removes the headers of a response that has no body, so that the client can get another response.
+// Drop removes the headers of a response that has no body, so that the client
+// can get another response.
 func (w *Writer) Drop() {
 	removeDigests(w.Header())
 	w.Header().Del("Content-Encoding")

@@ -39,7 +39,8 @@ func isJSON(contentType string) bool {
 	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
 }
 
-// addHeaderNames adds the names of tools, prompts or resources in the headers of a request, because an upstream may use those and not the body.
+// addHeaderNames adds the names of tools, prompts or resources in the headers of a request, because
+// an upstream may use those and not the body.
 func (m *Message) addHeaderNames(header http.Header) error {
 	methods := header.Values(methodHeader)
 	for _, method := range methods {
@@ -66,8 +67,9 @@ func (m *Message) addHeaderNames(header http.Header) error {
 	return nil
 }
 
-// mayName reports whether an upstream could take a name in the headers for one of the methods with that beginning: by the method in the body, or by
-// those in the headers, of which it could read a list or an encoded one.
+// mayName reports whether an upstream could take a name in the headers for one of the methods
+// with that beginning: by the method in the body, or by those in the headers, of which it could
+// read a list or an encoded one.
 func (m *Message) mayName(beginning string, inHeaders []string) bool {
 	return len(inHeaders) > 1 || slices.ContainsFunc(inHeaders, func(method string) bool {
 		return strings.HasPrefix(method, beginning) || strings.ContainsAny(method, ",=? ")

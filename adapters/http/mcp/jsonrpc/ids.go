@@ -141,8 +141,8 @@ func (s *Sequence) withID(id ID) (calls []recentCall) {
 // unknown is the number of no call.
 const unknown = -1
 
-// Numbered returns a JSON string of our own in place of an id or a progress token, from which Unnumbered
-// reads it back, also after the call was answered.
+// Numbered returns a JSON string of our own in place of an id or a progress token, from which
+// Unnumbered reads it back, also after the call was answered.
 func Numbered(number int64, text string) string {
 	return `"` + strconv.FormatInt(number, 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(text)) + `"`
 }
@@ -161,8 +161,8 @@ func Unnumbered(raw []byte) (number int64, text string, ok bool) {
 	return number, string(decoded), true
 }
 
-// Renumber returns the messages of a body with numbered ids in place of those of calls, and of those that
-// cancellations name. A body that cannot be read is returned as it is.
+// Renumber returns the messages of a body with numbered ids in place of those of calls, and of
+// those that cancellations name. A body that cannot be read is returned as it is.
 func (s *Sequence) Renumber(body []byte) [][]byte {
 	var edits []edit
 	for _, m := range locate(body) {
@@ -184,8 +184,8 @@ func (s *Sequence) Renumber(body []byte) [][]byte {
 	return splice(body, edits)
 }
 
-// numberOf returns 0 for initialize, which comes before a session has its Sequence, and which cannot
-// be cancelled.
+// numberOf returns 0 for initialize, which comes before a session has its Sequence, and
+// which cannot be cancelled.
 func (s *Sequence) numberOf(method string, id ID) int64 {
 	if method == "initialize" {
 		return 0
@@ -272,7 +272,8 @@ type located struct {
 }
 
 func newTokens(text []byte) *jsontext.Decoder {
-	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 }
 
 // locate returns the messages of a body, nil if it is not valid.

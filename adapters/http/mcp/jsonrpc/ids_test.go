@@ -32,15 +32,18 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 			Expect(string(Restore([]byte(answer)))).To(Equal(strings.Replace(answer, string(sent.ID), id, 1)))
 		}
 	},
-		Entry(nil, "1"), Entry(nil, "1.0"), Entry(nil, "9007199254740993"), Entry(nil, "1.5"), Entry(nil, `"a"`), Entry(nil, `"\u00e4<"`), Entry(nil, `"3.MQ"`),
+		Entry(nil, "1"), Entry(nil, "1.0"), Entry(nil, "9007199254740993"), Entry(nil, "1.5"), Entry(nil, `"a"`),
+		Entry(nil, `"\u00e4<"`), Entry(nil, `"3.MQ"`),
 	)
 
 	DescribeTable("stay as they are in", func(text string) {
 		Expect(string(bytes.Join(new(Sequence).Renumber([]byte(text)), nil))).To(Equal(text))
 		Expect(string(Restore([]byte(text)))).To(Equal(text))
 	},
-		Entry("notifications", `{"jsonrpc":"2.0","method":"a","params":{"id":1}}`), Entry("answers to the server", `{"jsonrpc":"2.0","id":1,"result":{"id":1}}`),
-		Entry("what the SDK refuses", `{"jsonrpc":"2.0","id":{},"method":"a"}`), Entry("broken JSON", `{"id":1,"method":"a"`),
+		Entry("notifications", `{"jsonrpc":"2.0","method":"a","params":{"id":1}}`),
+		Entry("answers to the server", `{"jsonrpc":"2.0","id":1,"result":{"id":1}}`),
+		Entry("what the SDK refuses", `{"jsonrpc":"2.0","id":{},"method":"a"}`),
+		Entry("broken JSON", `{"id":1,"method":"a"`),
 		Entry("an event without a message", "event: prime\nid: a_0\ndata: \n\n"), Entry("a comment", ": ok\n\n"),
 	)
 
@@ -68,7 +71,9 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 		Expect(meant(s, never)).To(Equal(calls[0]))
 		again := numbered(s, "1", "1", "1")
 		Expect(meant(s, never)).To(BeZero(), "it may be a late one for the first")
-		Expect(meant(s, func(call int64) bool { return call <= again[1] })).To(Equal(again[1]), "the newest whose client has gone")
+		Expect(meant(s, func(call int64) bool {
+			return call <= again[1]
+		})).To(Equal(again[1]), "the newest whose client has gone")
 	})
 
 	It("are forgotten after a thousand calls", func() {

@@ -37,7 +37,8 @@ const (
 	resourceMethods = "resources/"
 )
 
-// refers reports whether a method can name a prompt or a resource in another member than name and uri.
+// refers reports whether a method can name a prompt or a resource in another
+// member than name and uri.
 func refers(method string) bool {
 	return method == "completion/complete" || method == "subscriptions/listen"
 }

@@ -29,8 +29,9 @@ var methods = func() map[string]string {
 	return exact
 }()
 
-// variantOfMethod returns the method that an upstream would read if it ignores case, width or invisible characters: a method of MCP,
-// or another one that names tools, prompts or resources. It returns "" for an exact method and for any other one.
+// variantOfMethod returns the method that an upstream would read if it ignores case, width or
+// invisible characters: a method of MCP, or another one that names tools, prompts or resources. It
+// returns "" for an exact method and for any other one.
 func variantOfMethod(method string) string {
 	folded := method
 	if !isFolded(method) {

@@ -47,10 +47,10 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 }
 
 // Negotiate returns a response to a POST in which a handler may write a stream of events for any
-// client. A client that accepts only JSON gets the answers in the stream, without the notifications
-// and requests between them. A program sends its requests elsewhere; the SDK offers no way to do so.
-// Call finish before the handler returns. Negotiate returns false when it has refused a client that
-// accepts neither.
+// client. A client that accepts only JSON gets the answers in the stream, without the
+// notifications and requests between them. A program sends its requests elsewhere; the SDK offers
+// no way to do so. Call finish before the handler returns. Negotiate returns false when it has
+// refused a client that accepts neither.
 func Negotiate(w http.ResponseWriter, r *http.Request, body []byte) (to http.ResponseWriter, finish func(), ok bool) {
 	streams := Accepts(r, EventStream)
 	if !streams && !Accepts(r, jsonType) {

@@ -32,7 +32,8 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	const progress = "event: message\nid: a_1\ndata: {\"method\":\"notifications/progress\"}\n\n"
 
 	It("is the answer in a stream, in whatever parts it comes", func() {
-		got := answer(`{"id":1}`, stream("event: prime\nid: a_0\ndata: \n\n", progress, "event: message\nid: a_2\ndata: {\"id\"", ":1,\"result\":{}}\n", "\n"))
+		got := answer(`{"id":1}`, stream("event: prime\nid: a_0\ndata: \n\n", progress,
+			"event: message\nid: a_2\ndata: {\"id\"", ":1,\"result\":{}}\n", "\n"))
 		Expect(got.Body.String()).To(Equal(`{"id":1,"result":{}}`))
 		Expect(got.Header().Get("Content-Type")).To(Equal("application/json"))
 	})
@@ -49,7 +50,9 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	It("is any other response unchanged", func() {
 		got := answer(`{"id":1}`, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusConflict) })
 		Expect([]any{got.Code, got.Body.String()}).To(Equal([]any{http.StatusConflict, "no\n"}))
-		Expect(answer(`{}`, func(w http.ResponseWriter) { w.WriteHeader(http.StatusAccepted) }).Code).To(Equal(http.StatusAccepted))
+		Expect(answer(`{}`, func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusAccepted)
+		}).Code).To(Equal(http.StatusAccepted))
 	})
 })
 
@@ -73,7 +76,9 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 		Entry("in one of two forms", "text/event-stream;x=1;q=0, text/event-stream"),
 	)
 
-	DescribeTable("do not include a stream:", func(header string) { Expect(accepts(EventStream, header)).To(BeFalse()) },
+	DescribeTable("do not include a stream:", func(header string) {
+		Expect(accepts(EventStream, header)).To(BeFalse())
+	},
 		Entry("without a range of it", "application/json"),
 		Entry("if nothing else is accepted", "application/json, */*;q=0"),
 		Entry("with zero in other forms", "text/* ; Q = 0.000"),

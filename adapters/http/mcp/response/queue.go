@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxBehind is how many bytes a client may be behind when another event is written. It is more than
-	// a server keeps of all sessions, which a client that resumes a stream gets at once.
+	// maxBehind is how many bytes a client may be behind when another event is written. It is more
+	// than a server keeps of all sessions, which a client that resumes a stream gets at once.
 	maxBehind = 16 << 20
 	// freeQueue is how many queued bytes need no reservation.
 	freeQueue = 64 << 10
@@ -44,7 +44,8 @@ type Queue struct {
 
 // NewQueue returns a queue for the response, and the request with a context that ends when writes
 // fail. It calls wrote with the events that were sent. Call Close before the handler returns.
-func NewQueue(w http.ResponseWriter, r *http.Request, memory jsonrpc.Reservation, wrote func(events []byte)) (*Queue, *http.Request) {
+func NewQueue(w http.ResponseWriter, r *http.Request, memory jsonrpc.Reservation,
+	wrote func(events []byte)) (*Queue, *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	q := &Queue{ResponseWriter: w, wrote: wrote, cancel: cancel, memory: memory}
 	q.idle.L = &q.mu

@@ -48,7 +48,8 @@ var _ = Describe("A queue of events", Label("U22", "U25"), func() {
 	)
 	open := func(memory *jsonrpc.BodyMemory) {
 		to, wrote = newUnread(), ""
-		queue, request = NewQueue(to, httptest.NewRequest(http.MethodGet, "/", nil), memory.Reserve("ann"), func(p []byte) { wrote += string(p) })
+		queue, request = NewQueue(to, httptest.NewRequest(http.MethodGet, "/", nil), memory.Reserve("ann"),
+			func(p []byte) { wrote += string(p) })
 	}
 	write := func(text string) error {
 		_, err := queue.Write([]byte(text))

@@ -108,7 +108,8 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 		delete(r.sessions, other)
 		r.evicted.add(other)
 		evicted.idle.Stop()
-		evicted.end(fmt.Errorf("a newer session has replaced it, because the limit is %d sessions for each person and %d for all",
+		evicted.end(fmt.Errorf(
+			"a newer session has replaced it, because the limit is %d sessions for each person and %d for all",
 			r.options.Limits.MaxSessionsPerPerson, r.options.Limits.MaxSessions))
 	}
 	opened := &openSession{grants: map[string]bool{caller.Grant: true}, session: session}
@@ -151,7 +152,8 @@ func (r *Registry) change(session string, change func(s *openSession)) {
 func (r *Registry) reportEviction(what string, limits oauth.Limits, grants []string) {
 	r.options.Limited.Observe(oauth.LimitSessions, oauth.LimitEvicted)
 	r.options.Logger.Info("the idlest MCP "+what+" ended for a new one", "rule", "G20",
-		"limit_per_person", limits.MaxSessionsPerPerson, "limit", limits.MaxSessions, "grant", strings.Join(grants, " "))
+		"limit_per_person", limits.MaxSessionsPerPerson, "limit", limits.MaxSessions,
+		"grant", strings.Join(grants, " "))
 }
 
 // UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It returns

@@ -41,7 +41,11 @@ var _ = Describe("A session that is not used", Label("G20"), func() {
 	}
 
 	It("ends after the idle timeout, but not while it has an open call or a client that listens", func() {
-		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits(), IdleTimeout: 10 * time.Millisecond})
+		registry = NewRegistry(Options{
+			Now:         time.Now,
+			Limits:      oauth.DefaultLimits(),
+			IdleTimeout: 10 * time.Millisecond,
+		})
 		busy, attended := open("busy"), open("attended")
 		registry.BeginCall("busy")
 		leaveBusy := registry.Attend("busy")
@@ -57,12 +61,17 @@ var _ = Describe("A session that is not used", Label("G20"), func() {
 	})
 
 	It("ends for a newer one before a session with an open call, and is told the limit", func() {
-		registry = NewRegistry(Options{Now: time.Now, Limits: oauth.Limits{MaxSessions: 9, MaxSessionsPerPerson: 2}, Logger: slog.New(slog.DiscardHandler)})
+		registry = NewRegistry(Options{
+			Now:    time.Now,
+			Limits: oauth.Limits{MaxSessions: 9, MaxSessionsPerPerson: 2},
+			Logger: slog.New(slog.DiscardHandler),
+		})
 		busy := open("busy")
 		registry.BeginCall("busy")
 		idle := open("idle")
 		open("new")
-		Eventually(idle.causes).Should(Receive(MatchError(ContainSubstring("the limit is 2 sessions for each person and 9 for all"))))
+		Eventually(idle.causes).
+			Should(Receive(MatchError(ContainSubstring("the limit is 2 sessions for each person and 9 for all"))))
 		Expect(busy.causes).To(BeEmpty())
 	})
 

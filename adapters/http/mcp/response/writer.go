@@ -249,7 +249,8 @@ func (w *Writer) IsAwaited() bool {
 	return !w.begun && w.ended() == nil
 }
 
-// Abort ends the connection, so that the client does not take an incomplete response for a complete one. It does not return.
+// Abort ends the connection, so that the client does not take an incomplete response for a complete
+// one. It does not return.
 func (w *Writer) Abort() {
 	w.mu.Lock()
 	w.aborted = true

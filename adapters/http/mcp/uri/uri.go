@@ -87,8 +87,8 @@ func unescape(text string) (string, bool) {
 	return jsonrpc.Fold(decoded), true
 }
 
-// isIndirect reports whether a text without percent-encoding has a dot segment, is still encoded, or
-// wraps another URI.
+// isIndirect reports whether a text without percent-encoding has a dot segment, is still
+// encoded, or wraps another URI.
 func isIndirect(text string) bool {
 	return encoded.MatchString(text) || dotSegment.MatchString(text) || wrapper.MatchString(text)
 }
