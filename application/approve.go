@@ -46,7 +46,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err != nil {
 		return nil, err
 	}
-	// a form that is submitted twice has the code of the first time (B13)
+	// A form that is submitted twice has the code of the first time.
 	code, err := s.ports.Store.Code(ctx, secret.Grant())
 	if err != nil {
 		return nil, err

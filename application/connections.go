@@ -43,7 +43,7 @@ type Connections struct {
 // site, so that a person sees the connections of a token that the site has revoked. It refuses with
 // MissingHostToken, TooManyGuesses and, for a text that cannot be a token, WrongHostToken, as
 // Approve does. A wrong token and a token without connections both find nothing and count as a
-// wrong guess (B6), so that a guesser cannot distinguish them.
+// wrong guess, so that a guesser cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
 	a, err := s.newAttempt(pasted, "")
 	if err == nil {

@@ -117,7 +117,7 @@ func (m *MCPServer) Open() (streams, sessions int) {
 }
 
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed
-// repeatedly (U10), and after a failed call. It is nil for other servers.
+// repeatedly, and after a failed call. It is nil for other servers.
 func (m *MCPServer) Health() error {
 	if m.upstream == nil {
 		return nil

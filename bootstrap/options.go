@@ -84,7 +84,7 @@ func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPO
 // "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a
 // server may take several URIs for one resource. A URI that parsers read in different ways is
 // denied without a call of allows: one with white space, control characters, dot segments, a prefix
-// that clients strip such as url:, or invalid or repeated percent-encoding (U26).
+// that clients strip such as url:, or invalid or repeated percent-encoding.
 func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOption {
 	if allows == nil {
 		return func(m *MCPServer) { m.options.Resources = nil }

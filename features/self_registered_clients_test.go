@@ -22,7 +22,7 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
 		page := operated.RegisterClient(ctx, redirect).Consent(ctx)
 		Expect(page.Title).To(Equal("Connect " + headline + " to Demo site?"))
-		Expect(page.Text).To(And(ContainSubstring("Nothing vouches for the name of this app."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
+		Expect(page.Text).To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
 		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
 	},
 		Entry("a program on this computer", loopback, "an app on this computer",
@@ -34,7 +34,7 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 	It("shows the headline again after a wrong token", func(ctx SpecContext) {
 		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
 		Expect(page.Title).To(Equal("Not connected yet: Connect app.example to Demo site?"))
-		Expect(page.Text).To(ContainSubstring("Nothing vouches for the name of this app."))
+		Expect(page.Text).To(ContainSubstring("The name of this app is unverified."))
 	})
 
 	It("names no host of its own on the error page", func(ctx SpecContext) {

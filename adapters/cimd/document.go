@@ -13,9 +13,9 @@ import (
 )
 
 // readDocument returns the body of a response with status 200, a JSON type and a small body, which
-// may be compressed with gzip (C12-C15). For any other response it returns
+// may be compressed with gzip. For any other response it returns
 // oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only
-// oauth.ErrMetadataUnreachable (C56).
+// oauth.ErrMetadataUnreachable.
 func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
 	if err := checkHead(response, limit, anyType); err != nil {
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)

@@ -5,7 +5,7 @@
 // descendants when the pipe to this process closes, as it does when this process is killed. On
 // Linux it also adopts descendants that have left the group. The supervisor starts this executable
 // once more, which limits itself and becomes the program. On other systems the program is started
-// directly, and only it is ended (U24).
+// directly, and only it is ended.
 package process
 
 import (

@@ -22,7 +22,7 @@ var shallow = json.WithUnmarshalers(json.UnmarshalFromFunc(func(decoder *jsontex
 }))
 
 // Object decodes one JSON object. The decoder refuses duplicate names, invalid UTF-8, a byte order
-// mark and data after the object, and distinguishes the case of names (C22). A member that is null
+// mark and data after the object, and distinguishes the case of names. A member that is null
 // is absent, as many libraries write it.
 func Object(body []byte) (map[string]any, error) {
 	var members map[string]any

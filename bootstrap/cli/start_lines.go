@@ -34,7 +34,7 @@ func (l startLines) print(text, message string, attributes ...any) {
 }
 
 // upstreams prints a line for each upstream: that it works, or a warning with the
-// cause and the remedy (U31).
+// cause and the remedy.
 func (l startLines) upstreams(all []server.UpstreamStatus) {
 	for _, upstream := range all {
 		warning := ""

@@ -16,7 +16,7 @@ import (
 // the call changes its user.
 func asNobody(do func() error) error {
 	GinkgoHelper()
-	const nobody = 65534
+	const unprivileged = 65534 // the user nobody
 	if os.Geteuid() != 0 {
 		return do()
 	}
@@ -25,7 +25,7 @@ func asNobody(do func() error) error {
 		defer GinkgoRecover()
 		defer close(result)
 		runtime.LockOSThread() // without Unlock, so that the thread ends
-		_, _, failed := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
+		_, _, failed := syscall.RawSyscall(syscall.SYS_SETRESUID, unprivileged, unprivileged, unprivileged)
 		Expect(failed).To(BeZero())
 		result <- do()
 	}()

@@ -19,7 +19,7 @@ type HostToken struct{ confidential }
 // Values returns the values of its fields.
 func (h HostToken) Values() credential.Values { return credential.Decode(h.Reveal()) }
 
-// ParseHostToken unwraps the token in a pasted text (credential.UnwrapToken, B7). It refuses
+// ParseHostToken unwraps the token in a pasted text (credential.UnwrapToken). It refuses
 // an empty text with MissingHostToken, and one that cannot be a token with WrongHostToken and
 // a *credential.ValueError.
 func ParseHostToken(pasted string) (HostToken, error) {

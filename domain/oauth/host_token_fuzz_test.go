@@ -10,7 +10,7 @@ import (
 )
 
 // FuzzHostToken accepts every text that is a token once it is unwrapped, and
-// prints nothing (B7, B15).
+// prints nothing.
 func FuzzHostToken(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pasted string) {
 		want := credential.UnwrapToken(pasted)

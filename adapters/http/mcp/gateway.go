@@ -13,7 +13,7 @@ import (
 // Upstream is an MCP server elsewhere. Both methods write a response, or return an error:
 // oauth.ErrUnknownBearer if the upstream answered 401 to the host token, oauth.ErrNotFound for a
 // session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know,
-// or the reason why there is no response, or none that is complete.
+// or the reason why the response is missing or incomplete.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error

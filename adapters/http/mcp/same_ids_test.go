@@ -40,7 +40,7 @@ var _ = Describe("Calls with one id in one session", Label("G18"), func() {
 			})
 		}
 		all.Wait()
-		Expect(s.ended).NotTo(Receive(), "nobody knows which call was cancelled")
+		Expect(s.ended).NotTo(Receive(), "the cancellation could mean either call")
 	})
 
 	It("are cancelled by their id while it is the only call with it", func(ctx SpecContext) {

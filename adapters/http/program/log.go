@@ -51,7 +51,7 @@ func (o *output) unmatched(id string) {
 	o.log("an answer of a program matches no open call", "id", id)
 }
 
-// log logs what the program has printed, unless there is too much (U25).
+// log logs what the program has printed, unless there is too much.
 func (o *output) log(message, attribute, text string) {
 	if !o.limit.Allow() {
 		o.skipped++

@@ -88,8 +88,7 @@ func (s *session) hang(r *http.Request, done <-chan struct{}) {
 	}
 }
 
-// writeAll passes messages on. A cancellation of no open call, or of a call that nobody can tell
-// from others, goes no further.
+// writeAll passes messages on, except for a cancellation that does not identify an open call.
 func (s *session) writeAll(messages []message) {
 	for _, m := range messages {
 		id, cancels := m.cancels()

@@ -82,7 +82,7 @@ func newChecks(o Options) *http.Client {
 	}
 }
 
-// Failed returns nil, because there are no checks.
+// Failed returns nil, a channel that never receives, because nothing is checked.
 func (r *Router) Failed() <-chan struct{} { return nil }
 
 // Check returns the same for all addresses: each is checked when a person connects.

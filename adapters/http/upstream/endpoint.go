@@ -18,7 +18,7 @@ const (
 )
 
 // rewriteEndpoint replaces the endpoint events of an HTTP+SSE stream, so that its messages are
-// posted to the gateway (U13).
+// posted to the gateway.
 func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	answer.Header.Del("Content-Length")
 	answer.ContentLength = -1

@@ -51,7 +51,7 @@ type Request struct {
 // errOpen is the state of an upstream that gets no requests.
 var errOpen = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, openTimeout)
 
-// health returns an error while the breaker is open (U10), or after a failed call (U31).
+// health returns an error while the breaker is open, or after a failed call.
 func (t *transport) health() error {
 	if t.breaker.State() == gobreaker.StateOpen {
 		return errOpen

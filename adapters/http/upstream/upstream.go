@@ -8,7 +8,7 @@
 //	check        the check whether the upstream works (U31)
 //	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
 //	cookies      the cookies of sessions
-//	calls        what the last call has shown (U31)
+//	calls        what the last call has shown
 //	body         a body that is compressed or breaks off
 package upstream
 
@@ -69,8 +69,8 @@ type Upstream struct {
 	withoutKey atomic.Value // probe.State of the last check without a key
 }
 
-// Health returns an error while the upstream gets no requests, because it has failed repeatedly
-// (U10), and after a call that it failed.
+// Health returns an error while the upstream gets no requests, because it has failed
+// repeatedly, and after a call that it failed.
 func (u *Upstream) Health() error { return u.health() }
 
 // Failed returns a channel that receives after failed calls, when a check can find out more.

@@ -19,7 +19,7 @@ const separators = "-_\ufe33\ufe34\ufe4d\ufe4e\ufe4f\ufe63\uff0d\uff3f"
 type member struct {
 	exact     string // of a known one
 	letters   [longestMember]byte
-	length    int // of letters; more for a name that is no known one
+	length    int // of letters; larger for an unknown name
 	separated bool
 }
 

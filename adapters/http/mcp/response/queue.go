@@ -24,7 +24,7 @@ var (
 
 // Queue is a response that does not make its writer wait for the client, because one goroutine
 // writes all responses of a session. Another goroutine sends what is queued. When a client has
-// fallen too far behind, or there is no memory for more, writes fail and the context of the request
+// fallen too far behind, or memory for more is not available, writes fail and the context of the request
 // ends. The client can resume the stream, whose events the server keeps.
 type Queue struct {
 	http.ResponseWriter

@@ -24,8 +24,8 @@ const file = "file"
 // case and in narrow letters. The last one is the shortest. It returns none for a URI of more than
 // jsonrpc.MaxURI bytes, and for one that parsers may read in different ways: with control
 // characters, white space, a character of \|<>", percent-encoding that is invalid or repeated, a
-// prefix that clients strip, a dot segment, or an authority of http: or file: that is no plain
-// host.
+// prefix that clients strip, a dot segment, or an authority other than a plain host in http: or
+// file:.
 func Readings(uri string) []string {
 	if len(uri) > jsonrpc.MaxURI || strings.ContainsFunc(uri, unicode.IsSpace) ||
 		strings.ContainsAny(uri, `\|<>"`) || !hasPlainAuthority(uri) {

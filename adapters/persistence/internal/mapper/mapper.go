@@ -1,7 +1,7 @@
 // Package mapper reads and writes the rows of a table without GORM, whose queries cost a code flow
 // a tenth of its time. A Table names the columns and where their values are in a struct.
-// ScanTargets reads a row; Insert adds rows; Update writes the columns that differ, if nobody has
-// changed the row since it was read. Both make the row equal to what the database returns for it.
+// ScanTargets reads a row; Insert adds rows; Update writes the columns that differ, unless the
+// row has changed since it was read. Both make the row equal to what the database returns for it.
 // The serializer "pasteport_millis" lets GORM keep times in the same way (Moment).
 package mapper
 
