@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket (B4).
+// OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	ticket, err := oauth.OpenTicket(sealed, s.settings, s.now())
 	if err != nil {
@@ -18,7 +18,7 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve verifies the pasted token and returns the redirect with a code (B6-B13). A refusal that ends the request is an *oauth.Refusal; after
+// Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the request is an *oauth.Refusal; after
 // MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses may be an
 // *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
@@ -36,7 +36,7 @@ type Callback struct {
 	Left      time.Duration // until ExpiresAt
 }
 
-// ApproveElsewhere is Approve for a client on another computer than the browser (B21): the person copies the callback URL to it.
+// ApproveElsewhere is Approve for a client on another computer than the browser: the person copies the callback URL to it.
 func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
 	if err := request.CheckCallbackCopy(s.settings); err != nil {
@@ -107,7 +107,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 	return nil
 }
 
-// confirmHostToken verifies the token again after the code is stored (J10). A push of the site that came before the code found nothing to end; this
+// confirmHostToken verifies the token again after the code is stored. A push of the site that came before the code found nothing to end; this
 // call then ends the code. When the site cannot answer, the client does not receive the code.
 func (s *Server) confirmHostToken(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
 	_, err := s.guardFor(code.Resource()).verifyPasted(ctx, host)
@@ -126,7 +126,7 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 	return err
 }
 
-// Deny returns the redirect with access_denied. It does not call the verifier (B5).
+// Deny returns the redirect with access_denied. It does not call the verifier.
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	trace.From(ctx).Record(trace.TokenJudged)
@@ -135,12 +135,12 @@ func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 
-// SealRedirect seals an error redirect for the button of a page, so that this server is no open redirector (M13).
+// SealRedirect seals an error redirect for the button of a page, so that this server is no open redirector.
 func (s *Server) SealRedirect(redirect oauth.Redirect) (string, error) {
 	return oauth.SealReturn(redirect, s.settings, s.now())
 }
 
-// OpenRedirect opens a redirect of SealRedirect (B17).
+// OpenRedirect opens a redirect of SealRedirect.
 func (s *Server) OpenRedirect(sealed string) (oauth.Redirect, error) {
 	return oauth.OpenReturn(sealed, s.settings, s.now())
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Authenticate returns the caller of an access token for one resource (G6-G8). It refuses with InvalidToken; any other error is an outage, and the
-// token may be valid (G11).
+// Authenticate returns the caller of an access token for one resource. It refuses with InvalidToken; any other error is an outage, and the
+// token may be valid.
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// client returns the client of an authorization request. One that registered itself or that this server hosts is never fetched (L7, C60).
+// client returns the client of an authorization request. One that registered itself or that this server hosts is never fetched.
 func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	return client, nil
 }
 
-// reportFailedCheck reports that the last good document is used, because it cannot be fetched again (C57).
+// reportFailedCheck reports that the last good document is used, because it cannot be fetched again.
 func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMetadata) {
 	checkedAt, failure := client.FailedCheck()
 	if failure == nil {
@@ -44,7 +44,7 @@ func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMeta
 
 const notFetched = "the app's published description cannot be fetched"
 
-// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist (C41, C42). Only the log and the trace
+// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist. Only the log and the trace
 // name the rule.
 func clientRefusal(err error) error {
 	switch {
@@ -70,7 +70,7 @@ func (s *Server) withPublisher(id oauth.ClientID, err error) error {
 	return oauth.WithClientHost(id, err)
 }
 
-// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is read (L10).
+// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is read.
 func (s *Server) AdmitRegistration(ctx context.Context) error {
 	wait := s.ports.Registrations.Admit(oauth.RequesterFrom(ctx), s.now())
 	if wait == 0 {
@@ -86,7 +86,7 @@ type Registration struct {
 	At     time.Time
 }
 
-// Register registers the client that the members of a request describe (L1). It stores nothing, not even a step in the trace.
+// Register registers the client that the members of a request describe. It stores nothing, not even a step in the trace.
 func (s *Server) Register(ctx context.Context, members map[string]any) (Registration, error) {
 	client, err := s.settings.RegisterClient(members)
 	if err != nil {
@@ -96,12 +96,12 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 	return Registration{client, s.now()}, nil
 }
 
-// RegisteredClient returns the client with the id, for its document (L2). It refuses with LostRegistration.
+// RegisteredClient returns the client with the id, for its document. It refuses with LostRegistration.
 func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 	return s.settings.OpenClient(oauth.RestoreClientID(id))
 }
 
-// checkRegistration refuses with InvalidClient when a client that registered itself has lost its registration, so that it registers again (L8).
+// checkRegistration refuses with InvalidClient when a client that registered itself has lost its registration, so that it registers again.
 func (s *Server) checkRegistration(by oauth.Credentials) error {
 	id := oauth.RestoreClientID(by.Client)
 	if !s.settings.IsSelfRegistered(id) {
@@ -114,7 +114,7 @@ func (s *Server) checkRegistration(by oauth.Credentials) error {
 	return err
 }
 
-// keepClient marks a client as in use for the host token (C54). A grant that has ended has no fingerprint of a host token.
+// keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint of a host token.
 func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsPublishedHere(of.Client()) {
@@ -122,7 +122,7 @@ func (s *Server) keepClient(of oauth.Authorization) {
 	}
 }
 
-// connectedClient returns the document of a client that has a grant (C56).
+// connectedClient returns the document of a client that has a grant.
 func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth.ClientMetadata, error) {
 	if hosted := s.settings.Hosted(id); hosted != nil {
 		return hosted, nil

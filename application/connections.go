@@ -9,7 +9,7 @@ import (
 )
 
 // EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and returns how many of both were active. A site calls
-// it when it revokes one of its tokens (J10).
+// it when it revokes one of its tokens.
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
 	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken}, oauth.EndedByHost)
 }

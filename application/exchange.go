@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Exchange redeems an authorization code for tokens (D12-D21).
+// Exchange redeems an authorization code for tokens.
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Exchange)
 	trace.From(ctx).Identify("", s.claimedClient(client))
@@ -36,7 +36,7 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	})
 }
 
-// redeem checks the code before the transaction and in it. A request that loses a race for the code does not end the winner's grant (D20, I14).
+// redeem checks the code before the transaction and in it. A request that loses a race for the code does not end the winner's grant.
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
 	code, err := s.codeOf(ctx, by.Code)
 	if err != nil {

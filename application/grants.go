@@ -56,7 +56,7 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 	}
 }
 
-// enforceGrantLimit ends the surplus connections of a host token after a new code was stored (J14). A failure is only logged: the next approval ends
+// enforceGrantLimit ends the surplus connections of a host token after a new code was stored. A failure is only logged: the next approval ends
 // the surplus.
 func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode) {
 	ended, err := s.endSurplus(ctx, made)
@@ -90,7 +90,7 @@ func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) 
 	return found, err
 }
 
-// Sweep deletes expired rows and old trace steps (H6) and returns their number. No answer to a client depends on it (I21).
+// Sweep deletes expired rows and old trace steps and returns their number. No answer to a client depends on it.
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.ports.Store.DeleteExpired(ctx, now)

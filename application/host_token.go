@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it (J13, U6). An access token that was
+// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it. An access token that was
 // issued before HostTokenInUse cannot unseal it: it is refused, its grant stays, and the next refresh returns one that can.
 func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error) {
 	token, err := s.accessToken(ctx, bearer)
@@ -38,7 +38,7 @@ const (
 	outageLife       = 5 * time.Second
 )
 
-// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401 (U8). It returns nil if the host token is valid. If
+// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401. It returns nil if the host token is valid. If
 // it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the site. Concurrent calls for one
 // grant share one verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {

@@ -22,13 +22,13 @@ func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
 	return s.settings.PublisherOf(id)
 }
 
-// identify returns the client that presents a code or a refresh token (D11). A client that was approved with private_key_jwt has to authenticate
-// with it (D33). The keys of a public client are not fetched (C47).
+// identify returns the client that presents a code or a refresh token. A client that was approved with private_key_jwt has to authenticate
+// with it. The keys of a public client are not fetched.
 func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string, err error) {
 	owner, signs := of.Client(), of.AuthMethod() == oauth.PrivateKeyJWT
 	switch {
 	case by.Client != "" && by.Client != owner.String():
-		return by.Client, nil // the grant refuses another client (D13, D22, E4)
+		return by.Client, nil // the grant refuses another client
 	case signs != (by.Assertion != ""):
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
 	case !signs:
@@ -70,7 +70,7 @@ func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, id strin
 	return key, nil
 }
 
-// assertionRefusal refuses with InvalidClient, except for an outage of the key set (D33) or of the store (D30).
+// assertionRefusal refuses with InvalidClient, except for an outage of the key set or of the store.
 func assertionRefusal(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {

@@ -34,7 +34,7 @@ type verifiedToken struct {
 	slot      *fairqueue.Slot // held until the second verification
 }
 
-// checkPasted verifies the token within the limits on wrong tokens (B6, B18, B20). The caller must call slot.Release.
+// checkPasted verifies the token within the limits on wrong tokens. The caller must call slot.Release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -181,13 +181,13 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	return false, nil
 }
 
-// verify verifies a pasted token with the verifier of the resource (U3).
+// verify verifies a pasted token with the verifier of the resource.
 func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth.HostToken) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verifyPasted(ctx, host)
 	return s.withSubject(principal, err, host, "")
 }
 
-// verifyAgain verifies the host token of a grant whose subject is previous (U3).
+// verifyAgain verifies the host token of a grant whose subject is previous.
 func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
 	return s.withSubject(principal, err, host, previous)

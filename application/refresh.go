@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Refresh verifies the host token again and rotates the refresh token (D22-D28).
+// Refresh verifies the host token again and rotates the refresh token.
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Refresh)
 	trace.From(ctx).Identify("", s.claimedClient(client))
@@ -46,7 +46,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	return s.rotate(ctx, by, now)
 }
 
-// unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more (J6).
+// unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more.
 func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.UnsealWithRefreshToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
@@ -55,7 +55,7 @@ func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token
 	return host, err
 }
 
-// rotate counts the grace window from now, the time at which the token was presented, even if the verifier took long (D27). A request that loses a
+// rotate counts the grace window from now, the time at which the token was presented, even if the verifier took long. A request that loses a
 // race does not end the family.
 func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens

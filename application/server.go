@@ -24,7 +24,7 @@ type Ports struct {
 	Keys          oauth.KeyDirectory
 	Assertions    oauth.AssertionReader
 	Verifier      oauth.BearerVerifier
-	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier (U3)
+	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
 	Guesses       oauth.GuessLimit
 	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
 	Registrations oauth.RegistrationLimit // of clients that register themselves
@@ -122,7 +122,7 @@ func Events() []string {
 	}
 }
 
-// audit logs a decision. The attributes must not contain secrets (H8).
+// audit logs a decision. The attributes must not contain secrets.
 func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	s.ports.Logger.InfoContext(ctx, event, attributes...)
 	if s.ports.OnDecision != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as unknown when it has another format (D12, D22).
+// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as unknown when it has another format.
 func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
 	text := p.Get(name)
 	if text == "" {
@@ -51,7 +51,7 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	return err
 }
 
-// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many (D31). It runs
+// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many. It runs
 // after the lookup, so that a known secret is never refused for its address.
 func (s *Server) refuseUnknown(ctx context.Context) error {
 	requester := oauth.RequesterFrom(ctx)
@@ -66,7 +66,7 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many unknown codes and refresh tokens came from this network")
 }
 
-// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of an unknown secret (D32).
+// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of an unknown secret.
 func unknownGrant(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.RefuseUnknownGrant()

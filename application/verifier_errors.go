@@ -12,7 +12,7 @@ import (
 )
 
 // call calls the verifier. It logs what the host's own code did wrong: a panic with its type and stack, and the text of an error, both without the
-// token (J17).
+// token.
 func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -35,7 +35,7 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 }
 
 // verifyValues verifies all fields if the verifier can, else the token. Values that the fields do not accept any more are invalid, so that the person
-// connects again (J16).
+// connects again.
 func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
 	if !g.fields.Accept(values) {
 		return oauth.Principal{}, fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
@@ -70,8 +70,8 @@ func notVerifiable(err error) error {
 // maxFailure is the length of a logged text in bytes.
 const maxFailure = 2 << 10
 
-// failure logs the text of the site's own error with the token replaced (J17). It returns an error with the type alone, because the trace is stored,
-// and an error may contain a part of the token that cannot be recognised (B15).
+// failure logs the text of the site's own error with the token replaced. It returns an error with the type alone, because the trace is stored,
+// and an error may contain a part of the token that cannot be recognised.
 func (g verifierGuard) failure(ctx context.Context, err error, host oauth.HostToken) error {
 	if errors.Is(err, oauth.ErrUnknownBearer) {
 		return err

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// verifyTimeout bounds a call of the verifier (B9).
+	// verifyTimeout bounds a call of the verifier.
 	verifyTimeout = 5 * time.Second
 	// grantedSlots bounds the concurrent calls of the verifier for grants, so that a verifier that hangs cannot pile up goroutines. Pasted tokens
 	// have separate slots, so that they cannot delay a refresh.
@@ -48,7 +48,7 @@ func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, l
 	}
 }
 
-// guardFor returns the guard of the verifier of a resource (U3).
+// guardFor returns the guard of the verifier of a resource.
 func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	if own, has := s.ownGuards[resource]; has {
 		return own
@@ -56,7 +56,7 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within a network its tokens (B20). It refuses with
+// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within a network its tokens. It refuses with
 // TooManyGuesses, for a second, when the queue is full.
 func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
@@ -83,7 +83,7 @@ type verifierResult struct {
 }
 
 // verifyGranted verifies the token of a grant. It refuses with WrongHostToken when the site does not know the token, and with
-// HostTokenNotVerifiable when the verifier panics, fails or takes too long (B8, B9).
+// HostTokenNotVerifiable when the verifier panics, fails or takes too long.
 func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
 	return g.verifyWithin(ctx, g.granted, host)
 }

@@ -44,7 +44,7 @@ type Upstream struct {
 	Headers       []string      // request headers to forward besides those of MCP
 	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
-	VerifiesTokens bool // the MCP server is also the verifier of pasted tokens, so that one that accepts any key is a mistake (U31)
+	VerifiesTokens bool // the MCP server is also the verifier of pasted tokens, so that one that accepts any key is a mistake
 
 	Program       *Program // starts the MCP server instead of URL; nil for none
 	ProgramLimits ProgramLimits
@@ -82,7 +82,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	headers := to.Headers
 	if protection.HasPolicy() {
-		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it (U27)
+		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it
 	}
 	proxy, err := to.open(fields, upstream.Options{
 		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),

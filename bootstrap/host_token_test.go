@@ -52,7 +52,7 @@ func unavailable(token string) (oauth.Principal, error) {
 
 func refusing(string) (oauth.Principal, error) { return oauth.Principal{}, oauth.ErrUnknownBearer }
 
-// beConsentPage matches the consent page after an outage of the verifier (B9).
+// beConsentPage matches the consent page after an outage of the verifier.
 func beConsentPage() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),
@@ -62,7 +62,7 @@ func beConsentPage() types.GomegaMatcher {
 	)
 }
 
-// beUnavailable matches a 503 after which a client keeps its tokens (D25).
+// beUnavailable matches a 503 after which a client keeps its tokens.
 func beUnavailable() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),

@@ -69,7 +69,7 @@ func (m *MCPServer) protection() mcp.Options {
 }
 
 // Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. Call it after the site's own routes and tools are
-// added. It reports all mistakes in one error and then mounts nothing (F14): no WithOAuth, an unknown WithResource, invalid origins or hosts, a scope of
+// added. It reports all mistakes in one error and then mounts nothing: no WithOAuth, an unknown WithResource, invalid origins or hosts, a scope of
 // a tool that is not in the Config, a route of the site that an endpoint would hide, a second registration, and two servers for one resource.
 //
 // The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout, WriteTimeout (open streams extend it), and the
@@ -97,7 +97,7 @@ func (m *MCPServer) mountOn(site *echo.Echo) {
 }
 
 // Handler is Register for a site without Echo: it returns an http.Handler with every endpoint. Other paths get 404, so mount it where the site's own
-// router has no route, such as "/" of an http.ServeMux (F16). For several MCP servers under one issuer, register all on one echo.New(), which is an
+// router has no route, such as "/" of an http.ServeMux. For several MCP servers under one issuer, register all on one echo.New(), which is an
 // http.Handler too. Limits count by the address of the peer; behind a proxy, use WithIPExtractor.
 func (m *MCPServer) Handler() (http.Handler, error) {
 	endpoints := echo.New()

@@ -41,7 +41,7 @@ func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(o *oauthOptions) { o.roots = roots }
 }
 
-// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used without a fetch (C59). The server reads the folder
+// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used without a fetch. The server reads the folder
 // again when a file has changed. NewOAuthServer reports a folder or file that is not valid.
 func WithClientDocuments(folder string) OAuthOption {
 	return func(o *oauthOptions) { o.documents = folder }
@@ -64,12 +64,12 @@ type MCPOption func(*MCPServer)
 // WithOAuth sets the authorization server. Register, NewGateway and Guard need it.
 func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
 
-// WithResource sets which resource of the Config this server is, by its URL; the default is the first (U1). Register reports an unknown one.
+// WithResource sets which resource of the Config this server is, by its URL; the default is the first. Register reports an unknown one.
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
-// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller (U26).
+// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller.
 // NewGateway and Guard also look up the name without leading and trailing space, and need both to be allowed; use FoldToolName for servers that ignore
-// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and so does one that is compressed (U27).
+// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and so does one that is compressed.
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.Tools = allows }
 }
@@ -95,8 +95,8 @@ func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOp
 	return func(m *MCPServer) { m.options.Resources = permits }
 }
 
-// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them (G10).
-// NewGateway and Guard also look up the name without leading and trailing space (U11); use FoldToolName for servers that ignore case.
+// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them.
+// NewGateway and Guard also look up the name without leading and trailing space; use FoldToolName for servers that ignore case.
 func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
@@ -119,13 +119,13 @@ func FoldResourceURI(name string) string {
 // Bus carries messages between the replicas of a service; nats.Open returns one.
 type Bus = replica.Bus
 
-// WithBus forwards a request for a session of another replica over the bus, so that every replica can answer every request (R1). Each replica needs a
+// WithBus forwards a request for a session of another replica over the bus, so that every replica can answer every request. Each replica needs a
 // bus, and all need the same server secret. Tools in a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
 // Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
 // WithAudit calls record once for each request of an authenticated client, after its outcome is known: who called which tool of which server, with a
-// digest of the arguments (V1). Pings and notifications are no calls. record runs in the goroutine of the call. audit.Open in adapters/audit returns a
+// digest of the arguments. Pings and notifications are no calls. record runs in the goroutine of the call. audit.Open in adapters/audit returns a
 // file whose Record can be used here; Guard and NewGateway read outcomes from the responses that pass.
 func WithAudit(record audit.Recorder) MCPOption {
 	return func(m *MCPServer) { m.options.Audit = record }

@@ -21,7 +21,7 @@ import (
 )
 
 // Program is an MCP server that speaks over its standard streams. Each session gets a process of its own, which runs as the user of this process
-// (U22). On Linux and macOS, the executable of the host runs again as the supervisor of each process, in the environment of the host. It does not reach
+//. On Linux and macOS, the executable of the host runs again as the supervisor of each process, in the environment of the host. It does not reach
 // its main function then, but init functions of packages may run before: they must not need the standard streams, and must not fail.
 type Program struct {
 	Command string // a path, or a name that is looked up in PATH

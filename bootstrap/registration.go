@@ -60,10 +60,10 @@ func (a *OAuthServer) Serves(r *http.Request) bool {
 }
 
 // Skipper is Serves for middleware of Echo. Set it as the Skipper of every middleware for the whole site that would break these endpoints: CSRF, Gzip,
-// Decompress, Timeout, ContextTimeout, CORS and BodyDump (F15).
+// Decompress, Timeout, ContextTimeout, CORS and BodyDump.
 func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()) }
 
-// checkRegistration returns all mistakes of the registration at once (F14).
+// checkRegistration returns all mistakes of the registration at once.
 func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 	mistakes := append(slices.Clone(m.wrongOptions), oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts))
 	if site == nil {

@@ -38,7 +38,7 @@ func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result
 	return func(ctx context.Context, last probe.Result) probe.Result { return check(ctx, last).ForVerifier() }
 }
 
-// CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has issued, and returns and keeps the result (U31). Until the next
+// CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has issued, and returns and keeps the result. Until the next
 // check, the consent page warns of an upstream that does not work. Call it from time to time, with a ctx that limits its time; the program "pasteport
 // gateway" does so every minute. It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
@@ -82,7 +82,7 @@ func (u *upstreamState) current() probe.Result {
 // upstreamStates are those of all gateways of an OAuthServer.
 type upstreamStates struct{ states sync.Map } // of *upstreamState by resource
 
-// condition is what the consent page says about the upstream of a resource (U33).
+// condition is what the consent page says about the upstream of a resource.
 func (u *upstreamStates) condition(resource oauth.Resource) pages.UpstreamCondition {
 	found, known := u.states.Load(resource.String())
 	if !known {

@@ -140,14 +140,14 @@ func (c *Connection) learn(answer Response) {
 func (c *Connection) settle(ctx context.Context) {
 	GinkgoHelper()
 	switch c.doubt {
-	case exchanging: // a code that was spent without a response is lost, and no token exists (I19)
+	case exchanging: // a code that was spent without a response is lost, and no token exists
 		if answer := c.Token(ctx, c.Exchange(c.code)); answer.StatusCode == http.StatusOK {
 			c.learn(answer)
 		} else {
 			Expect(answer).To(BeRefusedAs(400, "invalid_grant"))
 			c.over = true
 		}
-	case refreshing: // the grace window covers both cases (D27)
+	case refreshing: // the grace window covers both cases
 		c.learn(c.Token(ctx, c.Refresh(c.refresh)))
 	case leaving: // done completely or not at all
 		c.over = c.World.Call(ctx, c.live[0]).StatusCode != http.StatusOK
@@ -172,10 +172,10 @@ func (c *Connection) settle(ctx context.Context) {
 	}
 }
 
-// retryWindow is the time after redemption in which a replayed code does not end the grant (D19); doubtful is the client's error of that time.
+// retryWindow is the time after redemption in which a replayed code does not end the grant; doubtful is the client's error of that time.
 const retryWindow, doubtful = 10 * time.Second, 2 * time.Second
 
-// replay exchanges the code again, which ends the connection unless the code was redeemed within retryWindow (D19).
+// replay exchanges the code again, which ends the connection unless the code was redeemed within retryWindow.
 func (c *Connection) replay(ctx context.Context) {
 	GinkgoHelper()
 	age := time.Since(c.spentAt)

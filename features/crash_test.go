@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	workers = 5 // more from one address at the same moment would count as guessing (B6)
+	workers = 5 // more from one address at the same moment would count as guessing
 	family  = 3 // connections per worker
 )
 

@@ -181,12 +181,12 @@ func together[K comparable](calls map[K]func() Response) map[K]Response {
 	return named
 }
 
-// BePutOff matches the response of the token and revocation endpoints during an outage: 503 with Retry-After (D30, E10).
+// BePutOff matches the response of the token and revocation endpoints during an outage: 503 with Retry-After.
 func BePutOff() types.GomegaMatcher {
 	return And(BeRefusedAs(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))
 }
 
-// BeAnOutage matches the responses to all writes during an outage (N14).
+// BeAnOutage matches the responses to all writes during an outage.
 func BeAnOutage() types.GomegaMatcher {
 	return And(
 		HaveKeyWithValue("exchange", BePutOff()), HaveKeyWithValue("refresh", BePutOff()), HaveKeyWithValue("revoke", BePutOff()),
@@ -196,7 +196,7 @@ func BeAnOutage() types.GomegaMatcher {
 }
 
 // BeUnchecked matches the MCP server's response when it cannot check the token: without a challenge, so that no client discards
-// its tokens (G11).
+// its tokens.
 func BeUnchecked() types.GomegaMatcher {
 	return And(
 		HaveField("StatusCode", http.StatusServiceUnavailable),

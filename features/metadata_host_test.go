@@ -42,7 +42,7 @@ func (c *Client) lists(cacheControl string, redirects ...string) {
 	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}}, `{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
 }
 
-// inTheMeantime is within the minimum cache time of a document (C37).
+// inTheMeantime is within the minimum cache time of a document.
 const inTheMeantime = time.Minute
 
 var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", "C41"), func() {

@@ -15,7 +15,7 @@ import (
 
 func offerPrivateKeyJWT(config *server.Config) { config.PrivateKeyJWT = true }
 
-// chatGPT gives a document the authentication members of ChatGPT's document (X8).
+// chatGPT gives a document the authentication members of ChatGPT's document.
 func chatGPT(document map[string]any) {
 	document["token_endpoint_auth_method"] = "private_key_jwt"
 	document["token_endpoint_auth_methods_supported"] = []string{"none", "private_key_jwt"}

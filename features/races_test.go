@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-// crowd is the number of callers of a race (N10).
+// crowd is the number of callers of a race.
 const crowd = 16
 
 // BeGrantedOrRefused matches the possible responses to the callers of a race to the token endpoint.

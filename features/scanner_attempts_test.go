@@ -66,8 +66,8 @@ func (s *scanner) attempt() attempt {
 	return a
 }
 
-// withoutOtherClients removes other client_ids: an unreachable client site correctly returns 502 (C41), and fetches
-// are limited (C45).
+// withoutOtherClients removes other client_ids: an unreachable client site correctly returns 502, and fetches
+// are limited.
 func (s *scanner) withoutOtherClients(query []pair) []pair {
 	for i, p := range query {
 		if p.name == "client_id" && p.value != url.QueryEscape(s.client.ID) {

@@ -20,7 +20,7 @@ const (
 	maxPause    = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for targets that time out (C53), by target.breakerKey. After a pause only one fetch at a time probes the target.
+// breaker is a circuit breaker for targets that time out, by target.breakerKey. After a pause only one fetch at a time probes the target.
 // github.com/sony/gobreaker cannot use the clock of the directory.
 type breaker struct {
 	mu   sync.Mutex

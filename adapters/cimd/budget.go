@@ -28,7 +28,7 @@ const (
 	networkDivisorOfDomain = 2
 )
 
-// budget limits the fetches that anonymous requests can cause (C21).
+// budget limits the fetches that anonymous requests can cause.
 type budget struct {
 	limits  oauth.Limits
 	wait    time.Duration // for a slot
@@ -90,7 +90,7 @@ func (t target) breakerKey() string {
 	return t.host()
 }
 
-// claim returns the claim of a fetch. Known documents have separate shares, so that unknown ones do not use them up (C55).
+// claim returns the claim of a fetch. Known documents have separate shares, so that unknown ones do not use them up.
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {

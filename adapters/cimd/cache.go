@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// A document is fresh for at least minFresh and at most maxFresh, for any response headers (C37).
+// A document is fresh for at least minFresh and at most maxFresh, for any response headers.
 const (
 	minFresh = time.Minute
 	maxFresh = 24 * time.Hour
@@ -33,22 +33,22 @@ func newEntry[T any](document oauth.ClientDocument, value T, header http.Header,
 	return &entry[T]{ClientDocument: document, value: value}
 }
 
-// fresh reports whether the document may be used, for at most maxFresh even if the clock is set back (C37).
+// fresh reports whether the document may be used, for at most maxFresh even if the clock is set back.
 func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.FreshUntil) && e.FreshUntil.Sub(now) <= maxFresh
 }
 
-// stale reports whether the document has expired, less than oauth.KeysStaleFor ago (C56).
+// stale reports whether the document has expired, less than oauth.KeysStaleFor ago.
 func (e *entry[T]) stale(now time.Time) bool {
 	return e != nil && within(e.FreshUntil, oauth.KeysStaleFor, now)
 }
 
-// wasGood reports whether the document was good less than oauth.MetadataStaleFor ago (C57).
+// wasGood reports whether the document was good less than oauth.MetadataStaleFor ago.
 func (e *entry[T]) wasGood(now time.Time) bool {
 	return e != nil && within(e.CheckedAt, oauth.MetadataStaleFor, now)
 }
 
-// addConditions makes a request conditional if there is a document with a validator (C38).
+// addConditions makes a request conditional if there is a document with a validator.
 func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	if e == nil {
 		return false
@@ -62,14 +62,14 @@ func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	return e.ETag != "" || e.LastModified != ""
 }
 
-// renewed returns the entry after a 304, whose headers determine its freshness (C38).
+// renewed returns the entry after a 304, whose headers determine its freshness.
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
 	next := newEntry(e.ClientDocument, e.value, header, now)
 	next.ETag, next.LastModified = cmp.Or(next.ETag, e.ETag), cmp.Or(next.LastModified, e.LastModified)
 	return next
 }
 
-// freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers count as zero (C37).
+// freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers count as zero.
 func freshness(header http.Header) time.Duration {
 	age, err := strconv.ParseUint(cmp.Or(header.Get("Age"), "0"), 10, 31)
 	if err != nil {

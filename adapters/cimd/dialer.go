@@ -17,9 +17,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// newTransport returns a transport that checks each address after DNS and before it connects (C17), and makes a new connection for each fetch. It
-// ignores proxies of the environment, because the check would then see only the proxy's address (C16). With Options.Proxy the addresses are checked
-// before (C51).
+// newTransport returns a transport that checks each address after DNS and before it connects, and makes a new connection for each fetch. It
+// ignores proxies of the environment, because the check would then see only the proxy's address. With Options.Proxy the addresses are checked
+// before.
 func newTransport(o Options, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
@@ -40,7 +40,7 @@ func newTransport(o Options, l limits) *http.Transport {
 	return transport
 }
 
-// newRoundTripper returns newTransport, and in development a transport for http, which connects to loopback only and uses no proxy (C49).
+// newRoundTripper returns newTransport, and in development a transport for http, which connects to loopback only and uses no proxy.
 func newRoundTripper(o Options, l limits) http.RoundTripper {
 	secure := newTransport(o, l)
 	if !o.AllowLoopback {
@@ -73,7 +73,7 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// addressCheck refuses addresses that are not public (C18). The ranges of the library are from IANA's special-purpose registries. All IPv6 addresses
+// addressCheck refuses addresses that are not public. The ranges of the library are from IANA's special-purpose registries. All IPv6 addresses
 // outside 2000::/3 are refused, which covers mapped, NAT64 and link-local ones.
 type addressCheck struct {
 	guardian   *ssrf.Guardian
@@ -119,7 +119,7 @@ type egressProxy struct {
 	timeout  time.Duration // of resolving a name
 }
 
-// proxy is the Proxy function of an http.Transport. It checks the host of the request before the proxy is dialled (C51).
+// proxy is the Proxy function of an http.Transport. It checks the host of the request before the proxy is dialled.
 func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
 	if err := p.permit(r.Context(), r.URL); err != nil {
 		return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)

@@ -21,31 +21,31 @@ import (
 
 // Options configures a Directory. Issuer and Now are required; the zero value of every other field is the strictest.
 type Options struct {
-	Issuer         string                    // named in the User-Agent (C11)
-	Rules          oauth.ClientMetadataRules // for the members of documents (A14, C23)
-	AllowLoopback  bool                      // development only: allows loopback addresses and any port (C49)
-	AllowNAT64     bool                      // allows 64:ff9b::/96 when the IPv4 address inside it is allowed (C19)
-	AnyContentType bool                      // accepts documents with a media type other than JSON (C14)
-	Ports          []uint16                  // besides 443 (C7)
-	DeniedPrefixes []netip.Prefix            // besides the special-purpose ranges, for example the operator's own (C19)
-	Proxy          *url.URL                  // http or https, if fetches need a proxy; nil connects directly (C51)
+	Issuer         string                    // named in the User-Agent
+	Rules          oauth.ClientMetadataRules // for the members of documents
+	AllowLoopback  bool                      // development only: allows loopback addresses and any port
+	AllowNAT64     bool                      // allows 64:ff9b::/96 when the IPv4 address inside it is allowed
+	AnyContentType bool                      // accepts documents with a media type other than JSON
+	Ports          []uint16                  // besides 443
+	DeniedPrefixes []netip.Prefix            // besides the special-purpose ranges, for example the operator's own
+	Proxy          *url.URL                  // http or https, if fetches need a proxy; nil connects directly
 	Now            func() time.Time          // the clock
 	Logger         *slog.Logger              // nil for none
 	RootCAs        *x509.CertPool            // nil for those of the system
-	Resolver       *net.Resolver             // nil for Go's; its addresses are checked (C17)
-	Limits         oauth.Limits              // of fetches (C21); a zero field has its default
+	Resolver       *net.Resolver             // nil for Go's; its addresses are checked
+	Limits         oauth.Limits              // of fetches; a zero field has its default
 	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
-	Pinned         *Pinned                   // documents that are used without a fetch (C59); nil for none
-	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only (C58)
+	Pinned         *Pinned                   // documents that are used without a fetch; nil for none
+	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
 }
 
-// limits are the limits of one fetch (C15). They differ from the default only in tests.
+// limits are the limits of one fetch. They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, fetch time.Duration
-	wait                           time.Duration // for a slot (C52), part of fetch
+	wait                           time.Duration // for a slot, part of fetch
 	crowded                        time.Duration // fetch while all slots are taken
 	headerBytes                    int64
-	bodyBytes, keySetBytes         int64 // of a document (C15) and of a key set (D33)
+	bodyBytes, keySetBytes         int64 // of a document and of a key set
 }
 
 var defaultLimits = limits{
@@ -97,11 +97,11 @@ func (d *Directory) fetchLimit() time.Duration {
 	return d.limits.fetch
 }
 
-// Client returns the document at id: the pinned one (C59), the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests (C36-C39). A
+// Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests. A
 // cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
-// cached one stays in use (C50). If the fetch fails for a reason that says nothing about the client, it returns the last good document with
-// WithFailedCheck (C57). Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable (C41),
-// oauth.ErrMetadataNoDocument (C42), oauth.ErrMetadataSlow (C53), oauth.ErrMetadataMalformed (C22) or oauth.ErrMetadataBudget (C45).
+// cached one stays in use. If the fetch fails for a reason that says nothing about the client, it returns the last good document with
+// WithFailedCheck. Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable,
+// oauth.ErrMetadataNoDocument, oauth.ErrMetadataSlow, oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
@@ -155,8 +155,8 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	return fmt.Sprintf("%x", by)
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute (D33). A set
-// with the wanted key is used for an hour after it has expired if it cannot be renewed (C56).
+// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute. A set
+// with the wanted key is used for an hour after it has expired if it cannot be renewed.
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
 	return findExpired(ctx, d.keySets, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
@@ -165,7 +165,7 @@ func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string
 }
 
 // findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about the client, one that expired less than
-// oauth.KeysStaleFor ago (C56).
+// oauth.KeysStaleFor ago.
 func findExpired[T any](ctx context.Context, c *fetchCache[T], at oauth.ClientID, enough func(T) bool) (T, error) {
 	document, err := c.findOrStale(ctx, at, enough, func(e *entry[T], now time.Time) bool { return e.stale(now) && enough(e.value) })
 	if err == nil && document.failure != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // FuzzDocument compares the decoder with the standard library's: both find the same members, and a client has its own client_id and allowed redirect
-// URIs (C22-C28).
+// URIs.
 func FuzzDocument(f *testing.F) {
 	id := oauth.RestoreClientID("https://client.example/client.json")
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// fetchCache fetches and caches valid documents of one kind (C36). read checks the members of a document.
+// fetchCache fetches and caches valid documents of one kind. read checks the members of a document.
 type fetchCache[T any] struct {
 	directory *Directory
 	kind      oauth.DocumentKind
@@ -33,9 +33,9 @@ type failure struct {
 }
 
 const (
-	// refetchInterval is the minimum time between two fetches of a fresh document in which something is missing (C50, D33).
+	// refetchInterval is the minimum time between two fetches of a fresh document in which something is missing.
 	refetchInterval = time.Minute
-	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use (C56, C57).
+	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use.
 	renewInterval = 10 * time.Second
 )
 
@@ -47,7 +47,7 @@ func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes, read f
 	}
 }
 
-// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests (C37, C39). A fresh document
+// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests. A fresh document
 // that is not enough is fetched again, but not twice within refetchInterval.
 func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
@@ -84,7 +84,7 @@ type lookupResult[T any] struct {
 }
 
 // findOrStale is like find, but when the fetch fails for a reason that says nothing about the client, it returns the last good document, if serves
-// allows that (C56, C57).
+// allows that.
 func (c *fetchCache[T]) findOrStale(
 	ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool,
 ) (lookupResult[T], error) {
@@ -204,7 +204,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	agent := "Pasteport (+" + d.options.Issuer + ")"
 	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {agent}}
 	conditional := known.addConditions(request.Header)
-	// The bare transport follows no redirect and keeps no cookie (C11, C12).
+	// The bare transport follows no redirect and keeps no cookie.
 	response, err := d.transport.RoundTrip(request)
 	if err != nil {
 		return nil, fmt.Errorf("%w: get the document: %w", oauth.ErrMetadataUnreachable, err)

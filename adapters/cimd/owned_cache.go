@@ -124,7 +124,7 @@ func (c *ownedCache[T]) smallestOwner(d *owned[T]) int {
 	return smallest
 }
 
-// entries caches documents in two parts (C54). Documents of clients in use are evicted only by other clients in use; their owners are the host
+// entries caches documents in two parts. Documents of clients in use are evicted only by other clients in use; their owners are the host
 // tokens that approved them. The owners of the others are the networks that requested them, so that a network evicts its own documents.
 type entries[T any] struct {
 	mu            sync.Mutex

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Pinned are the metadata documents in an operator's folder, one in each .json file. They are used without a fetch (C59). Documents reads the folder
+// Pinned are the metadata documents in an operator's folder, one in each .json file. They are used without a fetch. Documents reads the folder
 // again when a file has changed; while a file is invalid, the last valid documents apply. It is safe for concurrent use.
 type Pinned struct {
 	folder   string

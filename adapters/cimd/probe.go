@@ -13,7 +13,7 @@ type Answer struct {
 	ContentType string
 	Mitigated   string // the header cf-mitigated, with which Cloudflare marks a bot challenge
 	Body        []byte // the document; nil with an error
-	Withdrawn   bool   // the error says that the client has withdrawn the document (C57)
+	Withdrawn   bool   // the error says that the client has withdrawn the document
 }
 
 // Probe fetches the document at id once, with the transport and the checks of a Directory, but without its cache and budget. The error is the one for

@@ -11,7 +11,7 @@ import (
 // storeTimeout bounds a write to the store.
 const storeTimeout = 5 * time.Second
 
-// cached returns the document in memory, or else the one in the store (C58), nil if there is none.
+// cached returns the document in memory, or else the one in the store, nil if there is none.
 func (c *fetchCache[T]) cached(ctx context.Context, at oauth.ClientID) *entry[T] {
 	if known, _ := c.entries.get(at.String()); known != nil {
 		return known
@@ -72,7 +72,7 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 }
 
 // saveIfInUse writes the fetched document to the store if an earlier version is there or the client is in use, and returns it. Documents of other clients
-// are not stored, so that anonymous requests add no rows (A34).
+// are not stored, so that anonymous requests add no rows.
 func (c *fetchCache[T]) saveIfInUse(ctx context.Context, at oauth.ClientID, latest, fetched *entry[T]) *entry[T] {
 	if latest != nil && latest.stored || c.entries.isInUse(at.String()) {
 		return c.save(ctx, fetched, oauth.Fingerprint{})
@@ -105,7 +105,7 @@ func (c *fetchCache[T]) keep(at, id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// withdraw forgets a document that its client has withdrawn (C57). If a version of it is stored, the mark replaces it there for the other replicas.
+// withdraw forgets a document that its client has withdrawn. If a version of it is stored, the mark replaces it there for the other replicas.
 func (c *fetchCache[T]) withdraw(ctx context.Context, at oauth.ClientID) {
 	c.entries.forget(at.String())
 	if loaded := c.load(ctx, at); loaded != nil && !loaded.Withdrawn() {

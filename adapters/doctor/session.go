@@ -216,7 +216,7 @@ const mendUpstream = "Check the MCP server behind the gateway, not the network b
 	"there without a redirect, accept the host name of the request (else set upstream-host) and the gateway's credential, and " +
 	"start its responses within upstream-timeout. With host-token, it must accept the same tokens as the verifier. The gateway's log has the cause."
 
-// upstreamError is the error of Pasteport's gateway about the MCP server behind it (U9, U10).
+// upstreamError is the error of Pasteport's gateway about the MCP server behind it.
 type upstreamError string
 
 func (e upstreamError) Error() string { return string(e) }

@@ -49,7 +49,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	return oauth.Refuse(oauth.InvalidRequest, "B5", "the decision is missing")
 }
 
-// approveElsewhere is the decision to approve a client on another computer (B21).
+// approveElsewhere is the decision to approve a client on another computer.
 const approveElsewhere = "approve_elsewhere"
 
 func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
@@ -91,7 +91,7 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 	return e.showConsent(c, o.status, consent, question)
 }
 
-// readPageForm reads a form that one of our own pages has submitted (B1, B3).
+// readPageForm reads a form that one of our own pages has submitted.
 func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	if !e.sameOrigin(c.Request()) {
 		return nil, refuseWith(http.StatusForbidden, "B3", "the form was sent from another site")
@@ -99,7 +99,7 @@ func (e *Endpoints) readPageForm(c echo.Context) (oauth.Parameters, error) {
 	return readForm(c, http.StatusUnsupportedMediaType)
 }
 
-// sameOrigin reports whether a request comes from a page of this origin (B3).
+// sameOrigin reports whether a request comes from a page of this origin.
 func (e *Endpoints) sameOrigin(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "same-origin", "none":
@@ -111,7 +111,7 @@ func (e *Endpoints) sameOrigin(r *http.Request) bool {
 	return false
 }
 
-// redirectTo sends the browser to the client with 303, so that it does not submit the form there (B12).
+// redirectTo sends the browser to the client with 303, so that it does not submit the form there.
 func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 	header := c.Response().Header()
 	header.Set(echo.HeaderCacheControl, "no-store")
@@ -156,7 +156,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 	})
 }
 
-// showCallback shows the callback URL to a person who carries it to the client (B22).
+// showCallback shows the callback URL to a person who carries it to the client.
 func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback) error {
 	e.secureTransport(c)
 	return e.edition(c).WriteCallback(c.Response(), pages.Callback{
@@ -177,7 +177,7 @@ func (e *Endpoints) secureTransport(c echo.Context) {
 }
 
 // failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a POST or to a trusted host, else behind a button
-// (M13).
+//.
 func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	var refusal *oauth.Refusal
 	if !errors.As(err, &refusal) {
@@ -197,7 +197,7 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) error {
 	o := e.outcomeOf(c, err)
 	if o.status == http.StatusInternalServerError {
-		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // the person can try again (A33)
+		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // the person can try again
 	}
 	o.setRetryAfter(c)
 	e.secureTransport(c)
@@ -216,7 +216,7 @@ func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
 	return demand, demanded
 }
 
-// showProof answers with the page that computes the proof of work in the browser and submits the form again (B18).
+// showProof answers with the page that computes the proof of work in the browser and submits the form again.
 func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
 	e.outcomeOf(c, demand).setRetryAfter(c)
 	e.secureTransport(c)

@@ -105,7 +105,7 @@ func (e *Endpoints) askForToken(c echo.Context, status int, asked question) erro
 	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: asked.problem, Fields: asked.fields})
 }
 
-// connectionsOnPage bounds the size of a page (J15).
+// connectionsOnPage bounds the size of a page.
 const connectionsOnPage = 25
 
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {

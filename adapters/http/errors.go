@@ -86,7 +86,7 @@ var statuses = map[oauth.Kind]int{
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
-// outcomeOf maps an error to a response and logs it once with its incident id. The response contains the text of a refusal only (D30).
+// outcomeOf maps an error to a response and logs it once with its incident id. The response contains the text of a refusal only.
 func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	o := outcome{incident: incidentOf(c)}
 	var refusal *oauth.Error
@@ -170,7 +170,7 @@ func noStore(c echo.Context) {
 
 type explanation struct{ title, text, advice, detail string }
 
-// explanations tell a person what happened and what to do. They contain no input of the request (A40).
+// explanations tell a person what happened and what to do. They contain no input of the request.
 var explanations = map[oauth.Kind]explanation{
 	oauth.MalformedClientID: {
 		title:  "This app cannot be identified",

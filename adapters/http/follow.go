@@ -112,7 +112,7 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not (F5).
+// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not.
 func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		recorder := trace.From(c.Request().Context())
@@ -130,7 +130,7 @@ func tracing(step trace.Kind, fail errorWriter) errorWriter {
 	}
 }
 
-// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's default would trust a header of any peer (B6).
+// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's default would trust a header of any peer.
 func peerOf(c echo.Context) string {
 	if c.Echo().IPExtractor != nil {
 		return c.RealIP()
@@ -157,7 +157,7 @@ func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	return e.requesterForGuesses(c)
 }
 
-// contextOf returns the context of the request, with its requester (C21, D31).
+// contextOf returns the context of the request, with its requester.
 func (e *Endpoints) contextOf(c echo.Context) context.Context {
 	return oauth.WithRequester(c.Request().Context(), e.requester(c))
 }

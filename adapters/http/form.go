@@ -23,7 +23,7 @@ const (
 	formTimeout = 10 * time.Second
 )
 
-// readQuery parses the raw query. http.Request.FormValue would hide errors and mix in the body (A2, A3).
+// readQuery parses the raw query. http.Request.FormValue would hide errors and mix in the body.
 func readQuery(r *http.Request) (oauth.Parameters, error) {
 	if len(r.URL.RawQuery) > maxQuery {
 		return nil, refuseWith(http.StatusRequestURITooLong, "A2", "the request is too long")
@@ -31,7 +31,7 @@ func readQuery(r *http.Request) (oauth.Parameters, error) {
 	return parse(r.URL.RawQuery)
 }
 
-// readForm parses the body only (B1, D2-D4); unsupported is the status for another media type.
+// readForm parses the body only; unsupported is the status for another media type.
 func readForm(c echo.Context, unsupported int) (oauth.Parameters, error) {
 	types := c.Request().Header.Values(echo.HeaderContentType)
 	media, _, err := mime.ParseMediaType(strings.Join(types, ", ")) // two headers are not a media type

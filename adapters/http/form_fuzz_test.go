@@ -9,7 +9,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzForm reads parameters beside a parser that only splits and unescapes (A3-A5, D5).
+// FuzzForm reads parameters beside a parser that only splits and unescapes.
 func FuzzForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, encoded string) {
 		parameters, err := parse(encoded)

@@ -13,7 +13,7 @@ import (
 
 const (
 	tokenInput  = "bearer_token"
-	fieldPrefix = "field_" // of the inputs for several fields (B23)
+	fieldPrefix = "field_" // of the inputs for several fields
 )
 
 // inputs returns the names of the inputs for the token or the fields.
@@ -67,7 +67,7 @@ func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
 	return shown
 }
 
-// askedAgain returns the question after a refused attempt, with the values that are no secrets; again is false when the request has ended (B7-B9, B23).
+// askedAgain returns the question after a refused attempt, with the values that are no secrets; again is false when the request has ended.
 func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
 	asked.fields = entered(fields, form)
 	if asked.problem, again = tryAgain(err, len(asked.fields) > 0); !again {
@@ -120,7 +120,7 @@ func tokenProblem(problem string, wrong *credential.ValueError, pasted string) s
 // wrongToken is the message about a token that the site does not know.
 const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
-// tryAgain returns the message to show with the form again; again is false when the request has ended (B7-B9).
+// tryAgain returns the message to show with the form again; again is false when the request has ended.
 func tryAgain(err error, fields bool) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {

@@ -13,7 +13,7 @@ import (
 // rootRegisterPath is where clients of MCP 2025-03-26, and others that find no registration endpoint in the metadata, register themselves.
 const rootRegisterPath = "/register"
 
-// refuseRegistration records each attempt of a client to register itself, because this is why it cannot log in (F4).
+// refuseRegistration records each attempt of a client to register itself, because this is why it cannot log in.
 func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	site.Any(base+registerPath, func(c echo.Context) error {
 		recordRegistration(c)

@@ -37,7 +37,7 @@ func (e *Endpoints) registration(c echo.Context) (application.Registration, erro
 	return e.server.Register(c.Request().Context(), members)
 }
 
-// readJSON reads the body of a registration request as strictly as a published document (L3).
+// readJSON reads the body of a registration request as strictly as a published document.
 func readJSON(c echo.Context) (map[string]any, error) {
 	media, _, err := mime.ParseMediaType(strings.Join(c.Request().Header.Values(echo.HeaderContentType), ", ")) // two headers are not a media type
 	if err != nil || media != echo.MIMEApplicationJSON {
@@ -66,7 +66,7 @@ type clientDocument struct {
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types"`
 	AuthMethod    string   `json:"token_endpoint_auth_method"`
-	Registered    bool     `json:"self_registered,omitempty"` // this server does not know the client (L2)
+	Registered    bool     `json:"self_registered,omitempty"` // this server does not know the client
 }
 
 type registrationResponse struct {
@@ -91,7 +91,7 @@ func documentOf(client *oauth.ClientMetadata) clientDocument {
 	}
 }
 
-// registeredClient answers a client_id of register with its document (L2). The address has to be the client_id, byte for byte.
+// registeredClient answers a client_id of register with its document. The address has to be the client_id, byte for byte.
 func (e *Endpoints) registeredClient(c echo.Context) error {
 	address := c.Request().URL
 	path, found := strings.CutPrefix(address.EscapedPath(), e.issuer.Path)

@@ -36,7 +36,7 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// New returns the endpoints of a server. The URLs that they publish come from the configured issuer (F8).
+// New returns the endpoints of a server. The URLs that they publish come from the configured issuer.
 func New(server *application.Server, o Options) (*Endpoints, error) {
 	issuer, err := url.Parse(server.Settings().Issuer)
 	if err != nil {
@@ -99,7 +99,7 @@ type route struct {
 	step  trace.Kind // of a refusal before the endpoint has recorded a step
 }
 
-// selfRegistration returns the routes of clients that register themselves, none unless the operator allows it (L1).
+// selfRegistration returns the routes of clients that register themselves, none unless the operator allows it.
 func (e *Endpoints) selfRegistration(base string) []route {
 	if !e.server.Settings().SelfRegistration {
 		return nil
@@ -111,7 +111,7 @@ func (e *Endpoints) selfRegistration(base string) []route {
 	}
 }
 
-// hostedClients returns the route of each client whose document this server publishes (C60).
+// hostedClients returns the route of each client whose document this server publishes.
 func (e *Endpoints) hostedClients(base string) (routes []route) {
 	for _, client := range e.server.Settings().HostedClients() {
 		path := strings.TrimPrefix(client.ID().String(), e.server.Settings().Issuer)

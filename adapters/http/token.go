@@ -39,7 +39,7 @@ func (e *Endpoints) token(c echo.Context) error {
 	})
 }
 
-// tokenResponse is the successful response (RFC 6749 §5.1, D29).
+// tokenResponse is the successful response (RFC 6749 §5.1).
 type tokenResponse struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -62,13 +62,13 @@ func (e *Endpoints) grantType(name string) (grantFunc, error) {
 	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6", "the grant_type has to be authorization_code or refresh_token")
 }
 
-// clientParameters are refused in the query, which ends up in logs (D4).
+// clientParameters are refused in the query, which ends up in logs.
 var clientParameters = []string{
 	"grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "scope", "resource",
 	"client_id", "client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint",
 }
 
-// readClientForm reads the form of a client, for the token and the revocation endpoint (D2-D5, E1).
+// readClientForm reads the form of a client, for the token and the revocation endpoint.
 func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	form, err := readForm(c, http.StatusBadRequest)
 	if err != nil {
@@ -87,7 +87,7 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 }
 
 // identify returns the client's credentials from the form, or from a Basic header with an empty password, which the official Go SDK sends first
-// (D7-D9, X1). It refuses a client secret with InvalidClient.
+//. It refuses a client secret with InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
@@ -112,7 +112,7 @@ func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Cred
 
 const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one unless private_key_jwt is enabled (D10).
+// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one unless private_key_jwt is enabled.
 func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
 	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
 	switch {
@@ -130,7 +130,7 @@ func refuseSecret() error {
 	return oauth.Refuse(oauth.InvalidClient, "D8", "clients are public here and have no secret")
 }
 
-// basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored (D7).
+// basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored.
 func basicUser(header string) (string, error) {
 	scheme, _, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") {

@@ -27,7 +27,7 @@ import (
 )
 
 // FuzzTokenRequest sends anything to the token endpoint while one code is outstanding: every answer is one of RFC 6749, and
-// unless the request was the right one, the right one succeeds afterwards (D1-D20). In the input {code}, {verifier}, {client},
+// unless the request was the right one, the right one succeeds afterwards. In the input {code}, {verifier}, {client},
 // {redirect}, {basic} and {secret} stand for what this run has.
 func FuzzTokenRequest(f *testing.F) {
 	site := openSite(f)

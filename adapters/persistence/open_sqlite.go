@@ -20,7 +20,7 @@ import (
 const secretSuffix = ".secret"
 
 // OpenSQLite opens the database in file and brings its schema up to date. It creates a missing file, and a missing directory, for their owner only
-// (H7); beside the file lies the server secret. Several processes may share one file (I22). OpenSQLite refuses a file that is missing or empty although
+//; beside the file lies the server secret. Several processes may share one file. OpenSQLite refuses a file that is missing or empty although
 // its secret was used.
 func OpenSQLite(file string) (*Store, error) {
 	return openFile(file, createUnlessLost, sqlite.Open, (*Store).prepare)

@@ -73,7 +73,7 @@ func (e Environment) Unused() []string {
 	})
 }
 
-// Accepts reports whether the fields accept the values (J16).
+// Accepts reports whether the fields accept the values.
 func (e Environment) Accepts(values credential.Values) bool { return e.fields.Accept(values) }
 
 // Render returns the variables, each as NAME=value, and a function that reports whether a text contains a part of the credential, also encoded. It

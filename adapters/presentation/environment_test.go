@@ -68,7 +68,7 @@ var _ = Describe("An environment", Label("U23"), func() {
 	})
 })
 
-// FuzzEnvironment renders any token: the result has one variable of that name, and no text of another (U23).
+// FuzzEnvironment renders any token: the result has one variable of that name, and no text of another.
 func FuzzEnvironment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value, token string) {
 		e, mistakes := ParseEnvironment(map[string]string{name: value}, nil)

@@ -176,7 +176,7 @@ type rendered struct {
 	text string
 }
 
-// Accepts reports whether the fields accept the values (J16).
+// Accepts reports whether the fields accept the values.
 func (p Presentation) Accepts(values credential.Values) bool { return p.fields.Accept(values) }
 
 // Sample returns values for a check of the server, with secrets that no person has.

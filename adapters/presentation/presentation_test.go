@@ -83,7 +83,7 @@ var _ = Describe("A presentation", Label("U18"), func() {
 	})
 })
 
-// FuzzPresentation sends any token with any entry: the server reads exactly one more header or parameter, with the rendered value (U18).
+// FuzzPresentation sends any token with any entry: the server reads exactly one more header or parameter, with the rendered value.
 func FuzzPresentation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, token string) {
 		p, mistakes := Parse([]string{text}, nil)
@@ -125,7 +125,7 @@ func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
 	}
 }
 
-// FuzzTemplate prints text without braces as it is, and contains a token only if it uses one (U18).
+// FuzzTemplate prints text without braces as it is, and contains a token only if it uses one.
 func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		template, err := ParseTemplate(text, []string{credential.Token})

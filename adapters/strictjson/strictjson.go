@@ -10,7 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxDepth is the maximum nesting; the object itself is level 1 (C22).
+// maxDepth is the maximum nesting; the object itself is level 1.
 const maxDepth = 8
 
 // shallow makes the decoder refuse values beyond maxDepth.

@@ -20,7 +20,7 @@ const firstEditor = "editor"
 
 const (
 	tokenPrefix = "demo_" // for people and secret scanners
-	maxToken    = 4096    // bytes; the limit of the consent page (B7)
+	maxToken    = 4096    // bytes; the limit of the consent page
 	maxOwner    = 100     // bytes
 )
 

@@ -37,7 +37,7 @@ func (h requestLog) WithGroup(name string) slog.Handler { return requestLog{h.Ha
 // identify gives each request the id that appears in the log, the trace and an error page.
 var identify = oauthhttp.Identify
 
-// accessLog logs one line per request, without the query, which may contain a state or a code (A42).
+// accessLog logs one line per request, without the query, which may contain a state or a code.
 func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	handler := logger.Handler()
 	return func(next echo.HandlerFunc) echo.HandlerFunc {

@@ -32,9 +32,9 @@ type Config struct {
 	DataDir         string               // folder of content.db and oauth.db; created if missing
 	Database        DatabaseConfig       // database server that holds the grants instead of oauth.db
 	Bus             string               // URL of the NATS server that connects the replicas, with its password; "" for none
-	Development     bool                 // allows an http issuer and metadata documents on this computer (C49)
-	DoctorClient    bool                 // publishes the client document of doctor (C60)
-	AllowClients    []string             // hosts of the clients that may connect; empty for every client (A8)
+	Development     bool                 // allows an http issuer and metadata documents on this computer
+	DoctorClient    bool                 // publishes the client document of doctor
+	AllowClients    []string             // hosts of the clients that may connect; empty for every client
 	ClientDocuments string               // folder of metadata documents that are used without a fetch; "" for none (C59)
 	Appearance      bootstrap.Appearance // of the consent, error and connections pages
 	LogoFile        string               // read into Appearance.Logo

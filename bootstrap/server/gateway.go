@@ -88,7 +88,7 @@ func isPattern(text string) bool {
 // DemoName is the default name of the demo site on its pages, under any issuer.
 const DemoName = "Demo site"
 
-// resources adds a protected resource under the issuer for every upstream (U1), or for the demo site without upstreams.
+// resources adds a protected resource under the issuer for every upstream, or for the demo site without upstreams.
 func (g GatewayConfig) resources(config oauth.Config, verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	if len(g.Upstreams) == 0 {
 		config.Verifier = verifierOf("")
@@ -162,7 +162,7 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	return errors.Join(mistakes...)
 }
 
-// checkKeys makes sure that each key is sent only to the upstream that issued it. Only the upstreams can verify that (J13).
+// checkKeys makes sure that each key is sent only to the upstream that issued it. Only the upstreams can verify that.
 func (g GatewayConfig) checkKeys(v Verification) error {
 	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken || v.chosen(true) == VerifierUpstream {
 		return nil
@@ -171,7 +171,7 @@ func (g GatewayConfig) checkKeys(v Verification) error {
 		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"), VerifierUpstream)
 }
 
-// checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any (U32).
+// checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any.
 func (g GatewayConfig) checkUnkeyed(v Verification) error {
 	if g.Credential != bootstrap.CredentialNone || v.chosen(true) != VerifierUpstream || g.hasProgram() {
 		return nil
@@ -209,7 +209,7 @@ func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth
 	}
 }
 
-// matches reports whether the pattern matches the name of the tool in any spelling that the upstream may accept (U11).
+// matches reports whether the pattern matches the name of the tool in any spelling that the upstream may accept.
 func matches(pattern, tool string) bool {
 	folded := bootstrap.FoldToolName(tool)
 	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)

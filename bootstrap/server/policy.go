@@ -73,7 +73,7 @@ func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) 
 	return rules, errors.Join(mistakes...)
 }
 
-// check reports every mistake with the number of its rule (U28).
+// check reports every mistake with the number of its rule.
 func (p PolicyConfig) check(config oauth.Config, roles bool) error {
 	var mistakes []error
 	for _, list := range p.lists() {

@@ -27,7 +27,7 @@ var _ = Describe("The command line of a program", Label("U23", "configuration"),
 	)
 })
 
-// FuzzProgram reads what it has written (U23).
+// FuzzProgram reads what it has written.
 func FuzzProgram(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		p, err := parseProgram(line)

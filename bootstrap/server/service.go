@@ -141,7 +141,7 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	return nil
 }
 
-// Serve serves on the listener until ctx ends, and checks the upstreams in the background (U31). Then it ends open streams and lets other requests
+// Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it ends open streams and lets other requests
 // finish. From then on, the admin listener reports that the service is not ready; it is closed last.
 func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	server := httpserver.New(s.Echo, s.bounds, s.logger)
@@ -156,7 +156,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 // UpstreamStatus is the state of an upstream, with the cause and the remedy if it does not work.
 type UpstreamStatus = upstreams.Status
 
-// CheckUpstreams checks every upstream now. Serve does so in the background (U31).
+// CheckUpstreams checks every upstream now. Serve does so in the background.
 func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return s.upstreams.Check(ctx) }
 
 // Drain ends every open stream; Serve does so when it stops.

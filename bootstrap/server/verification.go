@@ -59,7 +59,7 @@ func (v Verification) fields() []verifierField {
 	}
 }
 
-// check reports every mistake at once, each with the field and the remedy (F9).
+// check reports every mistake at once, each with the field and the remedy.
 func (v Verification) check(gateway bool) error {
 	chosen := v.chosen(gateway)
 	switch {

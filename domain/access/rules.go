@@ -1,5 +1,5 @@
 // Package access decides which tools, prompts and resources of an MCP server a caller may see and use. Parse reads Rules, an ordered list: the first
-// rule that matches the name and the caller decides, and a name without a rule is denied (U26).
+// rule that matches the name and the caller decides, and a name without a rule is denied.
 package access
 
 import (
@@ -32,7 +32,7 @@ type pattern struct {
 }
 
 // Permit reports whether the caller may see and use a name. A deny rule matches a name if it matches one of its readings. An allow rule has to match
-// the exact name and all its readings, because each could be what an MCP server reads (U11).
+// the exact name and all its readings, because each could be what an MCP server reads.
 func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true

@@ -1,5 +1,5 @@
 // Package audit describes the calls of an MCP server, so that operators can show who called what. A Call is one JSON-RPC request of an authenticated
-// caller, with its outcome (V1).
+// caller, with its outcome.
 package audit
 
 import (

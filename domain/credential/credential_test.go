@@ -164,7 +164,7 @@ var _ = Describe("A target", Label("U30"), func() {
 		Entry("with a user", "{url}@evil.example", "write it like"), Entry("without an end", "{url", "write it like"), Entry("with dots", "{url}/../x", "write it like"))
 })
 
-// FuzzAddress reads only addresses at listed hosts, in a form that reads the same again (U29).
+// FuzzAddress reads only addresses at listed hosts, in a form that reads the same again.
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{"https://a.example/x", "a.example:443", "https://a.example@b.example", "http://a.example", "HTTPS://A.example//"} {
 		f.Add(seed)
@@ -185,7 +185,7 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzValues decodes what it encodes, and encodes different values differently (J16).
+// FuzzValues decodes what it encodes, and encodes different values differently.
 func FuzzValues(f *testing.F) {
 	f.Add("user", "ann", "token", "x")
 	f.Add("token", "5:token", "a", "1:")

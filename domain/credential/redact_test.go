@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// FuzzRedact puts a secret into a text in each spelling and expects that it is replaced (J17).
+// FuzzRedact puts a secret into a text in each spelling and expects that it is replaced.
 func FuzzRedact(f *testing.F) {
 	f.Add("cms_4711/+x==", "Get \"https://cms.example/me?key=", "\": EOF")
 	f.Add("ä key with spaces", "no answer for ", "")

@@ -12,7 +12,7 @@ const (
 // EndReason is why a code or grant ended, for logs and for the connections page.
 type EndReason string
 
-// The reasons of I12.
+// The reasons why a grant ended.
 const (
 	EndedByCodeReplay EndReason = "code_replayed"
 	EndedByReuse      EndReason = "refresh_reused"
@@ -25,7 +25,7 @@ const (
 	EndedByLimit      EndReason = "ended_by_limit"
 )
 
-// endedGrantRetention is how long an ended grant stays on record, for an audit (H6).
+// endedGrantRetention is how long an ended grant stays on record, for an audit.
 const endedGrantRetention = 30 * 24 * time.Hour
 
 // AccessGrant is the permission of one client, with the access and refresh tokens issued
@@ -143,7 +143,7 @@ func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings
 	}
 }
 
-// maxAnswerAge is longer than any verification. A larger age means that the clock was set back (I23).
+// maxAnswerAge is longer than any verification. A larger age means that the clock was set back.
 const maxAnswerAge = time.Minute
 
 func (g *AccessGrant) scopesFor(principal Principal, settings *Settings) Scopes {

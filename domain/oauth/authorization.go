@@ -124,7 +124,7 @@ func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now t
 	return ended
 }
 
-// Surplus returns the ids of the authorizations of one host token beyond the limit, which the caller ends (J14): expired ones first, then the least
+// Surplus returns the ids of the authorizations of one host token beyond the limit, which the caller ends: expired ones first, then the least
 // recently used. It never returns newID, that of the one just created.
 func (a Authorizations) Surplus(newID string, limit int, now time.Time) map[string]bool {
 	if len(a.Codes)+len(a.Grants) <= limit {

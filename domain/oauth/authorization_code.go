@@ -16,11 +16,11 @@ const (
 	codeWithdrawn codeState = "withdrawn"
 )
 
-// redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected (D19).
+// redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected.
 const redeemedCodeRetention = 24 * time.Hour
 
 // AuthorizationCode is the code for a person's consent (RFC 6749 §4.1.2). The client redeems it once, with the code verifier (RFC 7636), for an
-// AccessGrant (I2-I8).
+// AccessGrant.
 //
 //	issued --Redeem--> redeemed
 //	issued --End-----> withdrawn
@@ -47,7 +47,7 @@ type Approval struct {
 	Random    io.Reader // source of the data key of the sealed host token
 }
 
-// IssueCode issues the code of an approval (I1). It refuses with AccessDenied when the host token may grant none of the requested scopes (B10).
+// IssueCode issues the code of an approval. It refuses with AccessDenied when the host token may grant none of the requested scopes.
 func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
 	request := a.Ticket.request
 	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
@@ -72,7 +72,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	return c, err
 }
 
-// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code (B13, I5). It returns ErrCodeStillValid when both
+// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code. It returns ErrCodeStillValid when both
 // have the same value and the earlier one can still be redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
@@ -89,18 +89,18 @@ type Redemption struct {
 	Client      string
 	Code        Secret
 	Verifier    string
-	RedirectURI string // optional, because PKCE binds the code to the client (D15)
+	RedirectURI string // optional, because PKCE binds the code to the client
 	Resources   []string
 	Scope       string
 	Fresh       FreshEntropy
 }
 
-// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for example by a proxy, and not as a replay (D19).
+// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for example by a proxy, and not as a replay.
 const CodeRetryWindow = 10 * time.Second
 
 // MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It refuses a second redemption with InvalidGrant.
 // If that request is otherwise valid, the cause is ErrRetried within CodeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
-// grant with the id of the code (D19).
+// grant with the id of the code.
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
 	case c.state == codeWithdrawn:
@@ -128,7 +128,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 	return err
 }
 
-// Redeem redeems the code and creates its grant (I2). After a refusal the code is unchanged.
+// Redeem redeems the code and creates its grant. After a refusal the code is unchanged.
 func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
 	if err := c.MayRedeem(by, settings, now); err != nil {
 		return nil, nil, err
@@ -153,7 +153,7 @@ func refuseLostKey(err error) error {
 	return err
 }
 
-// narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or all when it names none (D18).
+// narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or all when it names none.
 func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	requested, err := ParseScopes(scope)
 	if err != nil || requested.Empty() {
@@ -163,7 +163,7 @@ func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	switch {
 	case kept.Empty():
 		return Scopes{}, Refuse(InvalidScope, "D18", "none of the requested scopes was granted")
-	case kept.Without(OfflineAccess).Empty(): // OfflineAccess alone permits nothing (A25)
+	case kept.Without(OfflineAccess).Empty(): // OfflineAccess alone permits nothing
 		return c.scopes, nil
 	}
 	return kept, nil
@@ -193,7 +193,7 @@ func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, active 
 	return shown, c.active(now)
 }
 
-// forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit (J14) is kept no longer than one that expired,
+// forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit is kept no longer than one that expired,
 // because one host token can get any number of them.
 func (c *AuthorizationCode) forgetAfter() time.Time {
 	switch {
@@ -205,7 +205,7 @@ func (c *AuthorizationCode) forgetAfter() time.Time {
 	return c.expiresAt
 }
 
-// refuseGrant returns the same refusal for every code or refresh token that cannot be used (D32).
+// refuseGrant returns the same refusal for every code or refresh token that cannot be used.
 func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }

@@ -31,7 +31,7 @@ type AuthorizationRequest struct {
 type Redirect struct {
 	Location string
 	Host     string
-	// Automatic allows the redirect without a person's click, because the host is loopback or trusted by the operator (M13).
+	// Automatic allows the redirect without a person's click, because the host is loopback or trusted by the operator.
 	Automatic bool
 }
 
@@ -46,7 +46,7 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks p in the order of A10-A31. Before the redirect URI is verified it returns an *Error, for the error page. It does the
+// NewAuthorizationRequest checks p: client, redirect URI, then the rest. Before the redirect URI is verified it returns an *Error, for the error page. It does the
 // same for a state that cannot be sent back, because clients ignore a response without their state. Later errors are a *Refusal.
 func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Settings) (*AuthorizationRequest, error) {
 	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
@@ -93,7 +93,7 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	return err
 }
 
-// readState refuses a state that is too long or not printable (A22).
+// readState refuses a state that is too long or not printable.
 func readState(state string) (string, error) {
 	switch {
 	case len(state) > maxStateLength:
@@ -124,10 +124,10 @@ func (r *AuthorizationRequest) Client() ClientID { return r.client }
 // ClientName returns the name that the client claims.
 func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 
-// DeclaresClientID reports whether the client's document contains its client_id (C23).
+// DeclaresClientID reports whether the client's document contains its client_id.
 func (r *AuthorizationRequest) DeclaresClientID() bool { return r.declaresClientID }
 
-// CheckedAt returns when the client's document was last fetched, if it could not be fetched for this request; otherwise zero (C57).
+// CheckedAt returns when the client's document was last fetched, if it could not be fetched for this request; otherwise zero.
 func (r *AuthorizationRequest) CheckedAt() time.Time { return r.checkedAt }
 
 // RedirectURI returns the verified target.
@@ -139,15 +139,15 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
-// SelfRegistered reports whether the client registered itself, so that only its redirect URI is verified (L9).
+// SelfRegistered reports whether the client registered itself, so that only its redirect URI is verified.
 func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod == SealedClientID }
 
-// ForeignRedirect reports whether the redirect URI is on another host than the client's document (A36).
+// ForeignRedirect reports whether the redirect URI is on another host than the client's document.
 func (r *AuthorizationRequest) ForeignRedirect() bool {
 	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
 }
 
-// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host (B21). All other
+// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host. All other
 // redirects reach the client from any browser, and the name of a HostedClient could persuade people to copy the URL to another person.
 func (r *AuthorizationRequest) CheckCallbackCopy(s *Settings) error {
 	if r.redirect.Loopback() && s.Hosted(r.client) == nil {
@@ -156,10 +156,10 @@ func (r *AuthorizationRequest) CheckCallbackCopy(s *Settings) error {
 	return Refuse(InvalidRequest, "B21", "only the address of an app on a computer can be copied")
 }
 
-// Grant builds the successful response (B11).
+// Grant builds the successful response.
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
-// Refuse returns err as a *Refusal (A39). It returns an err that is no refusal unchanged.
+// Refuse returns err as a *Refusal. It returns an err that is no refusal unchanged.
 func (r *AuthorizationRequest) Refuse(err error) error {
 	kind, refused := KindOf(err)
 	if !refused {
@@ -193,7 +193,7 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 // CodeChallenge is the S256 challenge of RFC 7636.
 type CodeChallenge struct{ encoded string }
 
-// ParseCodeChallenge accepts S256 only (A19-A21) and refuses with InvalidRequest.
+// ParseCodeChallenge accepts S256 only and refuses with InvalidRequest.
 func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
 	switch {
 	case challenge == "":
@@ -229,7 +229,7 @@ const (
 	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 )
 
-// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6, D12, D16).
+// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
 func (c CodeChallenge) VerifiedBy(verifier string) bool {
 	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength || strings.Trim(verifier, verifierCharacters) != "" {
 		return false
@@ -242,7 +242,7 @@ func (c CodeChallenge) VerifiedBy(verifier string) bool {
 // Parameters are the decoded parameters of one request, from its query or its form, never from both.
 type Parameters map[string][]string
 
-// Get returns the value of a parameter that may occur once; an empty value counts as absent (A4).
+// Get returns the value of a parameter that may occur once; an empty value counts as absent.
 func (p Parameters) Get(name string) string {
 	if values := p.All(name); len(values) > 0 {
 		return values[0]
@@ -258,7 +258,7 @@ func (p Parameters) All(name string) []string {
 	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
 }
 
-// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1, A5).
+// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1).
 func (p Parameters) CheckNotRepeated(names ...string) error {
 	for _, name := range names {
 		if len(p.All(name)) > 1 {
@@ -268,7 +268,7 @@ func (p Parameters) CheckNotRepeated(names ...string) error {
 	return nil
 }
 
-// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be repeated (D5, RFC 8707 §2).
+// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be repeated (RFC 8707 §2).
 func (p Parameters) CheckNoneRepeated() error {
 	for name := range p {
 		if name == "resource" {

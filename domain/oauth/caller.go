@@ -20,7 +20,7 @@ import (
 type Principal struct {
 	Subject string
 	Roles   []string
-	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling (B10)
+	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling
 }
 
 // Check returns an error for a text that not every store can keep, and for a role that is empty or has a control character, because stores join
@@ -57,7 +57,7 @@ func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, e
 // shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject or a role contains the token, or the value of a secret field, because both are stored in clear (H3). It ignores
+// Reveals reports whether the subject or a role contains the token, or the value of a secret field, because both are stored in clear. It ignores
 // secrets shorter than shortestSecret.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
@@ -79,7 +79,7 @@ type Caller struct {
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which is derived from the client and the subject. A new
 // consent of the same person in the same client has the same owner, unless the site names no subject and the server secret was rotated in between
-// (G14).
+//.
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {

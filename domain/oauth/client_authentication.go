@@ -12,16 +12,16 @@ type AuthMethod string
 
 // The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered themselves, which is "none" for them.
 const (
-	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE (D11)
-	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes (D33)
-	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE (L7)
+	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE
+	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes
+	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE
 )
 
 // TokenPath is the path of the token endpoint below the issuer. Together they may be the audience of an assertion.
 const TokenPath = "/oauth/token"
 
 // AssertionAlgorithms returns the signature algorithms of assertions, by their names of RFC 7518 and RFC 8037. "none" and shared secrets are
-// never accepted (D33).
+// never accepted.
 func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256", "EdDSA"} }
 
 // Credentials are the client authentication of a request to the token or revocation endpoint.
@@ -47,7 +47,7 @@ const (
 	maxAssertionIDLength = 256
 )
 
-// Check refuses with InvalidClient unless the assertion is about the client, for this server alone, and valid now (RFC 7523 §3, D33).
+// Check refuses with InvalidClient unless the assertion is about the client, for this server alone, and valid now (RFC 7523 §3).
 func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
 	switch {
 	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.authentication.algorithm != "" && a.Algorithm != client.authentication.algorithm:
@@ -66,7 +66,7 @@ func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now t
 	return nil
 }
 
-// Digest returns the digest under which the store records that the assertion was used (H4).
+// Digest returns the digest under which the store records that the assertion was used.
 func (a ClientAssertion) Digest() Digest {
 	return sha256.Sum256([]byte("pasteport/v1/jti\x00" + a.Subject + "\x00" + a.ID))
 }
@@ -76,7 +76,7 @@ func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assert
 
 func refuseAssertion(why string) error { return RefuseClient(errors.New("the assertion " + why)) }
 
-// RefuseClient returns the same refusal for every failed client authentication (D32, D33).
+// RefuseClient returns the same refusal for every failed client authentication.
 func RefuseClient(causes ...error) error {
 	return Refuse(InvalidClient, "D33", "The client does not prove who it is", causes...)
 }
@@ -86,7 +86,7 @@ type clientAuthentication struct {
 	method    AuthMethod
 	algorithm string   // the only one that the client signs with; "" is any of AssertionAlgorithms
 	keys      KeySet   // in the document
-	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules (C20)
+	keysAt    ClientID // the jwks_uri; it is fetched like a document, under the same rules
 }
 
 func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthentication, error) {
@@ -109,7 +109,7 @@ func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthent
 
 var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
 
-// authMethod returns the declared method if this server offers it, otherwise the first offered one of the client's list (C29, C30).
+// authMethod returns the declared method if this server offers it, otherwise the first offered one of the client's list.
 func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
@@ -146,7 +146,7 @@ type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
-// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with InvalidClientDocument (C31).
+// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with InvalidClientDocument.
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {

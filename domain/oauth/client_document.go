@@ -25,10 +25,10 @@ const (
 	MaxClientDocuments         = 2000
 	MaxClientDocumentsPerOwner = 50
 
-	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached (C57).
+	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached.
 	MetadataStaleFor = 30 * 24 * time.Hour
 
-	// KeysStaleFor is how long a key set serves after it has expired (C56). It is short, because a client may have withdrawn a stolen key.
+	// KeysStaleFor is how long a key set serves after it has expired. It is short, because a client may have withdrawn a stolen key.
 	KeysStaleFor = time.Hour
 )
 
@@ -41,7 +41,7 @@ type ClientDocument struct {
 	ETag         string
 	LastModified string
 	CheckedAt    time.Time // when it was last fetched or revalidated
-	FreshUntil   time.Time // by its HTTP headers (C37)
+	FreshUntil   time.Time // by its HTTP headers
 }
 
 // Withdrawn reports whether the client had withdrawn the document at CheckedAt. The mark is kept as long as a document, because other replicas may still
@@ -75,7 +75,7 @@ func (s MetadataStatus) Error() string {
 func (s MetadataStatus) isOutage() bool { return s == 403 || s == 408 || s == 429 || s >= 500 }
 
 // IsMetadataOutage reports whether a failed fetch says nothing about the client: the host was unreachable, failed or refused requests, or this server had
-// no slot for the fetch (C56, C57). A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
+// no slot for the fetch. A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
 func IsMetadataOutage(err error) bool {
 	var status MetadataStatus
 	switch {
@@ -90,7 +90,7 @@ func IsMetadataOutage(err error) bool {
 }
 
 // IsMetadataWithdrawal reports whether a failed fetch shows that the client has withdrawn its document: it was removed (404, 410), or is not valid any
-// more (C57).
+// more.
 func IsMetadataWithdrawal(err error) bool {
 	var status MetadataStatus
 	if errors.As(err, &status) {
@@ -100,7 +100,7 @@ func IsMetadataWithdrawal(err error) bool {
 	return refused || errors.Is(err, ErrMetadataMalformed)
 }
 
-// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that replicas share them and they survive a restart (C58).
+// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that replicas share them and they survive a restart.
 // DeleteExpired deletes documents whose ForgetAfter has passed.
 type ClientDocumentStore interface {
 	// ClientDocument returns the document with the digest. ErrNotFound.
@@ -118,7 +118,7 @@ type ClientDocumentStore interface {
 // HostedClientsPath is the path, below the issuer, of the documents of HostedClients.
 const HostedClientsPath = "/oauth/documents/"
 
-// HostedClient is a client whose metadata document this server publishes, at the HostedClientsPath and Path, and uses without a fetch (C60). It is a
+// HostedClient is a client whose metadata document this server publishes, at the HostedClientsPath and Path, and uses without a fetch. It is a
 // program on the person's computer, so all its redirect URIs are loopback URIs.
 type HostedClient struct {
 	Path         string // lower-case letters, digits and hyphens
@@ -176,7 +176,7 @@ func (s *Settings) HostedClients() (clients []*ClientMetadata) {
 	return clients
 }
 
-// IsPublishedHere reports whether this server has the metadata of the client, so that it is never fetched (L7, C60).
+// IsPublishedHere reports whether this server has the metadata of the client, so that it is never fetched.
 func (s *Settings) IsPublishedHere(id ClientID) bool {
 	return s.IsSelfRegistered(id) || s.Hosted(id) != nil
 }

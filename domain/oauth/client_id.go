@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, without normalization (C10).
+// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, without normalization.
 type ClientID struct{ raw, authority string }
 
-// ClientIDRules are the rules for client_id URLs that an operator may relax (C7-C9).
+// ClientIDRules are the rules for client_id URLs that an operator may relax.
 type ClientIDRules struct {
 	Ports        []string // besides the default port; nil allows only 443
 	ForbidHost   string   // the issuer's own host, with its port if it has one, so that this server does not fetch from itself
-	AllowAnyHost bool     // development only; allows http on this computer too (C49)
+	AllowAnyHost bool     // development only; allows http on this computer too
 	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none (L7)
-	Hosted       []string // the ids of clients whose documents this server publishes (C60)
+	Hosted       []string // the ids of clients whose documents this server publishes
 }
 
 const (
@@ -26,7 +26,7 @@ const (
 	httpPrefix        = "http://"
 )
 
-// ParseClientID applies C1-C9 to the raw string, before any URL parser touches it, and refuses with MalformedClientID.
+// ParseClientID checks the raw string, before any URL parser touches it, and refuses with MalformedClientID.
 func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	refuse := func(rule, why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, rule, why) }
 	rest, schemeAllowed := rules.cutScheme(raw)
@@ -56,7 +56,7 @@ func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	if err := rules.checkAuthority(authority); err != nil {
 		return ClientID{}, err
 	}
-	if u, err := url.Parse(raw); err != nil || u.String() != raw { // a URL parser would fetch another URL (C10)
+	if u, err := url.Parse(raw); err != nil || u.String() != raw { // a URL parser would fetch another URL
 		return refuse("C10", "the client_id is not a well-formed URL")
 	}
 	return ClientID{raw: raw, authority: authority}, nil
@@ -75,7 +75,7 @@ func (id ClientID) String() string { return id.raw }
 // Host returns the host with its port, if it names one.
 func (id ClientID) Host() string { return id.authority }
 
-// cutScheme cuts https:// off, or http:// where documents on this computer are allowed (C49).
+// cutScheme cuts https:// off, or http:// where documents on this computer are allowed.
 func (r ClientIDRules) cutScheme(raw string) (rest string, allowed bool) {
 	if rest, allowed = strings.CutPrefix(raw, httpsPrefix); allowed {
 		return rest, true
@@ -143,10 +143,10 @@ func splitPort(authority string) (host, port string) {
 	return authority[:colon], authority[colon+1:]
 }
 
-// specialNames are the suffixes that never name a public host (RFC 6761, RFC 6762, RFC 8375, C8).
+// specialNames are the suffixes that never name a public host (RFC 6761, RFC 6762, RFC 8375).
 var specialNames = []string{"localhost", "local", "internal", "home.arpa", "onion", "test", "invalid"}
 
-// publicHostName reports whether host can be a public DNS name (C8): letters, digits and hyphens in two labels or more, and no form of an IP
+// publicHostName reports whether host can be a public DNS name: letters, digits and hyphens in two labels or more, and no form of an IP
 // address.
 func publicHostName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {

@@ -16,7 +16,7 @@ var (
 	privateName = regexp.MustCompile(`(?i)(^|\.)(localhost|local|internal|home\.arpa|onion|test|invalid)$`)
 )
 
-// FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would be asked (C1-C10).
+// FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would be asked.
 func FuzzClientID(f *testing.F) {
 	rules := ClientIDRules{ForbidHost: "cms.example", Ports: []string{"8443"}}
 	f.Fuzz(func(t *testing.T, raw string) {

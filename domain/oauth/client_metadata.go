@@ -22,10 +22,10 @@ type ClientMetadata struct {
 
 // ClientMetadataRules are the rules for metadata documents that an operator may relax.
 type ClientMetadataRules struct {
-	AllowedPrivateSchemes         []string      // exact, lower case; none by default (A14)
-	AllowDocumentsWithoutClientID bool          // accepts the bare {client_name, redirect_uris} document (C23)
-	PrivateKeyJWT                 bool          // offers private_key_jwt (D33)
-	KeySets                       ClientIDRules // for the URL at which a client publishes its keys (C20)
+	AllowedPrivateSchemes         []string      // exact, lower case; none by default
+	AllowDocumentsWithoutClientID bool          // accepts the bare {client_name, redirect_uris} document
+	PrivateKeyJWT                 bool          // offers private_key_jwt
+	KeySets                       ClientIDRules // for the URL at which a client publishes its keys
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 )
 
 // NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It refuses an invalid document with
-// InvalidClientDocument (C23-C33), and a client that needs an unsupported feature with UnsupportedClient (C30, C34).
+// InvalidClientDocument, and a client that needs an unsupported feature with UnsupportedClient.
 func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadataRules) (*ClientMetadata, error) {
 	document := clientDocument(members)
 	named, err := document.checkIdentity(id, rules.AllowDocumentsWithoutClientID)
@@ -70,13 +70,13 @@ func (m *ClientMetadata) ID() ClientID { return m.id }
 // Name returns the name that the client claims.
 func (m *ClientMetadata) Name() string { return m.name }
 
-// DeclaresClientID reports whether the document has its own client_id. Without it a client could use the document of another (C23).
+// DeclaresClientID reports whether the document has its own client_id. Without it a client could use the document of another.
 func (m *ClientMetadata) DeclaresClientID() bool { return m.declaresClientID }
 
-// IgnoredRedirects returns how many published redirect URIs cannot be used here (C27).
+// IgnoredRedirects returns how many published redirect URIs cannot be used here.
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
 
-// WithFailedCheck returns the document as one that could not be fetched again, with the time of the last successful check and the reason (C57).
+// WithFailedCheck returns the document as one that could not be fetched again, with the time of the last successful check and the reason.
 func (m *ClientMetadata) WithFailedCheck(checkedAt time.Time, failure error) *ClientMetadata {
 	unchecked := *m
 	unchecked.checkedAt, unchecked.checkFailure = checkedAt, failure
@@ -97,10 +97,10 @@ func (m *ClientMetadata) RedirectURIs() []string {
 	return uris
 }
 
-// MayRefresh reports whether the client may be granted offline_access (A26).
+// MayRefresh reports whether the client may be granted offline_access.
 func (m *ClientMetadata) MayRefresh() bool { return m.mayRefresh }
 
-// privateSchemes returns the private-use schemes to which the client may redirect (A14, L5).
+// privateSchemes returns the private-use schemes to which the client may redirect.
 func (m *ClientMetadata) privateSchemes(rules ClientMetadataRules) []string {
 	if m.authentication.method != SealedClientID {
 		return rules.AllowedPrivateSchemes
@@ -108,12 +108,12 @@ func (m *ClientMetadata) privateSchemes(rules ClientMetadataRules) []string {
 	return slices.Concat(rules.AllowedPrivateSchemes, knownAppSchemes)
 }
 
-// Keys returns the keys of the client, or the URL at which it publishes them (C31, D33).
+// Keys returns the keys of the client, or the URL at which it publishes them.
 func (m *ClientMetadata) Keys() (held KeySet, at ClientID) {
 	return m.authentication.keys, m.authentication.keysAt
 }
 
-// RedirectURI returns the verified target of a request (A10-A14); it refuses with InvalidRequest or UnregisteredRedirect.
+// RedirectURI returns the verified target of a request; it refuses with InvalidRequest or UnregisteredRedirect.
 func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules) (RedirectURI, error) {
 	if requested == "" {
 		if len(m.redirects) != 1 || m.redirects[0].Loopback() {
@@ -133,7 +133,7 @@ func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules
 	return target, nil
 }
 
-// LacksRedirectURI reports whether the document does not list the requested redirect URI, so that fetching it again may help (C50).
+// LacksRedirectURI reports whether the document does not list the requested redirect URI, so that fetching it again may help.
 func (m *ClientMetadata) LacksRedirectURI(requested string, rules ClientMetadataRules) bool {
 	_, err := m.RedirectURI(requested, rules)
 	kind, _ := KindOf(err)
@@ -188,7 +188,7 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 	return usable, ignored, nil
 }
 
-// hasResponseParameter reports whether the query of the URI has a parameter that our response would repeat (C26).
+// hasResponseParameter reports whether the query of the URI has a parameter that our response would repeat.
 func hasResponseParameter(raw string) bool {
 	_, query, _ := strings.Cut(raw, "?")
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
@@ -219,7 +219,7 @@ func (d clientDocument) checkKeys() error {
 	return err
 }
 
-// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so they are not checked (C33).
+// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so they are not checked.
 func (d clientDocument) checkKeysLink() error {
 	value, present := d["jwks_uri"]
 	if !present {
@@ -258,7 +258,7 @@ func (d clientDocument) mayRefresh() bool {
 	return !declared || slices.Contains(grants, "refresh_token")
 }
 
-// checkPublisher refuses the document of a client that has registered itself at another server, which publishes it without knowing the client (L2).
+// checkPublisher refuses the document of a client that has registered itself at another server, which publishes it without knowing the client.
 func (d clientDocument) checkPublisher() error {
 	if d["self_registered"] == any(true) {
 		return invalidDocument("L2", "the document is one of a client that registered itself at its host, so the host does not vouch for it")

@@ -16,7 +16,7 @@ import (
 
 // Config configures an authorization server. A zero field has the default in its comment.
 type Config struct {
-	// Issuer is the public base URL, https and without a trailing slash; every published URL starts with it (F8).
+	// Issuer is the public base URL, https and without a trailing slash; every published URL starts with it.
 	Issuer string
 	// VerifyBearer reports whether a pasted token is valid at the site. Set either VerifyBearer or Verifier.
 	VerifyBearer func(token string) bool
@@ -31,19 +31,19 @@ type Config struct {
 	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
 	// RecheckEvery makes the site verify the host token of a grant also while access tokens are used, at most once in this time: 0, which means at
-	// refreshes only, or 1 minute or more (J8). Callers get 503 while the site cannot verify tokens.
+	// refreshes only, or 1 minute or more. Callers get 503 while the site cannot verify tokens.
 	RecheckEvery time.Duration
 
-	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream server (J13, U6).
+	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream server.
 	HostTokenInUse bool
 
-	// HostFields are the fields that people enter in place of one token, such as a user and a key (B23). They are sealed together. A Verifier that is
+	// HostFields are the fields that people enter in place of one token, such as a user and a key. They are sealed together. A Verifier that is
 	// no FieldsVerifier gets the field "token".
 	HostFields credential.Fields
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
 	ResourceName  string            // shown to people; the issuer's host, or the name of the site on its pages
-	MoreServers   []ProtectedServer // additional MCP servers under this issuer (U1)
+	MoreServers   []ProtectedServer // additional MCP servers under this issuer
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
@@ -55,24 +55,24 @@ type Config struct {
 	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
 	Secrets SecretKeeper
 
-	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all (A8). The host of
+	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all. The host of
 	// clients that registered themselves is SelfRegistered.
 	AllowClient func(host string) bool
 
-	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click (M13)
+	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click
 	AutoErrorRedirect             bool           // redirects errors to every host without a click
 	AllowedPrivateSchemes         []string       // private-use redirect schemes such as "cursor" (A14)
-	AllowDocumentsWithoutClientID bool           // accepts metadata documents without a client_id (C23)
-	PrivateKeyJWT                 bool           // lets clients authenticate with private_key_jwt (RFC 7523, D33); a client that has used it once must keep using it
+	AllowDocumentsWithoutClientID bool           // accepts metadata documents without a client_id
+	PrivateKeyJWT                 bool           // lets clients authenticate with private_key_jwt (RFC 7523); a client that has used it once must keep using it
 	SelfRegistration              bool           // lets clients register themselves (RFC 7591); nothing is stored for them (L)
-	ClientIDPorts                 []string       // ports besides 443 that a client_id may name (C7)
-	AllowAnyContentType           bool           // accepts metadata documents of any media type (C14)
-	AllowNAT64                    bool           // lets metadata hosts be reached through NAT64 (C19)
-	DeniedPrefixes                []netip.Prefix // more networks from which no metadata document is fetched (C19)
+	ClientIDPorts                 []string       // ports besides 443 that a client_id may name
+	AllowAnyContentType           bool           // accepts metadata documents of any media type
+	AllowNAT64                    bool           // lets metadata hosts be reached through NAT64
+	DeniedPrefixes                []netip.Prefix // more networks from which no metadata document is fetched
 	MetadataProxy                 string         // URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for none (C51)
-	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer (F9)
-	AllowLoopbackClients          bool           // development: metadata documents on this computer (C49); needs a loopback Issuer
-	HostedClients                 []HostedClient // clients whose documents this server publishes (C60)
+	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer
+	AllowLoopbackClients          bool           // development: metadata documents on this computer; needs a loopback Issuer
+	HostedClients                 []HostedClient // clients whose documents this server publishes
 
 	Limits Limits // for each address, each person, and all clients together
 
@@ -81,7 +81,7 @@ type Config struct {
 	Logger *slog.Logger     // slog.Default()
 }
 
-// Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field (F9).
+// Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field.
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),

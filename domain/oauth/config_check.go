@@ -31,7 +31,7 @@ func (c Config) checkURLs() []error {
 	return mistakes
 }
 
-// checkURL checks the issuer or a resource, which clients compare byte for byte (F9).
+// checkURL checks the issuer or a resource, which clients compare byte for byte.
 func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
@@ -211,7 +211,7 @@ func (c Config) checkSecrets() (mistakes []error) {
 // Field is the name of a field of Config in a Mistake.
 type Field string
 
-// Mistake is an error in a Config. Its text names the fields, the problem and the remedy (F9).
+// Mistake is an error in a Config. Its text names the fields, the problem and the remedy.
 type Mistake struct {
 	sentence string
 	values   []any

@@ -35,7 +35,7 @@ var (
 	InvalidClientMetadata   = kind("invalid_client_metadata") // RFC 7591 §3.2.2
 )
 
-// Kinds that are finer than their code: for metadata documents (C40-C46) and pasted tokens (B6-B9).
+// Kinds that are finer than their code: for metadata documents and pasted tokens.
 var (
 	MalformedClientID      = Kind{"malformed_client_id", "invalid_client"}
 	ClientUnreachable      = Kind{"client_unreachable", "invalid_client"}
@@ -161,7 +161,7 @@ func descriptionOf(err error) string {
 	return refused.Description
 }
 
-// clientHostError is a refusal with the host of the client, for the error page (C46).
+// clientHostError is a refusal with the host of the client, for the error page.
 type clientHostError struct {
 	error
 	host string

@@ -8,7 +8,7 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Guess is a pasted host token before its verification (B6).
+// Guess is a pasted host token before its verification.
 type Guess struct {
 	By        Requester
 	Token     Fingerprint
@@ -35,7 +35,7 @@ const (
 	GuessWrong
 )
 
-// GuessLimit slows down and refuses networks that paste wrong tokens (B6). Implementations are safe for concurrent use.
+// GuessLimit slows down and refuses networks that paste wrong tokens. Implementations are safe for concurrent use.
 type GuessLimit interface {
 	// Admit decides by the counts of wrong tokens, not by whether the token is right. Its only error is ErrUnavailable. The caller must call
 	// RecordResult for every admitted guess.

@@ -37,7 +37,7 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	return HostToken{conceal(text)}, nil
 }
 
-// ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a *credential.ValueError (B23).
+// ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a *credential.ValueError.
 func ParseHostFields(fields credential.Fields, entered func(name string) string) (HostToken, error) {
 	values, err := fields.Parse(func(name string) string {
 		if name == credential.Token {
@@ -56,7 +56,7 @@ func ParseHostFields(fields credential.Fields, entered func(name string) string)
 }
 
 // UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key for the next holder without unwrapping it
-// again (J5).
+// again.
 type UnsealedHostToken struct {
 	HostToken
 	wrap, dataKey []byte
@@ -77,12 +77,12 @@ func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
 }
 
 // sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a data key; wrap is the data key, encrypted for the
-// holder of the grant's current secret (J3).
+// holder of the grant's current secret.
 type sealedHostToken struct{ box, wrap []byte }
 
 const hostBox = "host"
 
-// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant can derive (J2).
+// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant can derive.
 func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
 }
@@ -137,7 +137,7 @@ func (h sealedHostToken) open(holder Secret, grant string, keys seal.KeyRing) (*
 	return opened, nil
 }
 
-// rewrapFor wraps the data key for another holder (J4, J5, J8).
+// rewrapFor wraps the data key for another holder.
 func (h sealedHostToken) rewrapFor(from, to Secret, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	keys, err := keys.Snapshot()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 // Limits bounds what one address, one person and all clients together can use. A zero field has the default in its comment. An address is an
 // IPv4 address or the /64 of an IPv6 one.
 type Limits struct {
-	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong tokens, even a right one is refused (B19).
+	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong tokens, even a right one is refused.
 	WeakTokens bool
 	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
@@ -168,5 +168,5 @@ func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
 	}
 }
 
-// NearMaxGrants reports whether a host token has nine tenths of MaxGrantsPerToken (J15).
+// NearMaxGrants reports whether a host token has nine tenths of MaxGrantsPerToken.
 func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }

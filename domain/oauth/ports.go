@@ -6,24 +6,24 @@ import (
 )
 
 // BearerVerifier verifies a host token at the site that issued it. An error that wraps ErrUnknownBearer means that the token is invalid. Any
-// other error is an outage, during which no token is issued and no grant ends (B9, D25). A VerifierUnavailable is the error to return for "the site
+// other error is an outage, during which no token is issued and no grant ends. A VerifierUnavailable is the error to return for "the site
 // cannot check tokens now, because ...".
 //
 // The text of any other error is logged at level error, with the token and every secret field replaced: as it is, percent-encoded, in base64 and in
 // hexadecimal. Of a token of less than eight bytes, only the type of the error is logged. A panic is an outage too and is logged with its type and
-// stack, without its value (J17). VerifyBearer has five seconds; ctx ends then.
+// stack, without its value. VerifyBearer has five seconds; ctx ends then.
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
 
-// FieldsVerifier is a BearerVerifier that verifies all fields of a credential, by their names (B23).
+// FieldsVerifier is a BearerVerifier that verifies all fields of a credential, by their names.
 type FieldsVerifier interface {
 	BearerVerifier
 	VerifyFields(ctx context.Context, values map[string]string) (Principal, error)
 }
 
 // VerifierUnavailable is an error of a BearerVerifier whose text is logged as it is and shown in the trace. It must not contain the token or a part of
-// the site's response. The texts of errors that wrap it are left out. Of any other error the trace has only the type (B15).
+// the site's response. The texts of errors that wrap it are left out. Of any other error the trace has only the type.
 type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
@@ -37,7 +37,7 @@ func (u UnknownBearer) Error() string { return string(u) }
 // Unwrap returns ErrUnknownBearer.
 func (UnknownBearer) Unwrap() error { return ErrUnknownBearer }
 
-// VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people are not told to try again (B24).
+// VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people are not told to try again.
 type VerifierMisconfigured string
 
 func (c VerifierMisconfigured) Error() string { return string(c) }
@@ -46,8 +46,8 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
 
 // ClientDirectory finds the metadata document of a client. If a cached document does not list redirectURI, a directory fetches it again, at most once
-// a minute (C50); an empty redirectURI never causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable (C41),
-// ErrMetadataNoDocument (C42), ErrMetadataSlow (C53), ErrMetadataMalformed (C22) and ErrMetadataBudget (C45), wrapped by RetryableAfter when the wait
+// a minute; an empty redirectURI never causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
+// ErrMetadataNoDocument, ErrMetadataSlow, ErrMetadataMalformed and ErrMetadataBudget, wrapped by RetryableAfter when the wait
 // is known.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
@@ -56,16 +56,16 @@ type ClientDirectory interface {
 // ClientKeeper is a ClientDirectory whose cache protects the documents of clients in use.
 type ClientKeeper interface {
 	ClientDirectory
-	// Keep marks a client as in use: documents of other clients do not evict its document and its keys (C54), and their fetches do not use up
-	// its places (C55). by is the host token that approved the client: a token with many clients evicts only documents of these. It is zero for
+	// Keep marks a client as in use: documents of other clients do not evict its document and its keys, and their fetches do not use up
+	// its places. by is the host token that approved the client: a token with many clients evicts only documents of these. It is zero for
 	// a client that had active grants at startup.
 	Keep(id ClientID, by Fingerprint)
 	// Connected returns the document of a client that has a grant. If fetching fails, it returns a cached document for up to an hour after its
-	// expiry (C56).
+	// expiry.
 	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
-// KeyDirectory finds the keys at a client's jwks_uri (C20, D33). If a cached set lacks the wanted key id, it fetches the set again, at most once a
+// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it fetches the set again, at most once a
 // minute. Its errors are those of ClientDirectory.
 type KeyDirectory interface {
 	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
@@ -77,13 +77,13 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// RegistrationLimit limits the registrations of clients from an address and in total (L10). Each process counts separately, because a registration
+// RegistrationLimit limits the registrations of clients from an address and in total. Each process counts separately, because a registration
 // costs only its time. Admit counts one unless a limit is reached; then it returns how long to wait.
 type RegistrationLimit interface {
 	Admit(by Requester, now time.Time) (wait time.Duration)
 }
 
-// FailureLimit counts the unknown codes and refresh tokens of an address (D31). Each process counts separately, because a secret of 256 bits cannot
+// FailureLimit counts the unknown codes and refresh tokens of an address. Each process counts separately, because a secret of 256 bits cannot
 // be guessed. Failed counts one, and returns how long an address over the limit has to wait.
 type FailureLimit interface {
 	Failed(address string, now time.Time) (wait time.Duration)

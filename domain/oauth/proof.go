@@ -23,7 +23,7 @@ const (
 	challengeLength = 22 // characters, 132 bits
 )
 
-// ProofDemand is the refusal of a guess that needs a proof of work first (B18). It contains the sealed pasted token, so that the person does not
+// ProofDemand is the refusal of a guess that needs a proof of work first. It contains the sealed pasted token, so that the person does not
 // have to paste it again.
 type ProofDemand struct {
 	error

@@ -14,10 +14,10 @@ type RedirectURI struct{ raw string }
 
 const maxRedirectURILength = 2048
 
-// forbiddenSchemes could run scripts, read files or open other protocols. No setting allows them (A14).
+// forbiddenSchemes could run scripts, read files or open other protocols. No setting allows them.
 var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp", "filesystem", "view-source"}
 
-// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It refuses all else with InvalidRequest (A11, A14, C26).
+// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It refuses all else with InvalidRequest.
 func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
@@ -88,7 +88,7 @@ func (u RedirectURI) web() bool {
 	return strings.HasPrefix(u.raw, "https:") || strings.HasPrefix(u.raw, "http:")
 }
 
-// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI may differ (RFC 8252 §7.3, A12, A13).
+// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI may differ (RFC 8252 §7.3).
 func (u RedirectURI) Matches(registered RedirectURI) bool {
 	if !registered.Loopback() {
 		return u.raw == registered.raw
@@ -131,7 +131,7 @@ func hostOf(authority string) string {
 	return host
 }
 
-// loopbackHost accepts exactly the three spellings that MCP clients register (A13).
+// loopbackHost accepts exactly the three spellings that MCP clients register.
 func loopbackHost(host string) bool {
 	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }

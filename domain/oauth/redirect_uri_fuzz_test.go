@@ -14,7 +14,7 @@ var (
 	private     = []string{"cursor", "com.example.app"}
 )
 
-// FuzzRedirectMatch compares the matcher with one that is written another way, and with what a URL parser sees (A11-A14).
+// FuzzRedirectMatch compares the matcher with one that is written another way, and with what a URL parser sees.
 func FuzzRedirectMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, registered, requested string) {
 		published, err := ParseRedirectURI(registered, private)

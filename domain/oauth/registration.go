@@ -39,7 +39,7 @@ var knownAppSchemes = []string{
 }
 
 // RegisterClient reads the members of a registration request (RFC 7591 §2) and returns the client that they describe. Its id contains the metadata,
-// sealed under the server secret, so that nothing is stored. RegisterClient refuses with InvalidRedirectURI and InvalidClientMetadata (L3-L6).
+// sealed under the server secret, so that nothing is stored. RegisterClient refuses with InvalidRedirectURI and InvalidClientMetadata.
 func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, error) {
 	if s.allowClient != nil && !s.allowClient(SelfRegistered) {
 		return nil, Refuse(InvalidClientMetadata, "A8", "this site does not let apps register themselves")
@@ -133,7 +133,7 @@ func hasUnlistedScheme(raw string) bool {
 }
 
 // OpenClient returns the client of an id that RegisterClient has returned, under any server secret that is still kept. It refuses every other id,
-// and every id while self-registration is off, with LostRegistration (L7, L8).
+// and every id while self-registration is off, with LostRegistration.
 func (s *Settings) OpenClient(id ClientID) (*ClientMetadata, error) {
 	lost := Refuse(LostRegistration, "L7", "the registration of this app does not exist any more")
 	if !s.SelfRegistration {

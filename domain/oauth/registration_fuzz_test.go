@@ -19,7 +19,7 @@ func fuzzedRegistration(f *testing.F) *Settings {
 	}
 }
 
-// FuzzRegistration registers only clients whose id opens to the same metadata and whose redirect URIs are safe (L3-L7).
+// FuzzRegistration registers only clients whose id opens to the same metadata and whose redirect URIs are safe.
 func FuzzRegistration(f *testing.F) {
 	settings := fuzzedRegistration(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -68,7 +68,7 @@ func checkRegistered(t *testing.T, raw string, members map[string]any) {
 	}
 }
 
-// FuzzRegisteredClientID opens no id but the one that was issued (L7).
+// FuzzRegisteredClientID opens no id but the one that was issued.
 func FuzzRegisteredClientID(f *testing.F) {
 	settings := fuzzedRegistration(f)
 	f.Fuzz(func(t *testing.T, raw string) {

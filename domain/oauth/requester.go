@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Requester is the client address of a request with its enclosing networks, for limits (B6, C21, D31). The zero value has no limits of its own, and counts only towards
+// Requester is the client address of a request with its enclosing networks, for limits. The zero value has no limits of its own, and counts only towards
 // totals.
 type Requester struct{ networks []netip.Prefix }
 

@@ -16,7 +16,7 @@ func NewResource(canonical string) Resource { return Resource{canonical} }
 func (r Resource) String() string { return r.canonical }
 
 // Accepts checks the resource parameters of a request, which may have none: each must name this resource, or Accepts refuses with InvalidTarget
-// (A28-A31, D17).
+//.
 func (r Resource) Accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
@@ -29,7 +29,7 @@ func (r Resource) Accepts(requested []string) error {
 	return nil
 }
 
-// comparableForm lower-cases scheme and host, and drops the default port of the scheme and one trailing slash (A30).
+// comparableForm lower-cases scheme and host, and drops the default port of the scheme and one trailing slash.
 func comparableForm(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -49,11 +49,11 @@ func comparableForm(uri string) string {
 // messageSuffix follows the resource in the path of the message endpoint (HTTP with SSE).
 const messageSuffix = "/message"
 
-// ProtectedServer configures an additional MCP server under the same issuer (U1). A zero field has the default in its comment.
+// ProtectedServer configures an additional MCP server under the same issuer. A zero field has the default in its comment.
 type ProtectedServer struct {
 	Resource string         // its MCP endpoint
 	Name     string         // shown to people; the issuer's host, or the name of the site on its pages
-	Verifier BearerVerifier // verifies the tokens that are pasted for it (U3); Config.Verifier
+	Verifier BearerVerifier // verifies the tokens that are pasted for it; Config.Verifier
 }
 
 // ProtectedResource is an MCP server for which tokens are issued.
@@ -98,7 +98,7 @@ func (s *Settings) NameOf(resource Resource) string {
 	return ""
 }
 
-// Resource returns the first resource, the default for requests without a resource (U2).
+// Resource returns the first resource, the default for requests without a resource.
 func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
 // protects reports whether the resource is configured. Codes and tokens for a resource that was removed from the configuration are invalid.
@@ -106,7 +106,7 @@ func (s *Settings) protects(resource Resource) bool {
 	return slices.ContainsFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == resource })
 }
 
-// selectResource returns the resource that all requested URIs name (A28-A31, U2). It refuses with InvalidTarget when they name an unknown one, or
+// selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget when they name an unknown one, or
 // more than one.
 func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
 	var protected []string
@@ -127,7 +127,7 @@ func refuseResource(requested string, protected ...string) error {
 		mismatch(requested, protected...))
 }
 
-// checkResources checks each resource, and that no two of them share an address (F9, U1).
+// checkResources checks each resource, and that no two of them share an address.
 func (c Config) checkResources() (mistakes []error) {
 	if c.Resource != c.Issuer+"/mcp" { // otherwise checkURLs has reported the same for the issuer
 		mistakes = c.checkResource("Resource", c.Resource)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzResource compares with a normaliser that sees URLs and not strings (A29, A30).
+// FuzzResource compares with a normaliser that sees URLs and not strings.
 func FuzzResource(f *testing.F) {
 	f.Fuzz(func(t *testing.T, canonical, requested string) {
 		if checkURL("Resource", canonical, true) != nil {

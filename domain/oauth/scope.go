@@ -13,7 +13,7 @@ const maxScopeLength = 1024
 // Scopes is a sorted set of scope values; the zero value is the empty set.
 type Scopes struct{ values []string }
 
-// ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3, A23). It refuses characters outside the grammar with
+// ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3). It refuses characters outside the grammar with
 // InvalidScope, and ignores extra spaces and duplicates.
 func ParseScopes(text string) (Scopes, error) {
 	if len(text) > maxScopeLength {
@@ -68,7 +68,7 @@ func (s Scopes) Intersect(other Scopes) Scopes {
 	return Scopes{slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return !other.Has(v) })}
 }
 
-// Scope is a scope value with its description for people and the narrower ones that it implies (A27).
+// Scope is a scope value with its description for people and the narrower ones that it implies.
 type Scope struct {
 	Name        string
 	Description string // a sentence for the consent page
@@ -90,7 +90,7 @@ func (c ScopeCatalogue) Known() Scopes {
 	return NewScopes(names...).Without(OfflineAccess)
 }
 
-// Defaults returns the scopes of a request that has no scope parameter (A24).
+// Defaults returns the scopes of a request that has no scope parameter.
 func (c ScopeCatalogue) Defaults() Scopes { return c.defaults }
 
 // Describe returns the granted scopes with their descriptions, in the order of the catalogue.
@@ -98,10 +98,10 @@ func (c ScopeCatalogue) Describe(granted Scopes) []Scope {
 	return slices.DeleteFunc(slices.Clone(c.known), func(s Scope) bool { return !granted.Has(s.Name) })
 }
 
-// Ceiling returns the scopes that a host token may grant when its Principal names none (B10).
+// Ceiling returns the scopes that a host token may grant when its Principal names none.
 func (c ScopeCatalogue) Ceiling() Scopes { return c.defaults.With(OfflineAccess) }
 
-// Expand adds the implied scopes, also indirectly implied ones (A27).
+// Expand adds the implied scopes, also indirectly implied ones.
 func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	for {
 		wider := granted
@@ -117,7 +117,7 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	}
 }
 
-// Resolve returns the known ones of the requested scopes (A23-A25). It refuses with InvalidScope when none is known, and adds the defaults when
+// Resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is known, and adds the defaults when
 // OfflineAccess is the only one.
 func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
 	requested, err := ParseScopes(text)

@@ -10,7 +10,7 @@ import (
 
 var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5B\x5D-\x7E]+$`)
 
-// FuzzScopes reads and prints scope parameters, and holds what is granted to what is known (A23-A25).
+// FuzzScopes reads and prints scope parameters, and holds what is granted to what is known.
 func FuzzScopes(f *testing.F) {
 	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}}, defaults: NewScopes("mcp")}
 	f.Fuzz(func(t *testing.T, text, other string) {

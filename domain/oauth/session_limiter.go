@@ -4,7 +4,7 @@ import (
 	"container/list"
 )
 
-// SessionLimiter bounds the open sessions of each person and of all people together (G20). It never refuses a new session: at a limit it evicts
+// SessionLimiter bounds the open sessions of each person and of all people together. It never refuses a new session: at a limit it evicts
 // the session that has been idle longest, of the same person or, when the total is reached, of the person with the most sessions. It evicts a session
 // with running calls only if all sessions of that person have some. SessionLimiter is not safe for concurrent use.
 type SessionLimiter[S comparable] struct {

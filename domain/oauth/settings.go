@@ -12,7 +12,7 @@ import (
 // Settings is a validated Config with all defaults filled in. Config.Settings returns it.
 type Settings struct {
 	Issuer    string
-	Resources []ProtectedResource // at least one; the first is the default for requests without a resource (U2)
+	Resources []ProtectedResource // at least one; the first is the default for requests without a resource
 	Catalogue ScopeCatalogue
 	Metadata  ClientMetadataRules
 	ClientID  ClientIDRules
@@ -39,7 +39,7 @@ func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
 	return &changed
 }
 
-// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed (A8). Naming a HostedClient allows it.
+// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed. Naming a HostedClient allows it.
 func (s *Settings) CheckClient(id ClientID) error {
 	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
@@ -48,7 +48,7 @@ func (s *Settings) CheckClient(id ClientID) error {
 }
 
 // Identity returns what identifies the credential of a person: the token, or the IdentityFields. Its fingerprint finds the grants, so that a field that
-// was not verified neither hides a grant nor adds to the limits (J16).
+// was not verified neither hides a grant nor adds to the limits.
 func (s *Settings) Identity(host HostToken) HostToken {
 	if len(s.HostFields) == 0 {
 		return host
@@ -61,10 +61,10 @@ func (s *Settings) Fingerprints(host HostToken) ([]Fingerprint, error) {
 	return s.Keys.Fingerprints(s.Identity(host))
 }
 
-// accessTokensUnseal reports whether access tokens can open the host token, to verify it again (J8) or to send it to an upstream server (U6).
+// accessTokensUnseal reports whether access tokens can open the host token, to verify it again or to send it to an upstream server.
 func (s *Settings) accessTokensUnseal() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
-// ceiling returns the scopes that a host token may grant at most (B10).
+// ceiling returns the scopes that a host token may grant at most.
 func (s *Settings) ceiling(p Principal) Scopes {
 	if p.Scopes == nil {
 		return s.Catalogue.Ceiling()

@@ -23,7 +23,7 @@ const (
 	ticketIDClock  = 6 // of these, the time at the beginning
 )
 
-// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored before the person approves (A34, B4).
+// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored before the person approves.
 type Ticket struct {
 	id       string
 	issuedAt time.Time
@@ -77,7 +77,7 @@ func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 }
 
 // Code derives the authorization code for an approval of the ticket with the host token. Submitting the form twice returns the same code, unless the
-// server secret was rotated in between, so that both responses lead to the same grant (B13). The code cannot be predicted without the server secret
+// server secret was rotated in between, so that both responses lead to the same grant. The code cannot be predicted without the server secret
 // and the host token.
 func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
@@ -112,7 +112,7 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	}}, nil
 }
 
-// SealReturn seals an error redirect for a page on which the person has to click "return" (B17).
+// SealReturn seals an error redirect for a page on which the person has to click "return".
 func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
 	return sealValues(settings.Keys, returnPurpose, settings.Issuer,
 		"at", formatMillis(now), "location", redirect.Location, "host", redirect.Host)
@@ -179,10 +179,10 @@ func parseMillis(text string) (time.Time, error) {
 	return time.UnixMilli(millis).UTC(), nil
 }
 
-// expired reports whether now is end or later: the exact instant counts as expired, everywhere (I20).
+// expired reports whether now is end or later: the exact instant counts as expired, everywhere.
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack joins texts with length prefixes, because escaping would make the largest request too large for its form (B1).
+// pack joins texts with length prefixes, because escaping would make the largest request too large for its form.
 func pack(texts []string) (packed []byte) {
 	for _, text := range texts {
 		packed = strconv.AppendInt(packed, int64(len(text)), 10)

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzTicket opens what was sealed, all of it, and nothing else: the splice replaces some of the sealed text (B4, B17).
+// FuzzTicket opens what was sealed, all of it, and nothing else: the splice replaces some of the sealed text.
 func FuzzTicket(f *testing.F) {
 	RegisterTestingT(f)
 	settings := settingsOf()

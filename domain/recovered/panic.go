@@ -1,5 +1,5 @@
 // Package recovered describes a recovered panic for a log. A Panic has the type of the value and the stack, but neither the value nor the arguments of
-// the functions, because both may hold a token (B15).
+// the functions, because both may hold a token.
 package recovered
 
 import (

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Fingerprint is a keyed hash of 128 bits. A store finds the grants of a host token by its fingerprint (J10), and replicas compare the
+// Fingerprint is a keyed hash of 128 bits. A store finds the grants of a host token by its fingerprint, and replicas compare the
 // fingerprints of their server secrets.
 type Fingerprint [16]byte
 

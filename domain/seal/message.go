@@ -1,7 +1,7 @@
 package seal
 
 // SealMessage seals a message from one replica to another under a name that both use. Only replicas with the same server secret can create
-// or open messages, and a message opens only under its name (R3).
+// or open messages, and a message opens only under its name.
 func (k KeyRing) SealMessage(name string, plain []byte) ([]byte, error) {
 	sealers, err := k.messageSealers(name)
 	if err != nil {

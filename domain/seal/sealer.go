@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// Binding is the purpose and the owner of a box. A box opens only under the binding with which it was sealed (J12).
+// Binding is the purpose and the owner of a box. A box opens only under the binding with which it was sealed.
 type Binding struct{ Kind, Owner string }
 
 func (b Binding) info() string { return label + b.Kind + "\x00" + b.Owner }

@@ -9,7 +9,7 @@ import (
 
 const sessionTagBytes = 16
 
-// BindSession appends a tag to a session ID that binds it to its owner, so that no other owner can use it (U12). The bound ID is also valid
+// BindSession appends a tag to a session ID that binds it to its owner, so that no other owner can use it. The bound ID is also valid
 // after a restart and at other replicas, because verifying the tag needs only the server secret.
 func (k KeyRing) BindSession(session, owner string) (string, error) {
 	tags, err := k.sessionTags(session, owner)

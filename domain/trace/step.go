@@ -14,7 +14,7 @@ const (
 	Challenge        Kind = "challenge"
 	ResourceMetadata Kind = "resource_metadata"
 	ServerMetadata   Kind = "server_metadata"
-	Registration     Kind = "registration" // refused dynamic registration; an accepted one writes nothing (L1)
+	Registration     Kind = "registration" // refused dynamic registration; an accepted one writes nothing
 	Authorize        Kind = "authorize"
 	ClientMetadata   Kind = "client_metadata"
 	Page             Kind = "page"

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// auditor records each request of an authenticated caller once (V1): those that reach the SDK in its middleware, with the exact outcome, and all others
+// auditor records each request of an authenticated caller once: those that reach the SDK in its middleware, with the exact outcome, and all others
 // when their HTTP response ends.
 type auditor struct {
 	record   audit.Recorder

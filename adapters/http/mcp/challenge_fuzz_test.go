@@ -13,7 +13,7 @@ import (
 )
 
 // FuzzChallenge writes challenges for every resource and scope that start-up accepts, and reads them back with a parser of
-// RFC 9110 §11.6.1 (G3, G12).
+// RFC 9110 §11.6.1.
 func FuzzChallenge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, resource, scope string, which uint8) {
 		scopes, err := oauth.ParseScopes(scope)
@@ -47,7 +47,7 @@ func startsUp(resource string, scopes oauth.Scopes) bool {
 	return err == nil && resource != ""
 }
 
-// wanted returns the names and values of the parameters, in the order of G12.
+// wanted returns the names and values of the parameters, in a fixed order.
 func wanted(resource string, refused refusal) (parameters [][2]string) {
 	u, _ := url.Parse(resource) // Config.Settings has checked it
 	metadata := u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource" + u.EscapedPath()

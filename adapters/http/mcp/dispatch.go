@@ -27,7 +27,7 @@ const (
 // route answers a request that protect has admitted.
 type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
-// admit reads the body and checks the scopes that it needs (G10). It checks the grant again after a slow body (G16).
+// admit reads the body and checks the scopes that it needs. It checks the grant again after a slow body.
 func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
 		body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies) // before any response, because not all proxies can read one while they send
@@ -72,7 +72,7 @@ func (s *Server) readMessage(out *response.Writer, r *http.Request, body []byte)
 	return m, true
 }
 
-// parse is strict in a gateway, whose upstream may use any JSON parser (U11).
+// parse is strict in a gateway, whose upstream may use any JSON parser.
 func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error) {
 	if s.upstream != nil {
 		return jsonrpc.ReadStrict(header, body)
@@ -92,7 +92,7 @@ func (s *Server) answerEnded(out *response.Writer) {
 	}
 }
 
-// refuseBody answers a request whose body was not read to its end (G19).
+// refuseBody answers a request whose body was not read to its end.
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	switch recorder := trace.From(r.Context()); {
 	case errors.As(err, new(jsonrpc.TooLargeError)):

@@ -21,7 +21,7 @@ type Upstream interface {
 	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
 }
 
-// SessionKeeper is an Upstream with sessions in this process. The registry limits them (G20), and ends them with their grants (G16).
+// SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends them with their grants.
 type SessionKeeper interface {
 	// KeepSessions is called once, before the first request.
 	KeepSessions(registry *response.Registry)
@@ -31,7 +31,7 @@ type SessionKeeper interface {
 const codeUnavailable = -32000
 
 // NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read differently, because only the guard checks the caller
-// (U11).
+//.
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
 	if keeper, ok := to.(SessionKeeper); ok {
@@ -113,7 +113,7 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 }
 
 // answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one
-// tool, so the grant ends only if the site's verifier does not know the host token either (U8, U17).
+// tool, so the grant ends only if the site's verifier does not know the host token either.
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, refused error) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {
@@ -156,7 +156,7 @@ func (s *Server) namesSession(r *http.Request) bool {
 
 const unknownToUpstream = "the MCP server behind this gateway does not know the session any more"
 
-// refuseSession answers 404, so that the client initializes another session (U12, U16).
+// refuseSession answers 404, so that the client initializes another session.
 func refuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
 	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
 	jsonrpc.WriteError(w, http.StatusNotFound, noSuchSession)

@@ -17,7 +17,7 @@ import (
 
 const maxTokenLength = 512
 
-// protect checks a request and passes it to next. The gate and the guard come before the body is read (G13). The steps are calls in sequence and not
+// protect checks a request and passes it to next. The gate and the guard come before the body is read. The steps are calls in sequence and not
 // nested handlers, because idle streams keep their stack.
 func (s *Server) protect(next route) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -41,7 +41,7 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 	}
 }
 
-// guard sets the caller of a request with a valid access token for this resource, and refuses any other request (G3-G9).
+// guard sets the caller of a request with a valid access token for this resource, and refuses any other request.
 func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
 	token, refused := s.bearer(r)
 	if refused != nil {
@@ -79,7 +79,7 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	return false
 }
 
-// traceRefusal records a refusal in the trace. A request without a token is the first step of a connection and no failure (G3).
+// traceRefusal records a refusal in the trace. A request without a token is the first step of a connection and no failure.
 func traceRefusal(ctx context.Context, r refusal) {
 	recorder := trace.From(ctx)
 	if r.code == "" {
@@ -89,7 +89,7 @@ func traceRefusal(ctx context.Context, r refusal) {
 	recorder.RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
 }
 
-// authenticate returns a panic as an error, which counts as an outage (G11).
+// authenticate returns a panic as an error, which counts as an outage.
 func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -103,7 +103,7 @@ func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.C
 	return caller, oauth.HostToken{}, err
 }
 
-// bearer returns the bearer token of the Authorization header (G3-G6).
+// bearer returns the bearer token of the Authorization header.
 func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header["Authorization"]
 	if len(headers) == 0 {
@@ -123,7 +123,7 @@ func (s *Server) bearer(r *http.Request) (string, *refusal) {
 	return token, nil
 }
 
-// isWithoutToken reports whether a query is valid and has no access_token (G5).
+// isWithoutToken reports whether a query is valid and has no access_token.
 func isWithoutToken(query string) bool {
 	if query == "" {
 		return true
@@ -155,7 +155,7 @@ func isInvalidToken(err error) bool {
 	return ok && kind == oauth.InvalidToken
 }
 
-// refusal is a failed check of a request. Its texts are constants without characters that a quoted-string must escape (G12, G17).
+// refusal is a failed check of a request. Its texts are constants without characters that a quoted-string must escape.
 type refusal struct {
 	status            int
 	rule              string
@@ -168,12 +168,12 @@ var malformedCredentials = refusal{
 	description: "Present exactly one bearer token, in the Authorization header",
 }
 
-// missingToken has no error code (G3, RFC 6750 §3.1).
+// missingToken has no error code (RFC 6750 §3.1).
 func missingToken(scope oauth.Scopes) refusal {
 	return refusal{status: http.StatusUnauthorized, scope: scope}
 }
 
-// invalidToken does not reveal why a token is invalid (G7).
+// invalidToken does not reveal why a token is invalid.
 func invalidToken(scope oauth.Scopes) refusal {
 	return refusal{
 		status: http.StatusUnauthorized, rule: "G6", code: oauth.InvalidToken.Code(), scope: scope,
@@ -188,7 +188,7 @@ func insufficientScope(scope oauth.Scopes) refusal {
 	}
 }
 
-// challenger answers refused requests with a challenge that names the metadata of the resource (F7).
+// challenger answers refused requests with a challenge that names the metadata of the resource.
 type challenger struct{ metadata string }
 
 func (c challenger) refuse(w http.ResponseWriter, r refusal) {
@@ -201,7 +201,7 @@ func (c challenger) refuse(w http.ResponseWriter, r refusal) {
 	response.WriteError(w, r.status, r.code, r.description)
 }
 
-// header returns the WWW-Authenticate header, with its parameters in the order of G12.
+// header returns the WWW-Authenticate header, with its parameters in a fixed order.
 func (c challenger) header(r refusal) string {
 	params := []string{`resource_metadata="` + c.metadata + `"`}
 	if r.code != "" {

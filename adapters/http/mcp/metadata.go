@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration (F6, F8).
+// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration.
 type resourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
@@ -26,8 +26,8 @@ func newMetadata(o Options) *wellknown.Document {
 	})
 }
 
-// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both (F13). The metadata for it names the resource with the
-// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it (A30).
+// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both. The metadata for it names the resource with the
+// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it.
 func (s *Server) mountTrailingSlash(e *echo.Echo, methods []string) {
 	o := s.options
 	o.Resource = oauth.NewResource(s.options.Resource.String() + "/")

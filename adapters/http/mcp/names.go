@@ -19,7 +19,7 @@ const ruleNames = "U26"
 // codeNoResource is the code for an unknown resource before firstStateless.
 const codeNoResource = -32002
 
-// refuseNames returns the refusal of a message to the upstream that names what the caller may not use, nil for any other message (U26).
+// refuseNames returns the refusal of a message to the upstream that names what the caller may not use, nil for any other message.
 func (s *Server) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Message) *jsonrpc.Refusal {
 	code := int64(codeNoResource)
 	if r.Header.Get(versionHeader) >= firstStateless {
@@ -97,7 +97,7 @@ func (p policy) lists(caller oauth.Caller) filter.Lists {
 // unfiltered is the text for a client whose response cannot be read.
 const unfiltered = "The answer of the MCP server behind this gateway cannot be read, so it is not passed on"
 
-// filtered calls deliver with a writer that filters the response of the upstream (U27).
+// filtered calls deliver with a writer that filters the response of the upstream.
 func (s *Server) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, deliver func(http.ResponseWriter) error) error {
 	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
 	r.Header.Set("Accept-Encoding", "identity")

@@ -32,7 +32,7 @@ type HostTokens interface {
 	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
 }
 
-// Policy reports whether the caller may see and use a tool, a prompt or a resource (U26). For NewGateway it has to deny other spellings of a name
+// Policy reports whether the caller may see and use a tool, a prompt or a resource. For NewGateway it has to deny other spellings of a name
 // that it denies.
 type Policy func(caller oauth.Caller, name string) bool
 
@@ -41,7 +41,7 @@ type Options struct {
 	Issuer         string               // URL of the authorization server
 	Resource       oauth.Resource       // URL of the MCP endpoint
 	ResourceName   string               // for people; "" for none in the metadata
-	NoRootMetadata bool                 // do not mount the metadata at the root path too: only the first server of an issuer has it there (U1)
+	NoRootMetadata bool                 // do not mount the metadata at the root path too: only the first server of an issuer has it there
 	Scopes         oauth.ScopeCatalogue // that clients can request; challenges name its defaults
 	Authorization  Authorization
 	Keys           seal.KeyRing        // bind sessions to their owners, and seal messages between replicas

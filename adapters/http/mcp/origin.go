@@ -11,14 +11,14 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// The values of CORS headers (G2).
+// The values of CORS headers.
 const (
 	corsMethods = "GET, POST, DELETE"
 	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name"
 	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
 )
 
-// gate refuses requests of web pages at other origins (G1). A server on loopback also refuses other Host headers, against DNS rebinding; a public
+// gate refuses requests of web pages at other origins. A server on loopback also refuses other Host headers, against DNS rebinding; a public
 // server accepts any, because many proxies replace the header.
 type gate struct {
 	loopback       bool

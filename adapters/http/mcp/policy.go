@@ -21,8 +21,8 @@ import (
 // private is the cache scope of every result, because results may depend on the roles of the caller.
 const private = "private"
 
-// policy controls access to tools, prompts and resources. What a Policy denies is unknown to the caller (U26); for a tool whose scopes are missing, the
-// client can request them (G10).
+// policy controls access to tools, prompts and resources. What a Policy denies is unknown to the caller; for a tool whose scopes are missing, the
+// client can request them.
 type policy struct {
 	catalogue  oauth.ScopeCatalogue
 	tools      Policy
@@ -36,7 +36,7 @@ func (allowed Policy) permits(caller oauth.Caller, name string) bool {
 	return allowed == nil || allowed(caller, name)
 }
 
-// missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request (G10).
+// missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request.
 func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
 	lacks := func(tool string) bool {
 		return p.tools.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool))
@@ -256,7 +256,7 @@ func senderOf(request sdk.Request) *response.Sender {
 var fixedBearer = []string{"Bearer -"}
 
 // withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard
-// has removed it (G14), and checks the expiry with a clock that may differ from Options.Now, so that check is off.
+// has removed it, and checks the expiry with a clock that may differ from Options.Now, so that check is off.
 func withTokenInfo(handler http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return response.IdentityOf(ctx).TokenInfo(), nil

@@ -3,19 +3,19 @@
 //
 // A request passes these steps in order:
 //
-//	gate      checks Host and Origin, and sets CORS headers (G1, G2)
-//	guard     checks the bearer token (G3-G9), sets the caller and removes the token from the headers (G14)
-//	admit     reads the body (package jsonrpc) and checks the scopes that it needs (G10)
+//	gate      checks Host and Origin, and sets CORS headers
+//	guard     checks the bearer token, sets the caller and removes the token from the headers
+//	admit     reads the body (package jsonrpc) and checks the scopes that it needs
 //	dispatch  selects the SDK's handler for sessions or without sessions, or HTTP+SSE of this package
 //	policy    inside the SDK: filters and checks tools, prompts and resources, for all transports
 //
-// The response is a Writer of package response, which ends with the token or the grant (G16). Package eventstore lets a client resume a stream.
+// The response is a Writer of package response, which ends with the token or the grant. Package eventstore lets a client resume a stream.
 //
 // A session is in one process, whose random name is part of the session id. With a Bus, another replica passes a request through gate, guard and
-// admit, and then package replica forwards it to the replica that owns the session (R1-R5).
+// admit, and then package replica forwards it to the replica that owns the session.
 //
-// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers (U4-U15). With a Policy, admit refuses what the caller
-// may not use, and package filter removes it from the responses (U26, U27).
+// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers. With a Policy, admit refuses what the caller
+// may not use, and package filter removes it from the responses.
 package mcp
 
 import (
@@ -125,7 +125,7 @@ func newServer(o Options, upstream Upstream) *Server {
 	}
 }
 
-// Mount registers the endpoint, its message endpoint and its metadata (F6) at the path of the resource. It answers 404 to longer paths, except for a
+// Mount registers the endpoint, its message endpoint and its metadata at the path of the resource. It answers 404 to longer paths, except for a
 // trailing slash.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
@@ -144,7 +144,7 @@ func (s *Server) Mount(e *echo.Echo) {
 	e.RouteNotFound(s.path+"/*", echo.NotFoundHandler)
 }
 
-// Join starts to answer requests that other replicas forward to sessions of this one (R1).
+// Join starts to answer requests that other replicas forward to sessions of this one.
 func (s *Server) Join() error {
 	if s.forwarder == nil {
 		return nil
@@ -159,10 +159,10 @@ func (s *Server) WaitForReplicas(ctx context.Context) {
 	}
 }
 
-// CloseGrant ends the responses and sessions of a grant (G16).
+// CloseGrant ends the responses and sessions of a grant.
 func (s *Server) CloseGrant(grant string) { s.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
 
-// CloseEnded ends the responses and sessions of grants and tokens that any process has ended (G16). It may be repeated.
+// CloseEnded ends the responses and sessions of grants and tokens that any process has ended. It may be repeated.
 func (s *Server) CloseEnded(ended oauth.Ended) { s.responses.End(ended) }
 
 // Idle reports whether there are no responses and no sessions.

@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// bindSession returns the session id for clients. It contains the name of the replica, and every replica can check that it belongs to the owner (R2).
+// bindSession returns the session id for clients. It contains the name of the replica, and every replica can check that it belongs to the owner.
 func (s *Server) bindSession(id, owner string) (string, error) {
 	return s.options.Keys.BindSession(s.replica+"."+id, owner)
 }

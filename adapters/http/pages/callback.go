@@ -13,7 +13,7 @@ import (
 //go:embed callback.js
 var callbackScript string
 
-// Callback is the page with the callback URL, for a person who carries it to an app on another computer (B22).
+// Callback is the page with the callback URL, for a person who carries it to an app on another computer.
 type Callback struct {
 	URL       string
 	ExpiresAt time.Time

@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// longest is the number of characters shown of any text that the client chose (A35).
+// longest is the number of characters shown of any text that the client chose.
 const longest = 80
 
 // claim makes a client's text fit to show: one line, no invisible or direction-changing characters, cut at its end.

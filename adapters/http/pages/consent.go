@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Consent is the content of the consent page (A35, A36). Texts from the client need no escaping.
+// Consent is the content of the consent page. Texts from the client need no escaping.
 type Consent struct {
 	ClientName   string // name that the client claims
 	ClientHost   string // host of client_id, in ASCII form
@@ -16,28 +16,28 @@ type Consent struct {
 	Loopback        bool // the redirect goes to this computer
 	PrivateScheme   bool // the redirect opens an installed app
 	ForeignRedirect bool // RedirectHost differs from ClientHost
-	Unnamed         bool // the client's document has no client_id (C23)
-	SelfRegistered  bool // the client has no ClientHost that vouches for its name (L9)
-	Hosted          bool // the client is a program on this computer, and ClientHost is this server (C60)
+	Unnamed         bool // the client's document has no client_id
+	SelfRegistered  bool // the client has no ClientHost that vouches for its name
+	Hosted          bool // the client is a program on this computer, and ClientHost is this server
 
-	CheckedOn string // the day of the last check of the client's document, if it could not be checked now (C57)
+	CheckedOn string // the day of the last check of the client's document, if it could not be checked now
 
 	Grants  []string // one sentence per granted scope except offline_access, see Offline
 	Offline bool     // the app may refresh its access without the person
 
-	// How long the access lasts (A44): unused, at the latest, and at all if it is not Offline.
+	// How long the access lasts: unused, at the latest, and at all if it is not Offline.
 	IdleTTL, GrantTTL, AccessTTL time.Duration
 
 	Server Server // that the app will reach
 
-	Action  string // URL that the form is posted to, without a query (A37)
+	Action  string // URL that the form is posted to, without a query
 	Manage  string // URL of the connections page
-	Ticket  string // sealed ticket, posted back unchanged (B4)
-	Problem string // why the last attempt failed (B6 to B9); empty at first
+	Ticket  string // sealed ticket, posted back unchanged
+	Problem string // why the last attempt failed; empty at first
 
 	Fields []Field // in place of the token
 
-	Upstream UpstreamCondition // of the server that the app will reach (U33)
+	Upstream UpstreamCondition // of the server that the app will reach
 }
 
 // UpstreamCondition is what people are told about the server behind a gateway.
@@ -50,7 +50,7 @@ const (
 	UpstreamMisconfigured
 )
 
-// Warns reports whether the page has a warning (A36, C23, C57).
+// Warns reports whether the page has a warning.
 func (c Consent) Warns() bool {
 	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered || c.CheckedOn != ""
 }

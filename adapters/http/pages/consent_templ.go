@@ -110,7 +110,7 @@ func (s sheet) consent(c Consent) templ.Component {
 	})
 }
 
-// requester shows who gets the key; a phone has no room for more above the buttons (A43).
+// requester shows who gets the key; a phone has no room for more above the buttons.
 func (s sheet) requester(c Consent) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -394,7 +394,7 @@ func (s sheet) approval(c Consent) templ.Component {
 	})
 }
 
-// upstream warns before a token is pasted in vain (U33).
+// upstream warns before a token is pasted in vain.
 func (s sheet) upstream(condition UpstreamCondition) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -585,7 +585,7 @@ func (s sheet) details(c Consent) templ.Component {
 	})
 }
 
-// lifetime is when the access ends if nothing ends it before (A44).
+// lifetime is when the access ends if nothing ends it before.
 func (s sheet) lifetime(c Consent) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -2,7 +2,7 @@ package pages
 
 import "slices"
 
-// Field is an input of a form with several fields (B23). Label and Help are texts of the site.
+// Field is an input of a form with several fields. Label and Help are texts of the site.
 type Field struct {
 	Name     string
 	Label    string // empty for that of a well-known name, or the name

@@ -62,7 +62,7 @@ type Server struct {
 	URL  string
 }
 
-// Problem is the content of the error page (A40, C40 to C46). Title, Text and Advice are fixed texts of the server.
+// Problem is the content of the error page. Title, Text and Advice are fixed texts of the server.
 type Problem struct {
 	Title      string
 	Text       string  // what happened
@@ -74,7 +74,7 @@ type Problem struct {
 	Return     *Return // the way back to the client, if there is one
 }
 
-// Return is the button of an error page that posts an error ticket to return to the client (B17).
+// Return is the button of an error page that posts an error ticket to return to the client.
 type Return struct {
 	Host   string // host of the redirect target
 	Action string // URL that the form is posted to

@@ -15,7 +15,7 @@ import (
 //go:embed proof.js
 var proofScript string
 
-// Proof is the page on which a browser computes a proof of work before a pasted token is checked (B18).
+// Proof is the page on which a browser computes a proof of work before a pasted token is checked.
 type Proof struct {
 	Action     string     // URL that the form is posted to
 	Form       url.Values // hidden fields, one value each

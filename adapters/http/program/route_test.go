@@ -119,7 +119,7 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	)
 })
 
-// FuzzParse passes on every message in one line and with the same JSON (U22).
+// FuzzParse passes on every message in one line and with the same JSON.
 func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var given bytes.Buffer

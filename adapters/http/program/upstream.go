@@ -1,5 +1,5 @@
 // Package program is an MCP server behind the gateway that is a program and speaks MCP over its standard streams. Upstream serves Streamable HTTP
-// and HTTP+SSE to clients, and starts one process for each session (U22).
+// and HTTP+SSE to clients, and starts one process for each session.
 //
 //	session   the process of a session, and its end
 //	post      the messages of a client
@@ -79,7 +79,7 @@ func (u *Upstream) KeepSessions(registry *response.Registry) {
 	u.registry, u.events = registry, eventstore.New(maxEventBytes, registry.RemoveSession)
 }
 
-// Health returns an error if the program could not be started for the last session (U21).
+// Health returns an error if the program could not be started for the last session.
 func (u *Upstream) Health() error {
 	if failure := u.failure.Load(); failure != nil {
 		return *failure
@@ -198,7 +198,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	return s.initialize(w, r, messages[0], bound)
 }
 
-// Failure is the error of a session that cannot be opened (U9). Its text is for clients; its cause is for the log.
+// Failure is the error of a session that cannot be opened. Its text is for clients; its cause is for the log.
 type Failure struct {
 	Status int // of the response to the client: 502, 503 or 504
 	Rule   string

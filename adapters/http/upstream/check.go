@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// Check asks the server with a key that no server has issued, or with the credential for all callers, and judges its answer (U31). It does not use or
+// Check asks the server with a key that no server has issued, or with the credential for all callers, and judges its answer. It does not use or
 // change the circuit breaker, whose subject is calls. After the first check it sends such a key only if it cannot find out more without one, because
 // servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {

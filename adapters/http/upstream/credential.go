@@ -33,7 +33,7 @@ type Credential interface {
 	ofSender() bool
 }
 
-// HostToken sends the host token of the caller (U6, J13).
+// HostToken sends the host token of the caller.
 type HostToken struct{ Presentation presentation.Presentation }
 
 func (HostToken) ofSender() bool { return true }
@@ -59,7 +59,7 @@ func (None) render(oauth.HostToken) (presentation.Credentials, error) {
 
 func (None) identify(*http.Request, *forwarding) {}
 
-// Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret (U7).
+// Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret.
 type Static struct {
 	Secret       string
 	Presentation presentation.Presentation

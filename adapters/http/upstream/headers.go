@@ -75,7 +75,7 @@ func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 	return header
 }
 
-// removedHeaders are response headers that concern the gateway, would act on its whole origin, or lead clients past it (U15).
+// removedHeaders are response headers that concern the gateway, would act on its whole origin, or lead clients past it.
 var removedHeaders = []string{
 	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
 	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch",

@@ -14,7 +14,7 @@ import (
 // maxAddresses bounds the upstreams of a Router, each with its own connections and circuit breaker.
 const maxAddresses = 256
 
-// Router forwards each request to the upstream at the address that the person has entered (U30).
+// Router forwards each request to the upstream at the address that the person has entered.
 type Router struct {
 	target    credential.Target
 	open      func(url string) (*Upstream, error)

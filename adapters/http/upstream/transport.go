@@ -207,7 +207,7 @@ func (c withoutTrace) Value(key any) any {
 	return value
 }
 
-// Failure is the error of an upstream without a usable response (U9, U10). Its text is for clients and contains nothing of the upstream; its cause is
+// Failure is the error of an upstream without a usable response. Its text is for clients and contains nothing of the upstream; its cause is
 // for the log.
 type Failure struct {
 	Status int // of the response to the client: 502, 503 or 504

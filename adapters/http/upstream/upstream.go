@@ -1,12 +1,12 @@
 // Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each request with a Credential and
 // passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
 //
-//	headers      the headers of requests and responses that pass (U5, U15)
-//	credential   the credential of a request (U6, U18), and the signed headers that identify the caller (U7)
-//	endpoint     the endpoint event of HTTP+SSE (U13), and session ids, bound to their owner (U12)
-//	router       the upstream at the address that a person has entered (U30)
-//	check        the check whether the upstream works (U31)
-//	transport    the timeout, the circuit breaker (U9, U10), and the errors of the upstream
+//	headers      the headers of requests and responses that pass
+//	credential   the credential of a request, and the signed headers that identify the caller
+//	endpoint     the endpoint event of HTTP+SSE, and session ids, bound to their owner
+//	router       the upstream at the address that a person has entered
+//	check        the check whether the upstream works
+//	transport    the timeout, the circuit breaker, and the errors of the upstream
 //	cookies      the cookies of sessions
 //	calls        what the last call has shown
 //	body         a body that is compressed or breaks off
@@ -189,7 +189,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	return x.failed
 }
 
-// rewrite builds a new request from the listed parts, so that nothing else is forwarded (U5).
+// rewrite builds a new request from the listed parts, so that nothing else is forwarded.
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	x := forwardingOf(p.In)
 	p.Out.URL, p.Out.Host = x.target, u.options.Host

@@ -14,7 +14,7 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Document is one discovery document, encoded once (F1, F6).
+// Document is one discovery document, encoded once.
 type Document struct {
 	step trace.Kind
 	note error // of each step; nil for none

@@ -1,4 +1,4 @@
-// Package secretfile keeps the server secrets of a store in a file, never in its database (J2). A File holds the newest secret, which seals, and
+// Package secretfile keeps the server secrets of a store in a file, never in its database. A File holds the newest secret, which seals, and
 // those that it replaced, which still open. File.Create generates the first secret, File.Read returns all of them, and File.Replace generates the
 // next one. The package takes no locks: the store holds its own write lock while it creates or replaces a secret.
 package secretfile
@@ -232,7 +232,7 @@ func writeSynced(path string, content []byte, prepare func(*os.File) error) erro
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// Protect makes a file readable by its owner only (H7); a copy that was restored may have lost that.
+// Protect makes a file readable by its owner only; a copy that was restored may have lost that.
 func Protect(path string) error {
 	found, err := os.Stat(path)
 	if err != nil || found.Mode().Perm()&0o077 == 0 {

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	answerTimeout = 4 * time.Second // less than the 5 s of the caller (B9)
+	answerTimeout = 4 * time.Second // less than the 5 s of the caller
 	maxAnswer     = 64 << 10        // bytes
 	idleLimit     = time.Minute
 	idlePerServer = 4

@@ -16,7 +16,7 @@ import (
 
 const probeInterval = 10 * time.Minute
 
-// MCP sends the token to an MCP server: an answer means valid, 401 means invalid (U14). 403 means invalid if the server answers 401 to a request
+// MCP sends the token to an MCP server: an answer means valid, 401 means invalid. 403 means invalid if the server answers 401 to a request
 // without a token. It accepts tokens only after the server has refused a random one, because a server that checks no tokens answers every request.
 type MCP struct {
 	options  MCPOptions
@@ -33,7 +33,7 @@ type MCPOptions struct {
 	Transport
 	URL  string // that outbound.Options.CheckURL accepts, or the text of a credential.Target
 	Host string // Host header; "" for that of the URL
-	// Presentation is that of the requests through the gateway (U18).
+	// Presentation is that of the requests through the gateway.
 	Presentation presentation.Presentation
 	Fields       credential.Fields // that the Presentation presents; nil for the token
 	// Scopes limits what every token grants. The server itself decides what a token can do.
@@ -144,7 +144,7 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, 
 func (m *MCP) unavailable(ctx context.Context, answer probe.Answer) error {
 	to := &url.URL{Scheme: answer.Request.URL.Scheme, Host: answer.Request.URL.Host}
 	if answer.State == probe.Redirects {
-		answer.Detail = "elsewhere" // the target may contain a part of the person's token that cannot be recognised (B15)
+		answer.Detail = "elsewhere" // the target may contain a part of the person's token that cannot be recognised
 	}
 	if answer.IsMistake() {
 		return m.client.unavailable(ctx, to, mistake(answer.String()))

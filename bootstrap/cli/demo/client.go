@@ -75,7 +75,7 @@ func (c *demoClient) close() {
 	_ = c.home.Close()
 }
 
-// document publishes the client's metadata. Its redirect URIs fit any port, because they are loopback (A12).
+// document publishes the client's metadata. Its redirect URIs fit any port, because they are loopback.
 func (c *demoClient) document() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+documentPath, func(w http.ResponseWriter, _ *http.Request) {

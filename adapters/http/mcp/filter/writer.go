@@ -1,4 +1,4 @@
-// Package filter removes what the caller may not see from the responses of an MCP server elsewhere (U27). Writer is the http.ResponseWriter of one
+// Package filter removes what the caller may not see from the responses of an MCP server elsewhere. Writer is the http.ResponseWriter of one
 // response: it keeps each message until it is complete, and sends it as Lists.Filter returns it.
 package filter
 

@@ -17,7 +17,7 @@ const (
 	methodHeader = "Mcp-Method"
 )
 
-// ReadStrict reads a message, and refuses one that the upstream could read differently (U11).
+// ReadStrict reads a message, and refuses one that the upstream could read differently.
 func ReadStrict(header http.Header, body []byte) (Message, error) {
 	if !isJSON(header.Get("Content-Type")) {
 		return Message{Body: body}, &messageError{status: http.StatusUnsupportedMediaType, code: sdk.CodeInvalidRequest, text: "send application/json"}

@@ -56,7 +56,7 @@ type Refusal struct {
 	batch    bool
 }
 
-// RefuseNames returns the refusal of a body that names what its sender may not use (U26). Each of its requests gets the same error. The text is for
+// RefuseNames returns the refusal of a body that names what its sender may not use. Each of its requests gets the same error. The text is for
 // the client only.
 func RefuseNames(body []byte, rule string, code int64, text string) *Refusal {
 	refused := Refuse(&messageError{rule: rule, code: code, text: "the caller may not use a tool, prompt or resource that the message names"}, body)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Request is a request of a message, as the audit describes it (V2).
+// Request is a request of a message, as the audit describes it.
 type Request struct {
 	Method    string
 	Name      string // of the tool or prompt

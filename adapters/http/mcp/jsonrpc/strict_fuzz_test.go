@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzStrict parses bodies as a gateway does, and those that it accepts also with the SDK's decoder and the standard library's: all must find the
-// same calls (U11).
+// same calls.
 func FuzzStrict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent := bytes.Clone(body)

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// Forward forwards a request to the replica that owns its session, and writes the response. The caller must be authorized for the session (R2). It
+// Forward forwards a request to the replica that owns its session, and writes the response. The caller must be authorized for the session. It
 // returns an error only if it has written nothing: oauth.ErrNotFound if the owner has gone.
 func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, owner string, call Call) error {
 	c := f.begin(r.Context(), &forwardedCall{id: rand.Text(), peer: owner, out: w, body: call.Body, ended: make(chan struct{})})
@@ -72,7 +72,7 @@ func (f *Forwarder) cancel(c *forwardedCall) {
 	}
 }
 
-// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens (R3). The owner of a session removes all
+// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens. The owner of a session removes all
 // others from its own requests too, so that tools do not depend on the replica that a request reaches.
 func ForwardedHeaders(header http.Header) http.Header {
 	forwarded := http.Header{}

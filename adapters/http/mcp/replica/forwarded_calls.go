@@ -104,7 +104,7 @@ func (c *forwardedCall) reply(f frame) frame {
 	return frame{Kind: kindGone}
 }
 
-// writePart writes the next part of the response to the client before it is acknowledged, so that a slow client slows down the tool (R1). It
+// writePart writes the next part of the response to the client before it is acknowledged, so that a slow client slows down the tool. It
 // ignores a part that it has written, because the sender repeats parts that are not acknowledged.
 func (c *forwardedCall) writePart(p part, payload []byte) kind {
 	c.mu.Lock()

@@ -1,4 +1,4 @@
-// Package replica forwards a request to the replica of the service that owns its session (R1).
+// Package replica forwards a request to the replica of the service that owns its session.
 //
 // A Forwarder sends frames over a Bus. Forward sends a call to the owner of a session and writes its response as it arrives; the owner calls
 // Options.Serve for it. Frames are sealed with the server secret and contain no token. Each frame is acknowledged, so that a lost replica is detected
@@ -176,7 +176,7 @@ func (f *Forwarder) end(c *forwardedCall) {
 	c.cancel(nil)
 }
 
-// monitor sends heartbeats to a peer while there are calls with it, and cancels them when it does not answer (R4).
+// monitor sends heartbeats to a peer while there are calls with it, and cancels them when it does not answer.
 func (f *Forwarder) monitor(peer string) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -225,8 +225,8 @@ func waitRetry(ctx context.Context) {
 // isGone reports whether the other replica or its call has ended.
 func isGone(err error) bool { return errors.Is(err, oauth.ErrNotFound) }
 
-// Bus carries messages of up to MaxMessage bytes between the replicas of a service (R1). They are sealed, so that the broker can neither read nor
-// forge them (R3).
+// Bus carries messages of up to MaxMessage bytes between the replicas of a service. They are sealed, so that the broker can neither read nor
+// forge them.
 type Bus interface {
 	// Listen calls receive for each message to the address, one at a time, so that a flood of messages does not pile up, until the bus is closed.
 	// receive returns soon, and calls answer at most once, then or later.

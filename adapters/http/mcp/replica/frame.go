@@ -33,7 +33,7 @@ const (
 	kindStale kind = "stale" // the message is older than freshness
 )
 
-// frame is a message between two replicas. It contains no token (R3).
+// frame is a message between two replicas. It contains no token.
 type frame struct {
 	Kind    kind      `json:"kind"`
 	ID      string    `json:"id"` // the answer is sealed for it

@@ -10,11 +10,11 @@ import (
 const (
 	// RetryAfter is the Retry-After header of every 503, in seconds.
 	RetryAfter = "5"
-	// TooManyBodies is the description of the 503 for a body without memory (G19).
+	// TooManyBodies is the description of the 503 for a body without memory.
 	TooManyBodies = "Too many messages are being processed"
 )
 
-// Unavailable answers 503 without a challenge, so that clients keep their tokens (G11).
+// Unavailable answers 503 without a challenge, so that clients keep their tokens.
 func Unavailable(w http.ResponseWriter, description string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Retry-After", RetryAfter)

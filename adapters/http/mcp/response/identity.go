@@ -9,12 +9,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Identity is the authenticated caller of a request. It keeps the token, which is in no header any more, to check it again (G16).
+// Identity is the authenticated caller of a request. It keeps the token, which is in no header any more, to check it again.
 type Identity struct {
 	Sender
 	Token    string
 	Resource oauth.Resource
-	Host     oauth.HostToken // only in a gateway (J13)
+	Host     oauth.HostToken // only in a gateway
 
 	Forwarded bool // another replica answers the request, and has it in its audit
 }
@@ -33,7 +33,7 @@ func (s *Sender) Served() { s.served.Store(true) }
 const senderKey = "pasteport/sender"
 
 // TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner, so that a session survives refreshes and step-ups
-// (G14).
+//.
 func (i *Identity) TokenInfo() *auth.TokenInfo {
 	return &auth.TokenInfo{
 		UserID: i.Caller.SessionOwner(i.Resource), Scopes: i.Caller.Scopes.Values(), Expiration: i.Caller.ExpiresAt, Extra: map[string]any{senderKey: &i.Sender},

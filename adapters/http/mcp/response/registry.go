@@ -13,7 +13,7 @@ import (
 )
 
 // keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each interval a stream also checks its token again, for
-// stores that do not report grants ended by other processes (G16).
+// stores that do not report grants ended by other processes.
 const keepAliveInterval = 25 * time.Second
 
 // Authorization checks the access token of an open response. It refuses with oauth.InvalidToken; any other error is an outage.
@@ -34,7 +34,7 @@ type Options struct {
 	Logger        *slog.Logger
 }
 
-// Registry holds the responses under way and the open sessions of one MCP server, and ends those of a grant (G16).
+// Registry holds the responses under way and the open sessions of one MCP server, and ends those of a grant.
 type Registry struct {
 	KeepAlive  time.Duration // between keep-alive comments; set it and FlushDelay before the first response
 	FlushDelay time.Duration // see flushDelay

@@ -84,7 +84,7 @@ func (r *Registry) IsDraining() bool {
 }
 
 // AddSession registers a session, and returns false if it may not be opened. Beyond the limits it ends the session that has been idle longest
-// (G20). It ignores a session without an id, which ends with its request.
+//. It ignores a session without an id, which ends with its request.
 func (r *Registry) AddSession(session Session, caller *oauth.Caller) (added bool) {
 	evicted, added := r.admit(session, caller)
 	if evicted != nil {

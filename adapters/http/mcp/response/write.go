@@ -26,7 +26,7 @@ func (w *Writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write fails after the response has ended (G16). It converts a refusal in plain text to a JSON-RPC error, which quotes request data in it.
+// Write fails after the response has ended. It converts a refusal in plain text to a JSON-RPC error, which quotes request data in it.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

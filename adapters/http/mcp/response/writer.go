@@ -133,7 +133,7 @@ func (w *Writer) Begin(id []byte, long bool) {
 	w.sendComments = true
 }
 
-// LimitStream counts a stream of a gateway, and ends the oldest one when there are too many (G20). A gateway counts streams, because the upstream has
+// LimitStream counts a stream of a gateway, and ends the oldest one when there are too many. A gateway counts streams, because the upstream has
 // the sessions.
 func (w *Writer) LimitStream() {
 	r := w.registry

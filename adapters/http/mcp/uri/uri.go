@@ -1,4 +1,4 @@
-// Package uri finds out what MCP servers may take the URI of a resource for, so that rules about resources hold for each of them (U26). Readings
+// Package uri finds out what MCP servers may take the URI of a resource for, so that rules about resources hold for each of them. Readings
 // returns what they may take a URI for, and Forms does the same for the pattern of a rule.
 package uri
 
