@@ -18,9 +18,9 @@ func (s *Server) OpenConsent(sealed string) (*Consent, error) {
 	return &Consent{ticket, sealed}, nil
 }
 
-// Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the request is an *oauth.Refusal; after
-// MissingHostToken, WrongHostToken, HostTokenNotVerifiable and TooManyGuesses the person can try again. TooManyGuesses may be an
-// *oauth.ProofDemand.
+// Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the
+// request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable and
+// TooManyGuesses the person can try again. TooManyGuesses may be an *oauth.ProofDemand.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	code, err := s.approve(ctx, consent, pasted)
 	if err != nil {
@@ -36,7 +36,8 @@ type Callback struct {
 	Left      time.Duration // until ExpiresAt
 }
 
-// ApproveElsewhere is Approve for a client on another computer than the browser: the person copies the callback URL to it.
+// ApproveElsewhere is Approve for a client on another computer than the browser: the person copies
+// the callback URL to it.
 func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted Pasted) (*Callback, error) {
 	request := consent.Ticket.Request()
 	if err := request.CheckCallbackCopy(s.settings); err != nil {
@@ -52,7 +53,8 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 		return nil, err
 	}
 	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.loggedClient(request.Client(), request.ClientName()))
-	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
+	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(),
+		Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
 // approve verifies the pasted token and returns the new code.
@@ -77,7 +79,13 @@ func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *ver
 	if err != nil {
 		return oauth.Secret{}, err
 	}
-	approval := oauth.Approval{Ticket: ticket, Host: token.host, Principal: token.principal, Code: secret, Random: s.ports.Random}
+	approval := oauth.Approval{
+		Ticket:    ticket,
+		Host:      token.host,
+		Principal: token.principal,
+		Code:      secret,
+		Random:    s.ports.Random,
+	}
 	code, err := oauth.IssueCode(approval, s.settings, s.now())
 	if err != nil {
 		return oauth.Secret{}, request.Refuse(err)
@@ -107,8 +115,9 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 	return nil
 }
 
-// confirmHostToken verifies the token again after the code is stored. A push of the site that came before the code found nothing to end; this
-// call then ends the code. When the site cannot answer, the client does not receive the code.
+// confirmHostToken verifies the token again after the code is stored. A push of the site that came
+// before the code found nothing to end; this call then ends the code. When the site cannot answer,
+// the client does not receive the code.
 func (s *Server) confirmHostToken(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
 	_, err := s.guardFor(code.Resource()).verifyPasted(ctx, host)
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
@@ -135,7 +144,8 @@ func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 
-// SealRedirect seals an error redirect for the button of a page, so that this server is no open redirector.
+// SealRedirect seals an error redirect for the button of a page, so that this server is no open
+// redirector.
 func (s *Server) SealRedirect(redirect oauth.Redirect) (string, error) {
 	return oauth.SealReturn(redirect, s.settings, s.now())
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = DescribeTable("Refusing a request because a document or key set is not fetched now, with the time to wait", Label("C53", "C45", "D33"),
+var _ = DescribeTable("Refusing a request because a document or key set is not fetched now, with the time to wait",
+	Label("C53", "C45", "D33"),
 	func(refuse func(error) error, err error, rule string) {
 		var refusal *oauth.Error
 		Expect(errors.As(refuse(oauth.RetryableAfter(7*time.Second, err)), &refusal)).To(BeTrue())

@@ -9,8 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Authenticate returns the caller of an access token for one resource. It refuses with InvalidToken; any other error is an outage, and the
-// token may be valid.
+// Authenticate returns the caller of an access token for one resource. It refuses with
+// InvalidToken; any other error is an outage, and the token may be valid.
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
@@ -28,7 +28,8 @@ func (s *Server) accessToken(ctx context.Context, bearer string) (oauth.Secret, 
 	return token, err
 }
 
-func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource oauth.Resource) (*oauth.AccessGrant, oauth.Caller, error) {
+func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource oauth.Resource) (*oauth.AccessGrant,
+	oauth.Caller, error) {
 	now := s.now()
 	grant, caller, err := s.admit(ctx, token, resource, now)
 	if err == nil && grant.NeedsRecheck(token, s.settings, now) {

@@ -10,7 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// client returns the client of an authorization request. One that registered itself or that this server hosts is never fetched.
+// client returns the client of an authorization request. One that registered itself or that this
+// server hosts is never fetched.
 func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
@@ -31,21 +32,23 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	return client, nil
 }
 
-// reportFailedCheck reports that the last good document is used, because it cannot be fetched again.
+// reportFailedCheck reports that the last good document is used, because it cannot be fetched
+// again.
 func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMetadata) {
 	checkedAt, failure := client.FailedCheck()
 	if failure == nil {
 		return
 	}
 	s.audit(ctx, "cimd_unchecked", "client", client.ID().Host(), "checked_at", checkedAt, "reason", failure)
-	trace.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
-		checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
+	trace.From(ctx).
+		Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
+			checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 }
 
 const notFetched = "the app's published description cannot be fetched"
 
-// clientRefusal has one text for every failed fetch, so that the page does not reveal which internal hosts exist. Only the log and the trace
-// name the rule.
+// clientRefusal has one text for every failed fetch, so that the page does not reveal which
+// internal hosts exist. Only the log and the trace name the rule.
 func clientRefusal(err error) error {
 	switch {
 	case errors.Is(err, oauth.ErrMetadataSlow):
@@ -57,7 +60,8 @@ func clientRefusal(err error) error {
 	case errors.Is(err, oauth.ErrMetadataMalformed):
 		return oauth.Refuse(oauth.InvalidClientDocument, "C43", "the app's published description is not valid", err)
 	case errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21", "too many apps are being looked up just now", err)
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientBusy, "C21",
+			"too many apps are being looked up just now", err)
 	}
 	return err
 }
@@ -70,7 +74,8 @@ func (s *Server) withPublisher(id oauth.ClientID, err error) error {
 	return oauth.WithClientHost(id, err)
 }
 
-// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is read.
+// AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is
+// read.
 func (s *Server) AdmitRegistration(ctx context.Context) error {
 	wait := s.ports.Registrations.Admit(oauth.RequesterFrom(ctx), s.now())
 	if wait == 0 {
@@ -86,7 +91,8 @@ type Registration struct {
 	At     time.Time
 }
 
-// Register registers the client that the members of a request describe. It stores nothing, not even a step in the trace.
+// Register registers the client that the members of a request describe. It stores nothing, not even
+// a step in the trace.
 func (s *Server) Register(ctx context.Context, members map[string]any) (Registration, error) {
 	client, err := s.settings.RegisterClient(members)
 	if err != nil {
@@ -96,12 +102,14 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 	return Registration{client, s.now()}, nil
 }
 
-// RegisteredClient returns the client with the id, for its document. It refuses with LostRegistration.
+// RegisteredClient returns the client with the id, for its document. It refuses with
+// LostRegistration.
 func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 	return s.settings.OpenClient(oauth.RestoreClientID(id))
 }
 
-// checkRegistration refuses with InvalidClient when a client that registered itself has lost its registration, so that it registers again.
+// checkRegistration refuses with InvalidClient when a client that registered itself has lost its
+// registration, so that it registers again.
 func (s *Server) checkRegistration(by oauth.Credentials) error {
 	id := oauth.RestoreClientID(by.Client)
 	if !s.settings.IsSelfRegistered(id) {
@@ -114,7 +122,8 @@ func (s *Server) checkRegistration(by oauth.Credentials) error {
 	return err
 }
 
-// keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint of a host token.
+// keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint
+// of a host token.
 func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
 	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsPublishedHere(of.Client()) {

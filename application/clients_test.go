@@ -70,7 +70,8 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		registered := oauth.RestoreClientID("https://cms.example/oauth/clients/AAAA")
 		server := using(openStore())
 		server.settings.ClientID.Registered = "https://cms.example/oauth/clients/"
-		server.keepClient(oauth.RestoreCode(oauth.CodeSnapshot{ClientID: registered.String(), HostPrint: []byte("a fingerprint...")}))
+		server.keepClient(
+			oauth.RestoreCode(oauth.CodeSnapshot{ClientID: registered.String(), HostPrint: []byte("a fingerprint...")}))
 		Expect(kept.ids).To(BeEmpty())
 	})
 })

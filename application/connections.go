@@ -8,13 +8,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and returns how many of both were active. A site calls
-// it when it revokes one of its tokens.
+// EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and
+// returns how many of both were active. A site calls it when it revokes one of its tokens.
 func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
 	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken}, oauth.EndedByHost)
 }
 
-// EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an error if a required field has no value.
+// EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an
+// error if a required field has no value.
 func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
 	parse := func() (oauth.HostToken, error) { return oauth.ParseHostToken(values[credential.Token]) }
 	if fields := s.settings.IdentityFields; len(fields) > 0 {
@@ -33,7 +34,8 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	return s.endConnections(ctx, prints, reason, func(string) bool { return true })
 }
 
-// Connections are the active grants of one host token and its codes that are not redeemed, the last used first.
+// Connections are the active grants of one host token and its codes that are not redeemed, the last
+// used first.
 type Connections struct {
 	Active []oauth.Connection
 	Sealed string // for ShowConnections and EndConnection
@@ -75,8 +77,8 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	return s.activeConnections(ctx, prints)
 }
 
-// activeConnections finds the connections of one host token by its fingerprints. It seals only the newest fingerprint and those with connections,
-// which bounds the size of the form.
+// activeConnections finds the connections of one host token by its fingerprints. It seals only the
+// newest fingerprint and those with connections, which bounds the size of the form.
 func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
 	for i, print := range slices.Backward(prints) {
@@ -95,7 +97,8 @@ func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerpri
 	return found, err
 }
 
-// ShowConnections returns the current state of sealed Connections. It refuses with InvalidTicket or ExpiredTicket.
+// ShowConnections returns the current state of sealed Connections. It refuses with InvalidTicket or
+// ExpiredTicket.
 func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
@@ -104,8 +107,8 @@ func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connection
 	return s.activeConnections(ctx, prints)
 }
 
-// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns the remaining ones. It refuses with InvalidTicket or
-// ExpiredTicket.
+// EndConnection ends one of the sealed connections, or all of them when id is empty, and returns
+// the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
 	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
@@ -118,8 +121,10 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connecti
 	return s.activeConnections(ctx, prints)
 }
 
-// endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It returns how many of them were active.
-func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (all int, err error) {
+// endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It
+// returns how many of them were active.
+func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason,
+	chosen func(id string) bool) (all int, err error) {
 	for _, print := range prints {
 		ended, err := s.endAuthorizations(ctx, print, reason, chosen)
 		if err != nil {
@@ -131,7 +136,8 @@ func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint,
 }
 
 // endAuthorizations ends the chosen codes and grants of one fingerprint in one transaction.
-func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason, chosen func(id string) bool) (int, error) {
+func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason,
+	chosen func(id string) bool) (int, error) {
 	var ended []string
 	now := s.now()
 	err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {

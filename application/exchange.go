@@ -36,7 +36,8 @@ func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth
 	})
 }
 
-// redeem checks the code before the transaction and in it. A request that loses a race for the code does not end the winner's grant.
+// redeem checks the code before the transaction and in it. A request that loses a race for the code
+// does not end the winner's grant.
 func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
 	code, err := s.codeOf(ctx, by.Code)
 	if err != nil {

@@ -26,7 +26,8 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 	}
 }
 
-// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number.
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
+// true, and returns their number.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (all int, err error) {
 	now := s.now()
 	for one, err := range s.authorizations(ctx) {
@@ -56,12 +57,13 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 	}
 }
 
-// enforceGrantLimit ends the surplus connections of a host token after a new code was stored. A failure is only logged: the next approval ends
-// the surplus.
+// enforceGrantLimit ends the surplus connections of a host token after a new code was stored. A
+// failure is only logged: the next approval ends the surplus.
 func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode) {
 	ended, err := s.endSurplus(ctx, made)
 	if err != nil {
-		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(), "error", err)
+		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(),
+			"error", err)
 	}
 	for range ended {
 		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)
@@ -90,7 +92,8 @@ func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) 
 	return found, err
 }
 
-// Sweep deletes expired rows and old trace steps and returns their number. No answer to a client depends on it.
+// Sweep deletes expired rows and old trace steps and returns their number. No answer to a client
+// depends on it.
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.ports.Store.DeleteExpired(ctx, now)

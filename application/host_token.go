@@ -11,9 +11,11 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that issued it. An access token that was
-// issued before HostTokenInUse cannot unseal it: it is refused, its grant stays, and the next refresh returns one that can.
-func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, oauth.HostToken, error) {
+// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that
+// issued it. An access token that was issued before HostTokenInUse cannot unseal it: it is refused,
+// its grant stays, and the next refresh returns one that can.
+func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+	oauth.HostToken, error) {
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
@@ -32,15 +34,17 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	return caller, host, nil
 }
 
-// Results of the verifier are cached, so that an upstream that answers 401 to everything causes few calls.
+// Results of the verifier are cached, so that an upstream that answers 401 to everything causes few
+// calls.
 const (
 	confirmationLife = 10 * time.Second
 	outageLife       = 5 * time.Second
 )
 
-// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401. It returns nil if the host token is valid. If
-// it is invalid, it ends the grant and returns InvalidToken. Any other error is an outage of the site. Concurrent calls for one
-// grant share one verification, and its result is cached for some seconds.
+// VerifyAfterRefusal verifies the host token of an access token after an upstream has answered 401.
+// It returns nil if the host token is valid. If it is invalid, it ends the grant and returns
+// InvalidToken. Any other error is an outage of the site. Concurrent calls for one grant share one
+// verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {

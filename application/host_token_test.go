@@ -28,7 +28,9 @@ const (
 type oneClient struct{}
 
 func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.ClientMetadata, error) {
-	return oauth.NewClientMetadata(id, map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}}, oauth.ClientMetadataRules{})
+	return oauth.NewClientMetadata(id,
+		map[string]any{"client_id": id.String(), "client_name": "Client", "redirect_uris": []any{callback}},
+		oauth.ClientMetadataRules{})
 }
 
 // countingStore counts how often a grant is read.
@@ -54,15 +56,26 @@ func openStore() *countingStore {
 func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	GinkgoHelper()
 	config := oauth.Config{
-		Issuer: issuer, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, oauth.MinSecretLength), Now: time.Now, Random: rand.Reader,
-		MoreServers: []oauth.ProtectedServer{{Resource: issuer + "/more"}},
+		Issuer:       issuer,
+		VerifyBearer: func(string) bool { return true },
+		Secret:       make([]byte, oauth.MinSecretLength),
+		Now:          time.Now,
+		Random:       rand.Reader,
+		MoreServers:  []oauth.ProtectedServer{{Resource: issuer + "/more"}},
 	}
 	change(&config)
 	settings, err := config.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return NewServer(settings, Ports{
-		Store: store, Clients: oneClient{}, Guesses: throttle.NewGuesses(throttle.NewMemory(), settings, slog.New(slog.DiscardHandler)), Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
-		Verifier: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
+		Store:   store,
+		Clients: oneClient{},
+		Guesses: throttle.NewGuesses(throttle.NewMemory(), settings, slog.New(slog.DiscardHandler)),
+		Now:     time.Now,
+		Random:  rand.Reader,
+		Logger:  slog.New(slog.DiscardHandler),
+		Verifier: site(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{Subject: "ada"}, nil
+		}),
 	})
 }
 
@@ -78,7 +91,8 @@ func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {
 	Expect(err).NotTo(HaveOccurred())
 	target, err := url.Parse(redirect.Location)
 	Expect(err).NotTo(HaveOccurred())
-	tokens, err := s.Exchange(ctx, oauth.Credentials{Client: clientID}, oauth.Parameters{"code": {target.Query().Get("code")}, "code_verifier": {verifier}})
+	tokens, err := s.Exchange(ctx, oauth.Credentials{Client: clientID},
+		oauth.Parameters{"code": {target.Query().Get("code")}, "code_verifier": {verifier}})
 	Expect(err).NotTo(HaveOccurred())
 	return tokens
 }
@@ -101,37 +115,43 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		Expect(found).To(Equal(kind), "%v", err)
 	}
 
-	DescribeTable("unseals it with the access token, with one read of the store", Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
-		tokens := server.connect(ctx, scope)
-		store.reads = 0
-		caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
-		Expect(err).NotTo(HaveOccurred())
-		Expect(host.Reveal()).To(Equal("host-token"))
-		Expect(server.Authenticate(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Equal(caller))
-		Expect(store.reads).To(Equal(2), "one for each")
-	}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
+	DescribeTable("unseals it with the access token, with one read of the store",
+		Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
+			tokens := server.connect(ctx, scope)
+			store.reads = 0
+			caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(),
+				server.settings.Resource())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(host.Reveal()).To(Equal("host-token"))
+			Expect(server.Authenticate(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Equal(caller))
+			Expect(store.reads).To(Equal(2), "one for each")
+		}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
-	DescribeTable("refuses", Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
-		bearer, resource := present(server.connect(ctx, "mcp offline_access"))
-		_, host, err := server.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
-		refusedAs(oauth.InvalidToken, err)
-		Expect(host).To(BeZero())
-	},
-		Entry("a token for another resource", func(t *oauth.Tokens) (string, string) { return t.Access.Reveal(), issuer + "/more" }),
+	DescribeTable("refuses",
+		Label("U6", "G7", "G8"), func(ctx SpecContext, present func(*oauth.Tokens) (string, string)) {
+			bearer, resource := present(server.connect(ctx, "mcp offline_access"))
+			_, host, err := server.AuthenticateWithHostToken(ctx, bearer, oauth.NewResource(resource))
+			refusedAs(oauth.InvalidToken, err)
+			Expect(host).To(BeZero())
+		},
+		Entry("a token for another resource", func(t *oauth.Tokens) (string, string) {
+			return t.Access.Reveal(), issuer + "/more"
+		}),
 		Entry("a refresh token", func(t *oauth.Tokens) (string, string) { return t.Refresh.Reveal(), issuer + "/mcp" }),
 		Entry("no token of ours", func(*oauth.Tokens) (string, string) { return "host-token", issuer + "/mcp" }),
 	)
 
-	It("refuses a token from before the setting, and a refresh returns one that works", Label("U6"), func(ctx SpecContext) {
-		tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
-		_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
-		refusedAs(oauth.InvalidToken, err)
-		next, err := server.refresh(ctx, tokens.Refresh)
-		Expect(err).NotTo(HaveOccurred(), "the grant lives")
-		_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), server.settings.Resource())
-		Expect(err).NotTo(HaveOccurred())
-		Expect(host.Reveal()).To(Equal("host-token"))
-	})
+	It("refuses a token from before the setting, and a refresh returns one that works",
+		Label("U6"), func(ctx SpecContext) {
+			tokens := serverOver(store, func(*oauth.Config) {}).connect(ctx, "mcp offline_access")
+			_, _, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
+			refusedAs(oauth.InvalidToken, err)
+			next, err := server.refresh(ctx, tokens.Refresh)
+			Expect(err).NotTo(HaveOccurred(), "the grant lives")
+			_, host, err := server.AuthenticateWithHostToken(ctx, next.Access.Reveal(), server.settings.Resource())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(host.Reveal()).To(Equal("host-token"))
+		})
 
 	It("ends the grant when the site does not know the host token any more", Label("U8", "I12"), func(ctx SpecContext) {
 		var told []string
@@ -143,7 +163,8 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			return oauth.Principal{}, oauth.ErrUnknownBearer
 		})
 		for range 2 {
-			refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
+			refusedAs(oauth.InvalidToken,
+				server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
 		}
 		Expect(told).To(Equal([]string{caller.Grant}))
 		_, _, err = server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(), server.settings.Resource())
@@ -162,37 +183,41 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		}
 	})
 
-	It("ends nothing while the site knows the host token, and verifies again after ten seconds", Label("U8"), func(ctx SpecContext) {
-		tokens := server.connect(ctx, "mcp offline_access")
-		now, asked := time.Now(), 0
-		server.ports.Now = func() time.Time { return now }
-		server.answering(func(context.Context, string) (oauth.Principal, error) {
-			asked++
-			return oauth.Principal{Subject: "ada"}, nil
+	It("ends nothing while the site knows the host token, and verifies again after ten seconds",
+		Label("U8"), func(ctx SpecContext) {
+			tokens := server.connect(ctx, "mcp offline_access")
+			now, asked := time.Now(), 0
+			server.ports.Now = func() time.Time { return now }
+			server.answering(func(context.Context, string) (oauth.Principal, error) {
+				asked++
+				return oauth.Principal{Subject: "ada"}, nil
+			})
+			verify := func() {
+				GinkgoHelper()
+				Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Succeed())
+			}
+			verify()
+			now = now.Add(confirmationLife - time.Second)
+			verify()
+			Expect(asked).To(Equal(1))
+			now = now.Add(time.Second)
+			verify()
+			Expect(asked).To(Equal(2))
+			now = now.Add(-time.Hour) // the clock is set back
+			verify()
+			Expect(asked).To(Equal(3))
 		})
-		verify := func() {
-			GinkgoHelper()
-			Expect(server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Succeed())
-		}
-		verify()
-		now = now.Add(confirmationLife - time.Second)
-		verify()
-		Expect(asked).To(Equal(1))
-		now = now.Add(time.Second)
-		verify()
-		Expect(asked).To(Equal(2))
-		now = now.Add(-time.Hour) // the clock is set back
-		verify()
-		Expect(asked).To(Equal(3))
-	})
 
 	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		server.answering(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{}, oauth.VerifierUnavailable("it is away")
 		})
-		refusedAs(oauth.HostTokenNotVerifiable, server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
-		server.answering(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil })
+		refusedAs(oauth.HostTokenNotVerifiable,
+			server.VerifyAfterRefusal(ctx, tokens.Access.Reveal(), server.settings.Resource()))
+		server.answering(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{Subject: "ada"}, nil
+		})
 		_, err := server.refresh(ctx, tokens.Refresh)
 		Expect(err).NotTo(HaveOccurred(), "the grant is alive")
 	})

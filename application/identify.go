@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may then be anything, even a secret.
+// claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may
+// then be anything, even a secret.
 func (s *Server) claimedClient(by oauth.Credentials) string {
 	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
 	return s.settings.LabelOfID(id)
@@ -22,9 +23,10 @@ func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
 	return s.settings.PublisherOf(id)
 }
 
-// identify returns the client that presents a code or a refresh token. A client that was approved with private_key_jwt has to authenticate
-// with it. The keys of a public client are not fetched.
-func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string, err error) {
+// identify returns the client that presents a code or a refresh token. A client that was approved
+// with private_key_jwt has to authenticate with it. The keys of a public client are not fetched.
+func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string,
+	err error) {
 	owner, signs := of.Client(), of.AuthMethod() == oauth.PrivateKeyJWT
 	switch {
 	case by.Client != "" && by.Client != owner.String():
@@ -37,14 +39,17 @@ func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.
 	return owner.String(), s.checkAssertion(ctx, of, by.Assertion)
 }
 
-// checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented for the first time, and with
-// TemporarilyUnavailable when the client's keys cannot be fetched. Only a valid assertion is stored as used.
+// checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented
+// for the first time, and with TemporarilyUnavailable when the client's keys cannot be fetched.
+// Only a valid assertion is stored as used.
 func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
 	client, err := s.connectedClient(ctx, of.Client())
 	if err != nil {
 		return assertionRefusal(err)
 	}
-	assertion, err := s.ports.Assertions.ReadAssertion(text, func(key string) (oauth.Key, error) { return s.key(ctx, client, key) })
+	assertion, err := s.ports.Assertions.ReadAssertion(text, func(key string) (oauth.Key, error) {
+		return s.key(ctx, client, key)
+	})
 	if err != nil {
 		return assertionRefusal(err)
 	}
@@ -75,7 +80,8 @@ func assertionRefusal(err error) error {
 	_, refused := oauth.KindOf(err)
 	switch {
 	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.TemporarilyUnavailable, "D33", "The client's keys cannot be fetched just now", err)
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.TemporarilyUnavailable, "D33",
+			"The client's keys cannot be fetched just now", err)
 	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
 		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
 		return oauth.RefuseClient(err)

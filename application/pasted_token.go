@@ -34,7 +34,8 @@ type verifiedToken struct {
 	slot      *fairqueue.Slot // held until the second verification
 }
 
-// checkPasted verifies the token within the limits on wrong tokens. The caller must call slot.Release.
+// checkPasted verifies the token within the limits on wrong tokens. The caller must call
+// slot.Release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -50,7 +51,8 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
 	}
-	// The verification ignores a canceled request: a client that hangs up could otherwise have tokens verified without being counted.
+	// The verification ignores a canceled request: a client that hangs up could otherwise have
+	// tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
 	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
 	if resultOf(err) == oauth.GuessWrong {
@@ -63,8 +65,9 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	return &verifiedToken{a.host, principal, slot}, nil
 }
 
-// acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong tokens of others may have been counted since.
-// Attempts with weak tokens are counted at admission, and are not admitted twice.
+// acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong
+// tokens of others may have been counted since. Attempts with weak tokens are counted at admission,
+// and are not admitted twice.
 func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	slot, err := s.acquireSlot(ctx, resource, a)
 	if err != nil || !slot.Waited || s.settings.Limits.WeakTokens {
@@ -88,7 +91,8 @@ func resultOf(err error) oauth.GuessResult {
 	return oauth.GuessUndecided
 }
 
-// newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections page.
+// newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections
+// page.
 func (s *Server) newAttempt(pasted Pasted, ticket string) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
@@ -118,7 +122,8 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 		return err
 	}
 	a.host = proof.Host
-	if !proof.Solved(pasted.Nonce) && !(proof.Waited(now) && s.ports.Guesses.AdmitAfterWait(a.By, proof.Digest(), now)) {
+	if !proof.Solved(pasted.Nonce) &&
+		!(proof.Waited(now) && s.ports.Guesses.AdmitAfterWait(a.By, proof.Digest(), now)) {
 		a.failed = proof
 		return nil
 	}
@@ -126,8 +131,9 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 	return nil
 }
 
-// admitAttempt refuses with WrongHostToken for a token that the verifier has just refused, and with TooManyGuesses beyond the limits. A token with
-// active grants has a separate limit. It looks up the grants only when the limits of the network are reached, at a limited rate.
+// admitAttempt refuses with WrongHostToken for a token that the verifier has just refused, and with
+// TooManyGuesses beyond the limits. A token with active grants has a separate limit. It looks up
+// the grants only when the limits of the network are reached, at a limited rate.
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -188,13 +194,15 @@ func (s *Server) verify(ctx context.Context, resource oauth.Resource, host oauth
 }
 
 // verifyAgain verifies the host token of a grant whose subject is previous.
-func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken, previous string) (oauth.Principal, error) {
+func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken,
+	previous string) (oauth.Principal, error) {
 	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
 	return s.withSubject(principal, err, host, previous)
 }
 
 // withSubject sets a missing subject by oauth.KeyedSubject.
-func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken, previous string) (oauth.Principal, error) {
+func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken,
+	previous string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}

@@ -22,8 +22,12 @@ func (s *Server) consent(ctx context.Context, scope string) *Consent {
 	GinkgoHelper()
 	sum := sha256.Sum256([]byte(verifier))
 	consent, err := s.RequestAuthorization(ctx, oauth.Parameters{
-		"client_id": {clientID}, "redirect_uri": {callback}, "response_type": {"code"}, "scope": {scope},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"client_id":             {clientID},
+		"redirect_uri":          {callback},
+		"response_type":         {"code"},
+		"scope":                 {scope},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return consent
@@ -78,45 +82,47 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 	}
 	nowChecking := func() int32 { return checking.Load() }
 
-	It("verifies the share of one address at once, queues the rest, and leaves places for other addresses", func(ctx SpecContext) {
-		colleagues := paste(ctx, 20, office)
-		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
-		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(17))
-		another := paste(ctx, 1, home)
-		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
-		Expect(server.guard.queue.Waiting()).To(Equal(17))
-		release()
-		Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
-		for range 20 {
-			Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
-		}
-	})
+	It("verifies the share of one address at once, queues the rest, and leaves places for other addresses",
+		func(ctx SpecContext) {
+			colleagues := paste(ctx, 20, office)
+			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
+			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(17))
+			another := paste(ctx, 1, home)
+			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
+			Expect(server.guard.queue.Waiting()).To(Equal(17))
+			release()
+			Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
+			for range 20 {
+				Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
+			}
+		})
 
-	It("refuses for a second when too many tokens of one address wait, and counts what was slowed and refused", func(ctx SpecContext) {
-		const fit = 3 * waitingPerSlotAndAddress
-		var effects sync.Map
-		server.ports.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
-			effects.Store(string(limit)+" "+string(effect), true)
-		}
-		colleagues := paste(ctx, 3+fit, office)
-		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(fit))
-		var err error
-		Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
-		var refusal *oauth.Error
-		Expect(errors.As(err, &refusal)).To(BeTrue())
-		kind, _ := oauth.KindOf(err)
-		Expect(kind).To(Equal(oauth.TooManyGuesses))
-		Expect(refusal.RetryAfter).To(Equal(queueFullWait))
-		Expect(oauth.RuleOf(err)).To(Equal("B20"))
-		release()
-		for range 3 + fit {
-			Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
-		}
-		_, refused := effects.Load("verifications refused")
-		Expect(refused).To(BeTrue())
-		_, slowed := effects.Load("verifications slowed")
-		Expect(slowed).To(BeTrue())
-	})
+	It("refuses for a second when too many tokens of one address wait, and counts what was slowed and refused",
+		func(ctx SpecContext) {
+			const fit = 3 * waitingPerSlotAndAddress
+			var effects sync.Map
+			server.ports.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
+				effects.Store(string(limit)+" "+string(effect), true)
+			}
+			colleagues := paste(ctx, 3+fit, office)
+			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(fit))
+			var err error
+			Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
+			var refusal *oauth.Error
+			Expect(errors.As(err, &refusal)).To(BeTrue())
+			kind, _ := oauth.KindOf(err)
+			Expect(kind).To(Equal(oauth.TooManyGuesses))
+			Expect(refusal.RetryAfter).To(Equal(queueFullWait))
+			Expect(oauth.RuleOf(err)).To(Equal("B20"))
+			release()
+			for range 3 + fit {
+				Eventually(colleagues).WithContext(ctx).Should(Receive(Succeed()))
+			}
+			_, refused := effects.Load("verifications refused")
+			Expect(refused).To(BeTrue())
+			_, slowed := effects.Load("verifications slowed")
+			Expect(slowed).To(BeTrue())
+		})
 
 	It("does not let one flooding token delay another token of the same address", func(ctx SpecContext) {
 		limit(8, 6)
@@ -148,22 +154,23 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 			})
 		})
 
-		It("finishes a verification when the client hangs up, and repeats its result", Label("B6"), func(ctx SpecContext) {
-			impatient, hangUp := context.WithCancel(ctx)
-			answer := pasteEach(impatient, office, "wrong")
-			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(1))
-			hangUp()
-			Consistently(answer).WithContext(ctx).ShouldNot(Receive())
-			release()
-			var err error
-			Eventually(answer).WithContext(ctx).Should(Receive(&err))
-			kind, _ := oauth.KindOf(err)
-			Expect(kind).To(Equal(oauth.WrongHostToken))
-			Eventually(pasteEach(ctx, home, "wrong")).WithContext(ctx).Should(Receive(&err))
-			kind, _ = oauth.KindOf(err)
-			Expect(kind).To(Equal(oauth.WrongHostToken))
-			Expect(nowChecking()).To(BeEquivalentTo(1))
-		})
+		It("finishes a verification when the client hangs up, and repeats its result",
+			Label("B6"), func(ctx SpecContext) {
+				impatient, hangUp := context.WithCancel(ctx)
+				answer := pasteEach(impatient, office, "wrong")
+				Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(1))
+				hangUp()
+				Consistently(answer).WithContext(ctx).ShouldNot(Receive())
+				release()
+				var err error
+				Eventually(answer).WithContext(ctx).Should(Receive(&err))
+				kind, _ := oauth.KindOf(err)
+				Expect(kind).To(Equal(oauth.WrongHostToken))
+				Eventually(pasteEach(ctx, home, "wrong")).WithContext(ctx).Should(Receive(&err))
+				kind, _ = oauth.KindOf(err)
+				Expect(kind).To(Equal(oauth.WrongHostToken))
+				Expect(nowChecking()).To(BeEquivalentTo(1))
+			})
 
 		It("admits a token again after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
 			answers := paste(ctx, 8, office)
@@ -187,7 +194,9 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 var _ = Describe("Counting the outcome of a pasted token", Label("B6"), func() {
 	DescribeTable("counts", func(err error, outcome oauth.GuessResult) { Expect(resultOf(err)).To(Equal(outcome)) },
 		Entry("a right token as right", nil, oauth.GuessRight),
-		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""), oauth.GuessWrong),
-		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""), oauth.GuessUndecided),
+		Entry("one that the site does not know as wrong", oauth.Refuse(oauth.WrongHostToken, "B8", ""),
+			oauth.GuessWrong),
+		Entry("one that the site cannot check as undecided", oauth.Refuse(oauth.HostTokenNotVerifiable, "B9", ""),
+			oauth.GuessUndecided),
 	)
 })

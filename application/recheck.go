@@ -9,8 +9,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// recheck verifies the host token of a grant in use, once for all concurrent calls of the grant. When the site does not know the token any more,
-// it ends the grant and refuses with InvalidToken. Any other error is an outage.
+// recheck verifies the host token of a grant in use, once for all concurrent calls of the grant.
+// When the site does not know the token any more, it ends the grant and refuses with InvalidToken.
+// Any other error is an outage.
 func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	_, err, _ := s.rechecks.Do(grant.ID(), func() (any, error) {
 		return nil, s.verifyInUse(context.WithoutCancel(ctx), grant, token)
@@ -37,12 +38,14 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 	})
 }
 
-// reverify verifies the host token of a grant outside of any transaction. When the site does not know it any more, or names another person, it
-// ends the grant and returns refusal; after any other error the grant stays.
+// reverify verifies the host token of a grant outside of any transaction. When the site does not
+// know it any more, or names another person, it ends the grant and returns refusal; after any other
+// error the grant stays.
 func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken,
 	refusal error) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken || err == nil && !grant.PermittedBy(principal, s.settings) {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken ||
+		err == nil && !grant.PermittedBy(principal, s.settings) {
 		return oauth.Principal{}, s.endAndRefuse(ctx, grant.ID(), oauth.EndedByHostToken, refusal)
 	}
 	return principal, err

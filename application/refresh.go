@@ -47,7 +47,8 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 }
 
 // unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more.
-func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (*oauth.UnsealedHostToken, error) {
+func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant,
+	token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.UnsealWithRefreshToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
 		return nil, s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownGrant())
@@ -55,8 +56,8 @@ func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant, token
 	return host, err
 }
 
-// rotate counts the grace window from now, the time at which the token was presented, even if the verifier took long. A request that loses a
-// race does not end the family.
+// rotate counts the grace window from now, the time at which the token was presented, even if the
+// verifier took long. A request that loses a race does not end the family.
 func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
 	err := s.ports.Store.UpdateGrant(ctx, by.Token.Grant(), func(g *oauth.AccessGrant) (err error) {

@@ -14,8 +14,8 @@ type Consent struct {
 	Sealed string
 }
 
-// RequestAuthorization checks a client's request and returns the question to the person. An error for the client is an
-// *oauth.Refusal; every other error is for the person only.
+// RequestAuthorization checks a client's request and returns the question to the person. An error
+// for the client is an *oauth.Refusal; every other error is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
 	recorder := trace.From(ctx)
 	recorder.Record(trace.Authorize)

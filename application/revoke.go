@@ -7,8 +7,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Revoke ends the grant of a refresh token, or a single access token. It ignores tokens that are unknown or of another client. It fails for
-// an outage, and for a client that fails to authenticate.
+// Revoke ends the grant of a refresh token, or a single access token. It ignores tokens that are
+// unknown or of another client. It fails for an outage, and for a client that fails to
+// authenticate.
 func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string) error {
 	if err := s.checkRegistration(by); err != nil {
 		return err

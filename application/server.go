@@ -1,6 +1,7 @@
-// Package application holds the use cases of the authorization server. Server has a method for each: RequestAuthorization and Approve lead to a code,
-// Exchange and Refresh issue tokens, Authenticate checks them, Revoke and EndGrants end grants. Ports are the interfaces it needs: the store, the
-// clients' documents, the site's verifier and the limits.
+// Package application holds the use cases of the authorization server. Server has a method for
+// each: RequestAuthorization and Approve lead to a code, Exchange and Refresh issue tokens,
+// Authenticate checks them, Revoke and EndGrants end grants. Ports are the interfaces it needs: the
+// store, the clients' documents, the site's verifier and the limits.
 package application
 
 import (
@@ -57,7 +58,12 @@ type Server struct {
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
 func NewServer(settings *oauth.Settings, ports Ports) *Server {
-	s := &Server{settings: settings, ports: ports, ownGuards: map[oauth.Resource]verifierGuard{}, onGrantEnded: func(string) {}}
+	s := &Server{
+		settings:     settings,
+		ports:        ports,
+		ownGuards:    map[oauth.Resource]verifierGuard{},
+		onGrantEnded: func(string) {},
+	}
 	s.guard = newVerifierGuard(ports.Verifier, settings, ports.Logger)
 	for resource, verifier := range ports.Verifiers {
 		s.ownGuards[resource] = newVerifierGuard(verifier, settings, ports.Logger)
@@ -65,7 +71,8 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	return s
 }
 
-// OnGrantEnded adds a function that is called after the end of a grant is stored. Call it before serving.
+// OnGrantEnded adds a function that is called after the end of a grant is stored. Call it before
+// serving.
 func (s *Server) OnGrantEnded(call func(grant string)) {
 	others := s.onGrantEnded
 	s.onGrantEnded = func(grant string) {
@@ -108,7 +115,12 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 	s.audit(ctx, "grant_ended", "grant", grant, "reason", string(reason))
 	if s.ports.Journal != nil {
 		s.ports.Journal.Note(trace.Step{
-			At: s.now(), Kind: trace.Ended, Outcome: trace.Passed, Attempt: grant, Request: trace.From(ctx).Request(), Reason: string(reason),
+			At:      s.now(),
+			Kind:    trace.Ended,
+			Outcome: trace.Passed,
+			Attempt: grant,
+			Request: trace.From(ctx).Request(),
+			Reason:  string(reason),
 		})
 	}
 	s.onGrantEnded(grant)
@@ -117,7 +129,8 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 // Events returns the names of all audit events, so that metrics can begin at zero.
 func Events() []string {
 	return []string{
-		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried", "consent_denied", "grant_created",
+		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried",
+		"consent_denied", "grant_created",
 		"grant_ended", "host_token_rejected", "refreshed",
 	}
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as unknown when it has another format.
-func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string, kind oauth.SecretKind) (oauth.Secret, error) {
+// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as
+// unknown when it has another format.
+func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string,
+	kind oauth.SecretKind) (oauth.Secret, error) {
 	text := p.Get(name)
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
@@ -34,7 +36,8 @@ func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.Aut
 	return code, s.limitUnknown(ctx, err)
 }
 
-// grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the request is then refused.
+// grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the
+// request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
 	grant, err := s.ports.Store.Grant(ctx, presented.Grant())
 	if err != nil {
@@ -51,8 +54,9 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	return err
 }
 
-// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with TooManyFailures when there are too many. It runs
-// after the lookup, so that a known secret is never refused for its address.
+// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with
+// TooManyFailures when there are too many. It runs after the lookup, so that a known secret is
+// never refused for its address.
 func (s *Server) refuseUnknown(ctx context.Context) error {
 	requester := oauth.RequesterFrom(ctx)
 	if !requester.Limited() {
@@ -63,10 +67,12 @@ func (s *Server) refuseUnknown(ctx context.Context) error {
 		return oauth.RefuseUnknownGrant()
 	}
 	s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
-	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31", "Too many unknown codes and refresh tokens came from this network")
+	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31",
+		"Too many unknown codes and refresh tokens came from this network")
 }
 
-// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of an unknown secret.
+// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of
+// an unknown secret.
 func unknownGrant(err error) error {
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.RefuseUnknownGrant()

@@ -29,7 +29,8 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 	var log *gbytes.Buffer
 	BeforeEach(func() { log = gbytes.NewBuffer() })
 	// fail calls a verifier and returns the refusal. The log is in log.
-	fail := func(ctx context.Context, fields credential.Fields, pasted map[string]string, verifier oauth.BearerVerifier) error {
+	fail := func(ctx context.Context, fields credential.Fields, pasted map[string]string,
+		verifier oauth.BearerVerifier) error {
 		GinkgoHelper()
 		host, err := oauth.ParseHostFields(fields.OrSingle(), func(name string) string { return pasted[name] })
 		Expect(err).NotTo(HaveOccurred())
@@ -41,12 +42,17 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 	}
 	failWith := func(ctx context.Context, err error) error {
 		GinkgoHelper()
-		return fail(ctx, nil, map[string]string{"token": token}, site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{}, err }))
+		return fail(ctx, nil, map[string]string{"token": token},
+			site(func(context.Context, string) (oauth.Principal, error) {
+				return oauth.Principal{}, err
+			}))
 	}
 
 	DescribeTable("replaces the token in the text:", func(ctx SpecContext, in string) {
 		err := failWith(ctx, errors.New("no answer for <"+in+">"))
-		Expect(log.Contents()).To(ContainSubstring(`msg="the site's verifier failed" type=*errors.errorString error="no answer for <[redacted]>"`))
+		Expect(log.Contents()).
+			To(ContainSubstring(
+				`msg="the site's verifier failed" type=*errors.errorString error="no answer for <[redacted]>"`))
 		Expect(err).NotTo(MatchError(ContainSubstring("no answer")), "the trace has the type only")
 	},
 		Entry("as it is", token),
@@ -62,21 +68,29 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 	)
 
 	It("replaces it in the error of an HTTP client", func(ctx SpecContext) {
-		_ = failWith(ctx, &url.Error{Op: "Get", URL: "https://cms.example/me?key=" + url.QueryEscape(token), Err: http.ErrServerClosed})
+		_ = failWith(ctx,
+			&url.Error{Op: "Get", URL: "https://cms.example/me?key=" + url.QueryEscape(token),
+				Err: http.ErrServerClosed})
 		Expect(log.Contents()).To(ContainSubstring(`https://cms.example/me?key=[redacted]`))
 	})
 
 	It("replaces every secret field", Label("B23"), func(ctx SpecContext) {
 		fields := credential.Fields{{Name: "user"}, {Name: "key", Secret: true}, {Name: "pin", Secret: true}}
-		_ = fail(ctx, fields, map[string]string{"user": "ada", "key": "key-of-ada", "pin": "key-of-ada-and-more"}, ofFields{site(func(_ context.Context, both string) (oauth.Principal, error) {
-			return oauth.Principal{}, errors.New("ada: " + both)
-		})})
+		_ = fail(ctx, fields, map[string]string{"user": "ada", "key": "key-of-ada", "pin": "key-of-ada-and-more"},
+			ofFields{site(func(_ context.Context, both string) (oauth.Principal, error) {
+				return oauth.Principal{}, errors.New("ada: " + both)
+			})})
 		Expect(log.Contents()).To(ContainSubstring(`error="ada: [redacted] [redacted]"`))
 	})
 
 	DescribeTable("leaves out a text in which the token cannot be found", func(ctx SpecContext, token, text string) {
-		_ = fail(ctx, nil, map[string]string{"token": token}, site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{}, errors.New(text) }))
-		Expect(log.Contents()).To(And(ContainSubstring("type=*errors.errorString"), ContainSubstring("left out"), Not(ContainSubstring("some words"))))
+		_ = fail(ctx, nil, map[string]string{"token": token},
+			site(func(context.Context, string) (oauth.Principal, error) {
+				return oauth.Principal{}, errors.New(text)
+			}))
+		Expect(log.Contents()).
+			To(And(ContainSubstring("type=*errors.errorString"), ContainSubstring("left out"),
+				Not(ContainSubstring("some words"))))
 	},
 		Entry("because it is short", "7 chars", "some words"),
 		Entry("because it is not UTF-8", "not UTF-8\xff\xfe", "some words"),
@@ -90,9 +104,12 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 
 	It("logs the type and the stack of a panic, and not its value", func(ctx SpecContext) {
 		err := fail(ctx, nil, map[string]string{"token": token}, site(panicking))
-		Expect(log.Contents()).To(And(ContainSubstring("type=*url.Error"), ContainSubstring("application.panicking"), ContainSubstring("verifier_errors_test.go:")))
+		Expect(log.Contents()).
+			To(And(ContainSubstring("type=*url.Error"), ContainSubstring("application.panicking"),
+				ContainSubstring("verifier_errors_test.go:")))
 		Expect(log.Contents()).NotTo(Or(ContainSubstring("4711"), ContainSubstring("0x")))
-		Expect(err).To(MatchError(And(ContainSubstring("panicked with a value of type *url.Error"), Not(ContainSubstring("application.panicking")))))
+		Expect(err).To(MatchError(And(ContainSubstring("panicked with a value of type *url.Error"),
+			Not(ContainSubstring("application.panicking")))))
 	})
 
 	It("has the text of VerifierUnavailable in the refusal, without the token", func(ctx SpecContext) {

@@ -13,8 +13,9 @@ import (
 const (
 	// verifyTimeout bounds a call of the verifier.
 	verifyTimeout = 5 * time.Second
-	// grantedSlots bounds the concurrent calls of the verifier for grants, so that a verifier that hangs cannot pile up goroutines. Pasted tokens
-	// have separate slots, so that they cannot delay a refresh.
+	// grantedSlots bounds the concurrent calls of the verifier for grants, so that a verifier that
+	// hangs cannot pile up goroutines. Pasted tokens have separate slots, so that they cannot delay
+	// a refresh.
 	grantedSlots = 64
 	// slotsPerToken bounds the concurrent verifications of one pasted token.
 	slotsPerToken = 4
@@ -25,8 +26,8 @@ const (
 	waitingPerSlotAndAddress = 8
 )
 
-// verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time. Each verifier has a separate guard, so that one
-// that hangs does not use up the slots of another.
+// verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time.
+// Each verifier has a separate guard, so that one that hangs does not use up the slots of another.
 type verifierGuard struct {
 	verifier oauth.BearerVerifier
 	granted  chan struct{}    // semaphore for tokens of grants
@@ -43,8 +44,12 @@ func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, l
 		MaxWaitingPerAddress: waitingPerSlotAndAddress * limits.MaxVerificationsPerAddress,
 	})
 	return verifierGuard{
-		verifier: verifier, granted: make(chan struct{}, grantedSlots), pasted: make(chan struct{}, limits.MaxVerifications), queue: queue,
-		fields: settings.HostFields, logger: logger,
+		verifier: verifier,
+		granted:  make(chan struct{}, grantedSlots),
+		pasted:   make(chan struct{}, limits.MaxVerifications),
+		queue:    queue,
+		fields:   settings.HostFields,
+		logger:   logger,
 	}
 }
 
@@ -56,21 +61,24 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within a network its tokens. It refuses with
-// TooManyGuesses, for a second, when the queue is full.
+// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within
+// a network its tokens. It refuses with TooManyGuesses, for a second, when the queue is full.
 func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	token := string(a.Token[:])
-	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token, Quotas: []fairqueue.Quota{{Key: token, Max: slotsPerToken}}}
+	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token,
+		Quotas: []fairqueue.Quota{{Key: token, Max: slotsPerToken}}}
 	if a.By.Limited() {
-		claim.Quotas = append(claim.Quotas, fairqueue.Quota{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
+		claim.Quotas = append(claim.Quotas,
+			fairqueue.Quota{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
 	}
 	slot, err := s.guardFor(resource).queue.Acquire(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
-		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20", "too many tokens are being checked", err)
+		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20",
+			"too many tokens are being checked", err)
 	case slot.Waited:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
 	}
@@ -82,8 +90,9 @@ type verifierResult struct {
 	err       error
 }
 
-// verifyGranted verifies the token of a grant. It refuses with WrongHostToken when the site does not know the token, and with
-// HostTokenNotVerifiable when the verifier panics, fails or takes too long.
+// verifyGranted verifies the token of a grant. It refuses with WrongHostToken when the site does
+// not know the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too
+// long.
 func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
 	return g.verifyWithin(ctx, g.granted, host)
 }
@@ -93,7 +102,8 @@ func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (
 	return g.verifyWithin(ctx, g.pasted, host)
 }
 
-func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{}, host oauth.HostToken) (oauth.Principal, error) {
+func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{},
+	host oauth.HostToken) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	select {

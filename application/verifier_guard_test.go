@@ -40,26 +40,35 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		Expect(verifier.verifyGranted(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
-	DescribeTable("describes the mistake of a verifier that", Label("H3", "B24"), func(ctx SpecContext, expected oauth.Kind, said string, answer site) {
-		_, err := newGuard(answer).verifyGranted(ctx, host)
-		kind, _ := oauth.KindOf(err)
-		Expect(kind).To(Equal(expected))
-		why := errors.Unwrap(err)
-		Expect(why).To(MatchError(And(ContainSubstring(said), Not(ContainSubstring("host-token")))))
-	},
-		Entry("returns the token as the subject", oauth.MisconfiguredVerifier, "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: "user:" + token}, nil
-		})),
-		Entry("returns the token as a role", oauth.MisconfiguredVerifier, "the token itself", site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: "ada", Roles: []string{"editor", token}}, nil
-		})),
-		Entry("returns an empty role", oauth.MisconfiguredVerifier, "a role is empty", site(func(context.Context, string) (oauth.Principal, error) {
-			return oauth.Principal{Roles: []string{""}}, nil
-		})),
-		Entry("panics", oauth.HostTokenNotVerifiable, "panicked", site(func(context.Context, string) (oauth.Principal, error) { panic("x") })),
-		Entry("explains its outage", oauth.HostTokenNotVerifiable, "is restarting", site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{}, fmt.Errorf("asking about %s: %w", token, oauth.VerifierUnavailable("the database is restarting"))
-		})),
+	DescribeTable("describes the mistake of a verifier that",
+		Label("H3", "B24"), func(ctx SpecContext, expected oauth.Kind, said string, answer site) {
+			_, err := newGuard(answer).verifyGranted(ctx, host)
+			kind, _ := oauth.KindOf(err)
+			Expect(kind).To(Equal(expected))
+			why := errors.Unwrap(err)
+			Expect(why).To(MatchError(And(ContainSubstring(said), Not(ContainSubstring("host-token")))))
+		},
+		Entry("returns the token as the subject", oauth.MisconfiguredVerifier, "the token itself",
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{Subject: "user:" + token}, nil
+			})),
+		Entry("returns the token as a role", oauth.MisconfiguredVerifier, "the token itself",
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{Subject: "ada", Roles: []string{"editor", token}}, nil
+			})),
+		Entry("returns an empty role", oauth.MisconfiguredVerifier, "a role is empty",
+			site(func(context.Context, string) (oauth.Principal, error) {
+				return oauth.Principal{Roles: []string{""}}, nil
+			})),
+		Entry("panics", oauth.HostTokenNotVerifiable, "panicked",
+			site(func(context.Context, string) (oauth.Principal, error) {
+				panic("x")
+			})),
+		Entry("explains its outage", oauth.HostTokenNotVerifiable, "is restarting",
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{},
+					fmt.Errorf("asking about %s: %w", token, oauth.VerifierUnavailable("the database is restarting"))
+			})),
 	)
 
 	DescribeTable("survives a verifier that", func(ctx SpecContext, kind oauth.Kind, answer site) {
@@ -74,13 +83,18 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		Entry("does not know it", oauth.WrongHostToken, site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{}, fmt.Errorf("looking it up: %w", oauth.ErrUnknownBearer)
 		})),
-		Entry("fails, naming the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{}, errors.New("no answer for " + token)
-		})),
-		Entry("takes too long, naming the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) {
-			return oauth.Principal{}, fmt.Errorf("asking /introspect?token=%s: %w", token, context.DeadlineExceeded)
-		})),
-		Entry("panics with the token", oauth.HostTokenNotVerifiable, site(func(_ context.Context, token string) (oauth.Principal, error) { panic(token) })),
+		Entry("fails, naming the token", oauth.HostTokenNotVerifiable,
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{}, errors.New("no answer for " + token)
+			})),
+		Entry("takes too long, naming the token", oauth.HostTokenNotVerifiable,
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{}, fmt.Errorf("asking /introspect?token=%s: %w", token, context.DeadlineExceeded)
+			})),
+		Entry("panics with the token", oauth.HostTokenNotVerifiable,
+			site(func(_ context.Context, token string) (oauth.Principal, error) {
+				panic(token)
+			})),
 	)
 
 	It("does not wait for a verifier that hangs", func(ctx SpecContext) {
@@ -99,7 +113,9 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	It("calls another verifier while one hangs", Label("U3"), func(ctx SpecContext) {
 		hanging, kind := oauth.NewResource("https://cms.example/hanging"), oauth.NewResource("https://cms.example/kind")
 		server := NewServer(new(oauth.Settings), Ports{Verifiers: map[oauth.Resource]oauth.BearerVerifier{
-			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }),
+			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) {
+				return oauth.Principal{Subject: "ada"}, nil
+			}),
 		}})
 		for range grantedSlots {
 			server.guardFor(hanging).granted <- struct{}{}

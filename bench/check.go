@@ -12,7 +12,8 @@ const (
 	attempts  = 3   // measurements of a line before it fails
 )
 
-// compareWithCommitted fails if a ratio has fallen. It repeats a fallen line, because noise can lower a ratio, and uses the best attempt.
+// compareWithCommitted fails if a ratio has fallen. It repeats a fallen line, because noise can
+// lower a ratio, and uses the best attempt.
 func (b *bench) compareWithCommitted(measured []results) error {
 	committed, err := readFigures(filepath.Dir(b.out))
 	if err != nil {
@@ -23,7 +24,8 @@ func (b *bench) compareWithCommitted(measured []results) error {
 		best := map[string]float64{}
 		r.keepBest(best)
 		for attempt := 2; len(falls(r, best, committed)) > 0 && attempt <= attempts; attempt++ {
-			fmt.Printf("%s: %v; measuring again (attempt %d of %d, the best counts)\n", r.line.name, falls(r, best, committed), attempt, attempts)
+			fmt.Printf("%s: %v; measuring again (attempt %d of %d, the best counts)\n", r.line.name,
+				falls(r, best, committed), attempt, attempts)
 			again, err := b.run(r.line)
 			if err != nil {
 				return err
@@ -31,7 +33,8 @@ func (b *bench) compareWithCommitted(measured []results) error {
 			again.keepBest(best)
 		}
 		for _, c := range r.compared() {
-			fmt.Printf("%s: %s is %s, committed %s\n", r.line.name, c.name(), short(best[c.name()]), short(committed[r.line.name][c.name()]))
+			fmt.Printf("%s: %s is %s, committed %s\n", r.line.name, c.name(), short(best[c.name()]),
+				short(committed[r.line.name][c.name()]))
 		}
 		for _, fall := range falls(r, best, committed) {
 			fallen = errors.Join(fallen, fmt.Errorf("%s: %s in the best of %d attempts", r.line.name, fall, attempts))
@@ -50,7 +53,8 @@ func (r results) keepBest(best map[string]float64) {
 	}
 }
 
-// falls describes the ratios that are more than a quarter worse than committed, and those without a committed figure.
+// falls describes the ratios that are more than a quarter worse than committed, and those without a
+// committed figure.
 func falls(r results, best map[string]float64, committed figures) (found []string) {
 	for _, c := range r.compared() {
 		was, known := committed[r.line.name][c.name()]

@@ -50,7 +50,8 @@ var _ = Describe("Comparing two servers", func() {
 	)
 
 	It("requires a committed figure for every comparison", func() {
-		Expect(falls(rounds(rate, [2]float64{1, 1}), map[string]float64{"ours ÷ theirs, per s": 1}, figures{})).To(ConsistOf(ContainSubstring("no committed figure")))
+		Expect(falls(rounds(rate, [2]float64{1, 1}), map[string]float64{"ours ÷ theirs, per s": 1}, figures{})).
+			To(ConsistOf(ContainSubstring("no committed figure")))
 	})
 
 	It("ignores comparisons that depend on the disk", func() {

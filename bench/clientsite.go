@@ -16,7 +16,8 @@ func (b *bench) openClientSite() (closeSite func()) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "max-age=3600")
 		_, _ = fmt.Fprintf(w, `{"client_id":%q,"client_name":"Bench","redirect_uris":[%q],`+
-			`"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`, b.clientID, load.Redirect)
+			`"grant_types":["authorization_code","refresh_token"],"token_endpoint_auth_method":"none"}`, b.clientID,
+			load.Redirect)
 	})
 	site.StartTLS()
 	b.clientID = site.URL + "/client.json"

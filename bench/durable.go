@@ -17,7 +17,8 @@ func durableWrites(writers int) func(*bench, line, string) (sample, error) {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		command := exec.Command(b.program("write"), name, strconv.Itoa(writers), b.length.String(), filepath.Join(dir, "oauth.db"))
+		command := exec.Command(b.program("write"), name, strconv.Itoa(writers), b.length.String(),
+			filepath.Join(dir, "oauth.db"))
 		command.Stderr = os.Stderr
 		out, err := command.StdoutPipe()
 		if err == nil {

@@ -12,7 +12,8 @@ import (
 
 const storesPackage = "github.com/pasteport/pasteport/adapters/persistence"
 
-// The output of the store's benchmark, which measures group commit and one transaction per grant. Only the store can switch group commit off.
+// The output of the store's benchmark, which measures group commit and one transaction per grant.
+// Only the store can switch group commit off.
 var (
 	shared = regexp.MustCompile(`([\d.]+) shared-ns/grant`)
 	single = regexp.MustCompile(`([\d.]+) alone-ns/grant`)
@@ -49,7 +50,8 @@ func (b *bench) benchmarkStore(name string) ([]byte, error) {
 			return nil, fmt.Errorf("building the benchmarks of the store: %w: %s", err, said)
 		}
 	}
-	command := exec.Command(program, "-test.run", "^$", "-test.bench", name, "-test.benchtime", b.length.String(), "-test.cpu", "1")
+	command := exec.Command(program, "-test.run", "^$", "-test.bench", name, "-test.benchtime", b.length.String(),
+		"-test.cpu", "1")
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, os.Stderr
 	err := on(b.serverCPU, command.Start)

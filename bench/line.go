@@ -68,14 +68,25 @@ func (c comparison) meets(value, bar float64) bool {
 // against compares ours with each peer in one metric.
 func against(m metric, ours string, peers ...bar) (comparisons []comparison) {
 	for _, p := range peers {
-		comparisons = append(comparisons, comparison{metric: m, ours: ours, peer: p.peer, floor: p.floor, goal: p.goal})
+		comparisons = append(comparisons, comparison{
+			metric: m,
+			ours:   ours,
+			peer:   p.peer,
+			floor:  p.floor,
+			goal:   p.goal,
+		})
 	}
 	return comparisons
 }
 
 // reach compares two other servers to show the best possible result of ours; --check ignores it.
 func reach(m metric, server, peer string) []comparison {
-	return []comparison{{metric: m, ours: server, peer: peer, reach: true}}
+	return []comparison{{
+		metric: m,
+		ours:   server,
+		peer:   peer,
+		reach:  true,
+	}}
 }
 
 // reachAlone is the absolute value of another server that shows the best possible result of ours.
@@ -93,7 +104,13 @@ func byDisk(comparisons []comparison) []comparison {
 
 // over is reach by difference.
 func over(m metric, server, peer string) []comparison {
-	return []comparison{{metric: m, ours: server, peer: peer, reach: true, above: true}}
+	return []comparison{{
+		metric: m,
+		ours:   server,
+		peer:   peer,
+		reach:  true,
+		above:  true,
+	}}
 }
 
 // above is against by difference.
@@ -107,7 +124,12 @@ func above(m metric, ours string, peers ...bar) []comparison {
 
 // alone is an absolute value.
 func alone(m metric, ours string, floor, goal float64) []comparison {
-	return []comparison{{metric: m, ours: ours, floor: floor, goal: goal}}
+	return []comparison{{
+		metric: m,
+		ours:   ours,
+		floor:  floor,
+		goal:   goal,
+	}}
 }
 
 // bar is the required value (floor) and the target (goal) against a peer; 0 means none.

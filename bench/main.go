@@ -1,4 +1,5 @@
-// Command bench compares Pasteport with bare Echo and with other OAuth servers. README.md describes the method.
+// Command bench compares Pasteport with bare Echo and with other OAuth servers. README.md describes
+// the method.
 package main
 
 import (
@@ -56,7 +57,8 @@ func newBench() (b *bench, err error) {
 	flag.StringVar(&b.profile, "profile", "", "write profiles of Pasteport's processes to this `folder`")
 	flag.StringVar(&b.before, "before", "",
 		"compare only Pasteport's CPU time with that of an earlier tree, whose server programs are in this `folder`")
-	flag.StringVar(&b.out, "out", "RESULTS.md", "write the table to this `file`, and "+figuresFile+" to its folder; without --out, a run of some lines only prints the table")
+	flag.StringVar(&b.out, "out", "RESULTS.md", "write the table to this `file`, and "+figuresFile+
+		" to its folder; without --out, a run of some lines only prints the table")
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -110,7 +112,8 @@ func (l line) besideBefore() line {
 	return l
 }
 
-// shortened keeps the comparisons that CI checks, because they vary least between computers: the cost above bare Echo and the raw database.
+// shortened keeps the comparisons that CI checks, because they vary least between computers: the
+// cost above bare Echo and the raw database.
 func (l line) shortened() line {
 	l.compare = slices.DeleteFunc(slices.Clone(l.compare), func(c comparison) bool {
 		return c.metric != rate || c.peer != bareEcho && c.peer != rawDatabase || strings.Contains(c.ours, "+")
@@ -123,7 +126,9 @@ func (l line) shortened() line {
 
 // only removes the servers named by --skip.
 func (b *bench) only(servers []string) []string {
-	return slices.DeleteFunc(slices.Clone(servers), func(server string) bool { return slices.Contains(strings.Split(b.skip, ","), server) })
+	return slices.DeleteFunc(slices.Clone(servers), func(server string) bool {
+		return slices.Contains(strings.Split(b.skip, ","), server)
+	})
 }
 
 func (b *bench) all() error {

@@ -47,7 +47,12 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 		if err != nil {
 			return people, err
 		}
-		client := &load.Client{Conn: connection, Site: p.site, ID: b.clientID, Scope: "mcp offline_access"}
+		client := &load.Client{
+			Conn:  connection,
+			Site:  p.site,
+			ID:    b.clientID,
+			Scope: "mcp offline_access",
+		}
 		switch {
 		case strings.HasPrefix(server, "pasteport"):
 			client.Resource = p.site.JoinPath("/mcp").String()
@@ -62,7 +67,16 @@ func (b *bench) gather(p *process, server string, count int) (people []*person, 
 }
 
 // guardless servers issue no tokens.
-var guardless = map[string]bool{bareEcho: true, leastGuard: true, siteEcho: true, siteGuard: true, sdkTools: true, sdkGuard: true, sdkAuth: true, plainProxy: true}
+var guardless = map[string]bool{
+	bareEcho:   true,
+	leastGuard: true,
+	siteEcho:   true,
+	siteGuard:  true,
+	sdkTools:   true,
+	sdkGuard:   true,
+	sdkAuth:    true,
+	plainProxy: true,
+}
 
 func dismiss(people []*person) {
 	for _, p := range people {

@@ -13,7 +13,8 @@ import (
 // pinned is set in the process that pinLoad has restarted on the load's CPU.
 const pinned = "PASTEPORT_BENCH_PINNED"
 
-// cpus returns the CPUs that this process may use; the first is for the servers, the second for the load.
+// cpus returns the CPUs that this process may use; the first is for the servers, the second for the
+// load.
 func cpus() (found []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -27,7 +28,8 @@ func cpus() (found []int) {
 	return found
 }
 
-// pinLoad restarts this process on one CPU, so that the Go runtime sees only that one, and returns the CPU for the servers.
+// pinLoad restarts this process on one CPU, so that the Go runtime sees only that one, and returns
+// the CPU for the servers.
 func pinLoad() (serverCPU int, err error) {
 	if _, err := fmt.Sscan(os.Getenv(pinned), &serverCPU); err == nil {
 		return serverCPU, os.Unsetenv(pinned)
@@ -47,7 +49,8 @@ func pinLoad() (serverCPU int, err error) {
 	return 0, syscall.Exec(self, os.Args, append(os.Environ(), fmt.Sprintf("%s=%d", pinned, free[0])))
 }
 
-// on runs start with the calling thread pinned to a CPU, which child processes inherit, and restores the previous CPU.
+// on runs start with the calling thread pinned to a CPU, which child processes inherit, and
+// restores the previous CPU.
 func on(cpu int, start func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// build compiles the servers. Each peer is a separate program, so that no server carries the code of another.
+// build compiles the servers. Each peer is a separate program, so that no server carries the code
+// of another.
 func (b *bench) build() (err error) {
 	if b.programs, err = os.MkdirTemp("", "pasteport-bench-"); err != nil {
 		return err
@@ -25,7 +26,9 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 
 // programs maps prefixes of server names to programs; the first match wins.
 var programs = []struct{ servers, program string }{
-	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ourGateway, "gateway"}, {plainProxy, "gateway"}, {ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"}, {goOAuth2, "gooauth2"},
+	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ourGateway, "gateway"}, {plainProxy, "gateway"},
+	{ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"},
+	{goOAuth2, "gooauth2"},
 }
 
 // earlier ends the name of a server of an earlier tree.

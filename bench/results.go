@@ -12,7 +12,8 @@ type results struct {
 	rounds []map[string]sample
 }
 
-// run measures a line: each round starts fresh processes, and every second round reverses the order of the servers.
+// run measures a line: each round starts fresh processes, and every second round reverses the order
+// of the servers.
 func (b *bench) run(l line) (results, error) {
 	r := results{line: l}
 	rounds := b.rounds
@@ -41,7 +42,8 @@ func (b *bench) run(l line) (results, error) {
 }
 
 // oneByOne measures each server of a round by itself.
-func oneByOne(measure func(*bench, line, string) (sample, error)) func(*bench, line, []string) (map[string]sample, error) {
+func oneByOne(measure func(*bench, line, string) (sample, error)) func(*bench, line,
+	[]string) (map[string]sample, error) {
 	return func(b *bench, l line, servers []string) (map[string]sample, error) {
 		round := map[string]sample{}
 		for _, server := range servers {
@@ -57,7 +59,8 @@ func oneByOne(measure func(*bench, line, string) (sample, error)) func(*bench, l
 
 // String lists the metrics in a fixed order.
 func (s sample) String() (text string) {
-	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, filePages, perToken, perSession, busy} {
+	for _, m := range []metric{rate, cpuTime, median, tail, farTail, duration, idleMemory, usedMemory, filePages,
+		perToken, perSession, busy} {
 		if value, has := s[m]; has {
 			text += fmt.Sprintf("%s %s  ", short(value), m)
 		}

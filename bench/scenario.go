@@ -63,7 +63,8 @@ func preparePing(p *person) error {
 	err := p.connect()
 	p.request = p.post(ping)
 	if p.server == oidcUserinfo {
-		p.request = load.Request(http.MethodGet, p.Site.JoinPath("/userinfo"), "", "", "Authorization: Bearer "+p.Tokens.Access)
+		p.request = load.Request(http.MethodGet, p.Site.JoinPath("/userinfo"), "", "",
+			"Authorization: Bearer "+p.Tokens.Access)
 	}
 	return err
 }
@@ -104,7 +105,8 @@ func revokeOne(p *person) error {
 	return p.Revoke(p.spare[p.turn-1])
 }
 
-// mix sends the requests of a busy server: of a hundred, 95 are guarded calls, 4 are refreshes and 1 is a code flow.
+// mix sends the requests of a busy server: of a hundred, 95 are guarded calls, 4 are refreshes and
+// 1 is a code flow.
 func mix(p *person) (err error) {
 	p.turn++
 	switch p.turn % 100 {

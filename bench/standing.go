@@ -21,7 +21,8 @@ func coldStart(b *bench, _ line, name string) (s sample, err error) {
 	people, err := b.gather(p, name, 1)
 	defer func() { dismiss(people) }()
 	if err == nil {
-		_, err = people[0].Do(load.Request(http.MethodGet, p.site.JoinPath("/.well-known/oauth-authorization-server"), "", ""))
+		_, err = people[0].Do(
+			load.Request(http.MethodGet, p.site.JoinPath("/.well-known/oauth-authorization-server"), "", ""))
 	}
 	return sample{duration: time.Since(p.began).Seconds() * 1e3}, err
 }

@@ -43,7 +43,8 @@ Smeldr is not in the table, because the Go module proxy does not serve it.
 `
 
 func (b *bench) circumstances() string {
-	return fmt.Sprintf("%d rounds of %s each; memory and disk after %d code flows and with %d sessions; %s, %s/%s; servers on one CPU, the load generator on another.",
+	return fmt.Sprintf("%d rounds of %s each; memory and disk after %d code flows and with %d sessions; %s, %s/%s; "+
+		"servers on one CPU, the load generator on another.",
 		b.rounds, b.length, b.flows, b.sessions, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
@@ -55,7 +56,8 @@ func (r results) row(c comparison) string {
 			p99 = short(ours / peers)
 		}
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s–%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.line.name, c.name(), short(s.median), short(s.least), short(s.most),
+	return fmt.Sprintf("| %s | %s | %s | %s–%s | %s | %s | %s | %s | %s | %s | %s | %s |\n", r.line.name, c.name(),
+		short(s.median), short(s.least), short(s.most),
 		c.limit(c.floor), c.limit(c.goal), c.verdict(s.median), r.cell(c.ours, c.metric), r.cell(c.peer, c.metric),
 		r.cell(c.ours, cpuTime), r.cell(c.peer, cpuTime), p99)
 }
@@ -102,5 +104,6 @@ func busiest(measured []results) string {
 	if where == "" {
 		return ""
 	}
-	return fmt.Sprintf(" The load generator polls its connections; at most %.0f %% of its polls found a response (%s).", most*100, where)
+	return fmt.Sprintf(" The load generator polls its connections; at most %.0f %% of its polls found a response (%s).",
+		most*100, where)
 }

@@ -7,13 +7,17 @@ import (
 )
 
 const (
-	sessionless = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"bench"},"_meta":{` +
-		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},` +
+	sessionless = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{` +
+		`"name":"bench"},"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench",` +
+		`"version":"1"},` +
 		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},` +
 		`"clientInfo":{"name":"bench","version":"1"}}}`
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	toolCall    = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{"name":"bench"}}}`
+	toolCall    = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"greet","arguments":{` +
+		`"name":"bench"}}}`
 )
 
 // prepareCall prepares a call without a session.

@@ -11,7 +11,8 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 )
 
-// turnLength is short because other processes change the speed of the machine from second to second.
+// turnLength is short because other processes change the speed of the machine from second to
+// second.
 const turnLength = 250 * time.Millisecond
 
 // turn is the time that one server is under load.
@@ -20,7 +21,8 @@ type turn struct {
 	counts         bool
 }
 
-// turns returns the turns of each server in a round. Lines with a fixed rate or with tokens that run out have one.
+// turns returns the turns of each server in a round. Lines with a fixed rate or with tokens that
+// run out have one.
 func (b *bench) turns(l line) []turn {
 	switch {
 	case l.usesUp:
@@ -90,16 +92,22 @@ func (b *bench) ready(c *contestant, l line) (err error) {
 	return err
 }
 
-// take puts the server under load for one turn. CPU that the server uses between its turns counts too, because it is work
-// that its responses left behind.
+// take puts the server under load for one turn. CPU that the server uses between its turns counts
+// too, because it is work that its responses left behind.
 func (c *contestant) take(l line, t turn) error {
 	do, looks, empty := scenarios[l.scenario].do, int64(0), int64(0)
-	loop := load.Loop{Clients: len(c.people), Warmup: t.warmup, Length: t.length, Rate: l.rate, Mark: func() {
-		if len(c.took) == 0 {
-			c.began = c.process.cpu()
-		}
-		looks, empty = looksOf(c.people)
-	}}
+	loop := load.Loop{
+		Clients: len(c.people),
+		Warmup:  t.warmup,
+		Length:  t.length,
+		Rate:    l.rate,
+		Mark: func() {
+			if len(c.took) == 0 {
+				c.began = c.process.cpu()
+			}
+			looks, empty = looksOf(c.people)
+		},
+	}
 	took, length, err := loop.Run(func(client int) error { return do(c.people[client]) })
 	if err == nil && len(took) == 0 {
 		err = errors.New("the server answered no request")
@@ -126,7 +134,11 @@ func (c *contestant) shown() sample {
 	count := float64(len(c.took))
 	inMS := func(q float64) float64 { return c.took.Quantile(q).Seconds() * 1e3 }
 	return sample{
-		rate: count / c.length.Seconds(), cpuTime: float64((c.process.cpu() - c.began).Microseconds()) / count,
-		median: inMS(.5), tail: inMS(.99), farTail: inMS(.999), busy: 1 - float64(c.empty)/float64(c.looks),
+		rate:    count / c.length.Seconds(),
+		cpuTime: float64((c.process.cpu() - c.began).Microseconds()) / count,
+		median:  inMS(.5),
+		tail:    inMS(.99),
+		farTail: inMS(.999),
+		busy:    1 - float64(c.empty)/float64(c.looks),
 	}
 }

@@ -1,13 +1,14 @@
-// Package bootstrap adds OAuth 2.1 to the MCP server of a Go site. A host imports three packages: this one, domain/oauth for the Config, and
-// adapters/persistence for the store:
+// Package bootstrap adds OAuth 2.1 to the MCP server of a Go site. A host imports three packages:
+// this one, domain/oauth for the Config, and adapters/persistence for the store:
 //
 //	store, err := persistence.OpenSQLite("oauth.db")
 //	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: "https://cms.example.com", VerifyBearer: site.Knows}, store)
 //	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz))
 //	err = server.Register(e)
 //
-// tools is a *mcp.Server of the official Go SDK and e the site's Echo; a site with net/http, chi or Gin calls MCPServer.Handler in place of Register.
-// NewGateway protects an MCP server at a URL, and Guard one without the SDK. The examples handle every error; docs/embedding.md has all else.
+// tools is a *mcp.Server of the official Go SDK and e the site's Echo; a site with net/http, chi or
+// Gin calls MCPServer.Handler in place of Register. NewGateway protects an MCP server at a URL, and
+// Guard one without the SDK. The examples handle every error; docs/embedding.md has all else.
 package bootstrap
 
 import (
@@ -31,7 +32,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A decoded body uses several times its size.
+// bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A
+// decoded body uses several times its size.
 const bodiesDivisor = 8
 
 // OAuthServer is the authorization server of one site. Its methods are safe for concurrent use.
@@ -106,18 +108,34 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // the directory of the host fetches keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, limited: chosen.limited, bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor)}
+	authz := &OAuthServer{config: config, limited: chosen.limited,
+		bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor)}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
-		Store: store, Clients: chosen.clients, Keys: keys, Assertions: jose.Reader{},
-		Verifier: verifierOf(config), Verifiers: ownVerifiers(config), Guesses: newGuesses(counter, config, settings),
-		Failures: throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute), Registrations: throttle.NewRegistrations(settings.Limits),
-		Witness: witness, Trace: authz.trace, Journal: steps, OnDecision: chosen.decided, Limited: chosen.limited,
-		Now: config.Now, Random: config.Random, Logger: config.Logger,
+		Store:         store,
+		Clients:       chosen.clients,
+		Keys:          keys,
+		Assertions:    jose.Reader{},
+		Verifier:      verifierOf(config),
+		Verifiers:     ownVerifiers(config),
+		Guesses:       newGuesses(counter, config, settings),
+		Failures:      throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
+		Registrations: throttle.NewRegistrations(settings.Limits),
+		Witness:       witness,
+		Trace:         authz.trace,
+		Journal:       steps,
+		OnDecision:    chosen.decided,
+		Limited:       chosen.limited,
+		Now:           config.Now,
+		Random:        config.Random,
+		Logger:        config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
-		Appearance: chosen.appearance, Follow: authz.follow.Middleware, Upstream: authz.upstreams.condition, Logger: config.Logger,
+		Appearance: chosen.appearance,
+		Follow:     authz.follow.Middleware,
+		Upstream:   authz.upstreams.condition,
+		Logger:     config.Logger,
 	})
 	authz.start(store, chosen.sweepEvery)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
@@ -137,7 +155,8 @@ func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
 	return steps
 }
 
-// Trace returns the attempts of clients to connect, the newest first; none if the store is not a trace.Log.
+// Trace returns the attempts of clients to connect, the newest first; none if the store is not a
+// trace.Log.
 func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
 	if a.trace == nil {
 		return nil, nil
@@ -146,7 +165,8 @@ func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
 	return trace.Assemble(steps, a.config.Now()), err
 }
 
-// withDefaults sets the clock, the random source, the logger and the store's secret where the config has none.
+// withDefaults sets the clock, the random source, the logger and the store's secret where the
+// config has none.
 func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -158,7 +178,8 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 		config.Logger = slog.Default()
 	}
 	if isNil(store) {
-		return config, errors.New("the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\"), and look at its error")
+		return config, errors.New(
+			"the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\"), and look at its error")
 	}
 	if keeper, keeps := store.(oauth.SecretKeeper); keeps && config.Secrets == nil {
 		config.Secrets = keeper
@@ -171,14 +192,16 @@ func (a *OAuthServer) Resources() []oauth.ProtectedResource {
 	return slices.Clone(a.server.Settings().Resources)
 }
 
-// EndGrantsOf ends all grants of one of the site's tokens, closes their open streams, and withdraws the codes of the token that are not redeemed.
-// Call it when the site revokes the token. It returns how many grants and codes were active.
+// EndGrantsOf ends all grants of one of the site's tokens, closes their open streams, and withdraws
+// the codes of the token that are not redeemed. Call it when the site revokes the token. It returns
+// how many grants and codes were active.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
 	return a.server.EndGrantsOf(ctx, token)
 }
 
-// EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an oauth.FieldsVerifier: it needs the value of every required field.
-// For any other verifier, EndGrantsOf ends the grants of a token whatever the other fields are.
+// EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an
+// oauth.FieldsVerifier: it needs the value of every required field. For any other verifier,
+// EndGrantsOf ends the grants of a token whatever the other fields are.
 func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
 	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
 }
@@ -197,7 +220,8 @@ func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 // keepClients runs in the background, because listing the grants of a large store takes long.
 func (a *OAuthServer) keepClients(ctx context.Context) {
 	if err := a.server.KeepClients(ctx); err != nil && ctx.Err() == nil {
-		a.config.Logger.WarnContext(ctx, "cannot list the clients in use; fetches of other documents can evict theirs", "error", err)
+		a.config.Logger.WarnContext(ctx, "cannot list the clients in use; fetches of other documents can evict theirs",
+			"error", err)
 	}
 }
 
@@ -216,8 +240,8 @@ func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, er
 	return a.server.Grants(ctx)
 }
 
-// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns true, and returns their number. It fails as
-// Grants does.
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
+// true, and returns their number. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }

@@ -52,27 +52,30 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 	})
 
-	DescribeTable("end the call that is being verified", Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
-		open(oauth.Config{RecheckEvery: time.Minute})
-		tokens := tokensOf(server.exchange(server.code()))
-		hours.advance(time.Minute)
-		site.set(func(token string) (oauth.Principal, error) {
-			end(ctx, tokens)
-			return accepting(token)
-		})
-		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-	},
+	DescribeTable("end the call that is being verified",
+		Label("J8", "I16"), func(ctx SpecContext, end func(context.Context, tokenAnswer)) {
+			open(oauth.Config{RecheckEvery: time.Minute})
+			tokens := tokensOf(server.exchange(server.code()))
+			hours.advance(time.Minute)
+			site.set(func(token string) (oauth.Principal, error) {
+				end(ctx, tokens)
+				return accepting(token)
+			})
+			Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		},
 		Entry("when the site ends the grant", func(ctx context.Context, _ tokenAnswer) {
 			Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 		}),
 		Entry("when the client revokes the access token", func(_ context.Context, tokens tokenAnswer) {
-			Expect(server.post("/oauth/revoke", map[string][]string{"token": {tokens.Access}}).Code).To(Equal(http.StatusOK))
+			Expect(server.post("/oauth/revoke", map[string][]string{"token": {tokens.Access}}).Code).
+				To(Equal(http.StatusOK))
 		}),
 	)
 
 	It("apply new scopes to the call that is being verified", Label("J8", "B10", "G10"), func() {
 		open(oauth.Config{
-			RecheckEvery: time.Minute, Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin"}}, DefaultScopes: []string{"mcp", "mcp:admin"},
+			RecheckEvery: time.Minute, Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin"}},
+			DefaultScopes: []string{"mcp", "mcp:admin"},
 		}, bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes("mcp:admin") }))
 		tokens := tokensOf(server.exchange(server.code(scope("mcp mcp:admin offline_access"))))
 		Expect(server.send(tokens.Access, callAdmin).Code).NotTo(Equal(http.StatusForbidden))
@@ -122,15 +125,17 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		close(all)
 		calling.Wait()
 		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusOK))
-		Expect(asked.Load()).To(BeNumerically("<=", 2), "a call after the answer may verify once more, before it is stored")
+		Expect(asked.Load()).
+			To(BeNumerically("<=", 2), "a call after the answer may verify once more, before it is stored")
 	})
 
 	It("apply the roles of the site", Label("J8"), func() {
 		var roles atomic.Value
-		open(oauth.Config{RecheckEvery: time.Minute}, bootstrap.WithToolPolicy(func(caller oauth.Caller, _ string) bool {
-			roles.Store(caller.Roles)
-			return true
-		}))
+		open(oauth.Config{RecheckEvery: time.Minute},
+			bootstrap.WithToolPolicy(func(caller oauth.Caller, _ string) bool {
+				roles.Store(caller.Roles)
+				return true
+			}))
 		tokens := tokensOf(server.exchange(server.code()))
 		hours.advance(time.Minute)
 		site.set(func(string) (oauth.Principal, error) {
@@ -168,26 +173,32 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		Expect(tokensOf(server.refresh(newest.Refresh)).Error).To(BeEmpty())
 	})
 
-	DescribeTable("do not occur for a refresh that is refused without verification:", Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
-		open(oauth.Config{})
-		tokens := tokensOf(server.exchange(server.code()))
-		site.set(func(string) (oauth.Principal, error) {
-			Fail("the site was asked")
-			return oauth.Principal{}, nil
-		})
-		values := map[string][]string{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {tokens.Refresh}}
-		for name, value := range form(tokens) {
-			values[name] = value
-		}
-		Expect(server.post("/oauth/token", values).Code).To(Equal(http.StatusBadRequest))
-	},
+	DescribeTable("do not occur for a refresh that is refused without verification:",
+		Label("D22", "D24", "J6"), func(form func(tokenAnswer) map[string][]string) {
+			open(oauth.Config{})
+			tokens := tokensOf(server.exchange(server.code()))
+			site.set(func(string) (oauth.Principal, error) {
+				Fail("the site was asked")
+				return oauth.Principal{}, nil
+			})
+			values := map[string][]string{"grant_type": {"refresh_token"}, "client_id": {clientID},
+				"refresh_token": {tokens.Refresh}}
+			for name, value := range form(tokens) {
+				values[name] = value
+			}
+			Expect(server.post("/oauth/token", values).Code).To(Equal(http.StatusBadRequest))
+		},
 		Entry("another client", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"client_id": {"https://other.example/c.json"}}
 		}),
-		Entry("more scopes", func(tokenAnswer) map[string][]string { return map[string][]string{"scope": {"mcp more"}} }),
+		Entry("more scopes", func(tokenAnswer) map[string][]string {
+			return map[string][]string{"scope": {"mcp more"}}
+		}),
 		Entry("another resource", func(tokenAnswer) map[string][]string {
 			return map[string][]string{"resource": {"https://other.example/mcp"}}
 		}),
-		Entry("an access token", func(t tokenAnswer) map[string][]string { return map[string][]string{"refresh_token": {t.Access}} }),
+		Entry("an access token", func(t tokenAnswer) map[string][]string {
+			return map[string][]string{"refresh_token": {t.Access}}
+		}),
 	)
 })

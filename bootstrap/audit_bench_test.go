@@ -21,7 +21,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// BenchmarkAuditedCall measures what the audit adds to a guarded tools/call without a network. Compare cpu-us/op, because other processes change ns/op.
+// BenchmarkAuditedCall measures what the audit adds to a guarded tools/call without a network.
+// Compare cpu-us/op, because other processes change ns/op.
 func BenchmarkAuditedCall(b *testing.B) {
 	for _, variant := range []string{"none", "recorder", "file", "chain"} {
 		b.Run(variant, func(b *testing.B) {
@@ -29,7 +30,9 @@ func BenchmarkAuditedCall(b *testing.B) {
 			store, err := persistence.OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))
 			Expect(err).NotTo(HaveOccurred())
 			defer store.Close()
-			authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }}, store,
+			authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool {
+				return true
+			}}, store,
 				bootstrap.WithClientDirectory(published{}))
 			Expect(err).NotTo(HaveOccurred())
 			defer authz.Close()
@@ -38,7 +41,8 @@ func BenchmarkAuditedCall(b *testing.B) {
 			case "recorder":
 				options = append(options, bootstrap.WithAudit(func(context.Context, domain.Call) {}))
 			case "file", "chain":
-				file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"), Chain: variant == "chain"})
+				file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"),
+					Chain: variant == "chain"})
 				Expect(err).NotTo(HaveOccurred())
 				defer file.Close()
 				options = append(options, bootstrap.WithAudit(file.Record))
@@ -51,7 +55,8 @@ func BenchmarkAuditedCall(b *testing.B) {
 }
 
 func callTool(b *testing.B, site http.Handler, access string) {
-	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_article","arguments":{"slug":"spring","limit":10}}}`
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_article","arguments":{` +
+		`"slug":"spring","limit":10}}}`
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, issuer+"/mcp", nil)
 	if err != nil {
 		b.Fatal(err)
@@ -59,7 +64,8 @@ func callTool(b *testing.B, site http.Handler, access string) {
 	r.RemoteAddr, r.ContentLength = "192.0.2.1:4711", int64(len(body))
 	before := cpuTime(b)
 	for b.Loop() {
-		r.Header = http.Header{"Authorization": {"Bearer " + access}, "Content-Type": {"application/json"}, "Accept": {"application/json"}}
+		r.Header = http.Header{"Authorization": {"Bearer " + access}, "Content-Type": {"application/json"},
+			"Accept": {"application/json"}}
 		r.Body = io.NopCloser(strings.NewReader(body))
 		site.ServeHTTP(unread{http.Header{}}, r)
 	}

@@ -69,7 +69,8 @@ func every(ctx context.Context, interval time.Duration, work func(context.Contex
 	}
 }
 
-// sweepEvery is the interval of the deletion of expired rows. Up to a tenth of it is added at random, so that processes do not coincide.
+// sweepEvery is the interval of the deletion of expired rows. Up to a tenth of it is added at
+// random, so that processes do not coincide.
 const sweepEvery = 10 * time.Minute
 
 func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
@@ -89,10 +90,12 @@ func (a *OAuthServer) sweep(ctx context.Context, every time.Duration) {
 }
 
 const (
-	// endedInterval is the interval of the queries for ended grants. Streams close within a second of the end.
+	// endedInterval is the interval of the queries for ended grants. Streams close within a second
+	// of the end.
 	endedInterval = time.Second / 2
-	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end before the transaction commits: a transaction waits
-	// up to five seconds, and the clocks of the machines may differ by the rest.
+	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
+	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
+	// machines may differ by the rest.
 	endedOverlap = 10 * time.Second
 	// endedTimeout bounds a query.
 	endedTimeout = 5 * time.Second

@@ -53,42 +53,57 @@ var _ = Describe("Settings of a host", func() {
 	},
 		Entry(nil, oauth.Config{RefreshGrace: time.Hour + 1}, "RefreshGrace"),
 		Entry(nil, oauth.Config{RecheckEvery: time.Minute - 1}, "RecheckEvery"),
-		Entry(nil, oauth.Config{Resource: issuer + "/oauth/mcp"}, "Resource"), Entry(nil, oauth.Config{Resource: issuer + "/.well-known/x"}, "Resource"),
-		Entry(nil, oauth.Config{TicketTTL: 31 * time.Minute}, "TicketTTL"), Entry(nil, oauth.Config{AuthCodeTTL: 11 * time.Minute}, "AuthCodeTTL"),
-		Entry(nil, oauth.Config{AccessTokenTTL: 25 * time.Hour}, "AccessTokenTTL"), Entry(nil, oauth.Config{GrantTTL: 366 * 24 * time.Hour}, "GrantTTL"),
+		Entry(nil, oauth.Config{Resource: issuer + "/oauth/mcp"}, "Resource"),
+		Entry(nil, oauth.Config{Resource: issuer + "/.well-known/x"}, "Resource"),
+		Entry(nil, oauth.Config{TicketTTL: 31 * time.Minute}, "TicketTTL"),
+		Entry(nil, oauth.Config{AuthCodeTTL: 11 * time.Minute}, "AuthCodeTTL"),
+		Entry(nil, oauth.Config{AccessTokenTTL: 25 * time.Hour}, "AccessTokenTTL"),
+		Entry(nil, oauth.Config{GrantTTL: 366 * 24 * time.Hour}, "GrantTTL"),
 		Entry(nil, oauth.Config{AccessTokenTTL: 2 * time.Hour, RefreshIdleTTL: time.Hour}, "RefreshIdleTTL"),
 	)
 
 	It("may equal those limits", Label("F9"), func() {
 		authz, err := bootstrap.NewOAuthServer(oauth.Config{
-			Issuer: issuer, VerifyBearer: func(string) bool { return true }, RefreshGrace: 5 * time.Minute, RecheckEvery: time.Minute,
-			TicketTTL: 30 * time.Minute, AuthCodeTTL: 10 * time.Minute, AccessTokenTTL: 24 * time.Hour, GrantTTL: 365 * 24 * time.Hour,
+			Issuer:         issuer,
+			VerifyBearer:   func(string) bool { return true },
+			RefreshGrace:   5 * time.Minute,
+			RecheckEvery:   time.Minute,
+			TicketTTL:      30 * time.Minute,
+			AuthCodeTTL:    10 * time.Minute,
+			AccessTokenTTL: 24 * time.Hour,
+			GrantTTL:       365 * 24 * time.Hour,
 		}, openStore())
 		Expect(err).NotTo(HaveOccurred())
 		authz.Close()
 	})
 
-	DescribeTable("apply to fetches of client metadata", Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
-		maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain")
-			_, _ = fmt.Fprintf(w, `{"client_id":"https://%s/c.json","client_name":"Client","redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
-		}))
-		DeferCleanup(maker.Close)
-		config := oauth.Config{
-			Issuer: "http://127.0.0.1:8080", AllowLoopbackIssuer: true, AllowLoopbackClients: true,
-			VerifyBearer: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler),
-		}
-		change(&config)
-		roots := x509.NewCertPool()
-		roots.AddCert(maker.Certificate())
-		authz, err := bootstrap.NewOAuthServer(config, openStore(), bootstrap.WithRootCAs(roots))
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(authz.Close)
-		e := echo.New()
-		Expect(bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz)).Register(e)).To(Succeed())
-		h := &host{e, config.Issuer, authz}
-		Expect(h.ask(func(v url.Values) { v.Set("client_id", maker.URL+"/c.json") }).Code == http.StatusOK).To(Equal(fetched))
-	},
+	DescribeTable("apply to fetches of client metadata",
+		Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
+			maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/plain")
+				_, _ = fmt.Fprintf(w,
+					`{"client_id":"https://%s/c.json","client_name":"Client",`+
+						`"redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
+			}))
+			DeferCleanup(maker.Close)
+			config := oauth.Config{
+				Issuer: "http://127.0.0.1:8080", AllowLoopbackIssuer: true, AllowLoopbackClients: true,
+				VerifyBearer: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler),
+			}
+			change(&config)
+			roots := x509.NewCertPool()
+			roots.AddCert(maker.Certificate())
+			authz, err := bootstrap.NewOAuthServer(config, openStore(), bootstrap.WithRootCAs(roots))
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(authz.Close)
+			e := echo.New()
+			Expect(bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+				bootstrap.WithOAuth(authz)).Register(e)).To(Succeed())
+			h := &host{e, config.Issuer, authz}
+			Expect(h.ask(func(v url.Values) {
+				v.Set("client_id", maker.URL+"/c.json")
+			}).Code == http.StatusOK).To(Equal(fetched))
+		},
 		Entry("strictly by default", func(*oauth.Config) {}, false),
 		Entry("with any media type", func(c *oauth.Config) { c.AllowAnyContentType = true }, true),
 	)
@@ -96,7 +111,12 @@ var _ = Describe("Settings of a host", func() {
 	It("delete expired rows at each interval, by the host's clock, until the server is closed", Label("H6"), func() {
 		store, hours := &swept{Store: openStore()}, &clock{}
 		hours.advance(24 * time.Hour)
-		config := oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }, Now: hours.now, Logger: slog.New(slog.DiscardHandler)}
+		config := oauth.Config{
+			Issuer:       issuer,
+			VerifyBearer: func(string) bool { return true },
+			Now:          hours.now,
+			Logger:       slog.New(slog.DiscardHandler),
+		}
 		authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithSweepEvery(time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(store.times.Load).Should(BeNumerically(">", 2))

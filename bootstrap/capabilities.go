@@ -8,8 +8,9 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// capabilities are the optional interfaces of a store whose absence switches a feature off without an error. docs/embedding.md has their effects.
-// oauth.SecretKeeper is not among them, because NewOAuthServer fails when neither the store nor the Config has a secret.
+// capabilities are the optional interfaces of a store whose absence switches a feature off without
+// an error. docs/embedding.md has their effects. oauth.SecretKeeper is not among them, because
+// NewOAuthServer fails when neither the store nor the Config has a secret.
 var capabilities = []struct {
 	name     string
 	provided func(oauth.Store) bool
@@ -27,7 +28,8 @@ func implements[T any](store oauth.Store) bool {
 	return ok
 }
 
-// reportMissing logs the capabilities that the store lacks, because a store that wraps another loses those of the inner one unnoticed.
+// reportMissing logs the capabilities that the store lacks, because a store that wraps another
+// loses those of the inner one unnoticed.
 func reportMissing(store oauth.Store, logger *slog.Logger) {
 	var missing []string
 	for _, c := range capabilities {
@@ -36,6 +38,7 @@ func reportMissing(store oauth.Store, logger *slog.Logger) {
 		}
 	}
 	if len(missing) > 0 {
-		logger.Info("the store lacks optional interfaces, so some features are off; docs/embedding.md lists them", "missing", strings.Join(missing, ", "))
+		logger.Info("the store lacks optional interfaces, so some features are off; docs/embedding.md lists them",
+			"missing", strings.Join(missing, ", "))
 	}
 }

@@ -17,7 +17,8 @@ import (
 )
 
 var _ = Describe("Optional interfaces of the store", func() {
-	// reported starts a server over the store and returns the lines of its log that name missing interfaces.
+	// reported starts a server over the store and returns the lines of its log that name missing
+	// interfaces.
 	reported := func(store oauth.Store) (lines []map[string]string) {
 		GinkgoHelper()
 		var log bytes.Buffer

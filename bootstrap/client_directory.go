@@ -8,14 +8,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store, chosen oauthOptions) (*cimd.Directory, error) {
+func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store,
+	chosen oauthOptions) (*cimd.Directory, error) {
 	options := directoryOptions(config, settings, chosen)
 	options.Store, _ = store.(oauth.ClientDocumentStore)
 	if chosen.documents == "" {
 		return cimd.New(options), nil
 	}
 	var err error
-	if options.Pinned, err = cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger); err != nil {
+	if options.Pinned,
+		err = cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger); err != nil {
 		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
 	}
 	return cimd.New(options), nil
@@ -23,10 +25,19 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Sto
 
 func directoryOptions(config oauth.Config, settings *oauth.Settings, chosen oauthOptions) cimd.Options {
 	return cimd.Options{
-		Issuer: settings.Issuer, Rules: settings.Metadata, AllowLoopback: config.AllowLoopbackClients, Ports: ports(config.ClientIDPorts),
-		AnyContentType: config.AllowAnyContentType, AllowNAT64: config.AllowNAT64, DeniedPrefixes: config.DeniedPrefixes,
-		Proxy: proxy(config.MetadataProxy), Now: config.Now, Logger: config.Logger, RootCAs: chosen.roots,
-		Limits: settings.Limits, Limited: chosen.limited,
+		Issuer:         settings.Issuer,
+		Rules:          settings.Metadata,
+		AllowLoopback:  config.AllowLoopbackClients,
+		Ports:          ports(config.ClientIDPorts),
+		AnyContentType: config.AllowAnyContentType,
+		AllowNAT64:     config.AllowNAT64,
+		DeniedPrefixes: config.DeniedPrefixes,
+		Proxy:          proxy(config.MetadataProxy),
+		Now:            config.Now,
+		Logger:         config.Logger,
+		RootCAs:        chosen.roots,
+		Limits:         settings.Limits,
+		Limited:        chosen.limited,
 	}
 }
 

@@ -15,13 +15,15 @@ import (
 // ClientAnswer is what the host of a client's metadata document answered.
 type ClientAnswer = cimd.Answer
 
-// ClientProbe fetches documents of clients as an OAuthServer does, but without its caches and limits.
+// ClientProbe fetches documents of clients as an OAuthServer does, but without its caches and
+// limits.
 type ClientProbe struct {
 	rules   oauth.ClientIDRules
 	options cimd.Options
 }
 
-// NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other field. Of the options, only WithRootCAs has an effect.
+// NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other
+// field. Of the options, only WithRootCAs has an effect.
 func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, error) {
 	var chosen oauthOptions
 	for _, option := range options {
@@ -39,7 +41,8 @@ func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, 
 // PinnedClient is a document in the folder of WithClientDocuments.
 type PinnedClient = cimd.PinnedDocument
 
-// Pinned returns the documents in a folder as an OAuthServer reads them, in the order of their files.
+// Pinned returns the documents in a folder as an OAuthServer reads them, in the order of their
+// files.
 func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient, error) {
 	opened, err := cimd.OpenPinned(folder, p.rules, p.options.Rules, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -41,7 +41,8 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	store, err := persistence.OpenSQLite(filepath.Join(dir, "oauth.db")) // 1 the OAuth store, apart from the content database
+	// 1 the OAuth store, apart from the content database.
+	store, err := persistence.OpenSQLite(filepath.Join(dir, "oauth.db"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,7 +56,8 @@ func Example() {
 
 	tools := mcp.NewServer(&mcp.Implementation{Name: "cms", Version: "1.0.0"}, nil)
 	mcp.AddTool(tools, &mcp.Tool{Name: "greet", Description: "Greets a person"}, greet)
-	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz)) // 3 the MCP server with the OAuth server attached
+	// 3 the MCP server with the OAuth server attached.
+	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz))
 
 	e := echo.New()
 	if err := server.Register(e); err != nil { // 4 every endpoint, mounted on the site's Echo
@@ -82,11 +84,13 @@ func ExampleMCPServer_Handler() {
 	mux.HandleFunc("GET /about", about)
 	mux.Handle("/", endpoints)
 
-	fmt.Println(statusOf(mux, "/about"), statusOf(mux, "/mcp"), statusOf(mux, "/.well-known/oauth-authorization-server"))
+	fmt.Println(statusOf(mux, "/about"), statusOf(mux, "/mcp"),
+		statusOf(mux, "/.well-known/oauth-authorization-server"))
 	// Output: 200 401 200
 }
 
-// A site that uses chi: every path without a route of the site goes to Pasteport. With Gin, it is router.NoRoute(gin.WrapH(endpoints)).
+// A site that uses chi: every path without a route of the site goes to Pasteport. With Gin, it is
+// router.NoRoute(gin.WrapH(endpoints)).
 func ExampleMCPServer_Handler_chi() {
 	server, stop := newServer()
 	defer stop()
@@ -98,7 +102,8 @@ func ExampleMCPServer_Handler_chi() {
 	router.Get("/about", about)
 	router.NotFound(endpoints.ServeHTTP)
 
-	fmt.Println(statusOf(router, "/about"), statusOf(router, "/mcp"), statusOf(router, "/.well-known/oauth-authorization-server"))
+	fmt.Println(statusOf(router, "/about"), statusOf(router, "/mcp"),
+		statusOf(router, "/.well-known/oauth-authorization-server"))
 	// Output: 200 401 200
 }
 

@@ -21,8 +21,9 @@ import (
 // The credentials for an upstream.
 const (
 	CredentialHostToken = "host-token" // the token that the person pasted
-	CredentialStatic    = "static"     // one secret for all callers, and signed headers that identify the caller (RFC 9421)
-	CredentialNone      = "none"
+	// One secret for all callers, and signed headers that identify the caller (RFC 9421).
+	CredentialStatic = "static"
+	CredentialNone   = "none"
 )
 
 // DefaultPatience is the default of Upstream.Patience.
@@ -35,16 +36,20 @@ func Credentials() []string { return []string{CredentialHostToken, CredentialSta
 
 // Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string        // of its MCP endpoint, as CheckUpstreamURL describes it, unless it is a Program
-	Host          string        // the Host header; the default is the host of URL
-	Credential    string        // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
-	Secret        string        // of CredentialStatic, sent to the upstream
-	SigningSecret string        // of CredentialStatic, at least 32 bytes; never sent
-	Present       []string      // how the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization: Bearer {token}"
-	Headers       []string      // request headers to forward besides those of MCP
-	Patience      time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
+	URL           string // of its MCP endpoint, as CheckUpstreamURL describes it, unless it is a Program
+	Host          string // the Host header; the default is the host of URL
+	Credential    string // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
+	Secret        string // of CredentialStatic, sent to the upstream
+	SigningSecret string // of CredentialStatic, at least 32 bytes; never sent
+	// How the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization:
+	// Bearer {token}".
+	Present  []string
+	Headers  []string      // request headers to forward besides those of MCP
+	Patience time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
 
-	VerifiesTokens bool // the MCP server is also the verifier of pasted tokens, so that one that accepts any key is a mistake
+	// The MCP server is also the verifier of pasted tokens, so that one that accepts any key is a
+	// mistake.
+	VerifiesTokens bool
 
 	Program       *Program // starts the MCP server instead of URL; nil for none
 	ProgramLimits ProgramLimits
@@ -60,12 +65,14 @@ type HostField = credential.Field
 // UpstreamRequest is a request of the gateway to its upstream, for metrics.
 type UpstreamRequest = upstream.Request
 
-// NewGateway protects an MCP server at a URL, or a program that speaks MCP over its standard streams, written in any language. It needs WithOAuth, and
-// reports all mistakes of the Upstream in one error.
+// NewGateway protects an MCP server at a URL, or a program that speaks MCP over its standard
+// streams, written in any language. It needs WithOAuth, and reports all mistakes of the Upstream in
+// one error.
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
 	if m.authz == nil {
-		return nil, errors.New("opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
+		return nil, errors.New(
+			"opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
 	}
 	to = to.withDefaults(m.authz.config)
 	if err := errors.Join(append(m.wrongOptions, to.check(m.authz.config))...); err != nil {
@@ -85,8 +92,17 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it
 	}
 	proxy, err := to.open(fields, upstream.Options{
-		URL: to.URL, Host: to.Host, MessagePath: mcp.MessagePath(protection.Resource), Credential: to.credential(protection, fields),
-		Headers: headers, Sessions: m.authz.server.Settings().Keys, Resource: protection.Resource, Patience: to.Patience, Options: to.Reach, Observe: to.Observe, Logger: to.Logger,
+		URL:         to.URL,
+		Host:        to.Host,
+		MessagePath: mcp.MessagePath(protection.Resource),
+		Credential:  to.credential(protection, fields),
+		Headers:     headers,
+		Sessions:    m.authz.server.Settings().Keys,
+		Resource:    protection.Resource,
+		Patience:    to.Patience,
+		Options:     to.Reach,
+		Observe:     to.Observe,
+		Logger:      to.Logger,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
@@ -120,12 +136,14 @@ func (u Upstream) check(config oauth.Config) error {
 	return err
 }
 
-// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that people enter (oauth.Config.HostFields), and the urls
-// those of all upstreams with these options, which may name a field.
+// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that
+// people enter (oauth.Config.HostFields), and the urls those of all upstreams with these options,
+// which may name a field.
 func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
 	mistakes := []error{u.checkSecrets(), u.checkPresent(fields, urls)}
 	if u.Patience < time.Second || u.Patience > time.Hour {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
 	}
 	if u.Host != "" {
 		if err := oauth.CheckHost(u.Host); err != nil {
@@ -142,27 +160,34 @@ func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
 
 func (u Upstream) checkSecrets() error {
 	static := u.Credential == CredentialStatic
-	secret, signing, credential := oauth.Field("Gateway.Secret"), oauth.Field("Gateway.SigningSecret"), oauth.Field("Credential")
+	secret, signing, credential := oauth.Field("Gateway.Secret"), oauth.Field("Gateway.SigningSecret"),
+		oauth.Field("Credential")
 	switch {
 	case !slices.Contains(Credentials(), u.Credential):
-		return oauth.NewMistake("%s is %q: choose one of %s", credential, u.Credential, strings.Join(Credentials(), ", "))
+		return oauth.NewMistake("%s is %q: choose one of %s", credential, u.Credential,
+			strings.Join(Credentials(), ", "))
 	case !static && u.Secret+u.SigningSecret != "":
-		return oauth.NewMistake("%s or %s is set, but %s is %q: leave them out, or choose %q", secret, signing, credential, u.Credential, CredentialStatic)
+		return oauth.NewMistake("%s or %s is set, but %s is %q: leave them out, or choose %q", secret, signing,
+			credential, u.Credential, CredentialStatic)
 	case static && (u.Secret == "" || strings.ContainsFunc(u.Secret, func(r rune) bool { return r <= ' ' || r > '~' })):
-		return oauth.NewMistake("%s is empty or has characters that no header can carry: %s %q needs it", secret, credential, CredentialStatic)
+		return oauth.NewMistake("%s is empty or has characters that no header can carry: %s %q needs it", secret,
+			credential, CredentialStatic)
 	case static && (len(u.SigningSecret) < minSigningSecret || u.SigningSecret == u.Secret):
-		return oauth.NewMistake("%s has to have %d bytes or more and to differ from %s, which others may know", signing, minSigningSecret, secret)
+		return oauth.NewMistake("%s has to have %d bytes or more and to differ from %s, which others may know", signing,
+			minSigningSecret, secret)
 	}
 	return nil
 }
 
 func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
-		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
+		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose "+
+			"%q, or ask for one field",
 			oauth.Field("HostFields"), len(fields), oauth.Field("Credential"), u.Credential, CredentialHostToken)
 	}
 	if len(u.Present) > 0 && u.Credential == CredentialNone {
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"), oauth.Field("Credential"), u.Credential)
+		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"),
+			oauth.Field("Credential"), u.Credential)
 	}
 	parsed, wrong := presentation.Parse(u.Present, u.presented(fields))
 	var mistakes []error
@@ -174,7 +199,9 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 	}
 	for _, name := range u.Headers {
 		if canonical := http.CanonicalHeaderKey(name); slices.Contains(parsed.Headers(), canonical) {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q, which %s sets: leave it out of one of them", oauth.Field("Gateway.Headers"), name, oauth.Field("Gateway.Present")))
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s has %q, which %s sets: leave it out of one of them",
+					oauth.Field("Gateway.Headers"), name, oauth.Field("Gateway.Present")))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -189,13 +216,15 @@ func checkUsed(parsed presentation.Presentation, fields credential.Fields, urls 
 	}
 	for _, name := range parsed.Unused() {
 		if !slices.Contains(addresses, name) {
-			mistakes = append(mistakes, fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
+			mistakes = append(mistakes,
+				fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
 		}
 	}
 	return mistakes
 }
 
-// presented returns the fields that Present presents: those of a person, or the secret for all callers.
+// presented returns the fields that Present presents: those of a person, or the secret for all
+// callers.
 func (u Upstream) presented(fields credential.Fields) credential.Fields {
 	if u.Credential == CredentialStatic {
 		return credential.Single()
@@ -208,7 +237,10 @@ func (u Upstream) credential(protection mcp.Options, fields credential.Fields) u
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{
-			Secret: u.Secret, Presentation: presented, Signer: upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now}, Resource: protection.Resource,
+			Secret:       u.Secret,
+			Presentation: presented,
+			Signer:       upstream.Signer{Key: []byte(u.SigningSecret), Now: protection.Now},
+			Resource:     protection.Resource,
 		}
 	case CredentialNone:
 		return upstream.None{}

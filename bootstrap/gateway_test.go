@@ -31,9 +31,12 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 	},
 		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url}, "set HostTokenInUse"),
 		Entry("the URL is missing", true, bootstrap.Upstream{}, "it is not a URL"),
-		Entry("tokens would be sent without encryption over the internet", true, bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
+		Entry("tokens would be sent without encryption over the internet", true,
+			bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
 		Entry("the credential is unknown", true, bootstrap.Upstream{URL: url, Credential: "basic"}, "choose one of"),
-		Entry("static has no signing secret", true, bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
-		Entry("a header is never forwarded", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}}, "it is never forwarded"),
+		Entry("static has no signing secret", true,
+			bootstrap.Upstream{URL: url, Credential: bootstrap.CredentialStatic, Secret: "x"}, "32 bytes or more"),
+		Entry("a header is never forwarded", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}},
+			"it is never forwarded"),
 	)
 })

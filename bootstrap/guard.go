@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Handler is an MCP server in this process that does not use the official SDK. It receives the caller and no token.
+// Handler is an MCP server in this process that does not use the official SDK. It receives the
+// caller and no token.
 type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
 
 // Guard protects a Handler; Register needs WithOAuth.
@@ -23,12 +24,14 @@ func Guard(serve Handler, options ...MCPOption) *MCPServer {
 type inProcess Handler
 
 // Forward implements mcp.Upstream.
-func (p inProcess) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller, _ oauth.HostToken) error {
+func (p inProcess) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller,
+	_ oauth.HostToken) error {
 	p(w, r, caller)
 	return nil
 }
 
 // Deliver implements mcp.Upstream.
-func (p inProcess) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller, host oauth.HostToken) error {
+func (p inProcess) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
+	host oauth.HostToken) error {
 	return p.Forward(w, r, body, caller, host)
 }

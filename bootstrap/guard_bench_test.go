@@ -41,7 +41,9 @@ func BenchmarkGuardedCall(b *testing.B) {
 	store, err := persistence.OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))
 	Expect(err).NotTo(HaveOccurred())
 	defer store.Close()
-	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }}, store,
+	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool {
+		return true
+	}}, store,
 		bootstrap.WithClientDirectory(published{}))
 	Expect(err).NotTo(HaveOccurred())
 	defer authz.Close()
@@ -66,7 +68,8 @@ func callEach(b *testing.B, site http.Handler, access string) {
 	}
 	r.RemoteAddr, r.ContentLength = "192.0.2.1:4711", int64(len(ping))
 	for b.Loop() {
-		r.Header = http.Header{"Authorization": {"Bearer " + access}, "Content-Type": {"application/json"}, "Accept": {"application/json"}}
+		r.Header = http.Header{"Authorization": {"Bearer " + access}, "Content-Type": {"application/json"},
+			"Accept": {"application/json"}}
 		r.Body = io.NopCloser(strings.NewReader(ping))
 		site.ServeHTTP(unread{http.Header{}}, r)
 	}

@@ -23,7 +23,8 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		seen   []string
 	)
 	BeforeEach(func() {
-		config := oauth.Config{Issuer: issuer, Verifier: newFakeVerifier(), MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
+		config := oauth.Config{Issuer: issuer, Verifier: newFakeVerifier(),
+			MoreServers: []oauth.ProtectedServer{{Resource: own, Name: "Own"}}}
 		server, seen = openHost(config, openStore(), nil), nil
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, caller oauth.Caller) {
 			body, err := io.ReadAll(r.Body)
@@ -44,13 +45,19 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		var calls []audit.Call
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, _ *http.Request, _ oauth.Caller) {
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"isError":true}}`)
-		}, bootstrap.WithOAuth(server.authz), bootstrap.WithAudit(func(_ context.Context, call audit.Call) { calls = append(calls, call) }))
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithAudit(func(_ context.Context, call audit.Call) {
+			calls = append(calls, call)
+		}))
 		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
-		server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b" : 1}}}`)
-		Expect(calls).To(ConsistOf(And(HaveField("Subject", "ada"), HaveField("Name", "a"), HaveField("Outcome", audit.ToolFailed), HaveField("Status", 200),
-			HaveField("Arguments", []byte(`{"b":1}`)), HaveField("Resource", issuer+"/mcp"), HaveField("Request", Not(BeEmpty())))))
+		server.sendTo(issuer+"/mcp", first,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"b" : 1}}}`)
+		Expect(calls).To(
+			ConsistOf(And(HaveField("Subject", "ada"), HaveField("Name", "a"), HaveField("Outcome", audit.ToolFailed),
+				HaveField("Status", 200),
+				HaveField("Arguments", []byte(`{"b":1}`)), HaveField("Resource", issuer+"/mcp"),
+				HaveField("Request", Not(BeEmpty())))))
 	})
 
 	It("refuses and hides what the policies of the host deny", Label("U26", "U27"), func() {
@@ -58,15 +65,20 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		open := func(_ oauth.Caller, name string) bool { return bootstrap.FoldToolName(name) == "open" }
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
 			answered++
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"},{"name":"open"}],"prompts":[{"name":"secret"}],"resources":[{"uri":"secret"}]}}`)
-		}, bootstrap.WithOAuth(server.authz), bootstrap.WithToolPolicy(open), bootstrap.WithPromptPolicy(open), bootstrap.WithResourcePolicy(open))
+			_, _ = io.WriteString(w,
+				`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"},{"name":"open"}],"prompts":[{`+
+					`"name":"secret"}],"resources":[{"uri":"secret"}]}}`)
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithToolPolicy(open), bootstrap.WithPromptPolicy(open),
+			bootstrap.WithResourcePolicy(open))
 		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
 		Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).Body.String()).To(
 			Equal(`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"open"}],"prompts":[],"resources":[]}}`))
-		for _, message := range []string{`"tools/call","params":{"name":"secret"}`, `"prompts/get","params":{"name":"secret"}`, `"resources/read","params":{"uri":"secret"}`} {
-			Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":`+message+`}`).Body.String()).To(ContainSubstring(`"error"`))
+		for _, message := range []string{`"tools/call","params":{"name":"secret"}`,
+			`"prompts/get","params":{"name":"secret"}`, `"resources/read","params":{"uri":"secret"}`} {
+			Expect(server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":`+message+`}`).Body.String()).
+				To(ContainSubstring(`"error"`))
 		}
 		Expect(answered).To(Equal(1))
 	})
@@ -76,14 +88,17 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
 			body, _ := io.ReadAll(r.Body)
 			passed = append(passed, string(body))
-		}, bootstrap.WithOAuth(server.authz), bootstrap.WithResourcePolicy(func(_ oauth.Caller, uri string) bool { return bootstrap.FoldResourceURI(uri) != "file:///secret" }))
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithResourcePolicy(func(_ oauth.Caller, uri string) bool {
+			return bootstrap.FoldResourceURI(uri) != "file:///secret"
+		}))
 		server.Echo = echo.New()
 		Expect(guarded.Register(server.Echo)).To(Succeed())
 		first := tokensOf(server.exchange(server.code())).Access
 		read := func(uri string) string {
 			return `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"` + uri + `"}}`
 		}
-		for _, uri := range []string{"file:///a/../secret", "file:///%2573ecret", "file:///SECRET?x", "file:///open?x"} {
+		for _, uri := range []string{"file:///a/../secret", "file:///%2573ecret", "file:///SECRET?x",
+			"file:///open?x"} {
 			server.sendTo(issuer+"/mcp", first, read(uri))
 		}
 		Expect(passed).To(Equal([]string{read("file:///open?x")}))
@@ -91,8 +106,10 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 
 	It("needs a handler, and does not serve stdio", func(ctx SpecContext) {
 		Expect(bootstrap.Guard(nil).Register(server.Echo)).To(MatchError(ContainSubstring("the MCP server is nil")))
-		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))
-		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("does not use the official SDK")))
+		guarded := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {},
+			bootstrap.WithOAuth(server.authz), bootstrap.WithResource(own))
+		Expect(guarded.ServeStdio(ctx, nil, nil, oauth.Caller{})).
+			To(MatchError(ContainSubstring("does not use the official SDK")))
 	})
 
 	DescribeTable("refuses", func(token, message string, status int) {
@@ -103,6 +120,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		Expect(seen).To(BeEmpty())
 	},
 		Entry("a token of another issuer", Label("G5"), "unknown-token", initialize, http.StatusUnauthorized),
-		Entry("an ambiguous body", Label("U11"), "", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`, http.StatusBadRequest),
+		Entry("an ambiguous body", Label("U11"), "", `{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}`,
+			http.StatusBadRequest),
 	)
 })

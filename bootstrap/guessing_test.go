@@ -17,9 +17,12 @@ import (
 var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 	var site *host
 	BeforeEach(func() {
-		site = openHost(oauth.Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool { return false }}, openStore(), nil)
+		site = openHost(oauth.Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool {
+			return false
+		}}, openStore(), nil)
 	})
-	// guess pastes a wrong token into a new form, from a peer that names another in X-Forwarded-For.
+	// guess pastes a wrong token into a new form, from a peer that names another in
+	// X-Forwarded-For.
 	guess := func(peer, forwardedFor string) int {
 		GinkgoHelper()
 		form := url.Values{"ticket": {site.ticket()}, "decision": {"approve"}, "bearer_token": {"wrong" + rand.Text()}}

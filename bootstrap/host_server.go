@@ -13,11 +13,13 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/forwarded"
 )
 
-// serverCheck checks the limits of the host's http.Server once, at the first request, because Register has no access to the server.
+// serverCheck checks the limits of the host's http.Server once, at the first request, because
+// Register has no access to the server.
 type serverCheck struct{ done atomic.Bool }
 
 // before wraps begin, so that its first call checks the server.
-func (s *serverCheck) before(begin func(echo.Context) context.Context, logger *slog.Logger) func(echo.Context) context.Context {
+func (s *serverCheck) before(begin func(echo.Context) context.Context,
+	logger *slog.Logger) func(echo.Context) context.Context {
 	return func(c echo.Context) context.Context {
 		if !s.done.Load() && !s.done.Swap(true) {
 			warnOfMissingLimits(c.Request(), logger)
@@ -26,7 +28,8 @@ func (s *serverCheck) before(begin func(echo.Context) context.Context, logger *s
 	}
 }
 
-// warnOfMissingLimits logs which limits are missing. Without them an unauthenticated request can hold memory or a connection for any time.
+// warnOfMissingLimits logs which limits are missing. Without them an unauthenticated request can
+// hold memory or a connection for any time.
 func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
 	server, known := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !known {
@@ -41,13 +44,16 @@ func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
 	}
 	if len(missing) > 0 {
 		logger.Warn("the http.Server of this site does not limit the memory and connections of unauthenticated requests", "missing", strings.Join(missing, ", "),
-			"advice", "set MaxHeaderBytes to 32 KiB and ReadHeaderTimeout to 10 s on it, or on Echo's Server and TLSServer before Start")
+			"advice", "set MaxHeaderBytes to 32 KiB and ReadHeaderTimeout to 10 s on it, or on Echo's Server and "+
+				"TLSServer before Start")
 	}
 }
 
-// BehindProxies returns an IPExtractor for the site's Echo. It reads the client's address from X-Forwarded-For, or from Forwarded (RFC 7239) if the former
-// is absent, and trusts the entries of proxies in these networks. Unlike Echo's own it reads addresses with ports, and it warns once about an invalid
-// entry. Limits count by this address, so the proxies must not forward the client's own value of the header. A nil logger is slog.Default().
+// BehindProxies returns an IPExtractor for the site's Echo. It reads the client's address from
+// X-Forwarded-For, or from Forwarded (RFC 7239) if the former is absent, and trusts the entries of
+// proxies in these networks. Unlike Echo's own it reads addresses with ports, and it warns once
+// about an invalid entry. Limits count by this address, so the proxies must not forward the
+// client's own value of the header. A nil logger is slog.Default().
 func BehindProxies(logger *slog.Logger, networks ...netip.Prefix) echo.IPExtractor {
 	return forwarded.Extractor{Proxies: networks, Logger: logger}.IPExtractor()
 }

@@ -28,7 +28,8 @@ var _ = Describe("Warning about an http.Server without limits", Label("operation
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)
 		e := echo.New()
-		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+			bootstrap.WithOAuth(authz))
 		Expect(server.Register(e)).To(Succeed())
 		site.Config.Handler = e
 		bound(site.Config)

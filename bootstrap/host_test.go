@@ -70,7 +70,8 @@ func openHost(config oauth.Config, store oauth.Store, clients published, options
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(authz.Close)
 	h := &host{echo.New(), config.Issuer, authz}
-	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), append(options, bootstrap.WithOAuth(authz))...)
+	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+		append(options, bootstrap.WithOAuth(authz))...)
 	Expect(server.Register(h.Echo)).To(Succeed())
 	return h
 }
@@ -79,8 +80,13 @@ func openHost(config oauth.Config, store oauth.Store, clients published, options
 func (h *host) ask(change ...func(url.Values)) *httptest.ResponseRecorder {
 	sum := sha256.Sum256([]byte(verifier))
 	query := url.Values{
-		"client_id": {clientID}, "redirect_uri": {callback}, "response_type": {"code"}, "state": {"s"}, "scope": {"mcp offline_access"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"client_id":             {clientID},
+		"redirect_uri":          {callback},
+		"response_type":         {"code"},
+		"state":                 {"s"},
+		"scope":                 {"mcp offline_access"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
 	}
 	for _, apply := range change {
 		apply(query)
@@ -99,7 +105,8 @@ func (h *host) ticket(change ...func(url.Values)) string {
 }
 
 func (h *host) approve(ticket string) *httptest.ResponseRecorder {
-	return h.post("/oauth/authorize", url.Values{"ticket": {ticket}, "decision": {"approve"}, "bearer_token": {"host-token"}})
+	return h.post("/oauth/authorize",
+		url.Values{"ticket": {ticket}, "decision": {"approve"}, "bearer_token": {"host-token"}})
 }
 
 // code approves on the consent page and returns the code.
@@ -122,12 +129,18 @@ func (h *host) post(path string, form url.Values, change ...func(url.Values)) *h
 }
 
 func (h *host) exchange(code string, change ...func(url.Values)) *httptest.ResponseRecorder {
-	form := url.Values{"grant_type": {"authorization_code"}, "client_id": {clientID}, "code": {code}, "code_verifier": {verifier}}
+	form := url.Values{
+		"grant_type":    {"authorization_code"},
+		"client_id":     {clientID},
+		"code":          {code},
+		"code_verifier": {verifier},
+	}
 	return h.post("/oauth/token", form, change...)
 }
 
 func (h *host) refresh(token string, change ...func(url.Values)) *httptest.ResponseRecorder {
-	return h.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}}, change...)
+	return h.post("/oauth/token",
+		url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}}, change...)
 }
 
 const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +

@@ -58,7 +58,8 @@ func beConsentPage() types.GomegaMatcher {
 		HaveField("Code", http.StatusServiceUnavailable),
 		HaveField("Header()", And(HaveKey("Retry-After"), Not(HaveKey("Location")))),
 		HaveField("Body.String()", And(
-			ContainSubstring("This site cannot check tokens just now"), MatchRegexp(ticketField.String()), Not(ContainSubstring(hostToken)))),
+			ContainSubstring("This site cannot check tokens just now"), MatchRegexp(ticketField.String()),
+			Not(ContainSubstring(hostToken)))),
 	)
 }
 
@@ -66,8 +67,11 @@ func beConsentPage() types.GomegaMatcher {
 func beUnavailable() types.GomegaMatcher {
 	return And(
 		HaveField("Code", http.StatusServiceUnavailable),
-		HaveField("Header()", And(HaveKeyWithValue("Retry-After", []string{"5"}), HaveKeyWithValue("Content-Type", []string{"application/json"}))),
-		HaveField("Body.String()", And(ContainSubstring(`"error":"temporarily_unavailable"`), Not(ContainSubstring(hostToken)))),
+		HaveField("Header()",
+			And(HaveKeyWithValue("Retry-After", []string{"5"}),
+				HaveKeyWithValue("Content-Type", []string{"application/json"}))),
+		HaveField("Body.String()",
+			And(ContainSubstring(`"error":"temporarily_unavailable"`), Not(ContainSubstring(hostToken)))),
 	)
 }
 
@@ -82,7 +86,8 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now}, openStore(), nil)
 	})
 
-	// failWith approves and refreshes while the verifier fails, expects that nothing changes, and then uses the grant again.
+	// failWith approves and refreshes while the verifier fails, expects that nothing changes, and
+	// then uses the grant again.
 	failWith := func(ctx context.Context, verify verifyFunc, times int) {
 		GinkgoHelper()
 		tokens, code, form := tokensOf(server.exchange(server.code())), server.code(), server.ticket()
@@ -107,13 +112,15 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 		next := server.refresh(tokens.Refresh)
 		Expect(next.Code).To(Equal(http.StatusOK), next.Body.String())
 		Expect(server.call(tokensOf(next).Access).Code).To(Equal(http.StatusOK))
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(2), "a grant was made while the verifier was unavailable")
+		Expect(server.authz.EndGrantsOf(ctx, hostToken)).
+			To(Equal(2), "a grant was made while the verifier was unavailable")
 		Expect(server.approve(form).Code).To(Equal(http.StatusSeeOther))
 	}
 
-	DescribeTable("issues nothing, ends nothing and counts no guess while the verifier", Label("B6"), func(ctx SpecContext, verify verifyFunc) {
-		failWith(ctx, verify, moreThanWrongGuesses)
-	},
+	DescribeTable("issues nothing, ends nothing and counts no guess while the verifier",
+		Label("B6"), func(ctx SpecContext, verify verifyFunc) {
+			failWith(ctx, verify, moreThanWrongGuesses)
+		},
 		Entry("panics", verifyFunc(panicking)),
 		Entry("is unavailable", verifyFunc(unavailable)),
 	)
@@ -142,28 +149,35 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 	})
 
-	DescribeTable("ends the grant, at a refresh and at a call, when the site", Label("J8", "I12"), func(principal oauth.Principal) {
-		server = openHost(oauth.Config{Issuer: issuer, Verifier: site, Now: hours.now, RecheckEvery: time.Minute}, openStore(), nil)
-		refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
-		site.set(func(string) (oauth.Principal, error) { return principal, nil })
-		hours.advance(time.Minute)
-		Expect(tokensOf(server.refresh(refreshing.Refresh)).Error).To(Equal("invalid_grant"))
-		Expect(server.call(using.Access).Code).To(Equal(http.StatusUnauthorized))
-		site.set(accepting)
-		Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
-		Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
-	},
+	DescribeTable("ends the grant, at a refresh and at a call, when the site",
+		Label("J8", "I12"), func(principal oauth.Principal) {
+			server = openHost(oauth.Config{
+				Issuer:       issuer,
+				Verifier:     site,
+				Now:          hours.now,
+				RecheckEvery: time.Minute,
+			}, openStore(), nil)
+			refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
+			site.set(func(string) (oauth.Principal, error) { return principal, nil })
+			hours.advance(time.Minute)
+			Expect(tokensOf(server.refresh(refreshing.Refresh)).Error).To(Equal("invalid_grant"))
+			Expect(server.call(using.Access).Code).To(Equal(http.StatusUnauthorized))
+			site.set(accepting)
+			Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
+			Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
+		},
 		Entry("has assigned the token to another person", oauth.Principal{Subject: "eve"}),
 		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
 	)
 
-	DescribeTable("is not needed to end grants, also while the verifier", Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {
-		tokens := tokensOf(server.exchange(server.code()))
-		site.set(verify)
-		Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
-		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
-	},
+	DescribeTable("is not needed to end grants, also while the verifier",
+		Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {
+			tokens := tokensOf(server.exchange(server.code()))
+			site.set(verify)
+			Expect(server.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+			Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+			Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+		},
 		Entry("panics", verifyFunc(panicking)),
 		Entry("is unavailable", verifyFunc(unavailable)),
 	)

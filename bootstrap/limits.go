@@ -7,8 +7,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// WithSharedLimits counts wrong tokens in the store, for all processes that share it. It is the default for a store on a database server. NewOAuthServer
-// fails if the store is not an oauth.WindowCounter.
+// WithSharedLimits counts wrong tokens in the store, for all processes that share it. It is the
+// default for a store on a database server. NewOAuthServer fails if the store is not an
+// oauth.WindowCounter.
 func WithSharedLimits() OAuthOption {
 	return func(o *oauthOptions) { o.sharedLimits = true }
 }
@@ -18,7 +19,8 @@ func counterIn(store oauth.Store, forced bool) (oauth.WindowCounter, error) {
 	counter, counts := store.(oauth.WindowCounter)
 	switch {
 	case forced && !counts:
-		return nil, errors.New("the store cannot count for several processes: implement oauth.WindowCounter, or omit WithSharedLimits")
+		return nil, errors.New(
+			"the store cannot count for several processes: implement oauth.WindowCounter, or omit WithSharedLimits")
 	case counts && (forced || counter.SharedByReplicas()):
 		return counter, nil
 	}

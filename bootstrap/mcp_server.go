@@ -39,7 +39,8 @@ func newMCPServer(options []MCPOption) *MCPServer {
 	return m
 }
 
-// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does not.
+// NewMCPServer protects a server of the official Go SDK. Register needs WithOAuth; ServeStdio does
+// not.
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if server != nil {
@@ -57,7 +58,8 @@ func (m *MCPServer) protection() mcp.Options {
 		return o
 	}
 	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
-	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource, settings.Resources[index].Name, index > 0
+	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource,
+		settings.Resources[index].Name, index > 0
 	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
@@ -68,12 +70,16 @@ func (m *MCPServer) protection() mcp.Options {
 	return o
 }
 
-// Register mounts the endpoints of the authorization server and of the MCP server on the site's Echo. Call it after the site's own routes and tools are
-// added. It reports all mistakes in one error and then mounts nothing: no WithOAuth, an unknown WithResource, invalid origins or hosts, a scope of
-// a tool that is not in the Config, a route of the site that an endpoint would hide, a second registration, and two servers for one resource.
+// Register mounts the endpoints of the authorization server and of the MCP server on the site's
+// Echo. Call it after the site's own routes and tools are added. It reports all mistakes in one
+// error and then mounts nothing: no WithOAuth, an unknown WithResource, invalid origins or hosts, a
+// scope of a tool that is not in the Config, a route of the site that an endpoint would hide, a
+// second registration, and two servers for one resource.
 //
-// The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout, ReadTimeout, WriteTimeout (open streams extend it), and the
-// number of connections (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs a warning if one of the first two is missing.
+// The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
+// ReadTimeout, WriteTimeout (open streams extend it), and the number of connections
+// (golang.org/x/net/netutil.LimitListener). The first request to the MCP server logs a warning if
+// one of the first two is missing.
 func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.checkRegistration(site); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
@@ -90,15 +96,18 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	return nil
 }
 
-// mountOn mounts the endpoints of the MCP server, and those of the authorization server, which may be there already.
+// mountOn mounts the endpoints of the MCP server, and those of the authorization server, which may
+// be there already.
 func (m *MCPServer) mountOn(site *echo.Echo) {
 	m.mounted.Mount(site)
 	m.authz.endpoints.Mount(site)
 }
 
-// Handler is Register for a site without Echo: it returns an http.Handler with every endpoint. Other paths get 404, so mount it where the site's own
-// router has no route, such as "/" of an http.ServeMux. For several MCP servers under one issuer, register all on one echo.New(), which is an
-// http.Handler too. Limits count by the address of the peer; behind a proxy, use WithIPExtractor.
+// Handler is Register for a site without Echo: it returns an http.Handler with every endpoint.
+// Other paths get 404, so mount it where the site's own router has no route, such as "/" of an
+// http.ServeMux. For several MCP servers under one issuer, register all on one echo.New(), which is
+// an http.Handler too. Limits count by the address of the peer; behind a proxy, use
+// WithIPExtractor.
 func (m *MCPServer) Handler() (http.Handler, error) {
 	endpoints := echo.New()
 	endpoints.IPExtractor = m.addressOf
@@ -132,16 +141,16 @@ func (m *MCPServer) Drain() {
 	}
 }
 
-// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx ends. Call it before the bus is closed. Without
-// WithBus it returns at once.
+// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx
+// ends. Call it before the bus is closed. Without WithBus it returns at once.
 func (m *MCPServer) WaitForReplicas(ctx context.Context) {
 	if m.mounted != nil {
 		m.mounted.WaitForReplicas(ctx)
 	}
 }
 
-// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as the given caller. It returns at the end of in or
-// ctx.
+// ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as
+// the given caller. It returns at the end of in or ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if m.mounted == nil {
 		return fmt.Errorf("serving stdio: %w", errNoServer)
@@ -149,5 +158,6 @@ func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Wri
 	return m.mounted.ServeStdio(ctx, in, out, caller)
 }
 
-// CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has passed.
+// CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has
+// passed.
 func CallerOf(request sdk.Request) (oauth.Caller, bool) { return mcp.CallerOf(request) }

@@ -23,11 +23,13 @@ func usualMiddleware(skip middleware.Skipper) []echo.MiddlewareFunc {
 	return []echo.MiddlewareFunc{
 		middleware.Recover(), middleware.RequestID(), middleware.Secure(), middleware.BodyLimit("4M"),
 		middleware.CSRFWithConfig(middleware.CSRFConfig{Skipper: skip}),
-		middleware.CORSWithConfig(middleware.CORSConfig{Skipper: skip, AllowOrigins: []string{"https://www.example.com"}}),
+		middleware.CORSWithConfig(
+			middleware.CORSConfig{Skipper: skip, AllowOrigins: []string{"https://www.example.com"}}),
 		middleware.GzipWithConfig(middleware.GzipConfig{Skipper: skip}),
 		middleware.DecompressWithConfig(middleware.DecompressConfig{Skipper: skip}),
 		middleware.ContextTimeoutWithConfig(middleware.ContextTimeoutConfig{Skipper: skip, Timeout: time.Minute}),
-		middleware.BodyDumpWithConfig(middleware.BodyDumpConfig{Skipper: skip, Handler: func(echo.Context, []byte, []byte) {}}),
+		middleware.BodyDumpWithConfig(middleware.BodyDumpConfig{Skipper: skip,
+			Handler: func(echo.Context, []byte, []byte) {}}),
 	}
 }
 
@@ -40,7 +42,9 @@ var _ = Describe("A site with the usual middleware for all pages", Label("F15"),
 	BeforeEach(func() {
 		site = pasteporttest.New(GinkgoTB())
 		var err error
-		authz, err = bootstrap.NewOAuthServer(site.Config(oauth.Config{VerifyBearer: func(token string) bool { return token == hostToken }}), openStore(),
+		authz, err = bootstrap.NewOAuthServer(site.Config(oauth.Config{VerifyBearer: func(token string) bool {
+			return token == hostToken
+		}}), openStore(),
 			bootstrap.WithRootCAs(site.RootCAs()))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)
@@ -59,7 +63,8 @@ var _ = Describe("A site with the usual middleware for all pages", Label("F15"),
 	}
 
 	It("lets a client connect, call and stream with the Skipper", func(ctx SpecContext) {
-		timeout := middleware.TimeoutWithConfig(middleware.TimeoutConfig{Skipper: authz.Skipper, Timeout: time.Minute}) //nolint:staticcheck // sites still use it
+		//nolint:staticcheck // sites still use it
+		timeout := middleware.TimeoutWithConfig(middleware.TimeoutConfig{Skipper: authz.Skipper, Timeout: time.Minute})
 		e.Use(append(usualMiddleware(authz.Skipper), timeout)...)
 		register()
 		site.Serve(e)

@@ -20,7 +20,8 @@ var _ = Describe("Embedding with mistakes", Label("F9"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(store.Close)
 		_, err = bootstrap.NewOAuthServer(oauth.Config{Issuer: "http://cms.example.com/", AccessTokenTTL: 1}, store)
-		Expect(err).To(MatchError(And(ContainSubstring("Issuer "), ContainSubstring("VerifyBearer is nil: set"), ContainSubstring("AccessTokenTTL is 1ns: choose"))))
+		Expect(err).To(MatchError(And(ContainSubstring("Issuer "), ContainSubstring("VerifyBearer is nil: set"),
+			ContainSubstring("AccessTokenTTL is 1ns: choose"))))
 	})
 
 	It("needs a store", func() {
@@ -36,7 +37,8 @@ var _ = Describe("Embedding with mistakes", Label("F9"), func() {
 	It("needs a server of the SDK", func() {
 		server := bootstrap.NewMCPServer(nil)
 		Expect(server.Register(echo.New())).To(MatchError(ContainSubstring("the MCP server is nil")))
-		Expect(server.ServeStdio(context.Background(), nil, nil, oauth.Caller{})).To(MatchError(ContainSubstring("the MCP server is nil")))
+		Expect(server.ServeStdio(context.Background(), nil, nil, oauth.Caller{})).
+			To(MatchError(ContainSubstring("the MCP server is nil")))
 		server.Drain()
 	})
 })

@@ -30,19 +30,21 @@ type oauthOptions struct {
 	wrong        []error
 }
 
-// WithClientDirectory replaces the directory that fetches clients from their metadata documents (CIMD). If it is an oauth.KeyDirectory, it also
-// provides their keys.
+// WithClientDirectory replaces the directory that fetches clients from their metadata documents
+// (CIMD). If it is an oauth.KeyDirectory, it also provides their keys.
 func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 	return func(o *oauthOptions) { o.clients = clients }
 }
 
-// WithRootCAs sets the certificate authorities for fetching metadata documents; the default is those of the system.
+// WithRootCAs sets the certificate authorities for fetching metadata documents; the default is
+// those of the system.
 func WithRootCAs(roots *x509.CertPool) OAuthOption {
 	return func(o *oauthOptions) { o.roots = roots }
 }
 
-// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used without a fetch. The server reads the folder
-// again when a file has changed. NewOAuthServer reports a folder or file that is not valid.
+// WithClientDocuments names a folder of metadata documents, one in each .json file, that are used
+// without a fetch. The server reads the folder again when a file has changed. NewOAuthServer
+// reports a folder or file that is not valid.
 func WithClientDocuments(folder string) OAuthOption {
 	return func(o *oauthOptions) { o.documents = folder }
 }
@@ -52,8 +54,8 @@ func WithDecisions(count func(event string)) OAuthOption {
 	return func(o *oauthOptions) { o.decided = count }
 }
 
-// WithLimitObserver calls observe for each request that a limit of the Config slows or refuses, and for each session or connection that a
-// limit ends.
+// WithLimitObserver calls observe for each request that a limit of the Config slows or refuses, and
+// for each session or connection that a limit ends.
 func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
 	return func(o *oauthOptions) { o.limited = observe }
 }
@@ -64,12 +66,15 @@ type MCPOption func(*MCPServer)
 // WithOAuth sets the authorization server. Register, NewGateway and Guard need it.
 func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
 
-// WithResource sets which resource of the Config this server is, by its URL; the default is the first. Register reports an unknown one.
+// WithResource sets which resource of the Config this server is, by its URL; the default is the
+// first. Register reports an unknown one.
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
-// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not allowed is an unknown tool to the caller.
-// NewGateway and Guard also look up the name without leading and trailing space, and need both to be allowed; use FoldToolName for servers that ignore
-// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and so does one that is compressed.
+// WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not
+// allowed is an unknown tool to the caller. NewGateway and Guard also look up the name without
+// leading and trailing space, and need both to be allowed; use FoldToolName for servers that ignore
+// case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and
+// so does one that is compressed.
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.Tools = allows }
 }
@@ -95,19 +100,22 @@ func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOp
 	return func(m *MCPServer) { m.options.Resources = permits }
 }
 
-// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403 insufficient_scope and can request them.
-// NewGateway and Guard also look up the name without leading and trailing space; use FoldToolName for servers that ignore case.
+// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403
+// insufficient_scope and can request them. NewGateway and Guard also look up the name without
+// leading and trailing space; use FoldToolName for servers that ignore case.
 func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
 	return func(m *MCPServer) { m.options.ToolScopes = needs }
 }
 
-// FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow letters. If an MCP server ignores such
-// differences, compare folded names in WithToolScopes and WithToolPolicy.
+// FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow
+// letters. If an MCP server ignores such differences, compare folded names in WithToolScopes and
+// WithToolPolicy.
 func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
 
-// FoldResourceURI returns a URI without query, fragment, parameters, percent-encoding, repeated slashes and the authority of file:, in lower case and
-// in narrow letters, so that URIs that a server may take for the same resource are equal. Use it only to compare. It returns "" for a URI that
-// WithResourcePolicy denies in any case.
+// FoldResourceURI returns a URI without query, fragment, parameters, percent-encoding, repeated
+// slashes and the authority of file:, in lower case and in narrow letters, so that URIs that a
+// server may take for the same resource are equal. Use it only to compare. It returns "" for a URI
+// that WithResourcePolicy denies in any case.
 func FoldResourceURI(name string) string {
 	readings := uri.Readings(name)
 	if len(readings) == 0 {
@@ -119,45 +127,54 @@ func FoldResourceURI(name string) string {
 // Bus carries messages between the replicas of a service; nats.Open returns one.
 type Bus = replica.Bus
 
-// WithBus forwards a request for a session of another replica over the bus, so that every replica can answer every request. Each replica needs a
-// bus, and all need the same server secret. Tools in a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
-// Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway needs no bus, because its upstream has the sessions.
+// WithBus forwards a request for a session of another replica over the bus, so that every replica
+// can answer every request. Each replica needs a bus, and all need the same server secret. Tools in
+// a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
+// Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway
+// needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
 
-// WithAudit calls record once for each request of an authenticated client, after its outcome is known: who called which tool of which server, with a
-// digest of the arguments. Pings and notifications are no calls. record runs in the goroutine of the call. audit.Open in adapters/audit returns a
-// file whose Record can be used here; Guard and NewGateway read outcomes from the responses that pass.
+// WithAudit calls record once for each request of an authenticated client, after its outcome is
+// known: who called which tool of which server, with a digest of the arguments. Pings and
+// notifications are no calls. record runs in the goroutine of the call. audit.Open in
+// adapters/audit returns a file whose Record can be used here; Guard and NewGateway read outcomes
+// from the responses that pass.
 func WithAudit(record audit.Recorder) MCPOption {
 	return func(m *MCPServer) { m.options.Audit = record }
 }
 
-// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to call the MCP endpoint. oauth.LoopbackOrigins allows the
-// pages of the person's own computer, for development. Register reports an origin that no browser sends.
+// WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to
+// call the MCP endpoint. oauth.LoopbackOrigins allows the pages of the person's own computer, for
+// development. Register reports an origin that no browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
 
-// warnOfLoopbackOrigins logs a warning when a public server has oauth.LoopbackOrigins, because it is for development.
+// warnOfLoopbackOrigins logs a warning when a public server has oauth.LoopbackOrigins, because it
+// is for development.
 func (m *MCPServer) warnOfLoopbackOrigins() {
 	if slices.Contains(m.options.AllowedOrigins, oauth.LoopbackOrigins) && !m.authz.config.HasLoopbackIssuer() {
-		m.authz.config.Logger.Warn("web pages of every local program may call this public MCP server with an access token: remove loopback from the allowed origins after development",
+		m.authz.config.Logger.Warn("web pages of every local program may call this public MCP server with an access "+
+			"token: remove loopback from the allowed origins after development",
 			"resource", m.protection().Resource.String())
 	}
 }
 
-// WithAllowedHosts allows more names in the Host header of a server on a loopback address; a name without a port allows every port. A public server
-// accepts every name.
+// WithAllowedHosts allows more names in the Host header of a server on a loopback address; a name
+// without a port allows every port. A public server accepts every name.
 func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }
 
-// WithIPExtractor sets how Handler finds the client's address, for example with BehindProxies. Register uses the IPExtractor of the site's Echo.
+// WithIPExtractor sets how Handler finds the client's address, for example with BehindProxies.
+// Register uses the IPExtractor of the site's Echo.
 func WithIPExtractor(addressOf func(*http.Request) string) MCPOption {
 	return func(m *MCPServer) { m.addressOf = addressOf }
 }
 
-// WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The bodies of all concurrent requests to the MCP
-// servers of an OAuthServer may take an eighth of the memory limit of the process, and those of one subject a quarter of that.
+// WithMaxRequestBody limits the body of a request in bytes; the default, also for 0, is 4 MiB. The
+// bodies of all concurrent requests to the MCP servers of an OAuthServer may take an eighth of the
+// memory limit of the process, and those of one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
 	return func(m *MCPServer) { m.options.MaxBody = bytes }
 }
@@ -167,7 +184,9 @@ func (m *MCPServer) resourceIndex() int {
 	if m.resource == "" {
 		return 0
 	}
-	return slices.IndexFunc(m.authz.Resources(), func(one oauth.ProtectedResource) bool { return one.Resource.String() == m.resource })
+	return slices.IndexFunc(m.authz.Resources(), func(one oauth.ProtectedResource) bool {
+		return one.Resource.String() == m.resource
+	})
 }
 
 func (m *MCPServer) errUnknownResource() error {
@@ -175,5 +194,6 @@ func (m *MCPServer) errUnknownResource() error {
 	for _, one := range m.authz.Resources() {
 		known = append(known, one.Resource)
 	}
-	return fmt.Errorf("WithResource names %q, which is not a resource of the oauth.Config: choose one of %v", m.resource, known)
+	return fmt.Errorf("WithResource names %q, which is not a resource of the oauth.Config: choose one of %v",
+		m.resource, known)
 }

@@ -20,14 +20,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Program is an MCP server that speaks over its standard streams. Each session gets a process of its own, which runs as the user of this process
-//. On Linux and macOS, the executable of the host runs again as the supervisor of each process, in the environment of the host. It does not reach
-// its main function then, but init functions of packages may run before: they must not need the standard streams, and must not fail.
+// Program is an MCP server that speaks over its standard streams. Each session gets a process of
+// its own, which runs as the user of this process . On Linux and macOS, the executable of the host
+// runs again as the supervisor of each process, in the environment of the host. It does not reach
+// its main function then, but init functions of packages may run before: they must not need the
+// standard streams, and must not fail.
 type Program struct {
 	Command string // a path, or a name that is looked up in PATH
 	Args    []string
-	Dir     string            // working folder; the default is the root folder, where other users cannot place files
-	Env     map[string]string // the whole environment, as templates such as "{token}"; without a PATH it gets a default one
+	Dir     string // working folder; the default is the root folder, where other users cannot place files
+	// The whole environment, as templates such as "{token}"; without a PATH it gets a default one.
+	Env map[string]string
 }
 
 // ProgramLimits are the limits of the processes of an Upstream. A zero field has its default.
@@ -52,16 +55,23 @@ const (
 // DefaultProgramLimits returns the limits of an Upstream that sets none.
 func DefaultProgramLimits() ProgramLimits {
 	return ProgramLimits{
-		MaxProcesses: 200, MaxProcessesPerPerson: 10, IdleTimeout: 15 * time.Minute, StartTimeout: time.Minute, Memory: 2 << 30, CPUTime: time.Hour,
+		MaxProcesses:          200,
+		MaxProcessesPerPerson: 10,
+		IdleTimeout:           15 * time.Minute,
+		StartTimeout:          time.Minute,
+		Memory:                2 << 30,
+		CPUTime:               time.Hour,
 	}
 }
 
 func (l ProgramLimits) withDefaults() ProgramLimits {
 	defaults := DefaultProgramLimits()
 	return ProgramLimits{
-		MaxProcesses: cmp.Or(l.MaxProcesses, defaults.MaxProcesses), MaxProcessesPerPerson: cmp.Or(l.MaxProcessesPerPerson, defaults.MaxProcessesPerPerson),
-		IdleTimeout: cmp.Or(l.IdleTimeout, defaults.IdleTimeout), StartTimeout: cmp.Or(l.StartTimeout, defaults.StartTimeout),
-		Memory: cmp.Or(l.Memory, defaults.Memory), CPUTime: cmp.Or(l.CPUTime, defaults.CPUTime),
+		MaxProcesses:          cmp.Or(l.MaxProcesses, defaults.MaxProcesses),
+		MaxProcessesPerPerson: cmp.Or(l.MaxProcessesPerPerson, defaults.MaxProcessesPerPerson),
+		IdleTimeout:           cmp.Or(l.IdleTimeout, defaults.IdleTimeout),
+		StartTimeout:          cmp.Or(l.StartTimeout, defaults.StartTimeout),
+		Memory:                cmp.Or(l.Memory, defaults.Memory), CPUTime: cmp.Or(l.CPUTime, defaults.CPUTime),
 	}
 }
 
@@ -75,11 +85,13 @@ func (l ProgramLimits) Check() error {
 		choose       string
 	}{
 		{"Gateway.MaxProcesses", fmt.Sprint(l.MaxProcesses), int64(l.MaxProcesses), 1, "1 or more"},
-		{"Gateway.MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1, "1 or more"},
+		{"Gateway.MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1,
+			"1 or more"},
 		{"Gateway.IdleTimeout", l.IdleTimeout.String(), int64(l.IdleTimeout), int64(time.Second), "1s or more"},
 		{"Gateway.StartTimeout", l.StartTimeout.String(), int64(l.StartTimeout), int64(time.Second), "1s or more"},
 		{"Gateway.CPUTime", l.CPUTime.String(), int64(l.CPUTime), int64(time.Second), "1s or more"},
-		{"Gateway.Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory, "32MiB or more, with which most programs can start"},
+		{"Gateway.Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory,
+			"32MiB or more, with which most programs can start"},
 	} {
 		if limit.value < limit.least {
 			mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose %s", limit.name, limit.set, limit.choose))
@@ -88,8 +100,8 @@ func (l ProgramLimits) Check() error {
 	return errors.Join(mistakes...)
 }
 
-// Check returns the mistakes of a program that gets that Upstream.Credential, each with the remedy. The fields are those that people enter
-// (oauth.Config.HostFields).
+// Check returns the mistakes of a program that gets that Upstream.Credential, each with the remedy.
+// The fields are those that people enter (oauth.Config.HostFields).
 func (p Program) Check(credentialKind string, fields credential.Fields) (mistakes []error) {
 	fields = Upstream{Credential: credentialKind}.presented(fields)
 	if _, err := p.find(); err != nil {
@@ -103,7 +115,8 @@ func (p Program) Check(credentialKind string, fields credential.Fields) (mistake
 	case slices.ContainsFunc(words, isNUL):
 		mistakes = append(mistakes, errors.New("the command has a NUL: remove it"))
 	case slices.ContainsFunc(p.Args, func(word string) bool { return namesField(word, fields) }):
-		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this computer can read arguments: put it into the environment"))
+		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this "+
+			"computer can read arguments: put it into the environment"))
 	}
 	environment, wrong := presentation.ParseEnvironment(p.Env, fields)
 	mistakes = append(mistakes, wrong...)
@@ -112,18 +125,23 @@ func (p Program) Check(credentialKind string, fields credential.Fields) (mistake
 	case len(wrong) > 0:
 	case credentialKind != CredentialNone:
 		for _, name := range unused {
-			mistakes = append(mistakes, fmt.Errorf("no variable has {%s}, so that the program would not get it: set one, such as API_KEY={%s}, or choose the credential %q",
+			mistakes = append(mistakes, fmt.Errorf("no variable has {%s}, so that the program would not get it: set "+
+				"one, such as API_KEY={%s}, or choose the credential %q",
 				name, name, CredentialNone))
 		}
 	case len(unused) < len(fields.OrSingle()):
-		mistakes = append(mistakes, fmt.Errorf("the environment has {token} or another field, but the credential is %q: leave it out, or choose %q", credentialKind, CredentialHostToken))
+		mistakes = append(mistakes,
+			fmt.Errorf("the environment has {token} or another field, but the credential is %q: leave it out, or "+
+				"choose %q", credentialKind, CredentialHostToken))
 	}
 	return mistakes
 }
 
 // namesField reports whether a word names a field in braces.
 func namesField(word string, fields credential.Fields) bool {
-	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return strings.Contains(word, "{"+f.Name+"}") })
+	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool {
+		return strings.Contains(word, "{"+f.Name+"}")
+	})
 }
 
 // find returns the path of the command.
@@ -133,7 +151,8 @@ func (p Program) find() (string, error) {
 	}
 	path, err := exec.LookPath(p.Command)
 	if err != nil {
-		return "", fmt.Errorf("the command %q cannot be run (%w): install it where the PATH of the gateway finds it, or write its full path", p.Command, errors.Unwrap(err))
+		return "", fmt.Errorf("the command %q cannot be run (%w): install it where the PATH of the gateway finds it, "+
+			"or write its full path", p.Command, errors.Unwrap(err))
 	}
 	return filepath.Abs(path)
 }
@@ -154,17 +173,22 @@ func (u Upstream) checkProgram(fields credential.Fields) error {
 		name oauth.Field
 		set  bool
 	}{
-		{"URL", u.URL != ""}, {"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0}, {"SigningSecret", u.SigningSecret != ""},
+		{"URL", u.URL != ""}, {"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0},
+		{"SigningSecret", u.SigningSecret != ""},
 	} {
 		if field.set {
-			mistakes = append(mistakes, oauth.NewMistake("%s is set, but has no effect on a Program: leave it out", field.name))
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s is set, but has no effect on a Program: leave it out", field.name))
 		}
 	}
 	if !slices.Contains(Credentials(), u.Credential) {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Credential"), u.Credential, strings.Join(Credentials(), ", ")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Credential"), u.Credential,
+				strings.Join(Credentials(), ", ")))
 	}
 	if (u.Credential == CredentialStatic) != (u.Secret != "") {
-		mistakes = append(mistakes, oauth.NewMistake("%s needs %s, and nothing else uses it", oauth.Field("Credential"), oauth.Field("Secret")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s needs %s, and nothing else uses it", oauth.Field("Credential"), oauth.Field("Secret")))
 	}
 	for _, err := range u.Program.Check(u.Credential, fields) {
 		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
@@ -180,17 +204,31 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	}
 	environment, _ := presentation.ParseEnvironment(to.Program.Env, to.presented(fields)) // was checked
 	limits := to.ProgramLimits
-	run := process.Program{Path: path, Args: to.Program.Args, Dir: cmp.Or(to.Program.Dir, string(filepath.Separator)), Memory: limits.Memory, CPUTime: limits.CPUTime}
+	run := process.Program{
+		Path:    path,
+		Args:    to.Program.Args,
+		Dir:     cmp.Or(to.Program.Dir, string(filepath.Separator)),
+		Memory:  limits.Memory,
+		CPUTime: limits.CPUTime,
+	}
 	if !environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
 		run.Env = []string{"PATH=" + filepath.Dir(path) + string(filepath.ListSeparator) + systemPath}
 	}
 	sessions := program.New(program.Options{
-		Program: run, Environment: environment, Values: to.values, Bodies: protection.Bodies, MessagePath: mcp.MessagePath(protection.Resource), Sessions: m.authz.server.Settings().Keys,
-		Resource: protection.Resource, StartTimeout: limits.StartTimeout,
-		Starts: max(leastStarts, startsPerProcess*limits.MaxProcessesPerPerson), Logger: to.Logger,
+		Program:      run,
+		Environment:  environment,
+		Values:       to.values,
+		Bodies:       protection.Bodies,
+		MessagePath:  mcp.MessagePath(protection.Resource),
+		Sessions:     m.authz.server.Settings().Keys,
+		Resource:     protection.Resource,
+		StartTimeout: limits.StartTimeout,
+		Starts:       max(leastStarts, startsPerProcess*limits.MaxProcessesPerPerson),
+		Logger:       to.Logger,
 	})
 	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout
-	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses, limits.MaxProcessesPerPerson
+	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses,
+		limits.MaxProcessesPerPerson
 	m.mounted = mcp.NewGateway(sessions, protection)
 	m.keepState(sessions.Health, nil, to.Program.check)
 	return nil

@@ -34,7 +34,8 @@ func siteBehindProxy(config oauth.Config, options ...bootstrap.OAuthOption) *ech
 	e := echo.New()
 	e.IPExtractor = echo.ExtractIPFromXFFHeader()
 	e.Any("/*", func(c echo.Context) error { return c.String(http.StatusOK, "the site's own page") })
-	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+		bootstrap.WithOAuth(authz))
 	Expect(server.Register(e)).To(Succeed())
 	return e
 }
@@ -59,11 +60,12 @@ var _ = Describe("A site behind a proxy", func() {
 
 	It("refuses an address after sixty unknown tokens in a minute, and no other", Label("D31"), func() {
 		limited := 0
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"}, bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
-			Expect(limit).To(Equal(oauth.LimitUnknownTokens))
-			Expect(effect).To(Equal(oauth.LimitRefused))
-			limited++
-		}))
+		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"},
+			bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
+				Expect(limit).To(Equal(oauth.LimitUnknownTokens))
+				Expect(effect).To(Equal(oauth.LimitRefused))
+				limited++
+			}))
 		for range 60 {
 			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
 		}
@@ -77,7 +79,8 @@ var _ = Describe("A site behind a proxy", func() {
 
 	It("has no limit for a network in unlimited-networks", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{
-			Issuer: "https://cms.example", Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
+			Issuer: "https://cms.example",
+			Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
 		})
 		for range 70 {
 			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
@@ -91,15 +94,16 @@ var _ = Describe("A site behind a proxy", func() {
 		}
 	})
 
-	DescribeTable("answers discovery requests before a catch-all route of the site", Label("F1", "F5", "F6"), func(path string, status int) {
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example/cms"})
-		w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example"+path, http.NoBody))
-		Expect(w.Code).To(Equal(status), path)
-		Expect(w.Body.String()).NotTo(ContainSubstring("the site's own page"))
-		if status == http.StatusOK {
-			Expect(w.Body.String()).To(ContainSubstring(`"https://cms.example/cms`))
-		}
-	},
+	DescribeTable("answers discovery requests before a catch-all route of the site",
+		Label("F1", "F5", "F6"), func(path string, status int) {
+			e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example/cms"})
+			w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example"+path, http.NoBody))
+			Expect(w.Code).To(Equal(status), path)
+			Expect(w.Body.String()).NotTo(ContainSubstring("the site's own page"))
+			if status == http.StatusOK {
+				Expect(w.Body.String()).To(ContainSubstring(`"https://cms.example/cms`))
+			}
+		},
 		Entry(nil, "/.well-known/oauth-authorization-server/cms", http.StatusOK),
 		Entry(nil, "/cms/.well-known/oauth-authorization-server", http.StatusOK),
 		Entry(nil, "/.well-known/oauth-protected-resource/cms/mcp", http.StatusOK),
@@ -111,8 +115,11 @@ var _ = Describe("A site behind a proxy", func() {
 	)
 
 	It("lets the operator decide which clients may connect", Label("A8"), func() {
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example", AllowClient: func(host string) bool { return host == "good.example" }})
-		w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example/oauth/authorize?client_id="+url.QueryEscape("https://Bad.example/c.json"), http.NoBody))
+		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example", AllowClient: func(host string) bool {
+			return host == "good.example"
+		}})
+		w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example/oauth/authorize?client_id="+
+			url.QueryEscape("https://Bad.example/c.json"), http.NoBody))
 		Expect(w.Code).To(Equal(http.StatusForbidden))
 		Expect(w.Body.String()).To(ContainSubstring("unauthorized_client"))
 	})

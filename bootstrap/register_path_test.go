@@ -20,13 +20,17 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 	answered := func(text string) echo.HandlerFunc {
 		return func(c echo.Context) error { return c.String(http.StatusOK, text) }
 	}
-	register := func(ctx context.Context, config oauth.Config, routes func(*echo.Echo)) (status int, text string, connections []trace.Connection) {
-		config.Issuer, config.VerifyBearer, config.Logger = issuer, func(string) bool { return true }, slog.New(slog.DiscardHandler)
+	register := func(ctx context.Context, config oauth.Config, routes func(*echo.Echo)) (status int, text string,
+		connections []trace.Connection) {
+		config.Issuer, config.VerifyBearer, config.Logger = issuer, func(string) bool {
+			return true
+		}, slog.New(slog.DiscardHandler)
 		authz, err := bootstrap.NewOAuthServer(config, openStore())
 		Expect(err).NotTo(HaveOccurred())
 		e := echo.New()
 		routes(e)
-		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+			bootstrap.WithOAuth(authz))
 		Expect(server.Register(e)).To(Succeed())
 		w := (&host{e, issuer, authz}).post("/register", url.Values{})
 		authz.Close() // writes the steps
@@ -48,7 +52,9 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 
 	It("has the attempt of a client in the trace when it answers 404 itself", func(ctx SpecContext) {
 		status, body, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) {
-			e.HTTPErrorHandler = func(_ error, c echo.Context) { _ = c.String(http.StatusNotFound, "no such page here") }
+			e.HTTPErrorHandler = func(_ error, c echo.Context) {
+				_ = c.String(http.StatusNotFound, "no such page here")
+			}
 		})
 		Expect(status).To(Equal(http.StatusNotFound))
 		Expect(body).To(Equal("no such page here"))
@@ -56,7 +62,9 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 	})
 
 	It("has the attempt in the trace when its page takes no POST", func(ctx SpecContext) {
-		status, _, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) { e.GET("/register", answered("a form")) })
+		status, _, connections := register(ctx, oauth.Config{}, func(e *echo.Echo) {
+			e.GET("/register", answered("a form"))
+		})
 		Expect(status).To(Equal(http.StatusMethodNotAllowed))
 		Expect(connections).To(HaveLen(1))
 	})

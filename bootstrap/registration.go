@@ -44,8 +44,9 @@ func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func
 	}
 }
 
-// Serves reports whether a registered MCPServer of this OAuthServer answers a request of this method and path, so that a site can spare it from its own
-// middleware. It is false before Register or Handler.
+// Serves reports whether a registered MCPServer of this OAuthServer answers a request of this
+// method and path, so that a site can spare it from its own middleware. It is false before Register
+// or Handler.
 func (a *OAuthServer) Serves(r *http.Request) bool {
 	a.registered.mu.RLock()
 	defer a.registered.mu.RUnlock()
@@ -59,21 +60,25 @@ func (a *OAuthServer) Serves(r *http.Request) bool {
 	return a.registered.served[r.Method+" "+found.Path()]
 }
 
-// Skipper is Serves for middleware of Echo. Set it as the Skipper of every middleware for the whole site that would break these endpoints: CSRF, Gzip,
-// Decompress, Timeout, ContextTimeout, CORS and BodyDump.
+// Skipper is Serves for middleware of Echo. Set it as the Skipper of every middleware for the whole
+// site that would break these endpoints: CSRF, Gzip, Decompress, Timeout, ContextTimeout, CORS and
+// BodyDump.
 func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()) }
 
 // checkRegistration returns all mistakes of the registration at once.
 func (m *MCPServer) checkRegistration(site *echo.Echo) error {
-	mistakes := append(slices.Clone(m.wrongOptions), oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts))
+	mistakes := append(slices.Clone(m.wrongOptions),
+		oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts))
 	if site == nil {
-		mistakes = append(mistakes, errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
+		mistakes = append(mistakes,
+			errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
 	}
 	if m.mounted == nil {
 		mistakes = append(mistakes, errNoServer)
 	}
 	if m.authz == nil {
-		mistakes = append(mistakes, errors.New("it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio"))
+		mistakes = append(mistakes,
+			errors.New("it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio"))
 		return errors.Join(mistakes...)
 	}
 	if m.resourceIndex() < 0 {
@@ -90,7 +95,8 @@ func (m *MCPServer) checkSite(site *echo.Echo) error {
 	isKnown := m.resourceIndex() >= 0
 	switch {
 	case m.isRegistered:
-		return errors.New("this MCPServer is registered already: leave out the second Register or Handler, and make another MCPServer for another MCP server")
+		return errors.New("this MCPServer is registered already: leave out the second Register or Handler, and make " +
+			"another MCPServer for another MCP server")
 	case site == nil:
 		return nil
 	case isKnown && slices.Contains(m.authz.registered.resources(site), m.protection().Resource):
@@ -122,13 +128,15 @@ func checkRoutes(site, endpoints *echo.Echo) error {
 	var mistakes []error
 	for path, methods := range hidden {
 		slices.Sort(methods)
-		mistakes = append(mistakes, fmt.Errorf("the site's route %s %s would be hidden: move it, or choose another Resource or Issuer in the oauth.Config", strings.Join(methods, ", "), path))
+		mistakes = append(mistakes, fmt.Errorf("the site's route %s %s would be hidden: move it, or choose another "+
+			"Resource or Issuer in the oauth.Config", strings.Join(methods, ", "), path))
 	}
 	slices.SortFunc(mistakes, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return errors.Join(mistakes...)
 }
 
-// withoutNames returns a pattern of Echo without the names of its parameters, which do not matter for what it matches.
+// withoutNames returns a pattern of Echo without the names of its parameters, which do not matter
+// for what it matches.
 func withoutNames(pattern string) string {
 	segments := strings.Split(pattern, "/")
 	for i, segment := range segments {
@@ -139,7 +147,8 @@ func withoutNames(pattern string) string {
 	return strings.Join(segments, "/")
 }
 
-// checkToolScopes returns the scopes of tools that no client can request. It knows the tools of a server of the SDK that are added before.
+// checkToolScopes returns the scopes of tools that no client can request. It knows the tools of a
+// server of the SDK that are added before.
 func (m *MCPServer) checkToolScopes() error {
 	if m.options.ToolScopes == nil {
 		return nil
@@ -148,7 +157,8 @@ func (m *MCPServer) checkToolScopes() error {
 	var mistakes []error
 	for _, tool := range m.mounted.Tools(context.Background()) {
 		if unknown := withoutAll(m.options.ToolScopes(tool), known); len(unknown) > 0 {
-			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can request: add it to Scopes of the oauth.Config, or choose one of %s",
+			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can "+
+				"request: add it to Scopes of the oauth.Config, or choose one of %s",
 				strings.Join(unknown, ", "), tool, known))
 		}
 	}
@@ -159,25 +169,32 @@ func withoutAll(scopes, known oauth.Scopes) []string {
 	return slices.DeleteFunc(scopes.Values(), known.Has)
 }
 
-// isNil reports whether an interface has no value, or a pointer or function that is nil. A nil map may be a valid value.
+// isNil reports whether an interface has no value, or a pointer or function that is nil. A nil map
+// may be a valid value.
 func isNil(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Func) && v.IsNil()
 }
 
-// checkNil returns the mistakes of values that have a type but are nil, because their first use would panic.
+// checkNil returns the mistakes of values that have a type but are nil, because their first use
+// would panic.
 func checkNil(config oauth.Config, chosen oauthOptions) error {
 	mistakes := slices.Clone(chosen.wrong)
 	if config.Verifier != nil && isNil(config.Verifier) {
-		mistakes = append(mistakes, oauth.NewMistake("%s is a nil %T: set one that is not nil, or %s", oauth.Field("Verifier"), config.Verifier, oauth.Field("VerifyBearer")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is a nil %T: set one that is not nil, or %s", oauth.Field("Verifier"), config.Verifier,
+				oauth.Field("VerifyBearer")))
 	}
 	for _, server := range config.MoreServers {
 		if server.Verifier != nil && isNil(server.Verifier) {
-			mistakes = append(mistakes, oauth.NewMistake("%s has a nil %T for %s: leave its Verifier out to use that of the first server", oauth.Field("MoreServers"), server.Verifier, server.Resource))
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s has a nil %T for %s: leave its Verifier out to use that of the first server",
+					oauth.Field("MoreServers"), server.Verifier, server.Resource))
 		}
 	}
 	if chosen.clients != nil && isNil(chosen.clients) {
-		mistakes = append(mistakes, fmt.Errorf("WithClientDirectory has a nil %T: leave the option out", chosen.clients))
+		mistakes = append(mistakes,
+			fmt.Errorf("WithClientDirectory has a nil %T: leave the option out", chosen.clients))
 	}
 	return errors.Join(mistakes...)
 }

@@ -25,7 +25,8 @@ var _ = Describe("A host with several processes on one store", func() {
 	var folder string
 	BeforeEach(func() { folder = GinkgoT().TempDir() })
 
-	// process is another process on the same folder; plain ones have a store that is no oauth.EndWatcher.
+	// process is another process on the same folder; plain ones have a store that is no
+	// oauth.EndWatcher.
 	process := func(plain bool) *host {
 		GinkgoHelper()
 		store, err := persistence.OpenSQLite(filepath.Join(folder, "oauth.db"))
@@ -42,9 +43,10 @@ var _ = Describe("A host with several processes on one store", func() {
 	listening := func(ctx context.Context, at *host) (lines <-chan string, tokens tokenAnswer) {
 		GinkgoHelper()
 		site := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)
-		mcp.AddTool(site, &mcp.Tool{Name: "read"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{}, nil, nil
-		})
+		mcp.AddTool(site, &mcp.Tool{Name: "read"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{}, nil, nil
+			})
 		e := echo.New()
 		protected := bootstrap.NewMCPServer(site, bootstrap.WithOAuth(at.authz))
 		Expect(protected.Register(e)).To(Succeed())
@@ -54,23 +56,26 @@ var _ = Describe("A host with several processes on one store", func() {
 		DeferCleanup(protected.Drain)
 		tokens = tokensOf(at.exchange(at.code()))
 		lines = subscribe(ctx, server.URL+"/mcp", tokens.Access)
-		Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(Receive(ContainSubstring("notifications/subscriptions/acknowledged")))
+		Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).
+			Should(Receive(ContainSubstring("notifications/subscriptions/acknowledged")))
 		return lines, tokens
 	}
 
-	It("closes a subscription when another process ends the grant", Label("G16", "E9", "2026-07-28"), func(ctx SpecContext) {
-		one, other := process(false), process(false)
-		lines, _ := listening(ctx, one)
-		Expect(other.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
-		Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
-	})
+	It("closes a subscription when another process ends the grant",
+		Label("G16", "E9", "2026-07-28"), func(ctx SpecContext) {
+			one, other := process(false), process(false)
+			lines, _ := listening(ctx, one)
+			Expect(other.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
+			Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
+		})
 
-	DescribeTable("closes the streams of grants that it ends itself, with any store:", Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, tokenAnswer)) {
-		only := process(true)
-		lines, tokens := listening(ctx, only)
-		end(ctx, only, tokens)
-		Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
-	},
+	DescribeTable("closes the streams of grants that it ends itself, with any store:",
+		Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, tokenAnswer)) {
+			only := process(true)
+			lines, tokens := listening(ctx, only)
+			end(ctx, only, tokens)
+			Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
+		},
 		Entry("a grant that the client revokes", func(_ context.Context, at *host, tokens tokenAnswer) {
 			Expect(at.post("/oauth/revoke", url.Values{"token": {tokens.Refresh}}).Code).To(Equal(http.StatusOK))
 		}),
@@ -80,15 +85,19 @@ var _ = Describe("A host with several processes on one store", func() {
 	)
 })
 
-// subscribe subscribes to changes of the list of tools. The returned channel is closed at the end of the stream.
+// subscribe subscribes to changes of the list of tools. The returned channel is closed at the end
+// of the stream.
 func subscribe(ctx context.Context, endpoint, access string) <-chan string {
 	GinkgoHelper()
-	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	body := `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{` +
+		`"toolsListChanged":true},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Authorization": "Bearer " + access,
+		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Authorization":        "Bearer " + access,
 		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen",
 	} {
 		r.Header.Set(name, value)

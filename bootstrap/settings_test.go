@@ -56,7 +56,8 @@ func (d *down) fail() error {
 	return nil
 }
 
-func (d *down) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (d *down) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
@@ -105,14 +106,17 @@ var _ = Describe("A host's own settings", func() {
 
 	It("separate the tokens of two resources in one process", Label("G8", "N16"), func() {
 		store := openStore()
-		mine, theirs := openHost(oauth.Config{Issuer: issuer}, store, nil), openHost(oauth.Config{Issuer: issuer + "/other"}, store, nil)
+		mine, theirs := openHost(oauth.Config{Issuer: issuer}, store, nil),
+			openHost(oauth.Config{Issuer: issuer + "/other"}, store, nil)
 		tokens, others := tokensOf(mine.exchange(mine.code())), tokensOf(theirs.exchange(theirs.code()))
 		Expect(mine.call(tokens.Access).Code).To(Equal(http.StatusOK))
 		Expect(theirs.call(others.Access).Code).To(Equal(http.StatusOK))
 		for site, foreign := range map[*host]string{mine: others.Access, theirs: tokens.Access} {
 			w := site.call(foreign)
 			Expect(w.Code).To(Equal(http.StatusUnauthorized))
-			Expect(w.Header().Get("WWW-Authenticate")).To(ContainSubstring(`error="invalid_token", error_description="The access token is invalid or has expired"`))
+			Expect(w.Header().Get("WWW-Authenticate")).
+				To(ContainSubstring(
+					`error="invalid_token", error_description="The access token is invalid or has expired"`))
 		}
 	})
 
@@ -124,31 +128,35 @@ var _ = Describe("A host's own settings", func() {
 		Expect(w.Body.String()).NotTo(ContainSubstring("chance"))
 	})
 
-	It("answer a panic of the host's code with the error format of each endpoint", Label("A33", "D30", "E10", "G11"), func() {
-		var broken atomic.Bool
-		store := &down{Store: openStore(), panics: &broken}
-		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
-		code, form := h.code(), h.ticket()
-		tokens := tokensOf(h.exchange(h.code()))
-		broken.Store(true)
-		for _, w := range []*httptest.ResponseRecorder{h.exchange(code), h.refresh(tokens.Refresh), h.post("/oauth/revoke", url.Values{"token": {tokens.Refresh}})} {
-			Expect(w.Code).To(Equal(http.StatusInternalServerError))
-			Expect(w.Header().Get("Content-Type")).To(Equal("application/json"))
-			Expect(w.Body.String()).To(And(ContainSubstring(`"error":"server_error"`), Not(ContainSubstring("rack"))))
-		}
-		called := h.call(tokens.Access)
-		Expect(called.Code).To(Equal(http.StatusServiceUnavailable))
-		Expect(called.Header()).To(And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate"))))
-		page := h.approve(form)
-		Expect(page.Code).To(Equal(http.StatusServiceUnavailable))
-		Expect(page.Body.String()).To(And(ContainSubstring("<h1"), Not(ContainSubstring("rack"))))
-		broken.Store(false)
-		Expect(h.exchange(code).Code).To(Equal(http.StatusOK))
-		Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
-	})
+	It("answer a panic of the host's code with the error format of each endpoint",
+		Label("A33", "D30", "E10", "G11"), func() {
+			var broken atomic.Bool
+			store := &down{Store: openStore(), panics: &broken}
+			h := openHost(oauth.Config{Issuer: issuer}, store, nil)
+			code, form := h.code(), h.ticket()
+			tokens := tokensOf(h.exchange(h.code()))
+			broken.Store(true)
+			for _, w := range []*httptest.ResponseRecorder{h.exchange(code), h.refresh(tokens.Refresh),
+				h.post("/oauth/revoke", url.Values{"token": {tokens.Refresh}})} {
+				Expect(w.Code).To(Equal(http.StatusInternalServerError))
+				Expect(w.Header().Get("Content-Type")).To(Equal("application/json"))
+				Expect(w.Body.String()).
+					To(And(ContainSubstring(`"error":"server_error"`), Not(ContainSubstring("rack"))))
+			}
+			called := h.call(tokens.Access)
+			Expect(called.Code).To(Equal(http.StatusServiceUnavailable))
+			Expect(called.Header()).To(And(HaveKey("Retry-After"), Not(HaveKey("Www-Authenticate"))))
+			page := h.approve(form)
+			Expect(page.Code).To(Equal(http.StatusServiceUnavailable))
+			Expect(page.Body.String()).To(And(ContainSubstring("<h1"), Not(ContainSubstring("rack"))))
+			broken.Store(false)
+			Expect(h.exchange(code).Code).To(Equal(http.StatusOK))
+			Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
+		})
 
 	It("show on the page that an installed app gets access", Label("A36", "A14"), func() {
-		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(), published{"redirect_uris": []any{"cursor://app/cb"}})
+		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(),
+			published{"redirect_uris": []any{"cursor://app/cb"}})
 		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
 			ContainSubstring("The app’s access goes to an app on this device."),
 			Not(ContainSubstring("Two different addresses."))))
@@ -162,39 +170,58 @@ var _ = Describe("A host's own settings", func() {
 	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""))
 
 	DescribeTable("allow private-use schemes", Label("A14", "C26"), func(allowed []string, uri string, status int) {
-		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(), published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
+		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(),
+			published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
 		Expect(h.ask(redirect(uri)).Code).To(Equal(status))
 	},
-		Entry("that are listed", []string{"cursor"}, "cursor://app/cb", 200), Entry("not that are not listed", nil, "cursor://app/cb", 400),
-		Entry("not if another one is listed", []string{"vscode"}, "cursor://app/cb", 400), Entry("not with another spelling", []string{"cursor"}, "cursor://app/cb/", 400),
+		Entry("that are listed", []string{"cursor"}, "cursor://app/cb", 200),
+		Entry("not that are not listed", nil, "cursor://app/cb", 400),
+		Entry("not if another one is listed", []string{"vscode"}, "cursor://app/cb", 400),
+		Entry("not with another spelling", []string{"cursor"}, "cursor://app/cb/", 400),
 		Entry("not in capitals", []string{"cursor"}, "CURSOR://app/cb", 400),
 	)
 
-	DescribeTable("select the errors that redirect automatically:", Label("M13", "A39"), func(config oauth.Config, status int) {
-		config.Issuer = issuer
-		h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
-		w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) { v.Set("response_type", "token") })
-		Expect(w.Code).To(Equal(status))
-		Expect(strings.HasPrefix(w.Header().Get("Location"), "https://client.example/cb?x=%2f&error=unsupported_response_type&")).To(Equal(status == 303))
-	},
-		Entry("none by default", oauth.Config{}, 400), Entry("those to a trusted host", oauth.Config{TrustedRedirectHosts: []string{"client.example"}}, 303),
-		Entry("none to another host", oauth.Config{TrustedRedirectHosts: []string{"other.example"}}, 400), Entry("all", oauth.Config{AutoErrorRedirect: true}, 303),
+	DescribeTable("select the errors that redirect automatically:",
+		Label("M13", "A39"), func(config oauth.Config, status int) {
+			config.Issuer = issuer
+			h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
+			w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) {
+				v.Set("response_type", "token")
+			})
+			Expect(w.Code).To(Equal(status))
+			Expect(strings.HasPrefix(w.Header().Get("Location"),
+				"https://client.example/cb?x=%2f&error=unsupported_response_type&")).To(Equal(status == 303))
+		},
+		Entry("none by default", oauth.Config{}, 400),
+		Entry("those to a trusted host", oauth.Config{TrustedRedirectHosts: []string{"client.example"}}, 303),
+		Entry("none to another host", oauth.Config{TrustedRedirectHosts: []string{"other.example"}}, 400),
+		Entry("all", oauth.Config{AutoErrorRedirect: true}, 303),
 	)
 
 	It("keep granted scopes and add implied ones", Label("A27"), func() {
 		scopes := []oauth.Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
-		h := openHost(oauth.Config{Issuer: issuer, Scopes: scopes, DefaultScopes: []string{"mcp", "mcp:admin"}}, openStore(), nil)
-		Expect(tokensOf(h.exchange(h.code(func(v url.Values) { v.Set("scope", "mcp:admin") }))).Scope).To(Equal("mcp:admin"))
+		h := openHost(oauth.Config{Issuer: issuer, Scopes: scopes, DefaultScopes: []string{"mcp", "mcp:admin"}},
+			openStore(), nil)
+		Expect(tokensOf(h.exchange(h.code(func(v url.Values) {
+			v.Set("scope", "mcp:admin")
+		}))).Scope).To(Equal("mcp:admin"))
 	})
 
-	DescribeTable("refuse clients that are allowed in development only, also with other certificate authorities", Label("C9", "C48", "C49"), func(id string) {
-		authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool { return true }, AllowLoopbackClients: true}, openStore())
-		Expect(err).To(MatchError(ContainSubstring("AllowLoopbackClients")))
-		Expect(authz).To(BeNil())
-		w := openHost(oauth.Config{Issuer: issuer}, openStore(), nil).ask(func(v url.Values) { v.Set("client_id", id) })
-		Expect(w.Code).To(Equal(http.StatusBadRequest))
-		Expect(w.Body.String()).To(ContainSubstring("invalid_client"))
-	}, Entry("on loopback", "https://127.0.0.1:8443/c.json"), Entry("at another port", "https://client.example:8443/c.json"), Entry("on the host of the service", issuer+"/c.json"))
+	DescribeTable("refuse clients that are allowed in development only, also with other certificate authorities",
+		Label("C9", "C48", "C49"), func(id string) {
+			authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool {
+				return true
+			}, AllowLoopbackClients: true}, openStore())
+			Expect(err).To(MatchError(ContainSubstring("AllowLoopbackClients")))
+			Expect(authz).To(BeNil())
+			w := openHost(oauth.Config{Issuer: issuer}, openStore(), nil).ask(func(v url.Values) {
+				v.Set("client_id", id)
+			})
+			Expect(w.Code).To(Equal(http.StatusBadRequest))
+			Expect(w.Body.String()).To(ContainSubstring("invalid_client"))
+		}, Entry("on loopback", "https://127.0.0.1:8443/c.json"),
+		Entry("at another port", "https://client.example:8443/c.json"),
+		Entry("on the host of the service", issuer+"/c.json"))
 })
 
 var _ = Describe("A host's own store", func() {
@@ -218,20 +245,21 @@ var _ = Describe("A host's own store", func() {
 		Expect(store.writes.Load()).To(Equal(writes))
 	})
 
-	It("holds no transaction while the verifier is called, and is read again afterwards", Label("I18", "I17"), func(ctx SpecContext) {
-		var h *host
-		var ending bool
-		h = openHost(oauth.Config{Issuer: issuer, Verifier: asked(func(token string) error {
-			if ending {
-				Expect(h.authz.EndGrantsOf(ctx, token)).To(Equal(1))
-			}
-			return nil
-		})}, openStore(), nil)
-		tokens := tokensOf(h.exchange(h.code()))
-		ending = true
-		Expect(tokensOf(h.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
-		Expect(h.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-	})
+	It("holds no transaction while the verifier is called, and is read again afterwards",
+		Label("I18", "I17"), func(ctx SpecContext) {
+			var h *host
+			var ending bool
+			h = openHost(oauth.Config{Issuer: issuer, Verifier: asked(func(token string) error {
+				if ending {
+					Expect(h.authz.EndGrantsOf(ctx, token)).To(Equal(1))
+				}
+				return nil
+			})}, openStore(), nil)
+			tokens := tokensOf(h.exchange(h.code()))
+			ending = true
+			Expect(tokensOf(h.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
+			Expect(h.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
+		})
 
 	It("gives the same answers after rows were deleted", Label("I21", "D32"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()
@@ -239,32 +267,37 @@ var _ = Describe("A host's own store", func() {
 		late, tokens := h.code(), tokensOf(h.exchange(h.code()))
 		at.advance(181 * 24 * time.Hour)
 		answers := func() []string {
-			return []string{h.exchange(late).Body.String(), h.refresh(tokens.Refresh).Body.String(), h.call(tokens.Access).Body.String()}
+			return []string{h.exchange(late).Body.String(), h.refresh(tokens.Refresh).Body.String(),
+				h.call(tokens.Access).Body.String()}
 		}
 		before := answers()
 		Expect(store.DeleteExpired(ctx, at.now())).To(BeNumerically(">", 0))
 		Expect(answers()).To(Equal(before))
 	})
 
-	It("causes an error in the format of each endpoint while it is down, and spends nothing", Label("B11", "D30", "E10", "G11"), func() {
-		store := &down{Store: openStore()}
-		h := openHost(oauth.Config{Issuer: issuer}, store, nil)
-		code, tokens, ticket := h.code(), tokensOf(h.exchange(h.code())), h.ticket()
-		store.failing.Store(true)
-		approved := h.approve(ticket)
-		Expect(approved.Header().Get("Content-Type")).To(HavePrefix("text/html"))
-		Expect(approved.Header()).NotTo(HaveKey("Location"))
-		called := h.call(tokens.Access)
-		Expect(called.Header()).NotTo(HaveKey("Www-Authenticate"))
-		revoked := h.post("/oauth/revoke", url.Values{"token": {tokens.Access}})
-		for _, w := range []*httptest.ResponseRecorder{approved, called, revoked, h.exchange(code), h.refresh(tokens.Refresh)} {
-			Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
-			Expect(w.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
-			Expect(w.Body.String()).To(And(ContainSubstring("temporarily_unavailable"), Not(ContainSubstring("rack"))))
-		}
-		store.failing.Store(false)
-		Expect([]int{h.approve(ticket).Code, h.call(tokens.Access).Code, h.exchange(code).Code, h.refresh(tokens.Refresh).Code}).To(Equal([]int{303, 200, 200, 200}))
-	})
+	It("causes an error in the format of each endpoint while it is down, and spends nothing",
+		Label("B11", "D30", "E10", "G11"), func() {
+			store := &down{Store: openStore()}
+			h := openHost(oauth.Config{Issuer: issuer}, store, nil)
+			code, tokens, ticket := h.code(), tokensOf(h.exchange(h.code())), h.ticket()
+			store.failing.Store(true)
+			approved := h.approve(ticket)
+			Expect(approved.Header().Get("Content-Type")).To(HavePrefix("text/html"))
+			Expect(approved.Header()).NotTo(HaveKey("Location"))
+			called := h.call(tokens.Access)
+			Expect(called.Header()).NotTo(HaveKey("Www-Authenticate"))
+			revoked := h.post("/oauth/revoke", url.Values{"token": {tokens.Access}})
+			for _, w := range []*httptest.ResponseRecorder{approved, called, revoked, h.exchange(code),
+				h.refresh(tokens.Refresh)} {
+				Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+				Expect(w.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
+				Expect(w.Body.String()).
+					To(And(ContainSubstring("temporarily_unavailable"), Not(ContainSubstring("rack"))))
+			}
+			store.failing.Store(false)
+			Expect([]int{h.approve(ticket).Code, h.call(tokens.Access).Code, h.exchange(code).Code,
+				h.refresh(tokens.Refresh).Code}).To(Equal([]int{303, 200, 200, 200}))
+		})
 
 	It("ends a grant without offline_access with its access token", Label("I13"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()

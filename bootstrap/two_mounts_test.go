@@ -18,7 +18,8 @@ import (
 var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 	It("do not redeem or refresh tokens of each other", func() {
 		store := openStore()
-		mine, theirs := openHost(oauth.Config{Issuer: "https://cms.example"}, store, nil), openHost(oauth.Config{Issuer: "https://cms.example/other"}, store, nil)
+		mine, theirs := openHost(oauth.Config{Issuer: "https://cms.example"}, store, nil),
+			openHost(oauth.Config{Issuer: "https://cms.example/other"}, store, nil)
 		code := mine.code()
 		Expect(tokensOf(theirs.exchange(code)).Error).To(Equal("invalid_grant"))
 		tokens := tokensOf(mine.exchange(code))
@@ -29,7 +30,8 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 	It("close the streams of all mounted MCP servers when a grant ends", Label("G16", "E9"), func(ctx SpecContext) {
 		site := pasteporttest.New(GinkgoTB())
 		mine := openHost(site.Config(oauth.Config{}), openStore(), nil)
-		second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil), bootstrap.WithOAuth(mine.authz))
+		second := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "second", Version: "1"}, nil),
+			bootstrap.WithOAuth(mine.authz))
 		Expect(second.Register(echo.New())).To(Succeed())
 		site.Serve(mine.Echo)
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, site.URL()+"/mcp", http.NoBody)
@@ -49,7 +51,8 @@ var _ = Describe("Two OAuth servers on one store", Label("D17", "N16"), func() {
 		mine := openHost(oauth.Config{Issuer: issuer}, store, nil)
 		theirs := openHost(oauth.Config{Issuer: issuer, Resource: issuer + "/other"}, store, nil)
 		form := mine.ticket()
-		Expect(theirs.approve(form)).To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
+		Expect(theirs.approve(form)).
+			To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
 		Expect(mine.approve(form).Code).To(Equal(http.StatusSeeOther))
 	})
 })

@@ -29,7 +29,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		config.Issuer, config.Verifier, config.ResourceName, config.Now = issuer, sites[first], "First", hours.now
 		config.MoreServers = []oauth.ProtectedServer{{Resource: second, Name: "Second", Verifier: sites[second]}}
 		h := openHost(config, store, nil)
-		more := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "more", Version: "1"}, nil), bootstrap.WithOAuth(h.authz), bootstrap.WithResource(second))
+		more := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "more", Version: "1"}, nil),
+			bootstrap.WithOAuth(h.authz), bootstrap.WithResource(second))
 		Expect(more.Register(h.Echo)).To(Succeed())
 		return h
 	}
@@ -52,7 +53,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		refused := server.sendTo(other[mine], access, initialize)
 		Expect(refused.Code).To(Equal(http.StatusUnauthorized))
 		Expect(refused.Header().Get("WWW-Authenticate")).To(And(
-			HavePrefix(`Bearer resource_metadata="`+issuer+"/.well-known/oauth-protected-resource"+other[mine][len(issuer):]+`"`),
+			HavePrefix(`Bearer resource_metadata="`+issuer+"/.well-known/oauth-protected-resource"+
+				other[mine][len(issuer):]+`"`),
 			ContainSubstring(`error="invalid_token"`)))
 	}
 	// counted counts the verifications of a site from now on.
@@ -74,15 +76,19 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 
 	It("have a document each, and only the first has one at the root path", Label("U1", "F6"), func() {
 		const wellKnown = "/.well-known/oauth-protected-resource"
-		Expect(get(wellKnown + "/mcp")).To(And(HaveKeyWithValue("resource", first), HaveKeyWithValue("resource_name", "First")))
-		Expect(get(wellKnown + "/more/mcp")).To(And(HaveKeyWithValue("resource", second), HaveKeyWithValue("resource_name", "Second"),
-			HaveKeyWithValue("authorization_servers", []any{issuer})))
+		Expect(get(wellKnown + "/mcp")).
+			To(And(HaveKeyWithValue("resource", first), HaveKeyWithValue("resource_name", "First")))
+		Expect(get(wellKnown + "/more/mcp")).
+			To(And(HaveKeyWithValue("resource", second), HaveKeyWithValue("resource_name", "Second"),
+				HaveKeyWithValue("authorization_servers", []any{issuer})))
 		Expect(get(wellKnown)).To(Equal(get(wellKnown + "/mcp")))
-		Expect(get("/.well-known/oauth-authorization-server")).To(HaveKeyWithValue("protected_resources", []any{first, second}))
+		Expect(get("/.well-known/oauth-authorization-server")).
+			To(HaveKeyWithValue("protected_resources", []any{first, second}))
 	})
 
 	It("have different names on the consent page", Label("U2", "A35"), func() {
-		Expect(server.ask(resource(first)).Body.String()).To(And(ContainSubstring("/mcp"), Not(ContainSubstring("/more/mcp"))))
+		Expect(server.ask(resource(first)).Body.String()).
+			To(And(ContainSubstring("/mcp"), Not(ContainSubstring("/more/mcp"))))
 		Expect(server.ask(resource(second)).Body.String()).To(ContainSubstring("/more/mcp"))
 	})
 
@@ -101,7 +107,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(w.Header().Get("Location")).To(ContainSubstring("error=invalid_target"))
 	},
 		Entry("sends both", first, second), Entry("sends both in the other order", second, first),
-		Entry("sends an unknown resource", issuer+"/other"), Entry("sends a known and an unknown resource", second, issuer+"/other"), Entry("sends the issuer", issuer),
+		Entry("sends an unknown resource", issuer+"/other"),
+		Entry("sends a known and an unknown resource", second, issuer+"/other"), Entry("sends the issuer", issuer),
 	)
 
 	DescribeTable("are not exchanged for each other", Label("U2", "D17"), func(mine string) {
@@ -131,7 +138,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	})
 
 	It("end only grants of tokens that their own verifier refuses", Label("U3", "J6", "J8"), func() {
-		one, two := tokensOf(server.exchange(server.code(resource(first)))), tokensOf(server.exchange(server.code(resource(second))))
+		one, two := tokensOf(server.exchange(server.code(resource(first)))),
+			tokensOf(server.exchange(server.code(resource(second))))
 		idle := tokensOf(server.exchange(server.code(resource(second))))
 		sites[second].set(refusing)
 		hours.advance(time.Minute)
@@ -142,7 +150,8 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	})
 
 	It("share one verifier if only that is configured", Label("U3"), func() {
-		config := oauth.Config{Issuer: issuer, Verifier: sites[first], MoreServers: []oauth.ProtectedServer{{Resource: second}}}
+		config := oauth.Config{Issuer: issuer, Verifier: sites[first],
+			MoreServers: []oauth.ProtectedServer{{Resource: second}}}
 		server = openHost(config, openStore(), nil)
 		asked := counted(first)
 		server.code(resource(second))
@@ -152,10 +161,12 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	It("end their grants when they are removed from the configuration", Label("U1", "U2", "B4", "D12", "D22"), func() {
 		store := openStore()
 		server = open(oauth.Config{}, store)
-		form, code, kept := server.ticket(resource(second)), server.code(resource(second)), server.ticket(resource(first))
+		form, code, kept := server.ticket(resource(second)), server.code(resource(second)),
+			server.ticket(resource(first))
 		tokens := tokensOf(server.exchange(server.code(resource(second))))
 		fewer := openHost(oauth.Config{Issuer: issuer, Verifier: sites[first], Now: hours.now}, store, nil)
-		Expect(fewer.approve(form)).To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
+		Expect(fewer.approve(form)).
+			To(And(HaveField("Code", http.StatusBadRequest), HaveField("Header()", Not(HaveKey("Location")))))
 		Expect(tokensOf(fewer.exchange(code)).Error).To(Equal("invalid_grant"))
 		Expect(tokensOf(fewer.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
 		Expect(fewer.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
@@ -164,8 +175,10 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 	})
 
 	It("have to be in the configuration", Label("U1", "F9"), func() {
-		unknown := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "unknown", Version: "1"}, nil), bootstrap.WithOAuth(server.authz), bootstrap.WithResource(issuer+"/unknown"))
+		unknown := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "unknown", Version: "1"}, nil),
+			bootstrap.WithOAuth(server.authz), bootstrap.WithResource(issuer+"/unknown"))
 		Expect(unknown.Register(echo.New())).To(MatchError(And(
-			ContainSubstring(`WithResource names "https://cms.example/unknown"`), ContainSubstring("choose one of [https://cms.example/mcp https://cms.example/more/mcp]"))))
+			ContainSubstring(`WithResource names "https://cms.example/unknown"`),
+			ContainSubstring("choose one of [https://cms.example/mcp https://cms.example/more/mcp]"))))
 	})
 })

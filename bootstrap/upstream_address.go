@@ -16,15 +16,17 @@ import (
 func (u Upstream) checkRouted() error {
 	switch {
 	case u.Credential != CredentialHostToken:
-		return oauth.NewMistake("%s is %q, but the address of the MCP server is a field: choose %q", oauth.Field("Credential"), u.Credential, CredentialHostToken)
+		return oauth.NewMistake("%s is %q, but the address of the MCP server is a field: choose %q",
+			oauth.Field("Credential"), u.Credential, CredentialHostToken)
 	case u.Host != "":
-		return oauth.NewMistake("%s is set, but the address of the MCP server is a field: leave it out", oauth.Field("Gateway.Host"))
+		return oauth.NewMistake("%s is set, but the address of the MCP server is a field: leave it out",
+			oauth.Field("Gateway.Host"))
 	}
 	return nil
 }
 
-// CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses, or a field with hosts in braces and a path, such
-// as "{url}/mcp".
+// CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses,
+// or a field with hosts in braces and a path, such as "{url}/mcp".
 func CheckUpstreamURL(url string, fields credential.Fields) error {
 	reach := outbound.Options{AllowHTTP: true}
 	if !credential.IsTarget(url) {

@@ -11,7 +11,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// UpstreamState is the result of a check of an upstream. Its methods Works, Cause, Remedy and String describe it, and its State is one word.
+// UpstreamState is the result of a check of an upstream. Its methods Works, Cause, Remedy and
+// String describe it, and its State is one word.
 type UpstreamState = probe.Result
 
 // upstreamState is the upstream of a gateway with the result of its last check.
@@ -30,17 +31,20 @@ func (m *MCPServer) keepState(health func() error, failed <-chan struct{},
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
 }
 
-// judging returns a check whose results are those for the verifier of tokens if the upstream is one.
-func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result) func(context.Context, probe.Result) probe.Result {
+// judging returns a check whose results are those for the verifier of tokens if the upstream is
+// one.
+func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result) func(context.Context,
+	probe.Result) probe.Result {
 	if !u.VerifiesTokens {
 		return check
 	}
 	return func(ctx context.Context, last probe.Result) probe.Result { return check(ctx, last).ForVerifier() }
 }
 
-// CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has issued, and returns and keeps the result. Until the next
-// check, the consent page warns of an upstream that does not work. Call it from time to time, with a ctx that limits its time; the program "pasteport
-// gateway" does so every minute. It does nothing for other servers.
+// CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has
+// issued, and returns and keeps the result. Until the next check, the consent page warns of an
+// upstream that does not work. Call it from time to time, with a ctx that limits its time; the
+// program "pasteport gateway" does so every minute. It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 	if m.upstream == nil {
 		return UpstreamState{State: probe.NotChecked}

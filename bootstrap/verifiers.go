@@ -23,7 +23,8 @@ func verifierOf(config oauth.Config) oauth.BearerVerifier {
 	return boolVerifier(config.VerifyBearer)
 }
 
-// ownVerifiers returns the verifiers of the additional servers that do not use the verifier of the config.
+// ownVerifiers returns the verifiers of the additional servers that do not use the verifier of the
+// config.
 func ownVerifiers(config oauth.Config) map[oauth.Resource]oauth.BearerVerifier {
 	own := map[oauth.Resource]oauth.BearerVerifier{}
 	for _, server := range config.MoreServers {

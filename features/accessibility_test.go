@@ -32,7 +32,8 @@ const axe = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag2
 // look is the branding of the site in these specs.
 var look = bootstrap.Appearance{
 	Name: "The Gazette", Accent: "#c2410c", TokenHelp: "https://gazette.example/account/tokens",
-	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" font-family="serif">The Gazette</text></svg>`),
+	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" ` +
+		`font-family="serif">The Gazette</text></svg>`),
 }
 
 // attempts is a service with one connected client and one that failed to connect.
@@ -64,7 +65,8 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 	consent := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 	in := func(language string) func(context.Context) Response {
 		return func(ctx context.Context) Response {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().
+				Encode(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Accept-Language", language)
 			return Send(r)
@@ -103,12 +105,14 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 					browser.Do(ctx, chromedp.Navigate(address))
 					browser.Picture(ctx, fmt.Sprintf("%s-%s-%s.png", name, window.name, scheme))
 					Ask(ctx, browser, chromedp.Evaluate[any](script))
-					Expect(Ask(ctx, browser, chromedp.Evaluate[[]string](axe, chromedp.EvalAwaitPromise))).To(BeEmpty(), window.name+" "+scheme)
+					Expect(Ask(ctx, browser, chromedp.Evaluate[[]string](axe, chromedp.EvalAwaitPromise))).
+						To(BeEmpty(), window.name+" "+scheme)
 				}
 			}
 			browser.Look(ctx, 320, 568, "light")
 			browser.Do(ctx, chromedp.Navigate(address))
-			Expect(Ask(ctx, browser, chromedp.Evaluate[int]("document.documentElement.scrollWidth"))).To(BeNumerically("<=", 320), "on the smallest phone")
+			Expect(Ask(ctx, browser, chromedp.Evaluate[int]("document.documentElement.scrollWidth"))).
+				To(BeNumerically("<=", 320), "on the smallest phone")
 			Expect(fetches.Load()).To(BeEquivalentTo(5), "each rendering takes one request")
 		},
 		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
@@ -120,11 +124,18 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			over(func(config *server.Config) { config.Appearance = look })
 			return consent(ctx)
 		}),
-		Entry(nil, SpecTimeout(browserTime), "consent-unchecked", 200, uncheckedPage), Entry(nil, SpecTimeout(browserTime), "consent-registered", 200, registeredPage),
-		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")), Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
-		Entry(nil, SpecTimeout(browserTime), "consent-spanish", 200, in("es")), Entry(nil, SpecTimeout(browserTime), "consent-japanese", 200, in("ja")),
-		Entry(nil, SpecTimeout(browserTime), "consent-wrong-token", 403, func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
-		Entry(nil, SpecTimeout(browserTime), "consent-missing-token", 400, func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "") }),
+		Entry(nil, SpecTimeout(browserTime), "consent-unchecked", 200, uncheckedPage),
+		Entry(nil, SpecTimeout(browserTime), "consent-registered", 200, registeredPage),
+		Entry(nil, SpecTimeout(browserTime), "consent-german", 200, in("de")),
+		Entry(nil, SpecTimeout(browserTime), "consent-french", 200, in("fr")),
+		Entry(nil, SpecTimeout(browserTime), "consent-spanish", 200, in("es")),
+		Entry(nil, SpecTimeout(browserTime), "consent-japanese", 200, in("ja")),
+		Entry(nil, SpecTimeout(browserTime), "consent-wrong-token", 403, func(ctx context.Context) Response {
+			return client.Consent(ctx).Approve(ctx, "demo_wrong")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "consent-missing-token", 400, func(ctx context.Context) Response {
+			return client.Consent(ctx).Approve(ctx, "")
+		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-too-many", 429, func(ctx context.Context) Response {
 			over(weakTokens)
 			for range 5 {
@@ -133,7 +144,8 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return client.Consent(ctx).guess(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), proofPage, 429, func(ctx context.Context) Response {
-			over(func(config *server.Config) { config.Limits.ProofBits = 16 }) // high enough that the browser is still computing at the screenshot
+			// High enough that the browser is still computing at the screenshot.
+			over(func(config *server.Config) { config.Limits.ProofBits = 16 })
 			for range 5 {
 				client.Consent(ctx).guess(ctx)
 			}
@@ -147,8 +159,10 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
 		}),
-		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en", "s+t/a=")), Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de", "s+t/a=")),
-		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr", "s+t/a=")), Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), callbackPage, 200, copied("en", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-german", 200, copied("de", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-french", 200, copied("fr", "s+t/a=")),
+		Entry(nil, SpecTimeout(browserTime), "callback-spanish", 200, copied("es", "s+t/a=")),
 		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja", "s+t/a=")),
 		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, copied("en", strings.Repeat("&", 4096))),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
@@ -177,7 +191,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			parameters.Set("response_type", "token")
 			return client.AskFor(ctx, parameters)
 		}),
-		Entry(nil, SpecTimeout(browserTime), "problem-request", 400, func(ctx context.Context) Response { return form(ctx, url.Values{}) }),
+		Entry(nil, SpecTimeout(browserTime), "problem-request", 400, func(ctx context.Context) Response {
+			return form(ctx, url.Values{})
+		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-form", 400, func(ctx context.Context) Response {
 			return form(ctx, url.Values{"ticket": {"x"}, "decision": {"deny"}})
 		}),
@@ -191,8 +207,12 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code")))
 			return page.Approve(ctx, world.Token)
 		}),
-		Entry(nil, SpecTimeout(browserTime), "connections", 200, func(ctx context.Context) Response { return Get(ctx, world.Issuer+"/oauth/connections") }),
-		Entry(nil, SpecTimeout(browserTime), "connections-wrong-token", 200, func(ctx context.Context) Response { return world.Connections(ctx, "demo_wrong").Response }),
+		Entry(nil, SpecTimeout(browserTime), "connections", 200, func(ctx context.Context) Response {
+			return Get(ctx, world.Issuer+"/oauth/connections")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-wrong-token", 200, func(ctx context.Context) Response {
+			return world.Connections(ctx, "demo_wrong").Response
+		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-list", 200, func(ctx context.Context) Response {
 			world.Call(ctx, client.Connect(ctx).Access)
 			client.Redirect = "https://client.example/callback"
@@ -210,14 +230,18 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return world.Connections(ctx, world.Token).End(ctx, "").Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-fields", 200, func(ctx context.Context) Response {
-			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			over(gatewayTo("http://127.0.0.1:1/mcp"),
+				askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
 			return in("de")(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-fields-wrong", 403, func(ctx context.Context) Response {
-			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			over(gatewayTo("http://127.0.0.1:1/mcp"),
+				askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
 			return client.Consent(ctx).enter(ctx, "url", "https://evil.example", "user", "ann", "token", "x")
 		}),
-		Entry(nil, SpecTimeout(browserTime), "connections-missing-token", 400, func(ctx context.Context) Response { return world.Connections(ctx, " ").Response }),
+		Entry(nil, SpecTimeout(browserTime), "connections-missing-token", 400, func(ctx context.Context) Response {
+			return world.Connections(ctx, " ").Response
+		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-too-many", 429, func(ctx context.Context) Response {
 			over(weakTokens)
 			for range 5 {
@@ -233,7 +257,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-japanese", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)
-			return world.Connections(ctx, world.Token, func(r *http.Request) { r.Header.Set("Accept-Language", "ja") }).Response
+			return world.Connections(ctx, world.Token, func(r *http.Request) {
+				r.Header.Set("Accept-Language", "ja")
+			}).Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-connections", 400, func(ctx context.Context) Response {
 			return Post(ctx, world.Issuer+"/oauth/connections", url.Values{"ticket": {"x"}, "decision": {"end_all"}})
@@ -247,8 +273,12 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			service, _ := operateChecked(ctx, "http://127.0.0.1:1/mcp")
 			return service.AskAdmin(ctx, "/")
 		}),
-		Entry(nil, SpecTimeout(browserTime), "operator-empty", 200, func(ctx context.Context) Response { return Operate().AskAdmin(ctx, "/") }),
-		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response { return attempts(ctx).AskAdmin(ctx, "/") }),
+		Entry(nil, SpecTimeout(browserTime), "operator-empty", 200, func(ctx context.Context) Response {
+			return Operate().AskAdmin(ctx, "/")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response {
+			return attempts(ctx).AskAdmin(ctx, "/")
+		}),
 		Entry(nil, SpecTimeout(browserTime), "operator-connection", 200, func(ctx context.Context) Response {
 			service := attempts(ctx)
 			return service.AskAdmin(ctx, "/connections/"+service.Traces(ctx)[0].ID)

@@ -17,7 +17,8 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// Authority is Pebble, the test certificate authority for ACME clients. It resolves every name to loopback.
+// Authority is Pebble, the test certificate authority for ACME clients. It resolves every name to
+// loopback.
 type Authority struct {
 	Directory  string
 	Root       *x509.CertPool // of the certificates that it issues
@@ -33,11 +34,14 @@ func NewAuthority(address string) *Authority {
 		Skip(".ci/run acme runs this")
 	}
 	listens, manages, names := freeAddress(), freeAddress(), freeAddress()
-	a := &Authority{Directory: "https://" + listens + "/dir", Root: x509.NewCertPool(), vouching: NewCertificateFiles(1, time.Hour)}
+	a := &Authority{Directory: "https://" + listens + "/dir", Root: x509.NewCertPool(),
+		vouching: NewCertificateFiles(1, time.Hour)}
 	a.names = Binary(filepath.Join(programs, "pebble-challtestsrv")).Run(nil, "-dnsserver", names,
-		"-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "", "-management", freeAddress())
-	a.run = Binary(filepath.Join(programs, "pebble")).Run([]string{"PEBBLE_VA_NOSLEEP=1"}, "-strict", "-dnsserver", names,
-		"-config", a.configuration(listens, manages, address))
+		"-defaultIPv4", "127.0.0.1", "-defaultIPv6", "", "-http01", "", "-https01", "", "-tlsalpn01", "", "-doh", "",
+		"-management", freeAddress())
+	a.run = Binary(filepath.Join(programs, "pebble")).
+		Run([]string{"PEBBLE_VA_NOSLEEP=1"}, "-strict", "-dnsserver", names,
+			"-config", a.configuration(listens, manages, address))
 	a.readRoot("https://" + manages + "/roots/0")
 	return a
 }
@@ -49,8 +53,13 @@ func (a *Authority) configuration(listens, manages, proof string) string {
 	number, err := strconv.Atoi(port)
 	Expect(err).NotTo(HaveOccurred())
 	text, err := json.Marshal(params{"pebble": params{
-		"listenAddress": listens, "managementListenAddress": manages, "certificate": a.vouching.Cert, "privateKey": a.vouching.Key,
-		"httpPort": 1, "tlsPort": number, "profiles": params{"default": params{"description": "as ever", "validityPeriod": 7776000}},
+		"listenAddress":           listens,
+		"managementListenAddress": manages,
+		"certificate":             a.vouching.Cert,
+		"privateKey":              a.vouching.Key,
+		"httpPort":                1,
+		"tlsPort":                 number,
+		"profiles":                params{"default": params{"description": "as ever", "validityPeriod": 7776000}},
 	}})
 	Expect(err).NotTo(HaveOccurred())
 	file := filepath.Join(GinkgoT().TempDir(), "pebble.json")
@@ -61,7 +70,8 @@ func (a *Authority) configuration(listens, manages, proof string) string {
 // readRoot waits until the authority runs.
 func (a *Authority) readRoot(address string) {
 	GinkgoHelper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	client := &http.Client{
+		Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	var answer *http.Response
 	Eventually(func() (err error) {
 		answer, err = client.Get(address)
@@ -75,8 +85,10 @@ func (a *Authority) readRoot(address string) {
 // Serve runs a service that gets its certificates from the authority.
 func (a *Authority) Serve(binary Binary, address, dir string) *gexec.Session {
 	GinkgoHelper()
-	run := binary.Run([]string{"SSL_CERT_FILE=" + a.vouching.Cert}, "serve", "--issuer", "https://cms.example.com", "--addr", address, "--admin-addr", "off",
-		"--data", dir, "--acme-domains", "cms.example.com", "--acme-email", "ada@example.com", "--acme-directory", a.Directory)
+	run := binary.Run([]string{"SSL_CERT_FILE=" + a.vouching.Cert}, "serve", "--issuer", "https://cms.example.com",
+		"--addr", address, "--admin-addr", "off",
+		"--data", dir, "--acme-domains", "cms.example.com", "--acme-email", "ada@example.com", "--acme-directory",
+		a.Directory)
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
 	return run
 }
@@ -103,7 +115,8 @@ var _ = Describe("Getting a certificate over ACME", Label("acme", "RFC 8555"), f
 		Expect(authority.run.Out).To(gbytes.Say("set VALID by completed challenge"))
 
 		_, err = authority.certificate(address, "other.example.com")
-		Expect(err).To(MatchError(ContainSubstring("internal error")), "names that are not configured get no certificate")
+		Expect(err).To(MatchError(ContainSubstring("internal error")),
+			"names that are not configured get no certificate")
 		Expect(filepath.Join(dir, "acme")).To(BeADirectory())
 
 		Expect(run.Terminate().Wait(patience).ExitCode()).To(Equal(0))

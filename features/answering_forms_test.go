@@ -15,7 +15,9 @@ import (
 // body replaces the body of a request.
 func body(text string) func(*http.Request) {
 	return func(r *http.Request) {
-		replaced, _ := http.NewRequestWithContext(context.Background(), r.Method, r.URL.String(), bytes.NewBufferString(text)) // r has a valid URL
+		// R has a valid URL.
+		replaced, _ := http.NewRequestWithContext(context.Background(), r.Method, r.URL.String(),
+			bytes.NewBufferString(text))
 		r.Body, r.ContentLength, r.GetBody = replaced.Body, replaced.ContentLength, replaced.GetBody
 	}
 }
@@ -49,11 +51,16 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Entry("of more than 32 KiB", Label("B1"), 413, body("evil="+strings.Repeat("x", 32<<10))),
 		Entry("with half an escape", Label("B1"), 400, body("decision=approve&ticket=%")),
 		Entry("with a semicolon", Label("B1"), 400, body("decision=approve;ticket=x")),
-		Entry("in the query", Label("B1"), 400, func(r *http.Request) { r.URL.RawQuery = filled().Encode(); body("")(r) }),
+		Entry("in the query", Label("B1"), 400, func(r *http.Request) {
+			r.URL.RawQuery = filled().Encode()
+			body("")(r)
+		}),
 		Entry("from another site", Label("B3"), 403, with("Sec-Fetch-Site", "cross-site")),
 		Entry("from another origin of the same site", Label("B3"), 403, with("Sec-Fetch-Site", "same-site")),
 		Entry("from another origin", Label("B3"), 403, with("Origin", "https://evil.example")),
-		Entry("from an origin with the same prefix", Label("B3"), 403, func(r *http.Request) { r.Header.Set("Origin", world.Issuer+".evil.example") }),
+		Entry("from an origin with the same prefix", Label("B3"), 403, func(r *http.Request) {
+			r.Header.Set("Origin", world.Issuer+".evil.example")
+		}),
 		Entry("from the null origin", Label("B3"), 403, with("Origin", "null")),
 	)
 
@@ -63,26 +70,33 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		Expect(Post(ctx, page.Action, form)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 		lives(ctx)
 	},
-		Entry("with two tickets", repeat("ticket")), Entry("with two decisions", repeat("decision")), Entry("with two tokens", repeat("bearer_token")),
+		Entry("with two tickets", repeat("ticket")), Entry("with two decisions", repeat("decision")),
+		Entry("with two tokens", repeat("bearer_token")),
 		Entry("with yes and no", func(v url.Values) { v["decision"] = []string{"deny", "approve"} }),
-		Entry("without a decision", drop("decision")), Entry("with an empty decision", Label("A4"), set("decision", "")), Entry("with another decision", set("decision", "Approve")),
-		Entry("without a ticket", Label("B4"), drop("ticket")), Entry("with an invalid ticket", Label("B4"), set("ticket", "evil")),
+		Entry("without a decision", drop("decision")),
+		Entry("with an empty decision", Label("A4"), set("decision", "")),
+		Entry("with another decision", set("decision", "Approve")),
+		Entry("without a ticket", Label("B4"), drop("ticket")),
+		Entry("with an invalid ticket", Label("B4"), set("ticket", "evil")),
 	)
 
 	DescribeTable("accepts a form", Label("B3"), func(ctx SpecContext, change func(*http.Request)) {
 		Expect(Post(ctx, page.Action, filled(), change).StatusCode).To(Equal(http.StatusSeeOther))
 	},
-		Entry("of the same site", with("Sec-Fetch-Site", "same-origin")), Entry("without an initiator", with("Sec-Fetch-Site", "none")),
+		Entry("of the same site", with("Sec-Fetch-Site", "same-origin")),
+		Entry("without an initiator", with("Sec-Fetch-Site", "none")),
 		Entry("of the same origin", func(r *http.Request) { r.Header.Set("Origin", world.Issuer) }),
 		Entry("with a null origin and Sec-Fetch-Site: same-origin", func(r *http.Request) {
 			r.Header.Set("Origin", "null")
 			r.Header.Set("Sec-Fetch-Site", "same-origin")
 		}),
-		Entry("with a character set", Label("B1"), with("Content-Type", "Application/X-WWW-Form-URLencoded; charset=utf-8")),
+		Entry("with a character set", Label("B1"),
+			with("Content-Type", "Application/X-WWW-Form-URLencoded; charset=utf-8")),
 	)
 
 	DescribeTable("accepts a token", Label("B7"), func(ctx SpecContext, around string) {
-		Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).To(Equal(http.StatusSeeOther))
+		Expect(page.Approve(ctx, strings.Replace(around, "TOKEN", world.Token, 1)).StatusCode).
+			To(Equal(http.StatusSeeOther))
 	}, Entry("with spaces around it", " \t\r\nTOKEN\n\f "), Entry("with its scheme", "Bearer TOKEN"),
 		Entry("with its scheme in capitals", "BEARER   TOKEN "),
 		Entry("with invisible characters", "\ufeff\u00a0TOKEN\u200b"), Entry("in quotes", `"TOKEN"`),
@@ -91,21 +105,31 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 
 	It("grants exactly what the page showed, and ignores other fields", Label("B2", "B4"), func(ctx SpecContext) {
 		form := filled()
-		for name, value := range map[string]string{"client_id": "https://evil.example/c", "redirect_uri": "https://evil.example/", "scope": "mcp admin", "state": "evil", "code_challenge": "x", "resource": "https://evil.example"} {
+		for name, value := range map[string]string{
+			"client_id":      "https://evil.example/c",
+			"redirect_uri":   "https://evil.example/",
+			"scope":          "mcp admin",
+			"state":          "evil",
+			"code_challenge": "x",
+			"resource":       "https://evil.example",
+		} {
 			form.Set(name, value)
 		}
 		answer := Post(ctx, page.Action, form)
-		Expect(answer.Header.Get("Location")).To(And(HavePrefix(client.Redirect+"?code="), Not(ContainSubstring("evil"))))
-		Expect(client.Token(ctx, client.Exchange(answer.Target().Query().Get("code"))).Tokens().Scope).To(Equal("mcp offline_access"))
+		Expect(answer.Header.Get("Location")).
+			To(And(HavePrefix(client.Redirect+"?code="), Not(ContainSubstring("evil"))))
+		Expect(client.Token(ctx, client.Exchange(answer.Target().Query().Get("code"))).Tokens().Scope).
+			To(Equal("mcp offline_access"))
 	})
 
-	It("redirects with a code, the state and the issuer, each once, and with nothing else", Label("B11", "B12"), func(ctx SpecContext) {
-		answer := page.Approve(ctx, world.Token)
-		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
-		Expect(answer.Target().Query()).To(And(HaveLen(3), HaveEach(HaveLen(1))))
-		Expect(answer.Header.Get("Referrer-Policy")).To(Equal("same-origin"))
-		Expect(answer.Header).NotTo(HaveKey("Set-Cookie"))
-	})
+	It("redirects with a code, the state and the issuer, each once, and with nothing else",
+		Label("B11", "B12"), func(ctx SpecContext) {
+			answer := page.Approve(ctx, world.Token)
+			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(answer.Target().Query()).To(And(HaveLen(3), HaveEach(HaveLen(1))))
+			Expect(answer.Header.Get("Referrer-Policy")).To(Equal("same-origin"))
+			Expect(answer.Header).NotTo(HaveKey("Set-Cookie"))
+		})
 
 	It("leaves the other grants of a client alone", Label("B14"), func(ctx SpecContext) {
 		first := client.Connect(ctx)
@@ -148,14 +172,17 @@ var _ = Describe("Submitting the consent form", Ordered, ContinueOnFailure, func
 		It("redirects to the sealed address, and ignores other fields", func(ctx SpecContext) {
 			answer := back(ctx, set("redirect_uri", "https://evil.example/"))
 			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther))
-			Expect(answer.Header.Get("Location")).To(HavePrefix("https://client.example/callback?error=unsupported_response_type&"))
+			Expect(answer.Header.Get("Location")).
+				To(HavePrefix("https://client.example/callback?error=unsupported_response_type&"))
 		})
 
 		DescribeTable("does not redirect", func(ctx SpecContext, change func(url.Values)) {
 			Expect(back(ctx, change)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
 		},
 			Entry("with a forged ticket", set("ticket", strings.Repeat("A", 120))),
-			Entry("with the ticket of a consent page", func(v url.Values) { v.Set("ticket", page.Hidden.Get("ticket")) }),
+			Entry("with the ticket of a consent page", func(v url.Values) {
+				v.Set("ticket", page.Hidden.Get("ticket"))
+			}),
 			Entry("when it is approved instead", set("decision", "approve")),
 			Entry("when it is denied instead", set("decision", "deny")),
 			Entry("after ten minutes", func(url.Values) { world.Clock.Advance(10 * time.Minute) }),

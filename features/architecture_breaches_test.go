@@ -42,8 +42,10 @@ func fits(patterns []string, name string) bool {
 	})
 }
 
-// isStandard reports whether a package is in the standard library: the first element of its path has no dot.
+// isStandard reports whether a package is in the standard library: the first element of its path
+// has no dot.
 func isStandard(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
-	return !strings.Contains(first, ".") && !slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features", "bench"}, first)
+	return !strings.Contains(first, ".") &&
+		!slices.Contains([]string{"domain", "application", "adapters", "bootstrap", "features", "bench"}, first)
 }

@@ -45,7 +45,8 @@ var _ = Describe("Audit log", Label("H8"), func() {
 		client.Token(ctx, client.Refresh(tokens.Refresh))
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		Expect(world.Decisions()).To(Equal([]string{
-			"cimd_rejected oauth: client metadata document cannot be fetched: the response is no document: the status of the response is 404", "consent_denied", "host_token_rejected",
+			"cimd_rejected oauth: client metadata document cannot be fetched: the response is no document: the " +
+				"status of the response is 404", "consent_denied", "host_token_rejected",
 			"grant_created", "code_redeemed", "code_retried", "grant_ended code_replayed",
 			"grant_created", "code_redeemed", "refreshed", "refreshed", "grant_ended refresh_reused",
 			"grant_created", "code_redeemed", "grant_ended revoked_by_client",

@@ -28,7 +28,8 @@ func shareBinary() (environment []string, stop func() error, err error) {
 // buildTime is the time limit of the first build of the program on a busy machine.
 const buildTime = 5 * time.Minute
 
-// BuildBinary returns the program, built without cgo like the releases. The first process that needs it builds it.
+// BuildBinary returns the program, built without cgo like the releases. The first process that
+// needs it builds it.
 func BuildBinary() Binary {
 	GinkgoHelper()
 	file := filepath.Join(os.Getenv(binariesVariable), "pasteport")
@@ -53,7 +54,8 @@ const specVersion = "v1.2.3-specs"
 
 // build makes file, and beside it a list of which symbol needs which.
 func build(file string) error {
-	linking := exec.Command("go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags=-s -dumpdep -X "+module+"bootstrap/server.version="+specVersion, "-o", file+".new", module+"bootstrap/cmd/pasteport")
+	linking := exec.Command("go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags=-s -dumpdep -X "+module+
+		"bootstrap/server.version="+specVersion, "-o", file+".new", module+"bootstrap/cmd/pasteport")
 	linking.Env = append(os.Environ(), "CGO_ENABLED=0")
 	said, err := linking.CombinedOutput()
 	if err != nil {

@@ -23,7 +23,8 @@ import (
 // inspector is the origin of the MCP Inspector's page.
 const inspector = "http://localhost:6274"
 
-// WebPage sends requests as a browser does for a script of its origin: after a preflight, and without headers that the script may not read.
+// WebPage sends requests as a browser does for a script of its origin: after a preflight, and
+// without headers that the script may not read.
 type WebPage struct{ Origin string }
 
 // Fetch fails when fetch in a browser would.
@@ -72,7 +73,8 @@ func (p WebPage) preflight(ctx context.Context, method, target string, headers [
 	allowed := listed(answer, "Access-Control-Allow-Headers")
 	forbidden := slices.ContainsFunc(asked, func(name string) bool { return !slices.Contains(allowed, name) })
 	simple := method == http.MethodGet || method == http.MethodPost
-	if answer.StatusCode/100 != 2 || !p.letIn(answer) || forbidden || !simple && !slices.Contains(listed(answer, "Access-Control-Allow-Methods"), strings.ToLower(method)) {
+	if answer.StatusCode/100 != 2 || !p.letIn(answer) || forbidden ||
+		!simple && !slices.Contains(listed(answer, "Access-Control-Allow-Methods"), strings.ToLower(method)) {
 		return fmt.Errorf("the preflight for %s %s with %v: %s %v", method, target, asked, answer.Status, answer.Header)
 	}
 	return nil
@@ -107,10 +109,16 @@ func started(clients *ClientSite, token string, args ...string) *World {
 		append(args, "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir)...)
 	DeferCleanup(func() { run.Interrupt() })
 	Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`next: connect an MCP client to `))
-	return &World{Issuer: issuerIn(run), Dir: dir, Clients: clients, Token: token}
+	return &World{
+		Issuer:  issuerIn(run),
+		Dir:     dir,
+		Clients: clients,
+		Token:   token,
+	}
 }
 
-// connectFromPage connects like the MCP Inspector in direct mode: all requests but the consent come from the page.
+// connectFromPage connects like the MCP Inspector in direct mode: all requests but the consent come
+// from the page.
 func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	GinkgoHelper()
 	fetch := func(method, target, body string, headers ...string) Response {
@@ -120,12 +128,16 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 		return answer
 	}
 	mcp := []string{"Content-Type", "application/json", "Accept", "application/json, text/event-stream"}
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"inspector","version":"1"}}}`
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
+		`"capabilities":{},"clientInfo":{"name":"inspector","version":"1"}}}`
 
-	discovering := []string{"Content-Type", "application/json", "Accept", "application/json", "MCP-Protocol-Version", "2025-11-25"} // the Inspector's headers
+	// The Inspector's headers.
+	discovering := []string{"Content-Type", "application/json", "Accept", "application/json", "MCP-Protocol-Version",
+		"2025-11-25"}
 	challenged := fetch(http.MethodPost, world.MCP(), initialize, mcp...)
 	Expect(challenged.StatusCode).To(Equal(http.StatusUnauthorized))
-	named := regexp.MustCompile(`resource_metadata="([^"]+)"`).FindStringSubmatch(challenged.Header.Get("WWW-Authenticate"))
+	named := regexp.MustCompile(`resource_metadata="([^"]+)"`).
+		FindStringSubmatch(challenged.Header.Get("WWW-Authenticate"))
 	Expect(named).To(HaveLen(2))
 	var resource struct {
 		Resource string   `json:"resource"`
@@ -140,9 +152,11 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	Expect(json.Unmarshal([]byte(document.Text), &server)).To(Succeed())
 
 	client := world.NewClient()
-	wrong := fetch(http.MethodPost, server.Token, client.Exchange("wrong").Encode(), "Content-Type", "application/x-www-form-urlencoded", "MCP-Protocol-Version", "2025-11-25")
+	wrong := fetch(http.MethodPost, server.Token, client.Exchange("wrong").Encode(), "Content-Type",
+		"application/x-www-form-urlencoded", "MCP-Protocol-Version", "2025-11-25")
 	Expect(wrong.Tokens().Error).To(Equal("invalid_grant"), "the script can read errors too")
-	tokens := fetch(http.MethodPost, server.Token, client.Exchange(client.Authorize(ctx)).Encode(), "Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json").Tokens()
+	tokens := fetch(http.MethodPost, server.Token, client.Exchange(client.Authorize(ctx)).Encode(), "Content-Type",
+		"application/x-www-form-urlencoded", "Accept", "application/json").Tokens()
 
 	mcp = append(mcp, "Authorization", "Bearer "+tokens.Access, "MCP-Protocol-Version", "2025-11-25")
 	opened := fetch(http.MethodPost, world.MCP(), initialize, mcp...)
@@ -150,31 +164,40 @@ func connectFromPage(ctx context.Context, page WebPage, world *World) {
 	session := opened.Header.Get("Mcp-Session-Id")
 	Expect(session).NotTo(BeEmpty())
 	mcp = append(mcp, "Mcp-Session-Id", session)
-	Expect(fetch(http.MethodPost, world.MCP(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcp...).StatusCode).To(Equal(http.StatusAccepted))
-	Expect(fetch(http.MethodPost, world.MCP(), `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, mcp...).Text).To(ContainSubstring(`"tools"`))
-	Expect(fetch(http.MethodDelete, world.MCP(), "", mcp...).StatusCode).To(BeElementOf(http.StatusOK, http.StatusNoContent))
+	Expect(fetch(http.MethodPost, world.MCP(), `{"jsonrpc":"2.0","method":"notifications/initialized"}`, mcp...).
+		StatusCode).To(Equal(http.StatusAccepted))
+	Expect(fetch(http.MethodPost, world.MCP(), `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, mcp...).Text).
+		To(ContainSubstring(`"tools"`))
+	Expect(fetch(http.MethodDelete, world.MCP(), "", mcp...).StatusCode).
+		To(BeElementOf(http.StatusOK, http.StatusNoContent))
 
 	gone := url.Values{"token": {tokens.Refresh}, "client_id": {client.ID}}.Encode()
-	Expect(fetch(http.MethodPost, server.Revoke, gone, "Content-Type", "application/x-www-form-urlencoded", "MCP-Protocol-Version", "2025-11-25").StatusCode).To(Equal(http.StatusOK))
+	Expect(fetch(http.MethodPost, server.Revoke, gone, "Content-Type", "application/x-www-form-urlencoded",
+		"MCP-Protocol-Version", "2025-11-25").StatusCode).To(Equal(http.StatusOK))
 }
 
 var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2", "F6"), func() {
 	It("works in the demo site for allowed origins", func(ctx SpecContext) {
-		world := started(NewClientSite(), editorToken, "serve", "--demo-token", editorToken, "--allowed-origins", inspector+",https://app.example")
+		world := started(NewClientSite(), editorToken, "serve", "--demo-token", editorToken, "--allowed-origins",
+			inspector+",https://app.example")
 		connectFromPage(ctx, WebPage{inspector}, world)
 		connectFromPage(ctx, WebPage{"https://app.example"}, world)
-		_, err := WebPage{"https://evil.example"}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type", "application/json")
+		_, err := WebPage{"https://evil.example"}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type",
+			"application/json")
 		Expect(err).To(MatchError(ContainSubstring("403")))
 	}, SpecTimeout(5*time.Minute))
 
 	It("works in a gateway, with the headers that it forwards", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := started(NewClientSite(), apiKey, "gateway", "--upstream", upstream.URL+"/mcp", "--allowed-origins", inspector, "--forward-headers", "X-Toolsets")
+		world := started(NewClientSite(), apiKey, "gateway", "--upstream", upstream.URL+"/mcp", "--allowed-origins",
+			inspector, "--forward-headers", "X-Toolsets")
 		connectFromPage(ctx, WebPage{inspector}, world)
-		answer, err := WebPage{inspector}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type", "application/json", "X-Toolsets", "all")
+		answer, err := WebPage{inspector}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type",
+			"application/json", "X-Toolsets", "all")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(answer.StatusCode).To(Equal(http.StatusUnauthorized))
-		_, err = WebPage{inspector}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type", "application/json", "X-Evil", "all")
+		_, err = WebPage{inspector}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type",
+			"application/json", "X-Evil", "all")
 		Expect(err).To(MatchError(ContainSubstring("x-evil")))
 	}, SpecTimeout(5*time.Minute))
 
@@ -183,8 +206,10 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		for _, origin := range []string{inspector, "http://127.0.0.1:5173", "https://[::1]:8443", "https://localhost"} {
 			connectFromPage(ctx, WebPage{origin}, world)
 		}
-		for _, origin := range []string{"http://localhost.evil.example", "http://127.0.0.1.evil.example:80", "https://evil.example", "loopback", "null", "http://192.168.0.1"} {
-			_, err := WebPage{origin}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type", "application/json")
+		for _, origin := range []string{"http://localhost.evil.example", "http://127.0.0.1.evil.example:80",
+			"https://evil.example", "loopback", "null", "http://192.168.0.1"} {
+			_, err := WebPage{origin}.Fetch(ctx, http.MethodPost, world.MCP(), listTools, "Content-Type",
+				"application/json")
 			Expect(err).To(MatchError(ContainSubstring("403")), origin)
 		}
 		Expect(world.Log.String()).NotTo(ContainSubstring("remove loopback"))
@@ -192,7 +217,8 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 
 	It("works with loopback on a public server too, with a warning at the start", func(ctx SpecContext) {
 		world := NewWorld(func(config *server.Config) {
-			config.AllowedOrigins, config.Issuer, config.Development = []string{"loopback", "https://app.example"}, "https://cms.example.com", false
+			config.AllowedOrigins, config.Issuer, config.Development = []string{"loopback", "https://app.example"},
+				"https://cms.example.com", false
 		})
 		Expect(linesWith(world.Log.String(), "remove loopback from the allowed origins")).To(ConsistOf(
 			And(ContainSubstring(`"level":"WARN"`), ContainSubstring("https://cms.example.com/mcp"))))
@@ -211,14 +237,16 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Expect(under("rebound.example:8080")).To(Equal(http.StatusForbidden))
 	})
 
-	DescribeTable("is refused in the configuration, with the remedy, for", func(ctx SpecContext, setting, value, remedy string) {
-		workingFolder()
-		flagged := Run(ctx, "config", "--issuer=http://127.0.0.1:8080", "--dev", "--"+setting+"="+value)
-		Expect(flagged.Code).To(Equal(1))
-		Expect(flagged.Err).To(And(ContainSubstring("--"+setting+" has "), ContainSubstring(remedy)))
-		write("pasteport.yaml", "dev: true\nissuer: http://127.0.0.1:8080\n"+setting+":\n- \""+value+"\"\n")
-		Expect(Run(ctx, "config").Err).To(And(ContainSubstring(setting+" (from pasteport.yaml:3) has "), ContainSubstring(remedy)))
-	},
+	DescribeTable("is refused in the configuration, with the remedy, for",
+		func(ctx SpecContext, setting, value, remedy string) {
+			workingFolder()
+			flagged := Run(ctx, "config", "--issuer=http://127.0.0.1:8080", "--dev", "--"+setting+"="+value)
+			Expect(flagged.Code).To(Equal(1))
+			Expect(flagged.Err).To(And(ContainSubstring("--"+setting+" has "), ContainSubstring(remedy)))
+			write("pasteport.yaml", "dev: true\nissuer: http://127.0.0.1:8080\n"+setting+":\n- \""+value+"\"\n")
+			Expect(Run(ctx, "config").Err).
+				To(And(ContainSubstring(setting+" (from pasteport.yaml:3) has "), ContainSubstring(remedy)))
+		},
 		Entry("every origin", "allowed-origins", "*", "would allow every web page: name each origin"),
 		Entry("a pattern", "allowed-origins", "https://*.example.com", "name each origin"),
 		Entry("every port", "allowed-origins", "http://localhost:*", "write loopback for every port of this computer"),
@@ -228,7 +256,8 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 		Entry("the default port", "allowed-origins", "https://app.example:443", `write "https://app.example"`),
 		Entry("upper case", "allowed-origins", "https://App.example", `write "https://app.example"`),
 		Entry("a host", "allowed-origins", "localhost:6274", "write scheme://host or scheme://host:port"),
-		Entry("a name that browsers write in ASCII", "allowed-origins", "https://bücher.example", "as browsers send it, in ASCII (xn--…)"),
+		Entry("a name that browsers write in ASCII", "allowed-origins", "https://bücher.example",
+			"as browsers send it, in ASCII (xn--…)"),
 		Entry("every host", "allowed-hosts", "*", "name each host"),
 		Entry("a URL for a host", "allowed-hosts", "http://host.docker.internal:8080", "write host or host:port"),
 	)
@@ -236,7 +265,8 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	It("is refused in the configuration when allowed-hosts has no effect", func(ctx SpecContext) {
 		workingFolder()
 		Expect(Run(ctx, "config", "--issuer=https://cms.example.com", "--allowed-hosts=cms.internal").Err).To(
-			ContainSubstring("--allowed-hosts is set, but a server with a public issuer accepts every Host: leave it out"))
+			ContainSubstring(
+				"--allowed-hosts is set, but a server with a public issuer accepts every Host: leave it out"))
 	})
 
 	It("is recommended by doctor, with the setting", func(ctx SpecContext) {

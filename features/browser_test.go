@@ -15,7 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// anotherSite serves one page under the name, which decides whether a browser treats it as the issuer's site.
+// anotherSite serves one page under the name, which decides whether a browser treats it as the
+// issuer's site.
 func anotherSite(name string, page *template.Template, values any) (address string) {
 	GinkgoHelper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -28,8 +29,10 @@ func anotherSite(name string, page *template.Template, values any) (address stri
 
 var (
 	plainPage   = template.Must(template.New("").Parse(`<!doctype html><title>{{.}}</title><h1 id="client">{{.}}</h1>`))
-	framingPage = template.Must(template.New("").Parse(`<!doctype html><title>Frames</title>{{range .}}<iframe src="{{.}}"></iframe>{{end}}`))
-	forgedForm  = template.Must(template.New("").Parse(`<!doctype html><title>Win a prize</title><form method="post" action="{{.Action}}">
+	framingPage = template.Must(template.New("").
+			Parse(`<!doctype html><title>Frames</title>{{range .}}<iframe src="{{.}}"></iframe>{{end}}`))
+	forgedForm = template.Must(template.New("").
+			Parse(`<!doctype html><title>Win a prize</title><form method="post" action="{{.Action}}">
 		<input type="hidden" name="ticket" value="{{.Ticket}}"><input type="hidden" name="bearer_token" value="{{.Token}}">
 		<button name="decision" value="approve">Win</button></form>`))
 )
@@ -55,7 +58,8 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		client.Redirect = program.URL + "/callback"
 
 		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
-			chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
+			chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token),
+			chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
 
 		Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
 		Expect(callbacks).To(HaveLen(1))
@@ -65,28 +69,35 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	}, SpecTimeout(browserTime))
 
-	It("computes a proof of work after wrong tokens of other people, and continues by itself", Label("B18"), func(ctx SpecContext) {
-		done := anotherSite("localhost", plainPage, "Connected")
-		client = world.ClientAt(done+"/callback", "")
-		page := client.Consent(ctx)
-		for range 5 {
-			Expect(page.guess(ctx).StatusCode).To(Equal(http.StatusForbidden))
-		}
-		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
-			chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
-		Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
-		Expect(world.Log.String()).To(ContainSubstring("a proof of work is needed"))
-		Expect(world.Log.String()).To(ContainSubstring("grant_created"))
-	}, SpecTimeout(browserTime))
+	It("computes a proof of work after wrong tokens of other people, and continues by itself",
+		Label("B18"), func(ctx SpecContext) {
+			done := anotherSite("localhost", plainPage, "Connected")
+			client = world.ClientAt(done+"/callback", "")
+			page := client.Consent(ctx)
+			for range 5 {
+				Expect(page.guess(ctx).StatusCode).To(Equal(http.StatusForbidden))
+			}
+			browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
+				chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token),
+				chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
+			Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
+			Expect(world.Log.String()).To(ContainSubstring("a proof of work is needed"))
+			Expect(world.Log.String()).To(ContainSubstring("grant_created"))
+		}, SpecTimeout(browserTime))
 
 	It("shows a page that works with the keyboard alone", Label("A37", "B21"), func(ctx SpecContext) {
 		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
 		var stops []string
 		for range 5 {
 			browser.Do(ctx, chromedp.KeyEvent("\t"))
-			stops = append(stops, Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.name + " " + (document.activeElement.value || document.activeElement.href || "")`)))
+			stops = append(stops,
+				Ask(ctx, browser,
+					chromedp.Evaluate[string](
+						`document.activeElement.name + " " + (document.activeElement.value || `+
+							`document.activeElement.href || "")`)))
 		}
-		Expect(stops[:4]).To(Equal([]string{"bearer_token ", "decision approve", "decision deny", "decision approve_elsewhere"}))
+		Expect(stops[:4]).
+			To(Equal([]string{"bearer_token ", "decision approve", "decision deny", "decision approve_elsewhere"}))
 		Expect(strings.TrimSpace(stops[4])).To(ContainSubstring("/oauth/connections"))
 	}, SpecTimeout(browserTime))
 
@@ -107,7 +118,8 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 				chromedp.Click(chromedp.CSS("button")))
 			Expect(browser.Text(ctx, "main")).To(ContainSubstring("sent from another site"))
 			Expect(world.Log.String()).NotTo(ContainSubstring("grant_created"))
-			Expect(consent.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form is still valid")
+			Expect(consent.Approve(ctx, world.Token).StatusCode).
+				To(Equal(http.StatusSeeOther), "the form is still valid")
 		},
 		Entry("another site", SpecTimeout(browserTime), "localhost"),
 		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),

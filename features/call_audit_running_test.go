@@ -17,7 +17,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// callUntilKilled calls a tool from some goroutines until the service was killed after a number of answers, which it returns.
+// callUntilKilled calls a tool from some goroutines until the service was killed after a number of
+// answers, which it returns.
 func (c *Crashing) callUntilKilled(ctx context.Context, access string, enough int64) int64 {
 	var answers atomic.Int64
 	var load sync.WaitGroup
@@ -26,8 +27,9 @@ func (c *Crashing) callUntilKilled(ctx context.Context, access string, enough in
 			for {
 				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, c.MCP(), strings.NewReader(listTools))
 				for name, value := range map[string]string{
-					"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "MCP-Protocol-Version": stateless,
-					"Mcp-Method": "tools/list", "Authorization": "Bearer " + access,
+					"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+					"MCP-Protocol-Version": stateless,
+					"Mcp-Method":           "tools/list", "Authorization": "Bearer " + access,
 				} {
 					r.Header.Set(name, value)
 				}

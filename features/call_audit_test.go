@@ -74,49 +74,64 @@ func digestOf(canonical string) string {
 }
 
 var _ = Describe("Audit of calls", Label("audit"), func() {
-	DescribeTable("has a line for each call of the site's tools, with person, client, grant and outcome, in revision", Label("V1", "V2"), func(ctx SpecContext, revision string) {
-		path, adjust := auditing()
-		world := NewWorld(adjust)
-		ada := world.TokenFor(ctx, "ada", demosite.Author)
-		client, other := world.NewClient(), world.NewClient()
-		talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
-		Expect(talk.Use(ctx, "list_articles", params{}).Error.Message).To(BeEmpty())
-		Expect(talk.Use(ctx, "get_article", params{"slug": "there-is-none"}).Result.IsError).To(BeTrue())
-		world.Token = ada
-		hers := world.Converse(ctx, revision, other.Connect(ctx).Access)
-		Expect(hers.Use(ctx, "delete_article", params{"slug": "x"}).Error.Code).To(Equal(-32602))
-		Expect(hers.Use(ctx, "there_is_no_such_tool", params{}).Error.Code).To(Equal(-32602))
+	DescribeTable("has a line for each call of the site's tools, with person, client, grant and outcome, in revision",
+		Label("V1", "V2"), func(ctx SpecContext, revision string) {
+			path, adjust := auditing()
+			world := NewWorld(adjust)
+			ada := world.TokenFor(ctx, "ada", demosite.Author)
+			client, other := world.NewClient(), world.NewClient()
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			Expect(talk.Use(ctx, "list_articles", params{}).Error.Message).To(BeEmpty())
+			Expect(talk.Use(ctx, "get_article", params{"slug": "there-is-none"}).Result.IsError).To(BeTrue())
+			world.Token = ada
+			hers := world.Converse(ctx, revision, other.Connect(ctx).Access)
+			Expect(hers.Use(ctx, "delete_article", params{"slug": "x"}).Error.Code).To(Equal(-32602))
+			Expect(hers.Use(ctx, "there_is_no_such_tool", params{}).Error.Code).To(Equal(-32602))
 
-		lines := toolCalls(path, 4)
-		Expect(lines).To(HaveEach(And(HaveField("Resource", world.MCP()), HaveField("Request", Not(BeEmpty())))))
-		Expect(lines[:2]).To(HaveEach(HaveField("Client", client.ID)))
-		Expect(lines[2:]).To(HaveEach(HaveField("Client", other.ID)))
-		Expect(lines[0]).To(And(HaveField("Name", "list_articles"), HaveField("Outcome", "ok"), HaveField("Digest", digestOf("{}"))))
-		Expect(lines[1]).To(And(HaveField("Name", "get_article"), HaveField("Outcome", "tool_error"), HaveField("Digest", digestOf(`{"slug":"there-is-none"}`))))
-		Expect(lines[2]).To(And(HaveField("Name", "delete_article"), HaveField("Outcome", "refused"), HaveField("Rule", "U26"), HaveField("Code", -32602)))
-		Expect(lines[3]).To(And(HaveField("Name", "there_is_no_such_tool"), HaveField("Outcome", "refused"), HaveField("Code", -32602)), "the policy knows no such tool")
-		Expect(lines[0].Subject).To(And(Not(BeEmpty()), Equal(lines[1].Subject), Not(Equal(lines[2].Subject))))
-		Expect(lines[2].Subject).To(Equal("ada"))
-		Expect(lines[0].Grant).To(And(Not(BeEmpty()), Equal(lines[1].Grant), Not(Equal(lines[2].Grant))))
-		Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
-	}, revisions())
+			lines := toolCalls(path, 4)
+			Expect(lines).To(HaveEach(And(HaveField("Resource", world.MCP()), HaveField("Request", Not(BeEmpty())))))
+			Expect(lines[:2]).To(HaveEach(HaveField("Client", client.ID)))
+			Expect(lines[2:]).To(HaveEach(HaveField("Client", other.ID)))
+			Expect(lines[0]).
+				To(And(HaveField("Name", "list_articles"), HaveField("Outcome", "ok"),
+					HaveField("Digest", digestOf("{}"))))
+			Expect(lines[1]).
+				To(And(HaveField("Name", "get_article"), HaveField("Outcome", "tool_error"),
+					HaveField("Digest", digestOf(`{"slug":"there-is-none"}`))))
+			Expect(lines[2]).
+				To(And(HaveField("Name", "delete_article"), HaveField("Outcome", "refused"), HaveField("Rule", "U26"),
+					HaveField("Code", -32602)))
+			Expect(lines[3]).
+				To(And(HaveField("Name", "there_is_no_such_tool"), HaveField("Outcome", "refused"),
+					HaveField("Code", -32602)), "the policy knows no such tool")
+			Expect(lines[0].Subject).To(And(Not(BeEmpty()), Equal(lines[1].Subject), Not(Equal(lines[2].Subject))))
+			Expect(lines[2].Subject).To(Equal("ada"))
+			Expect(lines[0].Grant).To(And(Not(BeEmpty()), Equal(lines[1].Grant), Not(Equal(lines[2].Grant))))
+			Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
+		}, revisions())
 
-	It("has requests that do not reach the site, and neither pings, notifications nor requests without a token", Label("V1"), func(ctx SpecContext) {
-		path, adjust := auditing()
-		world := NewWorld(adjust)
-		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-		Expect(auditLines(path)).To(ConsistOf(And(HaveField("Method", "initialize"), HaveField("Outcome", "ok"))))
-		Expect(talk.Ask(ctx, "ping", params{}).Error.Message).To(BeEmpty())
-		Expect(world.Call(ctx, "").StatusCode).To(Equal(http.StatusUnauthorized))
-		Expect(auditLines(path)).To(HaveLen(1))
-		Expect(talk.Ask(ctx, "no/such/method", params{}).Error.Code).To(Equal(-32600))
-		talk.session += "x"
-		Expect(talk.Post(ctx, "tools/call", params{"name": "list_articles"}).StatusCode).To(Equal(http.StatusNotFound))
-		Eventually(auditLines).WithArguments(path).WithTimeout(patience).Should(HaveLen(3))
-		lines := auditLines(path)
-		Expect(lines[1]).To(And(HaveField("Method", "no/such/method"), HaveField("Outcome", "refused"), HaveField("Status", 400)))
-		Expect(lines[2]).To(And(HaveField("Method", "tools/call"), HaveField("Name", "list_articles"), HaveField("Outcome", "refused"), HaveField("Status", 404)))
-	})
+	It("has requests that do not reach the site, and neither pings, notifications nor requests without a token",
+		Label("V1"), func(ctx SpecContext) {
+			path, adjust := auditing()
+			world := NewWorld(adjust)
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			Expect(auditLines(path)).To(ConsistOf(And(HaveField("Method", "initialize"), HaveField("Outcome", "ok"))))
+			Expect(talk.Ask(ctx, "ping", params{}).Error.Message).To(BeEmpty())
+			Expect(world.Call(ctx, "").StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(auditLines(path)).To(HaveLen(1))
+			Expect(talk.Ask(ctx, "no/such/method", params{}).Error.Code).To(Equal(-32600))
+			talk.session += "x"
+			Expect(talk.Post(ctx, "tools/call", params{"name": "list_articles"}).StatusCode).
+				To(Equal(http.StatusNotFound))
+			Eventually(auditLines).WithArguments(path).WithTimeout(patience).Should(HaveLen(3))
+			lines := auditLines(path)
+			Expect(lines[1]).
+				To(And(HaveField("Method", "no/such/method"), HaveField("Outcome", "refused"),
+					HaveField("Status", 400)))
+			Expect(lines[2]).
+				To(And(HaveField("Method", "tools/call"), HaveField("Name", "list_articles"),
+					HaveField("Outcome", "refused"), HaveField("Status", 404)))
+		})
 
 	It("names prompts, but no URI of a resource, which may be secret", Label("V2"), func(ctx SpecContext) {
 		path, adjust := auditing()
@@ -126,48 +141,62 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		talk.Ask(ctx, "prompts/get", params{"name": "there-is-none", "arguments": params{"z": "1", "a": "2"}})
 		Eventually(auditLines).WithArguments(path).WithTimeout(patience).Should(HaveLen(3))
 		lines := auditLines(path)
-		Expect(lines[1]).To(And(HaveField("Name", ""), HaveField("Digest", digestOf(`{"uri":"article://with-a-secret"}`))))
-		Expect(lines[2]).To(And(HaveField("Method", "prompts/get"), HaveField("Outcome", "error"), HaveField("Code", BeNumerically("<", 0)), HaveField("Digest", digestOf(`{"a":"2","z":"1"}`))))
+		Expect(lines[1]).
+			To(And(HaveField("Name", ""), HaveField("Digest", digestOf(`{"uri":"article://with-a-secret"}`))))
+		Expect(lines[2]).
+			To(And(HaveField("Method", "prompts/get"), HaveField("Outcome", "error"),
+				HaveField("Code", BeNumerically("<", 0)), HaveField("Digest", digestOf(`{"a":"2","z":"1"}`))))
 		text, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(text)).NotTo(ContainSubstring("with-a-secret"))
 	})
 
-	DescribeTable("of a gateway has the outcome from the response that passes, in revision", Label("V1", "V2", "U4"), func(ctx SpecContext, revision string) {
-		path, adjust := auditing(func(a *server.AuditConfig) { a.Arguments = true })
-		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", adjust)
-		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Use(ctx, "shout", params{"text": "hello", "a": 1.0}).Result.IsError).To(BeTrue())
-		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-		Expect(talk.Use(ctx, "there_is_no_such_tool", params{}).Error.Code).To(Equal(-32602))
-		twice := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout","name":"delete_all"}}`)
-		Expect(talk.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) {
-			r.Body, r.ContentLength = io.NopCloser(twice), int64(twice.Len())
-		}).StatusCode).To(Equal(http.StatusBadRequest))
+	DescribeTable("of a gateway has the outcome from the response that passes, in revision",
+		Label("V1", "V2", "U4"), func(ctx SpecContext, revision string) {
+			path, adjust := auditing(func(a *server.AuditConfig) { a.Arguments = true })
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/mcp", adjust)
+			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Use(ctx, "shout", params{"text": "hello", "a": 1.0}).Result.IsError).To(BeTrue())
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+			Expect(talk.Use(ctx, "there_is_no_such_tool", params{}).Error.Code).To(Equal(-32602))
+			twice := strings.NewReader(
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout","name":"delete_all"}}`)
+			Expect(talk.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(twice), int64(twice.Len())
+			}).StatusCode).To(Equal(http.StatusBadRequest))
 
-		lines := toolCalls(path, 4)
-		Expect(lines[0]).To(And(HaveField("Name", "shout"), HaveField("Outcome", "tool_error"), HaveField("Status", 200)), "an unknown argument")
-		Expect(string(lines[0].Arguments)).To(Equal(`{"a":1,"text":"hello"}`))
-		Expect(lines[0].Digest).To(Equal(digestOf(`{"a":1,"text":"hello"}`)))
-		Expect(lines[1]).To(And(HaveField("Outcome", "ok"), HaveField("Grant", Not(BeEmpty())), HaveField("Request", Not(BeEmpty()))))
-		Expect(lines[2]).To(And(HaveField("Outcome", "error"), HaveField("Code", -32602)))
-		Expect(lines[3]).To(And(HaveField("Method", ""), HaveField("Outcome", "refused"), HaveField("Rule", "U11"), HaveField("Status", 400)))
-		Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
-	}, revisions(batching, headers, sessions, stateless))
+			lines := toolCalls(path, 4)
+			Expect(lines[0]).
+				To(And(HaveField("Name", "shout"), HaveField("Outcome", "tool_error"), HaveField("Status", 200)),
+					"an unknown argument")
+			Expect(string(lines[0].Arguments)).To(Equal(`{"a":1,"text":"hello"}`))
+			Expect(lines[0].Digest).To(Equal(digestOf(`{"a":1,"text":"hello"}`)))
+			Expect(lines[1]).
+				To(And(HaveField("Outcome", "ok"), HaveField("Grant", Not(BeEmpty())),
+					HaveField("Request", Not(BeEmpty()))))
+			Expect(lines[2]).To(And(HaveField("Outcome", "error"), HaveField("Code", -32602)))
+			Expect(lines[3]).
+				To(And(HaveField("Method", ""), HaveField("Outcome", "refused"), HaveField("Rule", "U11"),
+					HaveField("Status", 400)))
+			Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
+		}, revisions(batching, headers, sessions, stateless))
 
-	It("of a gateway records a refusal for missing scopes, a failure of the upstream, and a response on another stream", Label("V1"), func(ctx SpecContext) {
-		path, adjust := auditing()
-		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/sse", adjust)
-		talk := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
-		talk.Post(ctx, "tools/call", params{"name": "shout"})
-		lines := toolCalls(path, 2)
-		Expect(lines[0]).To(And(HaveField("Outcome", "unknown"), HaveField("Status", 202)))
-		Expect(lines[1]).To(And(HaveField("Outcome", "error"), HaveField("Status", BeNumerically(">=", 500))))
-	})
+	It("of a gateway records a refusal for missing scopes, a failure of the upstream, and a response on another stream",
+		Label("V1"), func(ctx SpecContext) {
+			path, adjust := auditing()
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/sse", adjust)
+			talk := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusInternalServerError)
+			})
+			talk.Post(ctx, "tools/call", params{"name": "shout"})
+			lines := toolCalls(path, 2)
+			Expect(lines[0]).To(And(HaveField("Outcome", "unknown"), HaveField("Status", 202)))
+			Expect(lines[1]).To(And(HaveField("Outcome", "error"), HaveField("Status", BeNumerically(">=", 500))))
+		})
 
 	It("has a refusal for missing scopes with its rule", Label("V1", "G10"), func(ctx SpecContext) {
 		path, adjust := auditing()
@@ -178,7 +207,9 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		})
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		Expect(talk.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusForbidden))
-		Expect(toolCalls(path, 1)).To(ConsistOf(And(HaveField("Name", "delete_all"), HaveField("Outcome", "refused"), HaveField("Rule", "G10"), HaveField("Status", 403))))
+		Expect(toolCalls(path, 1)).
+			To(ConsistOf(And(HaveField("Name", "delete_all"), HaveField("Outcome", "refused"), HaveField("Rule", "G10"),
+				HaveField("Status", 403))))
 	})
 
 	It("is in the log with audit-log, with the request id of the response", Label("V1"), func(ctx SpecContext) {
@@ -204,7 +235,9 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		for _, secret := range []string{tokens.Access, tokens.Refresh, apiKey, talk.session} {
 			Expect(string(text)).NotTo(ContainSubstring(secret))
 		}
-		Expect(bytes.Split(text, []byte("\n"))).To(HaveEach(WithTransform(func(line []byte) int { return len(line) }, BeNumerically("<", 1000))))
+		Expect(bytes.Split(text, []byte("\n"))).To(HaveEach(WithTransform(func(line []byte) int {
+			return len(line)
+		}, BeNumerically("<", 1000))))
 	})
 
 	It("counts its lines in the metrics", Label("V5"), func(ctx SpecContext) {

@@ -56,10 +56,13 @@ func attributes(node *html.Node) map[string]string {
 func beACallbackPage() types.GomegaMatcher {
 	return And(BeAPage(http.StatusOK, "One step left"),
 		HaveField("Header", And(
-			HaveKeyWithValue("Cache-Control", []string{"no-store"}), HaveKeyWithValue("X-Frame-Options", []string{"DENY"}),
-			HaveKeyWithValue("Referrer-Policy", []string{"same-origin"}), HaveKeyWithValue("X-Content-Type-Options", []string{"nosniff"}),
+			HaveKeyWithValue("Cache-Control", []string{"no-store"}),
+			HaveKeyWithValue("X-Frame-Options", []string{"DENY"}),
+			HaveKeyWithValue("Referrer-Policy", []string{"same-origin"}),
+			HaveKeyWithValue("X-Content-Type-Options", []string{"nosniff"}),
 			HaveKeyWithValue("Content-Security-Policy", ConsistOf(
-				MatchRegexp(`^default-src 'none'; style-src '(nonce-[A-Z2-7]+)'; base-uri 'none'; frame-ancestors 'none'; script-src 'nonce-[A-Z2-7]+'$`))),
+				MatchRegexp(`^default-src 'none'; style-src '(nonce-[A-Z2-7]+)'; base-uri 'none'; frame-ancestors `+
+					`'none'; script-src 'nonce-[A-Z2-7]+'$`))),
 			Not(HaveKey("Set-Cookie")), Not(HaveKey("Refresh")))))
 }
 
@@ -72,73 +75,85 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 	})
 	const button = `value="approve_elsewhere"`
 
-	It("shows the callback URL on a page instead of redirecting, and the client connects with it", Label("B11", "B22"), func(ctx SpecContext) {
-		answer := client.Consent(ctx).ApproveElsewhere(ctx, world.Token)
-		Expect(answer).To(beACallbackPage())
-		callback := answer.Callback()
-		Expect(callback.String()).To(HavePrefix(client.Redirect + "?"))
-		Expect(callback.Query()).To(And(HaveLen(3), HaveEach(HaveLen(1))))
-		Expect(callback.Query().Get("state")).To(Equal(client.State))
-		Expect(callback.Query().Get("iss")).To(Equal(world.Issuer))
-		tokens := client.Token(ctx, client.Exchange(callback.Query().Get("code"))).Tokens()
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-	})
+	It("shows the callback URL on a page instead of redirecting, and the client connects with it",
+		Label("B11", "B22"), func(ctx SpecContext) {
+			answer := client.Consent(ctx).ApproveElsewhere(ctx, world.Token)
+			Expect(answer).To(beACallbackPage())
+			callback := answer.Callback()
+			Expect(callback.String()).To(HavePrefix(client.Redirect + "?"))
+			Expect(callback.Query()).To(And(HaveLen(3), HaveEach(HaveLen(1))))
+			Expect(callback.Query().Get("state")).To(Equal(client.State))
+			Expect(callback.Query().Get("iss")).To(Equal(world.Issuer))
+			tokens := client.Token(ctx, client.Exchange(callback.Query().Get("code"))).Tokens()
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		})
 
-	It("says what to do with the URL, warns of other people, and says until when it works", Label("B22"), func(ctx SpecContext) {
-		world = NewWorld(func(config *server.Config) { config.AuthCodeTTL = 4 * time.Minute })
-		client = world.NewClient()
-		page := client.Consent(ctx)
-		before := world.Clock.Now()
-		answer := page.ApproveElsewhere(ctx, world.Token)
-		Expect(answer.Text).To(And(ContainSubstring("Paste it into the app that waits for it"), ContainSubstring("Never give this address to another person."),
-			ContainSubstring("for 4 minutes from now, until <time")))
+	It("says what to do with the URL, warns of other people, and says until when it works",
+		Label("B22"), func(ctx SpecContext) {
+			world = NewWorld(func(config *server.Config) { config.AuthCodeTTL = 4 * time.Minute })
+			client = world.NewClient()
+			page := client.Consent(ctx)
+			before := world.Clock.Now()
+			answer := page.ApproveElsewhere(ctx, world.Token)
+			Expect(answer.Text).
+				To(And(ContainSubstring("Paste it into the app that waits for it"),
+					ContainSubstring("Never give this address to another person."),
+					ContainSubstring("for 4 minutes from now, until <time")))
 
-		world.Clock.Advance(90 * time.Second)
-		again := page.ApproveElsewhere(ctx, world.Token)
-		Expect(again.Callback()).To(Equal(answer.Callback()), "the form gives one code")
-		Expect(again.Text).To(ContainSubstring("for 2 minutes from now, until <time"))
-		Expect(validUntil(again)).To(And(Equal(validUntil(answer)), BeTemporally("~", before.Add(4*time.Minute), 2*time.Second)))
+			world.Clock.Advance(90 * time.Second)
+			again := page.ApproveElsewhere(ctx, world.Token)
+			Expect(again.Callback()).To(Equal(answer.Callback()), "the form gives one code")
+			Expect(again.Text).To(ContainSubstring("for 2 minutes from now, until <time"))
+			Expect(validUntil(again)).
+				To(And(Equal(validUntil(answer)), BeTemporally("~", before.Add(4*time.Minute), 2*time.Second)))
 
-		world.Clock.Advance(time.Minute)
-		Expect(page.ApproveElsewhere(ctx, world.Token).Text).To(ContainSubstring("It works once, until <time"))
-		world.Clock.Advance(90 * time.Second)
-		Expect(client.Token(ctx, client.Exchange(answer.Callback().Query().Get("code"))).Tokens().Error).To(Equal("invalid_grant"))
-	})
+			world.Clock.Advance(time.Minute)
+			Expect(page.ApproveElsewhere(ctx, world.Token).Text).To(ContainSubstring("It works once, until <time"))
+			world.Clock.Advance(90 * time.Second)
+			Expect(client.Token(ctx, client.Exchange(answer.Callback().Query().Get("code"))).Tokens().Error).
+				To(Equal("invalid_grant"))
+		})
 
 	It("is offered only when the redirect goes to a loopback host", func(ctx SpecContext) {
 		Expect(client.Consent(ctx).Text).To(ContainSubstring(button))
-		Expect(client.Consent(ctx, set("redirect_uri", "https://client.example/callback")).Text).NotTo(ContainSubstring(button))
+		Expect(client.Consent(ctx, set("redirect_uri", "https://client.example/callback")).Text).
+			NotTo(ContainSubstring(button))
 	})
 
-	DescribeTable("is refused for another redirect, before the token is checked,", func(ctx SpecContext, redirect string) {
-		world = NewWorld(func(config *server.Config) { config.AllowedPrivateSchemes = []string{"cursor"} })
-		client = world.ClientAt(redirect, "")
-		page := client.Consent(ctx)
-		Expect(page.ApproveElsewhere(ctx, world.Token)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
-		Expect(page.ApproveElsewhere(ctx, "demo_wrong")).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
-		Expect(world.Log.String()).NotTo(Or(ContainSubstring("grant_created"), ContainSubstring("host_token_rejected")))
-		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form is still valid")
-	},
-		Entry("to a web site", "https://client.example/callback"), Entry("to https on this computer", "https://localhost/callback"),
+	DescribeTable("is refused for another redirect, before the token is checked,",
+		func(ctx SpecContext, redirect string) {
+			world = NewWorld(func(config *server.Config) { config.AllowedPrivateSchemes = []string{"cursor"} })
+			client = world.ClientAt(redirect, "")
+			page := client.Consent(ctx)
+			Expect(page.ApproveElsewhere(ctx, world.Token)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
+			Expect(page.ApproveElsewhere(ctx, "demo_wrong")).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
+			Expect(world.Log.String()).
+				NotTo(Or(ContainSubstring("grant_created"), ContainSubstring("host_token_rejected")))
+			Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther), "the form is still valid")
+		},
+		Entry("to a web site", "https://client.example/callback"),
+		Entry("to https on this computer", "https://localhost/callback"),
 		Entry("to an installed app", "cursor://oauth/callback"),
 	)
 
-	It("shows the form again after a wrong or missing token, with both buttons", Label("B7", "B8"), func(ctx SpecContext) {
-		page := client.Consent(ctx)
-		missing := page.ApproveElsewhere(ctx, "")
-		Expect(missing).To(BeAPage(http.StatusBadRequest, "Paste your token first."))
-		wrong := page.ApproveElsewhere(ctx, "demo_wrong")
-		Expect(wrong).To(BeAPage(http.StatusForbidden, "does not know that token"))
-		Expect(wrong.Text).To(ContainSubstring(button))
-		Expect(ReadPage(wrong).ApproveElsewhere(ctx, world.Token)).To(beACallbackPage())
-	})
+	It("shows the form again after a wrong or missing token, with both buttons",
+		Label("B7", "B8"), func(ctx SpecContext) {
+			page := client.Consent(ctx)
+			missing := page.ApproveElsewhere(ctx, "")
+			Expect(missing).To(BeAPage(http.StatusBadRequest, "Paste your token first."))
+			wrong := page.ApproveElsewhere(ctx, "demo_wrong")
+			Expect(wrong).To(BeAPage(http.StatusForbidden, "does not know that token"))
+			Expect(wrong.Text).To(ContainSubstring(button))
+			Expect(ReadPage(wrong).ApproveElsewhere(ctx, world.Token)).To(beACallbackPage())
+		})
 
 	It("shows the page after a proof of work too", Label("B18"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		for range 5 {
 			page.guess(ctx)
 		}
-		Expect(ReadDemand(page.Approve(ctx, world.Token)).Hidden.Get("decision")).To(Equal("approve"), "the other button still redirects")
+		Expect(ReadDemand(page.Approve(ctx, world.Token)).Hidden.Get("decision")).
+			To(Equal("approve"), "the other button still redirects")
 		demand := ReadDemand(page.ApproveElsewhere(ctx, world.Token))
 		again := ReadDemand(demand.Send(ctx, "")) // before the wait is over
 		Expect(again.Send(ctx, again.Solve())).To(beACallbackPage())
@@ -146,33 +161,40 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 
 	It("refuses a form that is too old, used or of another site", Label("B3", "B4", "B13"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
-		Expect(page.ApproveElsewhere(ctx, world.Token, with("Sec-Fetch-Site", "cross-site"))).To(BeASafePage(http.StatusForbidden, "invalid_request"))
+		Expect(page.ApproveElsewhere(ctx, world.Token, with("Sec-Fetch-Site", "cross-site"))).
+			To(BeASafePage(http.StatusForbidden, "invalid_request"))
 		client.Token(ctx, client.Exchange(page.ApproveElsewhere(ctx, world.Token).Callback().Query().Get("code")))
-		Expect(page.ApproveElsewhere(ctx, world.Token)).To(And(BeASafePage(http.StatusBadRequest, "invalid_request"), BeAPage(http.StatusBadRequest, "used already")))
+		Expect(page.ApproveElsewhere(ctx, world.Token)).
+			To(And(BeASafePage(http.StatusBadRequest, "invalid_request"),
+				BeAPage(http.StatusBadRequest, "used already")))
 		page = client.Consent(ctx)
 		world.Clock.Advance(10 * time.Minute)
-		Expect(page.ApproveElsewhere(ctx, world.Token)).To(And(BeASafePage(http.StatusBadRequest, "invalid_request"), BeAPage(http.StatusBadRequest, "too old")))
+		Expect(page.ApproveElsewhere(ctx, world.Token)).
+			To(And(BeASafePage(http.StatusBadRequest, "invalid_request"), BeAPage(http.StatusBadRequest, "too old")))
 	})
 
-	It("writes neither the URL nor the code to the log, the trace, the metrics or a file", Label("B15", "B22", "H3"), func(ctx SpecContext) {
-		operated := Operate()
-		client = operated.NewClient()
-		callback := client.Consent(ctx).ApproveElsewhere(ctx, operated.Token).Callback()
-		operated.Newest(ctx, "authorize client_metadata page token_judged code_issued")
-		places := filesOf(operated.Dir)
-		for _, path := range []string{"/", "/connections.json", "/connections/" + operated.Traces(ctx)[0].ID, "/metrics"} {
-			places[path] = []byte(operated.AskAdmin(ctx, path).Text)
-		}
-		places["log"] = []byte(operated.Log.String())
-		Expect(places["log"]).To(ContainSubstring("callback_shown"))
-		for place, content := range places {
-			for _, secret := range []string{callback.Query().Get("code"), client.State} {
-				for _, spelled := range spellings(secret) {
-					Expect(strings.Contains(string(content), spelled)).To(BeFalse(), "%s found in %s", spelled, place)
+	It("writes neither the URL nor the code to the log, the trace, the metrics or a file",
+		Label("B15", "B22", "H3"), func(ctx SpecContext) {
+			operated := Operate()
+			client = operated.NewClient()
+			callback := client.Consent(ctx).ApproveElsewhere(ctx, operated.Token).Callback()
+			operated.Newest(ctx, "authorize client_metadata page token_judged code_issued")
+			places := filesOf(operated.Dir)
+			for _, path := range []string{"/", "/connections.json", "/connections/" + operated.Traces(ctx)[0].ID,
+				"/metrics"} {
+				places[path] = []byte(operated.AskAdmin(ctx, path).Text)
+			}
+			places["log"] = []byte(operated.Log.String())
+			Expect(places["log"]).To(ContainSubstring("callback_shown"))
+			for place, content := range places {
+				for _, secret := range []string{callback.Query().Get("code"), client.State} {
+					for _, spelled := range spellings(secret) {
+						Expect(strings.Contains(string(content), spelled)).
+							To(BeFalse(), "%s found in %s", spelled, place)
+					}
 				}
 			}
-		}
-	})
+		})
 })
 
 // validUntil returns the time that the page names.
@@ -208,17 +230,23 @@ var _ = Describe("The page with the callback URL in a real browser", Label("brow
 	click := func(ctx context.Context, count int) {
 		GinkgoHelper()
 		middle := Ask(ctx, browser, chromedp.Evaluate[[]float64](
-			`(box => [box.x + box.width / 2, box.y + box.height / 2])(document.getElementById("callback").getBoundingClientRect())`))
+			`(box => [box.x + box.width / 2, box.y + box.height / `+
+				`2])(document.getElementById("callback").getBoundingClientRect())`))
 		browser.Do(ctx, chromedp.MouseClickXY(middle[0], middle[1], chromedp.ClickCount(count)))
 	}
 	pasted := func(ctx context.Context) string { // into the first field of another page
 		open(ctx)
 		press(ctx, "\t")
-		browser.Do(ctx, chromedp.KeyEvent("v", chromedp.KeyModifiers(chromedp.ModifierCtrl), func(p *input.DispatchKeyEventParams) { p.Commands = []string{"paste"} }))
+		browser.Do(ctx, chromedp.KeyEvent("v",
+			chromedp.KeyModifiers(chromedp.ModifierCtrl), func(p *input.DispatchKeyEventParams) {
+				p.Commands = []string{"paste"}
+			}))
 		return Ask(ctx, browser, chromedp.Evaluate[string](`document.activeElement.value`))
 	}
 	selection := func(ctx context.Context) string {
-		return Ask(ctx, browser, chromedp.Evaluate[string](`(f => f.value.slice(f.selectionStart, f.selectionEnd))(document.getElementById("callback"))`))
+		return Ask(ctx, browser,
+			chromedp.Evaluate[string](
+				`(f => f.value.slice(f.selectionStart, f.selectionEnd))(document.getElementById("callback"))`))
 	}
 	connects := func(ctx context.Context, copied string) {
 		GinkgoHelper()
@@ -246,20 +274,23 @@ var _ = Describe("The page with the callback URL in a real browser", Label("brow
 
 	It("selects the whole address at a click", func(ctx SpecContext) {
 		open(ctx)
-		browser.Do(ctx, chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve_elsewhere"]`)))
+		browser.Do(ctx, chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token),
+			chromedp.Click(chromedp.CSS(`button[value="approve_elsewhere"]`)))
 		Expect(browser.Text(ctx, "h1")).To(ContainSubstring("One step left"))
 		click(ctx, 1)
 		connects(ctx, selection(ctx))
 	}, SpecTimeout(browserTime))
 
-	DescribeTable("needs no script: the whole address is selected", func(ctx SpecContext, selectAll func(context.Context)) {
-		open(ctx)
-		browser.Do(ctx, withoutScripts, chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token), chromedp.Click(chromedp.CSS(`button[value="approve_elsewhere"]`)))
-		Expect(browser.Text(ctx, "h1")).To(ContainSubstring("One step left"))
-		Expect(Ask(ctx, browser, chromedp.Evaluate[bool](`document.getElementById("copy").hidden`))).To(BeTrue())
-		selectAll(ctx)
-		connects(ctx, selection(ctx))
-	},
+	DescribeTable("needs no script: the whole address is selected",
+		func(ctx SpecContext, selectAll func(context.Context)) {
+			open(ctx)
+			browser.Do(ctx, withoutScripts, chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token),
+				chromedp.Click(chromedp.CSS(`button[value="approve_elsewhere"]`)))
+			Expect(browser.Text(ctx, "h1")).To(ContainSubstring("One step left"))
+			Expect(Ask(ctx, browser, chromedp.Evaluate[bool](`document.getElementById("copy").hidden`))).To(BeTrue())
+			selectAll(ctx)
+			connects(ctx, selection(ctx))
+		},
 		Entry("by a triple click", SpecTimeout(browserTime), func(ctx context.Context) {
 			for clicks := 1; clicks <= 3; clicks++ {
 				click(ctx, clicks)
@@ -274,6 +305,7 @@ var _ = Describe("The page with the callback URL in a real browser", Label("brow
 
 // withoutScripts ends the scripts of pages; those of the spec still run.
 func withoutScripts(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
-	_, err = cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	_, err = cdp.Call(ctx, t, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true})
 	return nothing, err
 }

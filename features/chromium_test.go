@@ -84,7 +84,8 @@ func (b *Browser) Do(ctx context.Context, steps ...chromedp.Action[chromedp.Void
 	Expect(chromedp.Do(window, steps...)).To(Succeed())
 }
 
-// Text waits for the element and returns its visible text. It retries when a new page removes the element meanwhile.
+// Text waits for the element and returns its visible text. It retries when a new page removes the
+// element meanwhile.
 func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) {
 	GinkgoHelper()
 	window, cancel := context.WithCancel(b.window)
@@ -94,7 +95,9 @@ func (b *Browser) Text(ctx context.Context, element chromedp.CSS) (text string) 
 		text, err = chromedp.Text(element)(ctx, t)
 		return nothing, err
 	}
-	Eventually(func() error { return chromedp.Do(window, read) }).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	Eventually(func() error {
+		return chromedp.Do(window, read)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	return text
 }
 
@@ -126,7 +129,8 @@ func (b *Browser) fontsOf(ctx context.Context, element string) (names []string) 
 	return names
 }
 
-// Frames returns the addresses of the page's frames that are shown, and of those that the browser refused.
+// Frames returns the addresses of the page's frames that are shown, and of those that the browser
+// refused.
 func (b *Browser) Frames(ctx context.Context) (shown, refused []string) {
 	GinkgoHelper()
 	b.Do(ctx, func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
@@ -159,9 +163,11 @@ func Ask[T any](ctx context.Context, b *Browser, action chromedp.Action[T]) (res
 // Look sets the size of the window in CSS pixels and the preferred colour scheme.
 func (b *Browser) Look(ctx context.Context, width, height int64, scheme string) {
 	GinkgoHelper()
-	preference := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-	b.Do(ctx, chromedp.EmulateViewport(width, height), func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
-		_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, preference)
-		return nothing, err
-	})
+	preference := emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	b.Do(ctx, chromedp.EmulateViewport(width, height),
+		func(ctx context.Context, t *chromedp.Target) (nothing chromedp.Void, err error) {
+			_, err = cdp.Call(ctx, t, emulation.SetEmulatedMedia, preference)
+			return nothing, err
+		})
 }

@@ -45,7 +45,8 @@ func foldersOfCode() []string {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) || slices.Contains(ignored, name)):
+		case entry.IsDir() && (slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) ||
+			slices.Contains(ignored, name)):
 			return filepath.SkipDir
 		case !entry.IsDir() && filepath.Dir(name) != "..":
 			folders[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../")] = true

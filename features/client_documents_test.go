@@ -24,7 +24,8 @@ func (c *Client) path() string { return strings.TrimPrefix(c.ID, c.World.Clients
 func (w *World) ClientWith(member string, value any) *Client {
 	GinkgoHelper()
 	client := w.NewClient()
-	members := params{"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []string{"http://127.0.0.1/callback"}}
+	members := params{"client_id": client.ID, "client_name": "Spec Client",
+		"redirect_uris": []string{"http://127.0.0.1/callback"}}
 	if members[member] = value; value == nil {
 		delete(members, member)
 	}
@@ -82,20 +83,29 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Entry("with redirect_uris that are null", Label("C25", "N6"), "redirect_uris", raw("null")),
 		Entry("with redirect_uris that are a string", Label("C25"), "redirect_uris", "http://127.0.0.1/callback"),
 		Entry("with no redirect URI", Label("C25"), "redirect_uris", []string{}),
-		Entry("with 51 redirect URIs", Label("C25"), "redirect_uris", strings.Split(strings.Repeat("https://a.example/ ", 50)+"https://a.example/", " ")),
-		Entry("with a redirect URI that is null", Label("C25"), "redirect_uris", raw(`["http://127.0.0.1/callback",null]`)),
-		Entry("with http on the web only", Label("C26", "C27"), "redirect_uris", []string{"http://client.example/callback"}),
-		Entry("with response parameters in its redirect URIs", Label("C26", "C27"), "redirect_uris", []string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state", "https://a.example/?error="}),
-		Entry("with fragments in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://127.0.0.1/callback#", "https://a.example/#x"}),
-		Entry("with users in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris", []string{"http://a@127.0.0.1/callback", "https://@a.example/"}),
-		Entry("with dangerous redirect URIs only", Label("A14", "C26", "C27"), "redirect_uris", []string{"javascript:alert(1)", "data:text/html,x", "https://a@b.example/", "/callback"}),
+		Entry("with 51 redirect URIs", Label("C25"), "redirect_uris",
+			strings.Split(strings.Repeat("https://a.example/ ", 50)+"https://a.example/", " ")),
+		Entry("with a redirect URI that is null", Label("C25"), "redirect_uris",
+			raw(`["http://127.0.0.1/callback",null]`)),
+		Entry("with http on the web only", Label("C26", "C27"), "redirect_uris",
+			[]string{"http://client.example/callback"}),
+		Entry("with response parameters in its redirect URIs", Label("C26", "C27"), "redirect_uris",
+			[]string{"https://a.example/?code=1", "https://a.example/?%69ss=x", "https://a.example/?a&state",
+				"https://a.example/?error="}),
+		Entry("with fragments in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris",
+			[]string{"http://127.0.0.1/callback#", "https://a.example/#x"}),
+		Entry("with users in its redirect URIs", Label("A11", "C26", "C27"), "redirect_uris",
+			[]string{"http://a@127.0.0.1/callback", "https://@a.example/"}),
+		Entry("with dangerous redirect URIs only", Label("A14", "C26", "C27"), "redirect_uris",
+			[]string{"javascript:alert(1)", "data:text/html,x", "https://a@b.example/", "/callback"}),
 		Entry("with a secret", Label("C28"), "client_secret", "s3cret"),
 		Entry("with a secret that never expires", Label("C28"), "client_secret_expires_at", 0),
 		Entry("that sends a secret in a header", Label("C29"), "token_endpoint_auth_method", "client_secret_basic"),
 		Entry("that sends a secret in the form", Label("C29"), "token_endpoint_auth_method", "client_secret_post"),
 		Entry("that signs with a secret", Label("C29"), "token_endpoint_auth_method", "client_secret_jwt"),
 		Entry("with a method that is a number", Label("C30"), "token_endpoint_auth_method", 7),
-		Entry("with a private key", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","d":"d"}]}`)),
+		Entry("with a private key", Label("C31"), "jwks",
+			raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","d":"d"}]}`)),
 		Entry("with a symmetric key", Label("C31", "N6"), "jwks", raw(`{"keys":[{"kty":"oct","k":"k"}]}`)),
 		Entry("with keys that are not a key set", Label("C31"), "jwks", raw(`[]`)),
 		Entry("without the code grant", Label("C32"), "grant_types", []string{"refresh_token", "implicit"}),
@@ -109,7 +119,8 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "unauthorized_client"))
 	},
 		Entry("client certificates", Label("C30"), "token_endpoint_auth_method", "tls_client_auth"),
-		Entry("only unsupported methods", Label("C30"), "token_endpoint_auth_methods_supported", []string{"tls_client_auth", "x"}),
+		Entry("only unsupported methods", Label("C30"), "token_endpoint_auth_methods_supported",
+			[]string{"tls_client_auth", "x"}),
 		Entry("certificate-bound tokens", Label("C34"), "tls_client_certificate_bound_access_tokens", true),
 		Entry("DPoP", Label("C34"), "dpop_bound_access_tokens", true),
 	)
@@ -118,10 +129,13 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Expect(world.ClientWith(member, value).Connect(ctx).Scope).To(HavePrefix("mcp"))
 	},
 		Entry("a name of 200 characters", Label("C24"), "client_name", strings.Repeat("ä", 200)),
-		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris", []string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
-		Entry("a method that is not the first choice", Label("C30", "X8"), "token_endpoint_auth_methods_supported", []string{"private_key_jwt", "none"}),
+		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris",
+			[]string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
+		Entry("a method that is not the first choice", Label("C30", "X8"), "token_endpoint_auth_methods_supported",
+			[]string{"private_key_jwt", "none"}),
 		Entry("public keys", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)),
-		Entry("additional grant types", Label("C32"), "grant_types", []string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
+		Entry("additional grant types", Label("C32"), "grant_types",
+			[]string{"authorization_code", "refresh_token", "urn:ietf:params:oauth:grant-type:jwt-bearer"}),
 		Entry("links", Label("C33"), "policy_uri#de", "https://client.example/datenschutz"),
 		Entry("a secret that is null", Label("C28", "N6"), "client_secret", raw("null")),
 		Entry("a jwks_uri that is null", Label("C33"), "jwks_uri", raw("null")),
@@ -129,19 +143,22 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Entry("terms that are null, which it does not show", Label("C33"), "tos_uri", raw("null")),
 		Entry("a page over http, which it does not show", Label("C33"), "client_uri", "http://client.example/"),
 		Entry("a relative policy, which it does not show", Label("C33"), "policy_uri", "/policy"),
-		Entry("a Japanese page with a data URL, which it does not show", Label("C33"), "client_uri#ja-Jpan-JP", "data:text/html,x"),
+		Entry("a Japanese page with a data URL, which it does not show", Label("C33"), "client_uri#ja-Jpan-JP",
+			"data:text/html,x"),
 		Entry("dpop_bound_access_tokens set to false", Label("C34"), "dpop_bound_access_tokens", false),
 		Entry("unknown members", Label("C35"), "software_version", params{"a": []int{1}}),
 	)
 
-	DescribeTable("refuses a response", Label("N6"), func(ctx SpecContext, status int, answered int, header http.Header, body string) {
-		client := world.NewClient()
-		client.says(answered, header, body)
-		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(status, "invalid_client"))
-		client.says(http.StatusOK, nil, good)
-		Expect(client.Consent(ctx).StatusCode).To(Equal(http.StatusOK), "a failure is not cached")
-	},
-		Entry("that redirects to another URL", Label("C12", "C42"), 502, 301, http.Header{"Location": {"https://client.example/c.json"}}, good),
+	DescribeTable("refuses a response",
+		Label("N6"), func(ctx SpecContext, status int, answered int, header http.Header, body string) {
+			client := world.NewClient()
+			client.says(answered, header, body)
+			Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(status, "invalid_client"))
+			client.says(http.StatusOK, nil, good)
+			Expect(client.Consent(ctx).StatusCode).To(Equal(http.StatusOK), "a failure is not cached")
+		},
+		Entry("that redirects to another URL", Label("C12", "C42"), 502, 301,
+			http.Header{"Location": {"https://client.example/c.json"}}, good),
 		Entry("that redirects to the same URL", Label("C12", "C42"), 502, 307, http.Header{"Location": {"?"}}, good),
 		Entry("without content", Label("C13", "C42"), 502, 204, nil, ""),
 		Entry("with partial content", Label("C13", "C42"), 502, 206, nil, good),
@@ -149,18 +166,23 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Entry("of 404", Label("C13", "C42"), 502, 404, nil, good),
 		Entry("of 500", Label("C13", "C42"), 502, 500, nil, good),
 		Entry("of HTML", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/html"}}, good),
-		Entry("of plain text", Label("C14", "C42"), 502, 200, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, good),
+		Entry("of plain text", Label("C14", "C42"), 502, 200,
+			http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, good),
 		Entry("that is compressed in another way", Label("C15", "C42"), 502, 200,
 			http.Header{"Content-Encoding": {"br"}}, zipped(good)),
 		Entry("that is too large", Label("C15", "C42"), 502, 200, nil, good+strings.Repeat(" ", 5<<10)),
 		Entry("with a byte order mark", Label("C22", "C43"), 400, 200, nil, "\ufeff"+good),
-		Entry("with a duplicate member", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"client_name":"Other"}`),
+		Entry("with a duplicate member", Label("C22", "C43"), 400, 200, nil,
+			good[:len(good)-1]+`,"client_name":"Other"}`),
 		Entry("that is not UTF-8", Label("C22", "C43"), 400, 200, nil, strings.Replace(good, "Spec", "\xff", 1)),
 		Entry("with data after the document", Label("C22", "C43"), 400, 200, nil, good+"{}"),
-		Entry("that nests nine levels deep", Label("C22", "C43"), 400, 200, nil, good[:len(good)-1]+`,"x":[[[[[[[[1]]]]]]]]}`),
+		Entry("that nests nine levels deep", Label("C22", "C43"), 400, 200, nil,
+			good[:len(good)-1]+`,"x":[[[[[[[[1]]]]]]]]}`),
 		Entry("that is a list", Label("C22", "C43"), 400, 200, nil, "["+good+"]"),
-		Entry("with CLIENT_ID in capitals", Label("C22", "C23", "C43"), 400, 200, nil, strings.Replace(good, "client_id", "CLIENT_ID", 1)),
-		Entry("with the default port in its client_id", Label("C10", "C23", "C43"), 400, 200, nil, strings.Replace(good, `ID"`, `ID:443"`, 1)),
+		Entry("with CLIENT_ID in capitals", Label("C22", "C23", "C43"), 400, 200, nil,
+			strings.Replace(good, "client_id", "CLIENT_ID", 1)),
+		Entry("with the default port in its client_id", Label("C10", "C23", "C43"), 400, 200, nil,
+			strings.Replace(good, `ID"`, `ID:443"`, 1)),
 		Entry("that is empty", Label("C22", "C43"), 400, 200, nil, ""),
 	)
 
@@ -170,7 +192,8 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		gone.Close()
 		DeferCleanup(stranger.Close)
 		var texts []string
-		for _, id := range []string{gone.URL + "/c.json", stranger.URL + "/c.json", "https://10.0.0.1/c.json", world.Clients.URL("/none.json")} {
+		for _, id := range []string{gone.URL + "/c.json", stranger.URL + "/c.json", "https://10.0.0.1/c.json",
+			world.Clients.URL("/none.json")} {
 			answer := world.NewClient().ask(ctx, "client_id="+id)
 			Expect(answer).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
 			host := strings.Split(id, "/")[2]
@@ -187,7 +210,8 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		client.says(http.StatusOK, nil, good[:len(good)-1]+links+"}")
 		before := world.Clients.Fetches()
 		page := client.Consent(ctx)
-		Expect(client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).
+			StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Clients.Fetches() - before).To(BeEquivalentTo(1))
 		Expect(page.Text).NotTo(ContainSubstring("logo_uri"))
 	})
@@ -198,7 +222,8 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		client.says(http.StatusGone, nil, "")
 		world.Clock.Advance(9 * time.Minute)
 		before := world.Clients.Fetches()
-		tokens := client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).Tokens()
+		tokens := client.Token(ctx, client.Exchange(page.Approve(ctx, world.Token).Target().Query().Get("code"))).
+			Tokens()
 		world.Clock.Advance(25 * time.Hour)
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
@@ -207,21 +232,23 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
 	})
 
-	It("responds with Retry-After when the fetch limit of a site is reached", Label("C21", "C45"), func(ctx SpecContext) {
-		for range 60 {
-			world.NewClient().Consent(ctx)
-		}
-		one := world.NewClient()
-		answer := one.AskFor(ctx, one.Request())
-		for more := 0; more < 60 && answer.StatusCode == http.StatusOK; more++ { // each second adds one fetch to the budget
-			one = world.NewClient()
-			answer = one.AskFor(ctx, one.Request())
-		}
-		Expect(answer).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
-		Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
-		world.Clock.Advance(time.Minute)
-		Expect(one.Consent(ctx).StatusCode).To(Equal(http.StatusOK))
-	})
+	It("responds with Retry-After when the fetch limit of a site is reached",
+		Label("C21", "C45"), func(ctx SpecContext) {
+			for range 60 {
+				world.NewClient().Consent(ctx)
+			}
+			one := world.NewClient()
+			answer := one.AskFor(ctx, one.Request())
+			// Each second adds one fetch to the budget.
+			for more := 0; more < 60 && answer.StatusCode == http.StatusOK; more++ {
+				one = world.NewClient()
+				answer = one.AskFor(ctx, one.Request())
+			}
+			Expect(answer).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+			Expect(answer.Header.Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
+			world.Clock.Advance(time.Minute)
+			Expect(one.Consent(ctx).StatusCode).To(Equal(http.StatusOK))
+		})
 })
 
 // varying matches the parts that differ between two pages about the same problem.

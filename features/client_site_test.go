@@ -20,7 +20,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// ClientSite is the web site of an MCP client's vendor: it publishes metadata documents over TLS and counts requests.
+// ClientSite is the web site of an MCP client's vendor: it publishes metadata documents over TLS
+// and counts requests.
 type ClientSite struct {
 	server    *httptest.Server
 	mu        sync.Mutex
@@ -37,7 +38,8 @@ func NewClientSite() *ClientSite {
 	return s
 }
 
-// newSiteServer returns a server with the certificate of all client sites, which is not started yet.
+// newSiteServer returns a server with the certificate of all client sites, which is not started
+// yet.
 func newSiteServer(site http.Handler) *httptest.Server {
 	GinkgoHelper()
 	certificate, err := siteCertificate()
@@ -48,7 +50,8 @@ func newSiteServer(site http.Handler) *httptest.Server {
 	return s
 }
 
-// siteCertificate is elliptic, because a signature with the RSA key of httptest takes 50 times as long.
+// siteCertificate is elliptic, because a signature with the RSA key of httptest takes 50 times as
+// long.
 var siteCertificate = sync.OnceValues(func() (certificate tls.Certificate, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -30,12 +30,19 @@ func (w *World) NewClient() *Client {
 	path := "/" + strings.ToLower(rand.Text()) + ".json"
 	id := w.Clients.URL(path)
 	document, err := json.Marshal(map[string]any{
-		"client_id": id, "client_name": "Spec Client", "redirect_uris": []string{"http://127.0.0.1/callback", "https://client.example/callback"},
-		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none",
+		"client_id": id, "client_name": "Spec Client",
+		"redirect_uris": []string{"http://127.0.0.1/callback", "https://client.example/callback"},
+		"grant_types":   []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none",
 	})
 	Expect(err).NotTo(HaveOccurred())
 	w.Clients.Publish(path, string(document))
-	return &Client{World: w, ID: id, Redirect: "http://127.0.0.1:4321/callback", Verifier: rand.Text() + rand.Text(), State: "s+t/a=" + rand.Text()}
+	return &Client{
+		World:    w,
+		ID:       id,
+		Redirect: "http://127.0.0.1:4321/callback",
+		Verifier: rand.Text() + rand.Text(),
+		State:    "s+t/a=" + rand.Text(),
+	}
 }
 
 // Challenge returns the S256 challenge of the client's verifier.
@@ -47,9 +54,14 @@ func (c *Client) Challenge() string {
 // Request returns a complete authorization request that includes offline_access.
 func (c *Client) Request() url.Values {
 	return url.Values{
-		"response_type": {"code"}, "client_id": {c.ID}, "redirect_uri": {c.Redirect}, "state": {c.State},
-		"code_challenge": {c.Challenge()}, "code_challenge_method": {"S256"},
-		"scope": {"mcp offline_access"}, "resource": {c.World.MCP()},
+		"response_type":         {"code"},
+		"client_id":             {c.ID},
+		"redirect_uri":          {c.Redirect},
+		"state":                 {c.State},
+		"code_challenge":        {c.Challenge()},
+		"code_challenge_method": {"S256"},
+		"scope":                 {"mcp offline_access"},
+		"resource":              {c.World.MCP()},
 	}
 }
 
@@ -94,8 +106,12 @@ func (c *Client) Authorize(ctx context.Context, change ...func(url.Values)) stri
 // Exchange returns the token request for a code.
 func (c *Client) Exchange(code string) url.Values {
 	return url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {c.ID}, "code": {code}, "code_verifier": {c.Verifier},
-		"redirect_uri": {c.Redirect}, "resource": {c.World.MCP()},
+		"grant_type":    {"authorization_code"},
+		"client_id":     {c.ID},
+		"code":          {code},
+		"code_verifier": {c.Verifier},
+		"redirect_uri":  {c.Redirect},
+		"resource":      {c.World.MCP()},
 	}
 }
 

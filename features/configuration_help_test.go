@@ -40,7 +40,8 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 	})
 
 	DescribeTable("accepts", func(text string) { Expect(validate(text)).To(Succeed()) },
-		Entry(nil, "recheck-every: 0"), Entry(nil, "refresh-grace: -1s"), Entry(nil, "access-token-ttl: 1h30m"), Entry(nil, "client-id-ports: [8443]"))
+		Entry(nil, "recheck-every: 0"), Entry(nil, "refresh-grace: -1s"), Entry(nil, "access-token-ttl: 1h30m"),
+		Entry(nil, "client-id-ports: [8443]"))
 
 	DescribeTable("refuses", func(text string) { Expect(validate(text)).NotTo(Succeed()) },
 		Entry("an unknown setting", "sit-name: x"),
@@ -80,7 +81,8 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 	},
 		Entry("commands", "", nothingElse, "serve\t", "demo\t", "stdio\t", "config\t", "version\t"),
 		Entry("subcommands", "config ", nothingElse, "example\t", "\nschema\t"),
-		Entry("settings with their help text", "serve --access", nothingElse, "--access-token-ttl\tlifetime of an access token"),
+		Entry("settings with their help text", "serve --access", nothingElse,
+			"--access-token-ttl\tlifetime of an access token"),
 		Entry("choices", "serve --log-format ", nothingElse, "text\njson\n"),
 		Entry("choices after an equals sign", "serve --log-level=", nothingElse, "debug\ninfo\nwarn\nerror\n"),
 		Entry("folders", "serve --data ", folders),
@@ -97,7 +99,8 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 		}
 		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
 		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
-		Expect(help.Out).To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
+		Expect(help.Out).
+			To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
 		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
 	})
 })

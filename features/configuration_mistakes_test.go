@@ -17,7 +17,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	BeforeEach(func() { dir = workingFolder() })
 
 	It("prevents the start and reports every mistake at once, with the spelling that was used", func(ctx SpecContext) {
-		write("pasteport.yaml", "issuer: http://cms.example.com\n\naccess-token-ttl: 30h\nacess-token-ttl: 1h\naccent: red\n")
+		write("pasteport.yaml",
+			"issuer: http://cms.example.com\n\naccess-token-ttl: 30h\nacess-token-ttl: 1h\naccent: red\n")
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "1m")
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKN", "x")
 		for _, command := range []string{"serve", "config"} {
@@ -28,7 +29,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(strings.Split(strings.TrimSpace(ran.Err), "\n  ")[1:]).To(ConsistOf(
 				`pasteport.yaml:4: unknown setting "acess-token-ttl": did you mean access-token-ttl?`,
 				"unknown setting PASTEPORT_DEMO_TOKN: did you mean PASTEPORT_DEMO_TOKEN?",
-				`issuer (from pasteport.yaml:1) "http://cms.example.com" is not https: clients refuse anything else but on this computer; use the public https address`,
+				`issuer (from pasteport.yaml:1) "http://cms.example.com" is not https: clients refuse anything else `+
+					`but on this computer; use the public https address`,
 				"access-token-ttl (from pasteport.yaml:3) is 30h0m0s: choose from 1m0s to 24h0m0s",
 				`accent (from pasteport.yaml:5) is "red": write a colour as #0b5a4a`,
 				"PASTEPORT_GRANT_TTL is 1m0s: choose from 1h0m0s to 8760h0m0s",
@@ -49,35 +51,53 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			Expect(ran.Err).To(ContainSubstring(complaint))
 		}
 	},
-		Entry("with a tab", "issuer: https://cms.example.com\n\tdev: true\n", "pasteport.yaml is not YAML: line 2", "indented with spaces"),
-		Entry("with a setting twice", "dev: true\naddr: 127.0.0.1:1\ndev: false\n", "pasteport.yaml:3: dev is already set in pasteport.yaml:1: keep one"),
-		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n", `pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
+		Entry("with a tab", "issuer: https://cms.example.com\n\tdev: true\n", "pasteport.yaml is not YAML: line 2",
+			"indented with spaces"),
+		Entry("with a setting twice", "dev: true\naddr: 127.0.0.1:1\ndev: false\n",
+			"pasteport.yaml:3: dev is already set in pasteport.yaml:1: keep one"),
+		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n",
+			`pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
 			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example" lists all settings`),
 		Entry("with the setting that names the file", "config: other.yaml\n", `unknown setting "config"`),
 		Entry("with yes for true", "dev: yes\n", "dev (from pasteport.yaml:1) is yes: write true or false"),
-		Entry("with self-registration of clients that are not allowed", "self-registration: on\nallow-clients: [claude.ai]\n",
-			"self-registration (from pasteport.yaml:1) is on, but allow-clients (from pasteport.yaml:2) does not list self-registered"),
-		Entry("with clients that are allowed and cannot register", "allow-clients: [self-registered]\n", "lists self-registered, but self-registration is off"),
+		Entry("with self-registration of clients that are not allowed",
+			"self-registration: on\nallow-clients: [claude.ai]\n",
+			"self-registration (from pasteport.yaml:1) is on, but allow-clients (from pasteport.yaml:2) does not "+
+				"list self-registered"),
+		Entry("with clients that are allowed and cannot register", "allow-clients: [self-registered]\n",
+			"lists self-registered, but self-registration is off"),
 		Entry("with a switch in quotes", "dev: \"true\"\n", "is true: write true or false"),
-		Entry("with a number for a text", "site-name: 2048\n", "site-name (from pasteport.yaml:1) is 2048: write a text, in quotes"),
+		Entry("with a number for a text", "site-name: 2048\n",
+			"site-name (from pasteport.yaml:1) is 2048: write a text, in quotes"),
 		Entry("with a number for a duration", "access-token-ttl: 3600\n", `is "3600": write a duration such as 1h30m`),
 		Entry("with a duration of zero", "access-token-ttl: 0\n", `is "0": write a duration`),
 		Entry("with an unknown choice", "log-format: xml\n", `is "xml": write text or json`),
-		Entry("with a setting without a value", "accent: #0b5a4a\n", "accent (from pasteport.yaml:1) has no value: write a text, in quotes if it begins with #"),
+		Entry("with a setting without a value", "accent: #0b5a4a\n",
+			"accent (from pasteport.yaml:1) has no value: write a text, in quotes if it begins with #"),
 		Entry("with a text for a list", "allow-clients: claude.ai\n", "is claude.ai: write a list of host names"),
-		Entry("with a list for a text", "issuer: [https://cms.example.com]\nsite-name: [a]\n", "site-name (from pasteport.yaml:2) is a list: write a text"),
-		Entry("with a list of lists", "allow-clients: [[a]]\n", "allow-clients (from pasteport.yaml:1) is a list: write a list of host names"),
-		Entry("with URLs for host names", "allow-clients: [https://claude.ai]\n", `is "https://claude.ai": write a list of host names without scheme`),
-		Entry("with an invalid network", "denied-prefixes: [192.0.2]\n", `is "192.0.2": write a list of networks such as 10.0.0.0/8`),
+		Entry("with a list for a text", "issuer: [https://cms.example.com]\nsite-name: [a]\n",
+			"site-name (from pasteport.yaml:2) is a list: write a text"),
+		Entry("with a list of lists", "allow-clients: [[a]]\n",
+			"allow-clients (from pasteport.yaml:1) is a list: write a list of host names"),
+		Entry("with URLs for host names", "allow-clients: [https://claude.ai]\n",
+			`is "https://claude.ai": write a list of host names without scheme`),
+		Entry("with an invalid network", "denied-prefixes: [192.0.2]\n",
+			`is "192.0.2": write a list of networks such as 10.0.0.0/8`),
 		Entry("with a mapping", "site-name: {a: b}\n", "site-name (from pasteport.yaml:1) is a mapping: write a text"),
-		Entry("with an alias", "resource-name: &a x\nsite-name: *a\n", "site-name (from pasteport.yaml:2) is an alias: write the value itself"),
-		Entry("with an alias in a list", "site-name: &a x\nallow-clients: [*a]\n", "allow-clients (from pasteport.yaml:2) is an alias"),
+		Entry("with an alias", "resource-name: &a x\nsite-name: *a\n",
+			"site-name (from pasteport.yaml:2) is an alias: write the value itself"),
+		Entry("with an alias in a list", "site-name: &a x\nallow-clients: [*a]\n",
+			"allow-clients (from pasteport.yaml:2) is an alias"),
 		Entry("with a merge", "site-name: x\n<<: {dev: true}\n", "pasteport.yaml:2: this is not a setting"),
 		Entry("with a key that is a list", "[a, b]: c\n", "pasteport.yaml:1: this is not a setting"),
-		Entry("with two documents", "dev: true\n---\ndev: false\n", `pasteport.yaml has more after a "---": keep one document`),
-		Entry("that is a list", "- dev\n", "pasteport.yaml:1: this is not a setting: write one \"name: value\" on each line"),
+		Entry("with two documents", "dev: true\n---\ndev: false\n",
+			`pasteport.yaml has more after a "---": keep one document`),
+		Entry("that is a list", "- dev\n",
+			"pasteport.yaml:1: this is not a setting: write one \"name: value\" on each line"),
 		Entry("that is a word", "dev", "pasteport.yaml:1: this is not a setting"),
-		Entry("with aliases that expand exponentially", "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nallow-clients: [*b,*b,*b,*b]\n", "allow-clients (from pasteport.yaml:3) is an alias"),
+		Entry("with aliases that expand exponentially",
+			"a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nallow-clients: [*b,*b,*b,*b]\n",
+			"allow-clients (from pasteport.yaml:3) is an alias"),
 		Entry("with deep nesting", strings.Repeat("[", 20_000), "pasteport.yaml is not YAML"),
 		Entry("that is binary", "\x00\x01\xff", "pasteport.yaml is not YAML"),
 		Entry("that is huge", strings.Repeat("#", 1<<20+1), "pasteport.yaml has more than 1048576 bytes", "--config"),
@@ -100,7 +120,9 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Expect(os.Symlink("loop", "loop")).To(Succeed())
 		ran := Run(ctx, "serve", "--config", name)
 		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(And(ContainSubstring("reading the settings: "), ContainSubstring(complaint), ContainSubstring("name a readable file with --config")))
+		Expect(ran.Err).
+			To(And(ContainSubstring("reading the settings: "), ContainSubstring(complaint),
+				ContainSubstring("name a readable file with --config")))
 	},
 		Entry("because it does not exist", "missing.yaml", "missing.yaml: no such file"),
 		Entry("because it is a folder", "folder", "folder is a directory"),
@@ -117,20 +139,31 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		for _, command := range []string{"config", "serve"} {
 			ran := Run(ctx, append(flags, command, "--issuer=https://cms.example.com", "--ticket-ttl=1s")...)
 			Expect(ran.Code).To(Equal(1))
-			Expect(ran.Err).To(And(HavePrefix("pasteport: 2 settings are wrong:"), ContainSubstring("--ticket-ttl is 1s"), MatchRegexp(complaint)))
+			Expect(ran.Err).
+				To(And(HavePrefix("pasteport: 2 settings are wrong:"), ContainSubstring("--ticket-ttl is 1s"),
+					MatchRegexp(complaint)))
 			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
 		}
 	},
-		Entry("when the admin address is invalid", `--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`, "--admin-addr=nowhere"),
-		Entry("when the token file does not exist", `--token-file: reading the token file: stat missing`, "--verifier=file", "--token-file=missing"),
-		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`, "--verifier=file", "--token-file=odd"),
-		Entry("when the certificate does not exist", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing", "--tls-key=key.pem"),
-		Entry("when the key does not exist", `--tls-key cannot be read: stat missing`, "--tls-cert=cert.pem", "--tls-key=missing"),
-		Entry("when the certificate's file is empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=key.pem"),
-		Entry("when the key's file has a certificate", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=cert.pem", "--tls-key=cert.pem"),
+		Entry("when the admin address is invalid",
+			`--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`,
+			"--admin-addr=nowhere"),
+		Entry("when the token file does not exist", `--token-file: reading the token file: stat missing`,
+			"--verifier=file", "--token-file=missing"),
+		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`,
+			"--verifier=file", "--token-file=odd"),
+		Entry("when the certificate does not exist", `--tls-cert cannot be read: stat missing`, "--tls-cert=missing",
+			"--tls-key=key.pem"),
+		Entry("when the key does not exist", `--tls-key cannot be read: stat missing`, "--tls-cert=cert.pem",
+			"--tls-key=missing"),
+		Entry("when the certificate's file is empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty",
+			"--tls-key=key.pem"),
+		Entry("when the key's file has a certificate", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=cert.pem",
+			"--tls-key=cert.pem"),
 		Entry("when both are empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=empty"),
 		Entry("when the demo token is invalid", `--demo-token is invalid: .* printable ASCII`, "--demo-token=a s3cret"),
-		Entry("when the demo token in a file is invalid", `--demo-token-file is invalid: .* printable ASCII`, "--demo-token-file=spaced"),
+		Entry("when the demo token in a file is invalid", `--demo-token-file is invalid: .* printable ASCII`,
+			"--demo-token-file=spaced"),
 	)
 
 	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {
@@ -145,25 +178,37 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	},
 		Entry(nil, `--introspection-scopes is set, but --verifier is "file": leave it out, or choose "introspection"`,
 			"--verifier=file", "--token-file=tokens", "--introspection-scopes"),
-		Entry(nil, `--verify-over-http is set, but --verifier is "file": leave it out, or choose "http" or "introspection"`,
+		Entry(nil, `--verify-over-http is set, but --verifier is "file": leave it out, or choose "http" or `+
+			`"introspection"`,
 			"--verifier=file", "--token-file=tokens", "--verify-over-http"),
-		Entry(nil, `--verify-over-http is set, but verifier is "site": leave it out, or choose "http" or "introspection"`, "--verify-over-http"),
-		Entry(nil, `--demo-token is set, but --verifier is "file": leave it out, or choose "site"`, "--verifier=file", "--token-file=tokens", "--demo-token=x"),
-		Entry(nil, "--acme-email is set, but acme-domains is empty: leave it out, or name the domains", "--acme-email=ada@example.com"),
-		Entry(nil, "--verify-url: http is for this computer and private networks only: use https", "--verifier=http", "--verify-over-http", "--verify-url=http://8.8.8.8/"),
+		Entry(nil, `--verify-over-http is set, but verifier is "site": leave it out, or choose "http" or `+
+			`"introspection"`, "--verify-over-http"),
+		Entry(nil, `--demo-token is set, but --verifier is "file": leave it out, or choose "site"`, "--verifier=file",
+			"--token-file=tokens", "--demo-token=x"),
+		Entry(nil, "--acme-email is set, but acme-domains is empty: leave it out, or name the domains",
+			"--acme-email=ada@example.com"),
+		Entry(nil, "--verify-url: http is for this computer and private networks only: use https", "--verifier=http",
+			"--verify-over-http", "--verify-url=http://8.8.8.8/"),
 	)
 
 	It("reads regular files only, up to a size limit", func(ctx SpecContext) {
 		if exec.CommandContext(ctx, "mkfifo", "pipe").Run() != nil {
 			Skip("there are no named pipes on " + runtime.GOOS)
 		}
-		for flag, file := range map[string]string{"config": "pipe", "logo": "pipe", "demo-token-file": "pipe", "dev=true --logo": "/dev/zero"} {
-			ran := Run(ctx, append([]string{"config", "--issuer=https://cms.example.com"}, strings.Fields("--"+flag+" "+file)...)...)
+		for flag, file := range map[string]string{
+			"config":          "pipe",
+			"logo":            "pipe",
+			"demo-token-file": "pipe",
+			"dev=true --logo": "/dev/zero",
+		} {
+			ran := Run(ctx, append([]string{"config", "--issuer=https://cms.example.com"},
+				strings.Fields("--"+flag+" "+file)...)...)
 			Expect(ran.Code).To(Equal(1), flag)
 			Expect(ran.Err).To(ContainSubstring(file+" is not a regular file"), flag)
 		}
 		write("logo.svg", "<svg>"+strings.Repeat(" ", 12<<10))
-		Expect(Run(ctx, "config", "--dev", "--logo=logo.svg").Err).To(ContainSubstring("--logo cannot be read: logo.svg has more than 12288 bytes"))
+		Expect(Run(ctx, "config", "--dev", "--logo=logo.svg").Err).
+			To(ContainSubstring("--logo cannot be read: logo.svg has more than 12288 bytes"))
 	})
 
 	DescribeTable("reports no other mistakes for a file that it cannot parse", func(ctx SpecContext, text string) {
@@ -192,12 +237,14 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 
 	It("reports wrong values of flags together with all others, with the same exit code", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "30")
-		ran := Run(ctx, "serve", "--access-token-ttl", "30", "--dev=maybe", "--allow-clients=https://x", "--allow-clients=y", "--log-level=loud", "--ticket-ttl=1s")
+		ran := Run(ctx, "serve", "--access-token-ttl", "30", "--dev=maybe", "--allow-clients=https://x",
+			"--allow-clients=y", "--log-level=loud", "--ticket-ttl=1s")
 		Expect(ran.Code).To(Equal(1))
 		Expect(strings.Split(strings.TrimSpace(ran.Err), "\n  ")).To(ContainElements("pasteport: 7 settings are wrong:",
 			`--access-token-ttl is "30": write a duration such as 1h30m`,
 			`--dev is "maybe": write true or false`,
-			`--allow-clients is "https://x": write a list of host names without scheme, port and path, such as claude.ai`,
+			`--allow-clients is "https://x": write a list of host names without scheme, port and path, such as `+
+				`claude.ai`,
 			`--log-level is "loud": write debug or info or warn or error`,
 			HavePrefix("--ticket-ttl is 1s: choose"),
 			`PASTEPORT_GRANT_TTL is "30": write a duration such as 1h30m`))

@@ -27,7 +27,9 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			write("pasteport.yaml", "demo-token: "+secret)
 			return nil
 		}),
-		Entry("a separate file", "flag --demo-token-file", func() []string { return []string{"--demo-token-file", write("token", secret+"\n")} }),
+		Entry("a separate file", "flag --demo-token-file", func() []string {
+			return []string{"--demo-token-file", write("token", secret+"\n")}
+		}),
 	)
 
 	DescribeTable("hides the query of a verifier's URL", func(ctx SpecContext, name string, beside ...string) {
@@ -35,10 +37,12 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Settings()).To(HaveKeyWithValue(name, "https://cms.example.com/x?[hidden]"))
 		Expect(ran.Out).NotTo(ContainSubstring(secret))
 		write("again.yaml", ran.Out)
-		Expect(Run(ctx, "config", "--config=again.yaml").Err).To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], which stands for a hidden secret`))
+		Expect(Run(ctx, "config", "--config=again.yaml").Err).
+			To(MatchRegexp(name + ` \(from again\.yaml:\d+\) has \[hidden\], which stands for a hidden secret`))
 	},
 		Entry(nil, "verify-url", "--verifier=http"),
-		Entry(nil, "introspection-url", "--verifier=introspection", "--introspection-client-id=me", "--introspection-client-secret=it"),
+		Entry(nil, "introspection-url", "--verifier=introspection", "--introspection-client-id=me",
+			"--introspection-client-secret=it"),
 	)
 
 	DescribeTable("does not print the password in a URL", func(ctx SpecContext, setting, said string) {
@@ -47,17 +51,22 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring("known-to"))))
 	},
 		Entry(nil, "--issuer=https://me:known-to-few@cms.example.com", `"https://…@cms.example.com" has a user`),
-		Entry("with http", "--issuer=http://me:known-to-few@cms.example.com", `"http://…@cms.example.com" is not https`),
-		Entry("that is malformed", "--issuer=https://me:known-to/few@known-to-few@cms.example.com/", `"https://…@cms.example.com/" is not an absolute URL`),
+		Entry("with http", "--issuer=http://me:known-to-few@cms.example.com",
+			`"http://…@cms.example.com" is not https`),
+		Entry("that is malformed", "--issuer=https://me:known-to/few@known-to-few@cms.example.com/",
+			`"https://…@cms.example.com/" is not an absolute URL`),
 		Entry("without a scheme", "--issuer=me:known-to-few@cms.example.com", `"…@cms.example.com"`),
-		Entry("of the MCP server", "--resource=https://me:known-to-few@cms.example.com/mcp", `"https://…@cms.example.com/mcp" has a user`),
-		Entry("of a certificate authority", "--acme-directory=http://me:known-to-few@cms.example.com", "--acme-directory is not https"),
+		Entry("of the MCP server", "--resource=https://me:known-to-few@cms.example.com/mcp",
+			`"https://…@cms.example.com/mcp" has a user`),
+		Entry("of a certificate authority", "--acme-directory=http://me:known-to-few@cms.example.com",
+			"--acme-directory is not https"),
 	)
 
 	It("reads a secret from its file without the line ending, and lets flags take precedence", func(ctx SpecContext) {
 		write("token", secret+"\r\n")
 		write("pasteport.yaml", "demo-token-file: token\n")
-		Expect(Run(ctx, "stdio", "--data=site").Err).To(ContainSubstring("the token of demo-token-file (from pasteport.yaml:1) is unknown to the demo site"))
+		Expect(Run(ctx, "stdio", "--data=site").Err).
+			To(ContainSubstring("the token of demo-token-file (from pasteport.yaml:1) is unknown to the demo site"))
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "another")
 		Expect(Run(ctx, "config", "--dev").comment("demo-token")).To(Equal("environment PASTEPORT_DEMO_TOKEN"))
 	})
@@ -92,11 +101,17 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Err).To(And(ContainSubstring(complaint), Not(ContainSubstring("known-to-few"))))
 	},
 		Entry("a secret and a secret file at once", "demo-token: "+secret+"\ndemo-token-file: empty\n",
-			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one of them"),
-		Entry("a missing file", "demo-token-file: missing\n", "demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
-		Entry("an empty file", "demo-token-file: empty\n", "demo-token-file (from pasteport.yaml:1) names an empty file"),
-		Entry("[hidden] in place of a secret", "demo-token: '[hidden]'\n", "demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
-		Entry("a list without printing it", "demo-token: [known-to-few]\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
-		Entry("a number without printing it", "demo-token: 0x5eed\n", "demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
+			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one "+
+				"of them"),
+		Entry("a missing file", "demo-token-file: missing\n",
+			"demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
+		Entry("an empty file", "demo-token-file: empty\n",
+			"demo-token-file (from pasteport.yaml:1) names an empty file"),
+		Entry("[hidden] in place of a secret", "demo-token: '[hidden]'\n",
+			"demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
+		Entry("a list without printing it", "demo-token: [known-to-few]\n",
+			"demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
+		Entry("a number without printing it", "demo-token: 0x5eed\n",
+			"demo-token (from pasteport.yaml:1) is [hidden]: write a text"),
 	)
 })

@@ -26,7 +26,8 @@ func (r Ran) Settings() map[string]any {
 	return settings
 }
 
-// workingFolder changes to an empty folder and unsets the program's variables of the tester's environment.
+// workingFolder changes to an empty folder and unsets the program's variables of the tester's
+// environment.
 func workingFolder() string {
 	for _, line := range os.Environ() {
 		if variable, _, _ := strings.Cut(line, "="); strings.HasPrefix(variable, "PASTEPORT_") {
@@ -104,16 +105,17 @@ func (r Ran) comment(name string) string {
 
 // companions are the settings that others require, by name prefix. The longest prefix wins.
 var companions = map[string][]string{
-	"":                {"--issuer=https://cms.example.com"},
-	"allowed-hosts":   {"--dev", "--issuer=http://127.0.0.1:8080"},
-	"default-scopes":  {"--scopes=articles:read"},
-	"tls-":            {"--tls-cert=/etc/pasteport/cert.pem", "--tls-key=/etc/pasteport/key.pem"},
-	"acme-email":      {"--acme-domains=cms.example.com"},
-	"audit-":          {"--audit-file=/var/log/pasteport/audit.jsonl"},
-	"server-secret":   {"--database=postgres://pasteport@db.internal/pasteport"},
-	"token-file":      {"--verifier=file"},
-	"tools":           {"--upstream=http://127.0.0.1:9000/mcp"},
-	"prompts":         {"--upstream=http://127.0.0.1:9000/mcp", "--verifier=file", "--token-file=/etc/pasteport/tokens"},
+	"":               {"--issuer=https://cms.example.com"},
+	"allowed-hosts":  {"--dev", "--issuer=http://127.0.0.1:8080"},
+	"default-scopes": {"--scopes=articles:read"},
+	"tls-":           {"--tls-cert=/etc/pasteport/cert.pem", "--tls-key=/etc/pasteport/key.pem"},
+	"acme-email":     {"--acme-domains=cms.example.com"},
+	"audit-":         {"--audit-file=/var/log/pasteport/audit.jsonl"},
+	"server-secret":  {"--database=postgres://pasteport@db.internal/pasteport"},
+	"token-file":     {"--verifier=file"},
+	"tools":          {"--upstream=http://127.0.0.1:9000/mcp"},
+	"prompts": {"--upstream=http://127.0.0.1:9000/mcp", "--verifier=file",
+		"--token-file=/etc/pasteport/tokens"},
 	"resources":       {"--upstream=http://127.0.0.1:9000/mcp"},
 	"verifier":        {"--token-file=/etc/pasteport/tokens"},
 	"upstream-":       {"--upstream=http://127.0.0.1:9000/mcp"},
@@ -122,11 +124,13 @@ var companions = map[string][]string{
 	"upstream-cert":   {"--upstream-key=/etc/pasteport/key.pem"},
 	"upstream-key":    {"--upstream-cert=/etc/pasteport/cert.pem"},
 	"upstream-secret": {"--credential=static", "--signing-secret=another-long-random-text-of-32-bytes"},
-	"signing-secret":  {"--upstream=http://127.0.0.1:9000/mcp", "--credential=static", "--upstream-secret=a-long-random-text"},
+	"signing-secret": {"--upstream=http://127.0.0.1:9000/mcp", "--credential=static",
+		"--upstream-secret=a-long-random-text"},
 	"tool-scopes":     {"--upstream=http://127.0.0.1:9000/mcp", "--scopes=articles:write"},
 	"forward-headers": {"--upstream=http://127.0.0.1:9000/mcp"},
 	"verify-":         {"--verifier=http", "--verify-url=https://cms.example.com/token"},
-	"introspection-":  {"--verifier=introspection", "--introspection-url=https://login.example.com", "--introspection-client-id=me", "--introspection-client-secret=it"},
+	"introspection-": {"--verifier=introspection", "--introspection-url=https://login.example.com",
+		"--introspection-client-id=me", "--introspection-client-secret=it"},
 }
 
 // beside returns the companions of a setting, without the setting itself.
@@ -149,13 +153,21 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	It("reads every setting from a flag, else from the environment, else from the file", func(ctx SpecContext) {
 		write("logo.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
 		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{"a-token"})
-		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem", certificate.Key, "/etc/pasteport/tokens", string(tokens), "/etc/pasteport/clients", GinkgoT().TempDir(),
-			"/etc/pasteport/upstream-ca.pem", certificate.Cert, "/etc/pasteport/upstream-cert.pem", certificate.Cert, "/etc/pasteport/upstream-key.pem", certificate.Key)
+		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem",
+			certificate.Key, "/etc/pasteport/tokens", string(tokens), "/etc/pasteport/clients", GinkgoT().TempDir(),
+			"/etc/pasteport/upstream-ca.pem", certificate.Cert, "/etc/pasteport/upstream-cert.pem", certificate.Cert,
+			"/etc/pasteport/upstream-key.pem", certificate.Key)
 		all := examples(ctx)
 		Expect(len(all)).To(BeNumerically(">", 30))
 		for _, setting := range all {
-			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile && strings.HasPrefix(setting.variable, "/run/secrets/") {
-				contents := map[string]string{"database": "postgres://db.internal/pasteport", "bus": "nats://nats.internal", "metadata-proxy": "http://proxy.internal:3128", "upstream-proxy": "http://proxy.internal:3128"}
+			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile &&
+				strings.HasPrefix(setting.variable, "/run/secrets/") {
+				contents := map[string]string{
+					"database":       "postgres://db.internal/pasteport",
+					"bus":            "nats://nats.internal",
+					"metadata-proxy": "http://proxy.internal:3128",
+					"upstream-proxy": "http://proxy.internal:3128",
+				}
 				if contents[secret] == "" {
 					contents[secret] = "of-a-file-with-thirty-two-bytes-or-more"
 				}
@@ -182,20 +194,24 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		}
 	})
 
-	DescribeTable("applies the precedence", func(ctx SpecContext, name, inFile, variable string, flags []string, byFile, byVariable, byFlag any) {
-		args := []string{"config", "--issuer=https://cms.example.com"}
-		write("pasteport.yaml", name+": "+inFile+"\n")
-		Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byFile))
-		GinkgoT().Setenv(variableOf(name), variable)
-		Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byVariable))
-		Expect(Run(ctx, append(args, flags...)...).Settings()).To(HaveKeyWithValue(name, byFlag))
-	},
-		Entry("of a duration", "access-token-ttl", "2h", "3h30m", []string{"--access-token-ttl", "45s1m"}, "2h", "3h30m", "1m45s"),
+	DescribeTable("applies the precedence",
+		func(ctx SpecContext, name, inFile, variable string, flags []string, byFile, byVariable, byFlag any) {
+			args := []string{"config", "--issuer=https://cms.example.com"}
+			write("pasteport.yaml", name+": "+inFile+"\n")
+			Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byFile))
+			GinkgoT().Setenv(variableOf(name), variable)
+			Expect(Run(ctx, args...).Settings()).To(HaveKeyWithValue(name, byVariable))
+			Expect(Run(ctx, append(args, flags...)...).Settings()).To(HaveKeyWithValue(name, byFlag))
+		},
+		Entry("of a duration", "access-token-ttl", "2h", "3h30m", []string{"--access-token-ttl", "45s1m"}, "2h",
+			"3h30m", "1m45s"),
 		Entry("of a switch", "private-key-jwt", "true", "false", []string{"--private-key-jwt"}, true, false, true),
 		Entry("of a choice", "log-level", "debug", "warn", []string{"--log-level=error"}, "debug", "warn", "error"),
 		Entry("of a text", "site-name", `"2048"`, "two", []string{"--site-name", "drei"}, "2048", "two", "drei"),
-		Entry("of a list", "allow-clients", "[a.example, B.example]", "c.example, d.example", []string{"--allow-clients=e.example,f.example", "--allow-clients", "g.example"},
-			[]any{"a.example", "b.example"}, []any{"c.example", "d.example"}, []any{"e.example", "f.example", "g.example"}),
+		Entry("of a list", "allow-clients", "[a.example, B.example]", "c.example, d.example",
+			[]string{"--allow-clients=e.example,f.example", "--allow-clients", "g.example"},
+			[]any{"a.example", "b.example"}, []any{"c.example", "d.example"},
+			[]any{"e.example", "f.example", "g.example"}),
 		Entry("of scopes", "scopes", `["a b = Read, and write", b]`, `"b = Read, a little"`, []string{"--scopes", "c"},
 			[]any{"a b = Read, and write", "b"}, []any{"b = Read, a little"}, []any{"c"}),
 	)
@@ -205,7 +221,8 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")
 		Expect(Run(ctx, "config", "--dev").Settings()).To(all)
 		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "")
-		Expect(Run(ctx, "config", "--dev", "--denied-prefixes=10.0.0.0/8\n172.16.0.0/12", "--denied-prefixes=192.0.2.0/24").Settings()).To(all)
+		Expect(Run(ctx, "config", "--dev", "--denied-prefixes=10.0.0.0/8\n172.16.0.0/12",
+			"--denied-prefixes=192.0.2.0/24").Settings()).To(all)
 	})
 
 	It("finds the file named by a flag or a variable, or the one in the working folder", func(ctx SpecContext) {
@@ -225,25 +242,30 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 
 	It("turns off the grace window with refresh-grace: 0", Label("D27"), func(ctx SpecContext) {
 		for _, off := range []string{"0", "0s", "-1s"} {
-			Expect(Run(ctx, "config", "--dev", "--refresh-grace="+off).Settings()).To(HaveKeyWithValue("refresh-grace", "0s"))
+			Expect(Run(ctx, "config", "--dev", "--refresh-grace="+off).Settings()).
+				To(HaveKeyWithValue("refresh-grace", "0s"))
 		}
 		Expect(Run(ctx, "config", "--dev").Settings()).To(HaveKeyWithValue("refresh-grace", "5m"))
 	})
 
 	It("shows the default appearance of the pages", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--issuer=https://cms.example.com:8443", "--upstream=http://127.0.0.1:9000/mcp")
-		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "cms.example.com:8443"), HaveKeyWithValue("accent", "#0b5a4a")))
+		Expect(ran.Settings()).
+			To(And(HaveKeyWithValue("site-name", "cms.example.com:8443"), HaveKeyWithValue("accent", "#0b5a4a")))
 		Expect(ran.comment("allow-clients")).To(Equal("default: every client"))
 	})
 
 	It("names the demo site, under any issuer", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--issuer=https://cms.example.com")
-		Expect(ran.Settings()).To(And(HaveKeyWithValue("site-name", "Demo site"), HaveKeyWithValue("resource-name", "Demo site")))
+		Expect(ran.Settings()).
+			To(And(HaveKeyWithValue("site-name", "Demo site"), HaveKeyWithValue("resource-name", "Demo site")))
 	})
 
 	It("does not print an address that is chosen at the start", func(ctx SpecContext) {
 		ran := Run(ctx, "config", "--dev", "--addr=localhost:0")
-		Expect(ran.Settings()).To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""), HaveKeyWithValue("site-name", "Demo site")))
+		Expect(ran.Settings()).
+			To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""),
+				HaveKeyWithValue("site-name", "Demo site")))
 		Expect(ran.comment("issuer")).To(Equal("default: with dev, http:// and addr"))
 		write("again.yaml", ran.Out)
 		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))
@@ -251,12 +273,14 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 
 	It("derives settings from other settings", func(ctx SpecContext) {
 		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9000", "--scopes=read,write").Settings()).To(And(
-			HaveKeyWithValue("issuer", "http://127.0.0.1:9000"), HaveKeyWithValue("resource", "http://127.0.0.1:9000/mcp"),
+			HaveKeyWithValue("issuer", "http://127.0.0.1:9000"),
+			HaveKeyWithValue("resource", "http://127.0.0.1:9000/mcp"),
 			HaveKeyWithValue("default-scopes", []any{"read"})))
 	})
 
 	It("prints a file that it can read", func(ctx SpecContext) {
-		first := Run(ctx, "config", "--issuer=https://cms.example.com", "--accent=#0b5a4a", "--site-name=yes", "--scopes", `"a b = It's: ""all"", # and more",b`)
+		first := Run(ctx, "config", "--issuer=https://cms.example.com", "--accent=#0b5a4a", "--site-name=yes",
+			"--scopes", `"a b = It's: ""all"", # and more",b`)
 		write("again.yaml", first.Out)
 		again := Run(ctx, "config", "--config", "again.yaml")
 		Expect(again.Settings()).To(Equal(first.Settings()))

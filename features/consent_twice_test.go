@@ -26,17 +26,19 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		return answer.Target().Query().Get("code")
 	}
 
-	DescribeTable("accepts the first code that is redeemed, and refuses the other as spent:", Label("D19"), func(ctx SpecContext, first, second int) {
-		page := client.Consent(ctx)
-		codes := []string{codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))}
-		tokens := client.Token(ctx, client.Exchange(codes[first]))
-		Expect(tokens.StatusCode).To(Equal(http.StatusOK), tokens.Text)
-		Expect(client.Token(ctx, client.Exchange(codes[second])).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(world.Call(ctx, tokens.Tokens().Access).StatusCode).To(Equal(http.StatusOK), "the grant has not ended")
-		Expect(client.Token(ctx, client.Refresh(tokens.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
-		Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1), "there is one grant")
-	},
+	DescribeTable("accepts the first code that is redeemed, and refuses the other as spent:",
+		Label("D19"), func(ctx SpecContext, first, second int) {
+			page := client.Consent(ctx)
+			codes := []string{codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, world.Token))}
+			tokens := client.Token(ctx, client.Exchange(codes[first]))
+			Expect(tokens.StatusCode).To(Equal(http.StatusOK), tokens.Text)
+			Expect(client.Token(ctx, client.Exchange(codes[second])).Tokens().Error).To(Equal("invalid_grant"))
+			Expect(world.Call(ctx, tokens.Tokens().Access).StatusCode).
+				To(Equal(http.StatusOK), "the grant has not ended")
+			Expect(client.Token(ctx, client.Refresh(tokens.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(page.Approve(ctx, world.Token)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
+			Expect(world.EndGrantsOf(ctx, world.Token)).To(Equal(1), "there is one grant")
+		},
 		Entry("that of the first answer", 0, 1), Entry("that of the second answer", 1, 0),
 	)
 
@@ -50,7 +52,8 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 			for i := range codes {
 				sending.Go(func() {
 					defer GinkgoRecover()
-					form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {world.Token}}
+					form := url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"},
+						"bearer_token": {world.Token}}
 					codes[i] = codeOf(Post(ctx, page.Action, form))
 				})
 			}
@@ -94,25 +97,28 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("grants the scopes of the second token when another one is pasted, and voids the first code", func(ctx SpecContext) {
-		other := world.TokenFor(ctx, "grace", demosite.Editor)
-		page := client.Consent(ctx)
-		first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, other))
-		Expect(second).NotTo(Equal(first))
-		Expect(client.Token(ctx, client.Exchange(first)).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(client.Token(ctx, client.Exchange(second)).StatusCode).To(Equal(http.StatusOK))
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero())
-		Expect(world.EndGrantsOf(ctx, other)).To(Equal(1))
-	})
+	It("grants the scopes of the second token when another one is pasted, and voids the first code",
+		func(ctx SpecContext) {
+			other := world.TokenFor(ctx, "grace", demosite.Editor)
+			page := client.Consent(ctx)
+			first, second := codeOf(page.Approve(ctx, world.Token)), codeOf(page.Approve(ctx, other))
+			Expect(second).NotTo(Equal(first))
+			Expect(client.Token(ctx, client.Exchange(first)).Tokens().Error).To(Equal("invalid_grant"))
+			Expect(client.Token(ctx, client.Exchange(second)).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.EndGrantsOf(ctx, world.Token)).To(BeZero())
+			Expect(world.EndGrantsOf(ctx, other)).To(Equal(1))
+		})
 
 	It("issues a valid code when the previous one has expired", Label("D14"), func(ctx SpecContext) {
 		page := client.Consent(ctx)
 		codeOf(page.Approve(ctx, world.Token))
 		world.Clock.Advance(6 * time.Minute)
-		Expect(client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).StatusCode).
+			To(Equal(http.StatusOK))
 	})
 
 	It("issues another code for another form", func(ctx SpecContext) {
-		Expect(codeOf(client.Consent(ctx).Approve(ctx, world.Token))).NotTo(Equal(codeOf(client.Consent(ctx).Approve(ctx, world.Token))))
+		Expect(codeOf(client.Consent(ctx).Approve(ctx, world.Token))).
+			NotTo(Equal(codeOf(client.Consent(ctx).Approve(ctx, world.Token))))
 	})
 })

@@ -45,7 +45,12 @@ type Conversation struct {
 // Converse starts a conversation as the revision requires.
 func (w *World) Converse(ctx context.Context, revision, access string) *Conversation {
 	GinkgoHelper()
-	c := &Conversation{World: w, Revision: revision, Access: access, target: w.MCP()}
+	c := &Conversation{
+		World:    w,
+		Revision: revision,
+		Access:   access,
+		target:   w.MCP(),
+	}
 	if revision == stateless {
 		return c
 	}
@@ -54,7 +59,8 @@ func (w *World) Converse(ctx context.Context, revision, access string) *Conversa
 		c.target = w.Issuer + c.stream.Next("endpoint")
 	}
 	opened := c.Post(ctx, "initialize", params{
-		"protocolVersion": revision, "capabilities": params{"elicitation": params{}}, "clientInfo": params{"name": "spec", "version": "1"},
+		"protocolVersion": revision, "capabilities": params{"elicitation": params{}},
+		"clientInfo": params{"name": "spec", "version": "1"},
 	})
 	c.session = opened.Header.Get("Mcp-Session-Id")
 	Expect(c.read(opened).Result.ProtocolVersion).To(Equal(revision), opened.Text)

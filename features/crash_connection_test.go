@@ -38,7 +38,8 @@ type Connection struct {
 	over        bool // revoked, replayed, or lost with the answer to its exchange
 }
 
-// step runs a random next request and reports whether there was a response. Every response must be a success.
+// step runs a random next request and reports whether there was a response. Every response must be
+// a success.
 func (c *Connection) step(ctx context.Context, chance *rand.Rand) bool {
 	GinkgoHelper()
 	switch {
@@ -172,10 +173,12 @@ func (c *Connection) settle(ctx context.Context) {
 	}
 }
 
-// retryWindow is the time after redemption in which a replayed code does not end the grant; doubtful is the client's error of that time.
+// retryWindow is the time after redemption in which a replayed code does not end the grant;
+// doubtful is the client's error of that time.
 const retryWindow, doubtful = 10 * time.Second, 2 * time.Second
 
-// replay exchanges the code again, which ends the connection unless the code was redeemed within retryWindow.
+// replay exchanges the code again, which ends the connection unless the code was redeemed within
+// retryWindow.
 func (c *Connection) replay(ctx context.Context) {
 	GinkgoHelper()
 	age := time.Since(c.spentAt)
@@ -192,7 +195,8 @@ func (c *Connection) replay(ctx context.Context) {
 func (c *Connection) expectOver(ctx context.Context) {
 	GinkgoHelper()
 	for _, token := range slices.Concat(c.live, c.dead) {
-		Expect(c.World.Call(ctx, token).StatusCode).To(Equal(http.StatusUnauthorized), "an access token outlives its grant")
+		Expect(c.World.Call(ctx, token).StatusCode).
+			To(Equal(http.StatusUnauthorized), "an access token outlives its grant")
 	}
 	if c.refresh != "" {
 		Expect(c.Token(ctx, c.Refresh(c.refresh))).To(BeRefusedAs(400, "invalid_grant"))

@@ -23,7 +23,8 @@ const (
 	family  = 3 // connections per worker
 )
 
-// Crashing is a service on one folder and one address that is killed repeatedly under the load of a few workers.
+// Crashing is a service on one folder and one address that is killed repeatedly under the load of a
+// few workers.
 type Crashing struct {
 	*World
 	client  *Client
@@ -45,12 +46,17 @@ func NewCrashing(binary Binary) *Crashing {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(free.Close()).To(Succeed())
 	world := &World{
-		Issuer: "http://" + free.Addr().String(), Dir: filepath.Join(GinkgoT().TempDir(), "site"), Token: "chosen-by-the-editor",
+		Issuer: "http://" + free.Addr().String(), Dir: filepath.Join(GinkgoT().TempDir(), "site"),
+		Token:   "chosen-by-the-editor",
 		Clients: NewClientSite(),
 	}
 	seed := uint64(GinkgoRandomSeed())
 	return &Crashing{
-		World: world, client: world.NewClient(), binary: binary, chance: rand.New(rand.NewPCG(seed, seed)), workers: make([][]*Connection, workers),
+		World:   world,
+		client:  world.NewClient(),
+		binary:  binary,
+		chance:  rand.New(rand.NewPCG(seed, seed)),
+		workers: make([][]*Connection, workers),
 	}
 }
 
@@ -58,12 +64,14 @@ func NewCrashing(binary Binary) *Crashing {
 func (c *Crashing) Start(more ...string) {
 	GinkgoHelper()
 	trust, token := "SSL_CERT_FILE="+c.Clients.Certificate(), tokenVariable+"="+c.Token
-	args := append([]string{"serve", "--dev", "--addr", c.Issuer[len("http://"):], "--admin-addr", "off", "--data", c.Dir}, more...)
+	args := append([]string{"serve", "--dev", "--addr", c.Issuer[len("http://"):], "--admin-addr", "off", "--data",
+		c.Dir}, more...)
 	c.run = c.binary.Run([]string{trust, token}, args...)
 	Eventually(c.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 }
 
-// CrashUnderLoad runs the workers until one of them kills the service after a random number of responses.
+// CrashUnderLoad runs the workers until one of them kills the service after a random number of
+// responses.
 func (c *Crashing) CrashUnderLoad(ctx context.Context) {
 	GinkgoHelper()
 	c.answers.Store(0)
@@ -91,7 +99,9 @@ func (c *Crashing) kill() {
 
 // work runs one step of one connection and reports whether the service responded.
 func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool {
-	alive := slices.DeleteFunc(slices.Clone(c.workers[worker]), func(connection *Connection) bool { return connection.over })
+	alive := slices.DeleteFunc(slices.Clone(c.workers[worker]), func(connection *Connection) bool {
+		return connection.over
+	})
 	if len(alive) < family {
 		alive = append(alive, &Connection{Client: c.client})
 		c.workers[worker] = append(c.workers[worker], alive[len(alive)-1])
@@ -106,7 +116,8 @@ func (c *Crashing) work(ctx context.Context, worker int, chance *rand.Rand) bool
 	return true
 }
 
-// Settle compares the responses to the workers with the state of the service after the crash, and removes ended connections.
+// Settle compares the responses to the workers with the state of the service after the crash, and
+// removes ended connections.
 func (c *Crashing) Settle(ctx context.Context) {
 	GinkgoHelper()
 	for i, mine := range c.workers {
@@ -144,25 +155,26 @@ var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5")
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
 
-	DescribeTable("under load loses no acknowledged write, spends no code twice, and opens its file again", func(ctx SpecContext, crashes, proofs int) {
-		service := NewCrashing(binary)
-		for range crashes {
+	DescribeTable("under load loses no acknowledged write, spends no code twice, and opens its file again",
+		func(ctx SpecContext, crashes, proofs int) {
+			service := NewCrashing(binary)
+			for range crashes {
+				service.Start()
+				service.Settle(ctx)
+				service.CrashUnderLoad(ctx)
+			}
 			service.Start()
 			service.Settle(ctx)
-			service.CrashUnderLoad(ctx)
-		}
-		service.Start()
-		service.Settle(ctx)
-		Expect(service.doubts).To(BeNumerically(">=", proofs), "the load was too light to prove anything")
-		Expect(len(service.graves)).To(BeNumerically(">=", proofs))
-		for _, grave := range service.graves {
-			grave.expectOver(ctx)
-		}
-		Expect(service.run.Terminate().Wait(patience).ExitCode()).To(Equal(0))
+			Expect(service.doubts).To(BeNumerically(">=", proofs), "the load was too light to prove anything")
+			Expect(len(service.graves)).To(BeNumerically(">=", proofs))
+			for _, grave := range service.graves {
+				grave.expectOver(ctx)
+			}
+			Expect(service.run.Terminate().Wait(patience).ExitCode()).To(Equal(0))
 
-		var verdict string
-		Expect(service.database().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&verdict)).To(Succeed())
-		Expect(verdict).To(Equal("ok"))
-	}, Entry("five times", Label("long"), 5, 1, SpecTimeout(5*time.Minute)),
+			var verdict string
+			Expect(service.database().QueryRowContext(ctx, "PRAGMA integrity_check").Scan(&verdict)).To(Succeed())
+			Expect(verdict).To(Equal("ok"))
+		}, Entry("five times", Label("long"), 5, 1, SpecTimeout(5*time.Minute)),
 		Entry("fifty times", 50, 51, Label("soak"), SpecTimeout(5*time.Minute)))
 })

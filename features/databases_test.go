@@ -12,14 +12,15 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// Databases of a world in its folder: that of OAuth, unless it is on a database server, and that of the site.
+// Databases of a world in its folder: that of OAuth, unless it is on a database server, and that of
+// the site.
 const (
 	oauthDatabase   = "oauth.db"
 	contentDatabase = "content.db"
 )
 
-// newDatabases returns the databases of a new service by name. They are migrated once per process, which takes longer than all else that starts
-// a world; worlds start with copies.
+// newDatabases returns the databases of a new service by name. They are migrated once per process,
+// which takes longer than all else that starts a world; worlds start with copies.
 var newDatabases = sync.OnceValues(func() (contents map[string][]byte, err error) {
 	folder, err := os.MkdirTemp("", "databases")
 	if err != nil {

@@ -21,11 +21,12 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// Proxy starts a proxy program at this address in front of the service, with its file from deploy/, and returns the CA file
-// for its certificate. The pairs of texts are replaced in the file.
+// Proxy starts a proxy program at this address in front of the service, with its file from deploy/,
+// and returns the CA file for its certificate. The pairs of texts are replaced in the file.
 type Proxy func(address, upstream string, exchange ...string) (authority string)
 
-// Deployed is the built service behind a proxy. Clients connect from another loopback address than the proxy's.
+// Deployed is the built service behind a proxy. Clients connect from another loopback address than
+// the proxy's.
 type Deployed struct {
 	*Operated
 	Listens     string // the service itself
@@ -35,7 +36,8 @@ type Deployed struct {
 
 const peopleAddress = "127.0.0.2"
 
-// Deploy starts both; they end with the spec. The service trusts forwarding headers from these networks.
+// Deploy starts both; they end with the spec. The service trusts forwarding headers from these
+// networks.
 func Deploy(binary Binary, proxy Proxy, trusted string, exchange ...string) *Deployed {
 	GinkgoHelper()
 	return deploy(binary, []string{"serve", "--demo-token", editorToken}, proxy, trusted, exchange...)
@@ -54,10 +56,16 @@ func deploy(binary Binary, command []string, proxy Proxy, trusted string, exchan
 	public, upstream, admin := freeAddress(), freeAddress(), freeAddress()
 	_, port, err := net.SplitHostPort(public)
 	Expect(err).NotTo(HaveOccurred())
-	world := &World{Issuer: "https://localhost:" + port, Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite()}
+	world := &World{
+		Issuer:  "https://localhost:" + port,
+		Dir:     GinkgoT().TempDir(),
+		Token:   editorToken,
+		Clients: NewClientSite(),
+	}
 	d := &Deployed{Operated: &Operated{World: world, Admin: "http://" + admin}, Listens: "http://" + upstream}
 	d.run = binary.Run([]string{"SSL_CERT_FILE=" + world.Clients.Certificate()}, append(command,
-		"--dev", "--issuer", world.Issuer, "--addr", upstream, "--admin-addr", admin, "--data", world.Dir, "--trusted-proxies", trusted)...)
+		"--dev", "--issuer", world.Issuer, "--addr", upstream, "--admin-addr", admin, "--data", world.Dir,
+		"--trusted-proxies", trusted)...)
 	Eventually(d.run.Out).WithTimeout(patience).Should(gbytes.Say("serving"))
 	authority := proxy(public, upstream, exchange...)
 	Eventually(shakesHands).WithArguments(public).WithTimeout(patience).Should(Succeed())
@@ -123,7 +131,8 @@ func (d *Deployed) Open(ctx context.Context, access string) (lines chan string) 
 	return lines
 }
 
-// asked finds a program. The spec is skipped unless PROXIES is set, as in .ci/run, where a missing program fails the spec.
+// asked finds a program. The spec is skipped unless PROXIES is set, as in .ci/run, where a missing
+// program fails the spec.
 func asked(program string) Binary {
 	GinkgoHelper()
 	if os.Getenv("PROXIES") == "" {
@@ -154,7 +163,8 @@ func caddyProxy(address, upstream string, exchange ...string) string {
 	Expect(os.WriteFile(file, []byte(here+deployed("Caddyfile", exchange...)), 0o600)).To(Succeed())
 	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
-	program.Run([]string{"DOMAIN=https://localhost:" + port, "UPSTREAM=" + upstream, "HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir},
+	program.Run([]string{"DOMAIN=https://localhost:" + port, "UPSTREAM=" + upstream, "HOME=" + dir,
+		"XDG_DATA_HOME=" + dir, "XDG_CONFIG_HOME=" + dir},
 		"run", "--config", file, "--adapter", "caddyfile")
 	authority := filepath.Join(dir, "caddy", "pki", "authorities", "local", "root.crt")
 	Eventually(authority).WithTimeout(patience).Should(BeAnExistingFile())
@@ -168,10 +178,13 @@ func nginxProxy(address, upstream string, exchange ...string) string {
 	server := filepath.Join(dir, "server.conf")
 	Expect(os.WriteFile(server, []byte(deployed("nginx.conf", append(exchange,
 		"    listen 80;\n    listen [::]:80;", "    listen "+freeAddress()+";", "    listen [::]:443 ssl http2;\n", "",
-		"listen 443", "listen "+address, "server_name cms.example.com", "server_name localhost", "http://127.0.0.1:8080", "http://"+upstream,
-		"/etc/letsencrypt/live/cms.example.com/fullchain.pem", files.Cert, "/etc/letsencrypt/live/cms.example.com/privkey.pem", files.Key,
+		"listen 443", "listen "+address, "server_name cms.example.com", "server_name localhost",
+		"http://127.0.0.1:8080", "http://"+upstream,
+		"/etc/letsencrypt/live/cms.example.com/fullchain.pem", files.Cert,
+		"/etc/letsencrypt/live/cms.example.com/privkey.pem", files.Key,
 	)...)), 0o600)).To(Succeed())
-	main := "daemon off;\npid " + filepath.Join(dir, "pid") + ";\nerror_log stderr;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n"
+	main := "daemon off;\npid " + filepath.Join(dir, "pid") +
+		";\nerror_log stderr;\nworker_processes 1;\nevents {}\nhttp {\n  access_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		main += "  " + kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
 	}

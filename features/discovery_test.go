@@ -31,7 +31,8 @@ func request(ctx context.Context, method, target string, header http.Header) Res
 }
 
 var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 9728"), func() {
-	const serverMetadata, resourceMetadata = "/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource"
+	const serverMetadata, resourceMetadata = "/.well-known/oauth-authorization-server",
+		"/.well-known/oauth-protected-resource"
 	var world *World
 	BeforeEach(func() { world = NewWorld() })
 
@@ -64,38 +65,43 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 		Entry("at the root address", resourceMetadata),
 	)
 
-	DescribeTable("serves each document as plain, cacheable JSON to every origin", Label("F1", "F10", "X2"), func(ctx SpecContext, path string) {
-		answer := Get(ctx, world.Issuer+path)
-		Expect(answer.StatusCode).To(Equal(http.StatusOK))
-		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
-		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
-		Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
-		Expect(answer.Text).NotTo(ContainSubstring("null"))
+	DescribeTable("serves each document as plain, cacheable JSON to every origin",
+		Label("F1", "F10", "X2"), func(ctx SpecContext, path string) {
+			answer := Get(ctx, world.Issuer+path)
+			Expect(answer.StatusCode).To(Equal(http.StatusOK))
+			Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
+			Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
+			Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
+			Expect(answer.Text).NotTo(ContainSubstring("null"))
 
-		again := request(ctx, http.MethodGet, world.Issuer+path, http.Header{"If-None-Match": {answer.Header.Get("ETag")}})
-		Expect(again.StatusCode).To(Equal(http.StatusNotModified))
+			again := request(ctx, http.MethodGet, world.Issuer+path,
+				http.Header{"If-None-Match": {answer.Header.Get("ETag")}})
+			Expect(again.StatusCode).To(Equal(http.StatusNotModified))
 
-		head := request(ctx, http.MethodHead, world.Issuer+path, nil)
-		Expect(head.StatusCode).To(Equal(http.StatusOK))
-		Expect(head.Text).To(BeEmpty())
+			head := request(ctx, http.MethodHead, world.Issuer+path, nil)
+			Expect(head.StatusCode).To(Equal(http.StatusOK))
+			Expect(head.Text).To(BeEmpty())
 
-		preflight := request(ctx, http.MethodOptions, world.Issuer+path, http.Header{"Origin": {"https://app.example"}, "Access-Control-Request-Method": {"GET"}})
-		Expect(preflight.StatusCode).To(Equal(http.StatusNoContent))
-		Expect(preflight.Header.Get("Access-Control-Allow-Headers")).To(ContainSubstring("MCP-Protocol-Version"))
-	},
+			preflight := request(ctx, http.MethodOptions, world.Issuer+path,
+				http.Header{"Origin": {"https://app.example"}, "Access-Control-Request-Method": {"GET"}})
+			Expect(preflight.StatusCode).To(Equal(http.StatusNoContent))
+			Expect(preflight.Header.Get("Access-Control-Allow-Headers")).To(ContainSubstring("MCP-Protocol-Version"))
+		},
 		Entry("server metadata", serverMetadata),
 		Entry("resource metadata", resourceMetadata+"/mcp"),
 		Entry("resource metadata at the root", resourceMetadata),
 	)
 
-	DescribeTable("sends a document only to a client without the current version", Label("F1", "RFC 9110"), func(ctx SpecContext, known string, status int) {
-		tag := Get(ctx, world.Issuer+serverMetadata).Header.Get("ETag")
-		answer := request(ctx, http.MethodGet, world.Issuer+serverMetadata, http.Header{"If-None-Match": {strings.ReplaceAll(known, "TAG", tag)}})
-		Expect(answer.StatusCode).To(Equal(status))
-		Expect(answer.Header.Get("ETag")).To(Equal(tag))
-		Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
-		Expect(answer.Text == "").To(Equal(status == http.StatusNotModified))
-	},
+	DescribeTable("sends a document only to a client without the current version",
+		Label("F1", "RFC 9110"), func(ctx SpecContext, known string, status int) {
+			tag := Get(ctx, world.Issuer+serverMetadata).Header.Get("ETag")
+			answer := request(ctx, http.MethodGet, world.Issuer+serverMetadata,
+				http.Header{"If-None-Match": {strings.ReplaceAll(known, "TAG", tag)}})
+			Expect(answer.StatusCode).To(Equal(status))
+			Expect(answer.Header.Get("ETag")).To(Equal(tag))
+			Expect(answer.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
+			Expect(answer.Text == "").To(Equal(status == http.StatusNotModified))
+		},
 		Entry("not for the same tag", "TAG", http.StatusNotModified),
 		Entry("not for the weak tag that a proxy has made of it", "W/TAG", http.StatusNotModified),
 		Entry("not for a list with the tag", `"another", W/"one,more" , TAG`, http.StatusNotModified),
@@ -106,7 +112,9 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 
 	It("takes every URL from its configuration, never from the request", Label("F8"), func(ctx SpecContext) {
 		for _, path := range []string{serverMetadata, resourceMetadata + "/mcp"} {
-			answer := request(ctx, http.MethodGet, world.Issuer+path, http.Header{"Host": {"evil.example"}, "X-Forwarded-Host": {"evil.example"}, "X-Forwarded-Proto": {"https"}})
+			answer := request(ctx, http.MethodGet, world.Issuer+path,
+				http.Header{"Host": {"evil.example"}, "X-Forwarded-Host": {"evil.example"},
+					"X-Forwarded-Proto": {"https"}})
 			Expect(answer.Text).To(ContainSubstring(world.Issuer))
 			Expect(answer.Text).NotTo(ContainSubstring("evil.example"))
 		}
@@ -142,10 +150,14 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 	})
 
 	DescribeTable("never redirects", Label("F10"), func(ctx SpecContext, method, path string) {
-		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).NotTo(And(BeNumerically(">=", 300), BeNumerically("<", 400)))
+		Expect(request(ctx, method, world.Issuer+path, nil).StatusCode).
+			NotTo(And(BeNumerically(">=", 300), BeNumerically("<", 400)))
 	},
-		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata), Entry(nil, "GET", resourceMetadata+"/"),
-		Entry(nil, "POST", "/oauth/token/"), Entry(nil, "POST", "//oauth/token"), Entry(nil, "POST", "/oauth/../oauth/token"), Entry(nil, "GET", "/oauth/token"), Entry(nil, "POST", "/oauth/revoke/"),
+		Entry(nil, "GET", serverMetadata+"/"), Entry(nil, "GET", "/"+serverMetadata),
+		Entry(nil, "GET", resourceMetadata+"/"),
+		Entry(nil, "POST", "/oauth/token/"), Entry(nil, "POST", "//oauth/token"),
+		Entry(nil, "POST", "/oauth/../oauth/token"), Entry(nil, "GET", "/oauth/token"),
+		Entry(nil, "POST", "/oauth/revoke/"),
 	)
 
 	It("spells the issuer the same everywhere, without a trailing slash", Label("F9", "A39"), func(ctx SpecContext) {

@@ -16,8 +16,8 @@ import (
 // confinedSize is how large files of a confined program can become: 800 blocks of 512 bytes.
 const confinedSize = 800 * 512
 
-// Confine limits the size of files that the program writes, as on a nearly full disk: the system fails in the
-// middle of a write.
+// Confine limits the size of files that the program writes, as on a nearly full disk: the system
+// fails in the middle of a write.
 func (b Binary) Confine() Binary {
 	GinkgoHelper()
 	if _, err := exec.LookPath("sh"); err != nil {
@@ -52,35 +52,41 @@ var _ = Describe("Running out of disk space", Label("N14", "D30", "E10"), func()
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
 
-	It("responds to every write with 503 and Retry-After, loses nothing, and continues when there is space again", func(ctx SpecContext) {
-		dir := filepath.Join(GinkgoT().TempDir(), "site")
-		site := binary.Confine().Serve(NewClientSite(), dir, tokenVariable+"=chosen-by-the-editor")
-		site.Token = "chosen-by-the-editor"
-		stake := NewStake(ctx, site.NewClient())
-		Fill(ctx, site.NewClient())
+	It("responds to every write with 503 and Retry-After, loses nothing, and continues when there is space again",
+		func(ctx SpecContext) {
+			dir := filepath.Join(GinkgoT().TempDir(), "site")
+			site := binary.Confine().Serve(NewClientSite(), dir, tokenVariable+"=chosen-by-the-editor")
+			site.Token = "chosen-by-the-editor"
+			stake := NewStake(ctx, site.NewClient())
+			Fill(ctx, site.NewClient())
 
-		answers := stake.Try(ctx)
-		Expect(answers).To(BeAnOutage())
-		Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
+			answers := stake.Try(ctx)
+			Expect(answers).To(BeAnOutage())
+			Expect(answers["call"].StatusCode).To(Equal(http.StatusOK))
 
-		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		Expect(err).NotTo(HaveOccurred())
-		stake.ExpectUntouched(ctx)
-	}, SpecTimeout(time.Minute))
+			_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+			Expect(err).NotTo(HaveOccurred())
+			stake.ExpectUntouched(ctx)
+		}, SpecTimeout(time.Minute))
 
-	It("is not ready while it cannot write, logs the reason, and is ready when there is space again", Label("operations"), func(ctx SpecContext) {
-		site := binary.Confine().ServeWithAdmin("127.0.0.1:0", NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site"), tokenVariable+"=chosen-by-the-editor")
-		site.Token = "chosen-by-the-editor"
-		Expect(site.Ready(ctx).StatusCode).To(Equal(http.StatusOK))
-		Fill(ctx, site.NewClient())
-		ready := func() Response { return site.Ready(ctx) }
-		Eventually(ready).WithTimeout(patience).Should(And(
-			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", ContainSubstring(`{"name":"oauth database","problem":"`))))
-		Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`level=WARN msg="a readiness check fails" check="oauth database" error="[^"]+disk`))
+	It("is not ready while it cannot write, logs the reason, and is ready when there is space again",
+		Label("operations"), func(ctx SpecContext) {
+			site := binary.Confine().
+				ServeWithAdmin("127.0.0.1:0", NewClientSite(), filepath.Join(GinkgoT().TempDir(), "site"),
+					tokenVariable+"=chosen-by-the-editor")
+			site.Token = "chosen-by-the-editor"
+			Expect(site.Ready(ctx).StatusCode).To(Equal(http.StatusOK))
+			Fill(ctx, site.NewClient())
+			ready := func() Response { return site.Ready(ctx) }
+			Eventually(ready).WithTimeout(patience).Should(And(
+				HaveField("StatusCode", http.StatusServiceUnavailable),
+				HaveField("Text", ContainSubstring(`{"name":"oauth database","problem":"`))))
+			Eventually(site.Err).WithTimeout(patience).
+				Should(gbytes.Say(`level=WARN msg="a readiness check fails" check="oauth database" error="[^"]+disk`))
 
-		_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(ready).WithTimeout(patience).Should(HaveField("StatusCode", http.StatusOK))
-		Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`a readiness check passes again`))
-	}, SpecTimeout(time.Minute))
+			_, err := site.database().ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(ready).WithTimeout(patience).Should(HaveField("StatusCode", http.StatusOK))
+			Eventually(site.Err).WithTimeout(patience).Should(gbytes.Say(`a readiness check passes again`))
+		}, SpecTimeout(time.Minute))
 })

@@ -30,7 +30,9 @@ func ownOrigin(f *Front) { asking("--origin", f.URL())(f) }
 
 // dated shifts the clock of the responses.
 func dated(off time.Duration) func(*Front) {
-	return changing("", func(r *http.Response) { r.Header.Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat)) })
+	return changing("", func(r *http.Response) {
+		r.Header.Set("Date", time.Now().Add(off).UTC().Format(http.TimeFormat))
+	})
 }
 
 // unchallenged responds to messages without a token with another status.
@@ -90,7 +92,8 @@ func documentDown(f *Front) {
 // withoutToken forwards messages without their token.
 func withoutToken(f *Front) {
 	f.before(func(r *http.Request) {
-		if r.Method == http.MethodPost && r.URL.Path == "/mcp" && !strings.Contains(r.Header.Get("Authorization"), "doctor") {
+		if r.Method == http.MethodPost && r.URL.Path == "/mcp" &&
+			!strings.Contains(r.Header.Get("Authorization"), "doctor") {
 			r.Header.Del("Authorization")
 		}
 	})
@@ -145,5 +148,6 @@ func certified(address string, until time.Time) *tls.Config {
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	Expect(err).NotTo(HaveOccurred())
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}},
+		MinVersion: tls.VersionTLS12}
 }

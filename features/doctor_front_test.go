@@ -19,7 +19,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one thing.
+// Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one
+// thing.
 type Front struct {
 	world  *World
 	server *httptest.Server

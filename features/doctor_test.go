@@ -65,7 +65,8 @@ func (d Diagnosis) Of(id string) Finding {
 	return Finding{}
 }
 
-// PublishDoctor publishes doctor's client document on the client site, as an operator does, and returns its client_id.
+// PublishDoctor publishes doctor's client document on the client site, as an operator does, and
+// returns its client_id.
 func (w *World) PublishDoctor(ctx context.Context) string {
 	GinkgoHelper()
 	id := w.Clients.URL("/doctor.json")
@@ -88,7 +89,8 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 	BeforeEach(func() { world = NewWorld() })
 
 	whole := func(ctx context.Context) []string {
-		return []string{world.MCP(), "--token", world.Token, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server),
+		return []string{world.MCP(), "--token", world.Token, "--client-id", world.PublishDoctor(ctx), "--ca",
+			Trust(world.Clients.server),
 			"--origin", world.Issuer}
 	}
 
@@ -141,14 +143,16 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 		issued := &secrets{}
 		front := NewFront(issued.listen)
 		for _, form := range []string{"--json", "--json=false"} {
-			d := Doctor(ctx, front.world.Token+"\n", front.URL()+"/mcp", "--token", "-", "--client-id", front.world.PublishDoctor(ctx),
+			d := Doctor(ctx, front.world.Token+"\n", front.URL()+"/mcp", "--token", "-", "--client-id",
+				front.world.PublishDoctor(ctx),
 				"--ca", Trust(front.world.Clients.server), form)
 			Expect(d.Code).To(BeZero(), d.Out)
 			for _, secret := range append(issued.seen(), front.world.Token) {
 				Expect(d.Out + d.Err).NotTo(ContainSubstring(secret))
 			}
 		}
-		Expect(len(issued.seen())).To(BeNumerically(">=", 2*5), "code, verifier, access and refresh tokens of both runs")
+		Expect(len(issued.seen())).
+			To(BeNumerically(">=", 2*5), "code, verifier, access and refresh tokens of both runs")
 	})
 
 	It("does not print a token of the site, even if the server repeats it", func(ctx SpecContext) {
@@ -156,7 +160,8 @@ var _ = Describe("Checking a working deployment", Label("doctor"), func() {
 			w.WriteHeader(http.StatusBadGateway)
 			_, _ = io.WriteString(w, "<title>"+editorToken+" \x1b[31m</title>")
 		}))
-		d := Doctor(ctx, "", front.URL()+"/mcp", "--token", editorToken, "--client-id", front.world.PublishDoctor(ctx), "--ca", Trust(front.world.Clients.server))
+		d := Doctor(ctx, "", front.URL()+"/mcp", "--token", editorToken, "--client-id", front.world.PublishDoctor(ctx),
+			"--ca", Trust(front.world.Clients.server))
 		Expect(d.Out).To(ContainSubstring("[secret]"))
 		Expect(d.Out).NotTo(Or(ContainSubstring(editorToken), ContainSubstring("\x1b")))
 	})

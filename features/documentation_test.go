@@ -28,7 +28,8 @@ func documents() (names []string) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{".git", "node_modules"}, entry.Name()) || slices.Contains(ignored, name)):
+		case entry.IsDir() &&
+			(slices.Contains([]string{".git", "node_modules"}, entry.Name()) || slices.Contains(ignored, name)):
 			return filepath.SkipDir
 		case filepath.Ext(name) == ".md":
 			names = append(names, name)
@@ -76,21 +77,23 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 		}
 	})
 
-	It("prints no command that compiles the C code of a dependency: each turns cgo off, in its line or before it", func() {
-		compiles := regexp.MustCompile(`\bgo (build|install|test|run \./bootstrap)\b`)
-		checked := 0
-		for _, page := range append(documents(), "../deploy/Dockerfile") {
-			off := false
-			for line := range strings.Lines(textOf(page)) {
-				off = !strings.HasPrefix(line, "```") && (off || strings.HasPrefix(line, "export CGO_ENABLED=0")) // to the end of the block
-				if compiles.MatchString(line) {
-					checked++
-					Expect(off || strings.Contains(line, "CGO_ENABLED=0")).To(BeTrue(), "%s: %s", page, line)
+	It("prints no command that compiles the C code of a dependency: each turns cgo off, in its line or before it",
+		func() {
+			compiles := regexp.MustCompile(`\bgo (build|install|test|run \./bootstrap)\b`)
+			checked := 0
+			for _, page := range append(documents(), "../deploy/Dockerfile") {
+				off := false
+				for line := range strings.Lines(textOf(page)) {
+					// To the end of the block.
+					off = !strings.HasPrefix(line, "```") && (off || strings.HasPrefix(line, "export CGO_ENABLED=0"))
+					if compiles.MatchString(line) {
+						checked++
+						Expect(off || strings.Contains(line, "CGO_ENABLED=0")).To(BeTrue(), "%s: %s", page, line)
+					}
 				}
 			}
-		}
-		Expect(checked).To(BeNumerically(">", 10))
-	})
+			Expect(checked).To(BeNumerically(">", 10))
+		})
 
 	It("has a README of at most 10 KB", func() {
 		Expect(len(textOf("../README.md"))).To(BeNumerically("<=", 10_000))

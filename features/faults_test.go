@@ -32,9 +32,11 @@ func (w *World) Rows(ctx context.Context) map[string][]string {
 	GinkgoHelper()
 	db := w.database()
 	rows := map[string][]string{}
-	for _, table := range texts(ctx, db, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('trace_steps', 'sqlite_sequence')") {
+	for _, table := range texts(ctx, db,
+		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('trace_steps', 'sqlite_sequence')") {
 		columns := texts(ctx, db, "SELECT name FROM pragma_table_info('"+table+"')")
-		rows[table] = texts(ctx, db, "SELECT concat_ws('|', quote("+strings.Join(columns, "), quote(")+")) FROM "+table+" ORDER BY 1")
+		rows[table] = texts(ctx, db, "SELECT concat_ws('|', quote("+strings.Join(columns, "), quote(")+")) FROM "+table+
+			" ORDER BY 1")
 	}
 	return rows
 }
@@ -146,7 +148,8 @@ func (s *Stake) Try(ctx context.Context) map[string]Response {
 func (s *Stake) ExpectUntouched(ctx context.Context) {
 	GinkgoHelper()
 	if s.World.Clock != nil {
-		s.World.Clock.Advance(time.Minute) // beyond the grace window, a refresh token that was replaced meanwhile would end the grant
+		// Beyond the grace window, a refresh token that was replaced meanwhile would end the grant.
+		s.World.Clock.Advance(time.Minute)
 	}
 	Expect(s.World.Call(ctx, s.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	Expect(s.World.Call(ctx, s.Leave.Access).StatusCode).To(Equal(http.StatusOK))
@@ -181,22 +184,26 @@ func together[K comparable](calls map[K]func() Response) map[K]Response {
 	return named
 }
 
-// BePutOff matches the response of the token and revocation endpoints during an outage: 503 with Retry-After.
+// BePutOff matches the response of the token and revocation endpoints during an outage: 503 with
+// Retry-After.
 func BePutOff() types.GomegaMatcher {
-	return And(BeRefusedAs(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))
+	return And(BeRefusedAs(http.StatusServiceUnavailable, "temporarily_unavailable"),
+		HaveField("Header", HaveKey("Retry-After")))
 }
 
 // BeAnOutage matches the responses to all writes during an outage.
 func BeAnOutage() types.GomegaMatcher {
 	return And(
-		HaveKeyWithValue("exchange", BePutOff()), HaveKeyWithValue("refresh", BePutOff()), HaveKeyWithValue("revoke", BePutOff()),
+		HaveKeyWithValue("exchange", BePutOff()), HaveKeyWithValue("refresh", BePutOff()),
+		HaveKeyWithValue("revoke", BePutOff()),
 		HaveKeyWithValue("approve", And(
-			BeAPage(http.StatusServiceUnavailable, "temporarily_unavailable"), HaveField("Header", HaveKey("Retry-After")))),
+			BeAPage(http.StatusServiceUnavailable, "temporarily_unavailable"),
+			HaveField("Header", HaveKey("Retry-After")))),
 	)
 }
 
-// BeUnchecked matches the MCP server's response when it cannot check the token: without a challenge, so that no client discards
-// its tokens.
+// BeUnchecked matches the MCP server's response when it cannot check the token: without a
+// challenge, so that no client discards its tokens.
 func BeUnchecked() types.GomegaMatcher {
 	return And(
 		HaveField("StatusCode", http.StatusServiceUnavailable),
@@ -230,15 +237,16 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		stake.ExpectUntouched(ctx)
 	}, SpecTimeout(20*time.Second)) // the store waits five seconds, and requests wait in parallel
 
-	DescribeTable("because its file is missing fails requests with 503 until the file is back", func(ctx SpecContext, names ...string) {
-		back := world.Hide(names...)
-		lose(ctx)
-		Expect(filepath.Join(world.Dir, file)).NotTo(BeAnExistingFile())
-		back()
-		stake.ExpectUntouched(ctx)
-		world.Restart()
-		Expect(world.Call(ctx, stake.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
-	},
+	DescribeTable("because its file is missing fails requests with 503 until the file is back",
+		func(ctx SpecContext, names ...string) {
+			back := world.Hide(names...)
+			lose(ctx)
+			Expect(filepath.Join(world.Dir, file)).NotTo(BeAnExistingFile())
+			back()
+			stake.ExpectUntouched(ctx)
+			world.Restart()
+			Expect(world.Call(ctx, stake.Tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		},
 		Entry("alone", file),
 		Entry("with its log and index", file, log, index),
 	)
@@ -262,7 +270,8 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 	It("describes the error only in the log", func(ctx SpecContext) {
 		back := world.Hide(file)
 		for _, answer := range stake.Try(ctx) {
-			Expect(answer.Text).NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("SQL")))
+			Expect(answer.Text).
+				NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("SQL")))
 		}
 		Expect(world.Log.String()).To(ContainSubstring("oauth.db: no such file or directory"))
 		back()

@@ -19,14 +19,16 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// Newcomer follows docs/five-minutes.md and docs/gateway-reference.md in an empty folder with the unchanged example files.
+// Newcomer follows docs/five-minutes.md and docs/gateway-reference.md in an empty folder with the
+// unchanged example files.
 type Newcomer struct {
 	Dir  string
 	Node string // path of the node program
 	page string // the text of both pages
 }
 
-// NewNewcomer starts after npm install: FIVE_MINUTES names the folder node_modules that .ci/run has installed.
+// NewNewcomer starts after npm install: FIVE_MINUTES names the folder node_modules that .ci/run has
+// installed.
 func NewNewcomer() *Newcomer {
 	GinkgoHelper()
 	packages := os.Getenv("FIVE_MINUTES")
@@ -87,99 +89,119 @@ func (n *Newcomer) Protect(binary Binary, upstream, beginning string) *World {
 		words[i] = strings.ReplaceAll(word, "http://127.0.0.1:9000/mcp", upstream)
 	}
 	Expect(words).To(ContainElement(upstream))
-	ports := []string{"PASTEPORT_ADDR=127.0.0.1:0", "PASTEPORT_ADMIN_ADDR=off", "SSL_CERT_FILE=" + clients.Certificate()}
+	ports := []string{"PASTEPORT_ADDR=127.0.0.1:0", "PASTEPORT_ADMIN_ADDR=off",
+		"SSL_CERT_FILE=" + clients.Certificate()}
 	issuer := n.Start(string(binary), ports, words[1:]...)
-	return &World{Issuer: issuer, Dir: filepath.Join(n.Dir, "pasteport-data"), Clients: clients, Token: "my-first-key"}
+	return &World{
+		Issuer:  issuer,
+		Dir:     filepath.Join(n.Dir, "pasteport-data"),
+		Clients: clients,
+		Token:   "my-first-key",
+	}
 }
 
-var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "gateway"), Ordered, ContinueOnFailure, func() {
-	var binary Binary
-	BeforeAll(func() {
-		NewNewcomer() // skips the specs unless FIVE_MINUTES is set
-		binary = BuildBinary()
+var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "gateway"), Ordered,
+	ContinueOnFailure, func() {
+		var binary Binary
+		BeforeAll(func() {
+			NewNewcomer() // skips the specs unless FIVE_MINUTES is set
+			binary = BuildBinary()
+		})
+
+		Context("with the server in Node", func() {
+			var newcomer *Newcomer
+			var world *World
+			BeforeEach(func() {
+				newcomer = NewNewcomer()
+				newcomer.Write("keys.txt", "my-first-key\n")
+				world = newcomer.Protect(binary, newcomer.Serve(nil, "server.mjs"), "pasteport gateway --dev")
+			})
+
+			It("accepts clients with a key, and no others", Label("U6", "U14"), func(ctx SpecContext) {
+				client := world.NewClient()
+				Expect(client.Consent(ctx).Approve(ctx, "my-wrong-key")).To(BeAPage(http.StatusForbidden, ""))
+				talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+				Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("add", "count"))
+				Expect(talk.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
+				Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusOK))
+			})
+
+			It("delivers progress notifications immediately", Label("U4"), func(ctx SpecContext) {
+				talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+				stream := Follow(talk.message(ctx, "tools/call",
+					params{"name": "count", "arguments": params{}, "_meta": params{"progressToken": "p"}}))
+				var came []time.Time
+				for range 5 {
+					Expect(stream.Next("message")).To(ContainSubstring(`"notifications/progress"`))
+					came = append(came, time.Now())
+				}
+				Expect(stream.Next("message")).To(ContainSubstring(`"five"`))
+				Expect(time.Since(came[0])).
+					To(BeNumerically(">", 400*time.Millisecond),
+						"the first of five events, 200 ms apart, was not buffered")
+			})
+
+			It("ends the grants of a key at the next call after the server has revoked it",
+				Label("U8"), func(ctx SpecContext) {
+					tokens := world.NewClient().Connect(ctx)
+					talk := world.Converse(ctx, sessions, tokens.Access)
+					newcomer.Write("keys.txt", "my-second-key\n")
+					Expect(talk.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
+					world.Token = "my-second-key"
+					again := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+					Expect(again.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
+				})
+
+			It("passes all checks of doctor", Label("doctor"), func(ctx SpecContext) {
+				d := Diagnose(ctx, world.MCP(), "--token", "my-first-key", "--admin-addr", "off")
+				Expect(d.With("skipped")).To(ConsistOf("upstream"), "this world has no admin listener")
+				Expect(d.With("ok")).To(HaveLen(len(d.Checks)-1), d.Out)
+			})
+		})
+
+		Context("with a server that verifies the gateway's signatures", Label("U7"), func() {
+			const personal = "token-of-ada"
+			var newcomer *Newcomer
+			BeforeEach(func() { newcomer = NewNewcomer() })
+
+			It("tells the server who is calling, in headers that only the gateway can sign", func(ctx SpecContext) {
+				tokens, err := os.ReadFile(tokenFileOf(ctx, personal))
+				Expect(err).NotTo(HaveOccurred())
+				newcomer.Write("tokens", string(tokens))
+				newcomer.Write("upstream-secret", "an-upstream-secret")
+				newcomer.Write("signing-secret", signingSecret)
+				upstream := newcomer.Serve([]string{"SIGNING_SECRET=" + signingSecret}, "whoami.mjs")
+				world := newcomer.Protect(binary, upstream,
+					"pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --credential static")
+				world.Token = personal
+				talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+				Expect(talk.Use(ctx, "whoami", params{}).Text()).To(Equal("Adá,: editor and café,tea"))
+				past := &Conversation{
+					World:    world,
+					Revision: sessions,
+					Access:   "an-upstream-secret",
+					target:   upstream,
+				}
+				Expect(past.Post(ctx, "tools/list", params{}, with("X-Pasteport-Subject", "Ad%C3%A1%2C")).StatusCode).
+					To(Equal(http.StatusUnauthorized))
+			})
+
+			DescribeTable("accepts exactly the signed requests with the page's code",
+				func(ctx SpecContext, program, file, script string) {
+					newcomer.Write(file, script)
+					Expect(newcomer.judge(ctx, program, file, newSignedRequest(ctx, personal))).
+						To(MatchJSON(`{"subject":"Adá,","roles":["editor","café,tea"]}`))
+					for _, spoil := range spoilt {
+						request := newSignedRequest(ctx, personal)
+						spoil(&request)
+						Expect(newcomer.judge(ctx, program, file, request)).To(HavePrefix("refused: "), "%+v", request)
+					}
+				},
+				Entry("in Node", "node", "judge.mjs", inNode),
+				Entry("in Python", "python3", "judge.py", inPython),
+			)
+		})
 	})
-
-	Context("with the server in Node", func() {
-		var newcomer *Newcomer
-		var world *World
-		BeforeEach(func() {
-			newcomer = NewNewcomer()
-			newcomer.Write("keys.txt", "my-first-key\n")
-			world = newcomer.Protect(binary, newcomer.Serve(nil, "server.mjs"), "pasteport gateway --dev")
-		})
-
-		It("accepts clients with a key, and no others", Label("U6", "U14"), func(ctx SpecContext) {
-			client := world.NewClient()
-			Expect(client.Consent(ctx).Approve(ctx, "my-wrong-key")).To(BeAPage(http.StatusForbidden, ""))
-			talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
-			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("add", "count"))
-			Expect(talk.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
-			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusOK))
-		})
-
-		It("delivers progress notifications immediately", Label("U4"), func(ctx SpecContext) {
-			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			stream := Follow(talk.message(ctx, "tools/call", params{"name": "count", "arguments": params{}, "_meta": params{"progressToken": "p"}}))
-			var came []time.Time
-			for range 5 {
-				Expect(stream.Next("message")).To(ContainSubstring(`"notifications/progress"`))
-				came = append(came, time.Now())
-			}
-			Expect(stream.Next("message")).To(ContainSubstring(`"five"`))
-			Expect(time.Since(came[0])).To(BeNumerically(">", 400*time.Millisecond), "the first of five events, 200 ms apart, was not buffered")
-		})
-
-		It("ends the grants of a key at the next call after the server has revoked it", Label("U8"), func(ctx SpecContext) {
-			tokens := world.NewClient().Connect(ctx)
-			talk := world.Converse(ctx, sessions, tokens.Access)
-			newcomer.Write("keys.txt", "my-second-key\n")
-			Expect(talk.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
-			world.Token = "my-second-key"
-			again := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			Expect(again.Use(ctx, "add", params{"a": 2, "b": 3}).Text()).To(Equal("5"))
-		})
-
-		It("passes all checks of doctor", Label("doctor"), func(ctx SpecContext) {
-			d := Diagnose(ctx, world.MCP(), "--token", "my-first-key", "--admin-addr", "off")
-			Expect(d.With("skipped")).To(ConsistOf("upstream"), "this world has no admin listener")
-			Expect(d.With("ok")).To(HaveLen(len(d.Checks)-1), d.Out)
-		})
-	})
-
-	Context("with a server that verifies the gateway's signatures", Label("U7"), func() {
-		const personal = "token-of-ada"
-		var newcomer *Newcomer
-		BeforeEach(func() { newcomer = NewNewcomer() })
-
-		It("tells the server who is calling, in headers that only the gateway can sign", func(ctx SpecContext) {
-			tokens, err := os.ReadFile(tokenFileOf(ctx, personal))
-			Expect(err).NotTo(HaveOccurred())
-			newcomer.Write("tokens", string(tokens))
-			newcomer.Write("upstream-secret", "an-upstream-secret")
-			newcomer.Write("signing-secret", signingSecret)
-			upstream := newcomer.Serve([]string{"SIGNING_SECRET=" + signingSecret}, "whoami.mjs")
-			world := newcomer.Protect(binary, upstream, "pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --credential static")
-			world.Token = personal
-			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-			Expect(talk.Use(ctx, "whoami", params{}).Text()).To(Equal("Adá,: editor and café,tea"))
-			past := &Conversation{World: world, Revision: sessions, Access: "an-upstream-secret", target: upstream}
-			Expect(past.Post(ctx, "tools/list", params{}, with("X-Pasteport-Subject", "Ad%C3%A1%2C")).StatusCode).To(Equal(http.StatusUnauthorized))
-		})
-
-		DescribeTable("accepts exactly the signed requests with the page's code", func(ctx SpecContext, program, file, script string) {
-			newcomer.Write(file, script)
-			Expect(newcomer.judge(ctx, program, file, newSignedRequest(ctx, personal))).To(MatchJSON(`{"subject":"Adá,","roles":["editor","café,tea"]}`))
-			for _, spoil := range spoilt {
-				request := newSignedRequest(ctx, personal)
-				spoil(&request)
-				Expect(newcomer.judge(ctx, program, file, request)).To(HavePrefix("refused: "), "%+v", request)
-			}
-		},
-			Entry("in Node", "node", "judge.mjs", inNode),
-			Entry("in Python", "python3", "judge.py", inPython),
-		)
-	})
-})
 
 // signedRequest is a request that a server behind the gateway has received at this time.
 type signedRequest struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// Fleet is several replicas of the built program on one database server and one NATS server, behind a round-robin proxy.
-// Its issuer is the proxy's address.
+// Fleet is several replicas of the built program on one database server and one NATS server, behind
+// a round-robin proxy. Its issuer is the proxy's address.
 type Fleet struct {
 	*World
 	Server   *engines.Server
@@ -50,7 +50,12 @@ func NewFleet(binary Binary, engine string) *Fleet {
 // newFleet starts a replica for each URL of the empty database.
 func newFleet(binary Binary, databases []string) *Fleet {
 	GinkgoHelper()
-	w := &World{Dir: GinkgoT().TempDir(), Database: databases[0], Token: editorToken, Clients: NewClientSite()}
+	w := &World{
+		Dir:      GinkgoT().TempDir(),
+		Database: databases[0],
+		Token:    editorToken,
+		Clients:  NewClientSite(),
+	}
 	public := freeAddress()
 	w.Issuer = "http://" + public
 	bus := startBroker()
@@ -63,7 +68,8 @@ func newFleet(binary Binary, databases []string) *Fleet {
 		member.start = func() *gexec.Session {
 			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database},
 				"serve", "--dev", "--issuer", w.Issuer,
-				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token, "--trusted-proxies", "127.0.0.1", "--log-level", "warn",
+				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token,
+				"--trusted-proxies", "127.0.0.1", "--log-level", "warn",
 				"--max-grants-per-token", "100000", "--max-sessions-per-person", "10000") // one person stands for many
 		}
 		f.Replicas = append(f.Replicas, member)
@@ -123,11 +129,13 @@ func startBroker() string {
 	return "nats://" + address
 }
 
-// roundRobin is a proxy without sticky sessions that tries another replica when one cannot be reached.
+// roundRobin is a proxy without sticky sessions that tries another replica when one cannot be
+// reached.
 func roundRobin(address string, upstreams []string) {
 	GinkgoHelper()
 	dir := GinkgoT().TempDir()
-	conf := "daemon off;\nmaster_process off;\npid " + filepath.Join(dir, "pid") + ";\nerror_log stderr crit;\nevents { worker_connections 8192; }\nhttp {\n  access_log off;\n"
+	conf := "daemon off;\nmaster_process off;\npid " + filepath.Join(dir, "pid") +
+		";\nerror_log stderr crit;\nevents { worker_connections 8192; }\nhttp {\n  access_log off;\n"
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		conf += "  " + kind + "_temp_path " + filepath.Join(dir, kind) + ";\n"
 	}

@@ -40,11 +40,13 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 	}
 	tools := func(ctx context.Context, world *World) []string {
 		GinkgoHelper()
-		return world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).Ask(ctx, "tools/list", params{}).Tools()
+		return world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).
+			Ask(ctx, "tools/list", params{}).Tools()
 	}
 	notVerified := func(ctx context.Context, world *World) {
 		GinkgoHelper()
-		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 	}
 
 	It("trusts the authority in upstream-ca, for calls and for the verification of pasted keys", func(ctx SpecContext) {
@@ -63,14 +65,17 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 		config.VerifyPeerCertificate = func(chain [][]byte, _ [][]*x509.Certificate) error {
 			leaf, err := x509.ParseCertificate(chain[0])
 			if err == nil {
-				_, err = leaf.Verify(x509.VerifyOptions{Roots: config.ClientCAs, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
+				_, err = leaf.Verify(x509.VerifyOptions{Roots: config.ClientCAs,
+					KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}})
 			}
 			return err
 		}
 		ca := filepath.Join(GinkgoT().TempDir(), "ca.pem")
 		upstream := NewUpstreamOverTLS(config, apiKey)
 		CertificateFiles{}.write(ca, "CERTIFICATE", config.Certificates[0].Certificate[0])
-		Expect(tools(ctx, connecting(upstream.URL+"/mcp", server.ConnectConfig{CAFile: ca, CertFile: own.Cert, KeyFile: own.Key}))).To(HaveLen(3))
+		Expect(tools(ctx,
+			connecting(upstream.URL+"/mcp", server.ConnectConfig{CAFile: ca, CertFile: own.Cert, KeyFile: own.Key}))).
+			To(HaveLen(3))
 		notVerified(ctx, connecting(upstream.URL+"/mcp", server.ConnectConfig{CAFile: ca}))
 	})
 
@@ -82,14 +87,17 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 		Expect(tools(ctx, world)).To(HaveLen(3))
 		Expect(proxy.Connects.Load()).To(BeNumerically(">", 0))
 		const wrong = "another-password"
-		refused := connecting(beyond+"/mcp", server.ConnectConfig{CAFile: files.Cert, Proxy: (&EgressProxy{Password: wrong, server: proxy.server}).URL()})
+		refused := connecting(beyond+"/mcp",
+			server.ConnectConfig{CAFile: files.Cert,
+				Proxy: (&EgressProxy{Password: wrong, server: proxy.server}).URL()})
 		notVerified(ctx, refused)
 		Expect(refused.Log.String()).To(And(ContainSubstring("the proxy answered 407"), Not(ContainSubstring(wrong))))
 	})
 
 	It("reaches an upstream over http directly", func(ctx SpecContext) {
 		proxy := NewEgressProxy()
-		Expect(tools(ctx, connecting(NewUpstream(apiKey).URL+"/mcp", server.ConnectConfig{Proxy: proxy.URL()}))).To(HaveLen(3))
+		Expect(tools(ctx, connecting(NewUpstream(apiKey).URL+"/mcp", server.ConnectConfig{Proxy: proxy.URL()}))).
+			To(HaveLen(3))
 		Expect(proxy.Connects.Load()).To(BeZero())
 	})
 
@@ -122,16 +130,21 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 	DescribeTable("is refused at the start when", func(ctx SpecContext, remedy string, args ...string) {
 		workingFolder()
 		write("empty.pem", "no certificate")
-		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0", "--upstream=http://127.0.0.1:9000/mcp"}, args...)...)
+		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0",
+			"--upstream=http://127.0.0.1:9000/mcp"}, args...)...)
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring(remedy), Not(ContainSubstring("s3cret"))))
 	},
 		Entry("the authorities cannot be read", "--upstream-ca cannot be read", "--upstream-ca=missing.pem"),
 		Entry("the file has no authority", "--upstream-ca: the file has no certificate", "--upstream-ca=empty.pem"),
-		Entry("a certificate has no key", "--upstream-cert and upstream-key belong together", "--upstream-cert=empty.pem"),
-		Entry("the certificate is none", "both must be PEM and belong together", "--upstream-cert=empty.pem", "--upstream-key=empty.pem"),
-		Entry("the proxy is no URL", "--upstream-proxy is no URL of an HTTP proxy", "--upstream-proxy=socks5://me:s3cret@proxy.internal"),
-		Entry("the number of connections is negative", `--upstream-connections is "-1": write a whole number of 0 or more`, "--upstream-connections=-1"),
+		Entry("a certificate has no key", "--upstream-cert and upstream-key belong together",
+			"--upstream-cert=empty.pem"),
+		Entry("the certificate is none", "both must be PEM and belong together", "--upstream-cert=empty.pem",
+			"--upstream-key=empty.pem"),
+		Entry("the proxy is no URL", "--upstream-proxy is no URL of an HTTP proxy",
+			"--upstream-proxy=socks5://me:s3cret@proxy.internal"),
+		Entry("the number of connections is negative",
+			`--upstream-connections is "-1": write a whole number of 0 or more`, "--upstream-connections=-1"),
 	)
 })
 
@@ -148,9 +161,13 @@ var _ = Describe("Observing the upstreams of a gateway", Label("gateway", "U21")
 		}
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusOK))
-		Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("it has failed 5 times in a row")))
+		Expect(ready.Text).
+			To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("it has failed 5 times in a row")))
 		metrics := service.AskAdmin(ctx, "/metrics").Text
-		series := `http_client_request_duration_seconds_count{error_type="%s",http_request_method="POST",http_response_status_code="%s",resource="` + service.MCP() + `"} %s`
-		Expect(metrics).To(And(ContainSubstring(fmt.Sprintf(series, "", "200", "1")), ContainSubstring(fmt.Sprintf(series, "503", "503", "5"))))
+		series := `http_client_request_duration_seconds_count{error_type="%s",http_request_method="POST",` +
+			`http_response_status_code="%s",resource="` + service.MCP() + `"} %s`
+		Expect(metrics).
+			To(And(ContainSubstring(fmt.Sprintf(series, "", "200", "1")),
+				ContainSubstring(fmt.Sprintf(series, "503", "503", "5"))))
 	})
 })

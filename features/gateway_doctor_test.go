@@ -25,7 +25,8 @@ func redirected(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
 }
 
-// hanging never responds, even when the client disconnects: an empty response could arrive before the client's timeout.
+// hanging never responds, even when the client disconnects: an empty response could arrive before
+// the client's timeout.
 func hanging(_ http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 	panic(http.ErrAbortHandler)
@@ -36,34 +37,41 @@ func forgetful(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.Stat
 var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	examine := func(ctx context.Context, world *World, more ...string) Diagnosis {
 		GinkgoHelper()
-		return Diagnose(ctx, append(more, world.MCP(), "--token", apiKey, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server),
-			"--origin", world.Issuer)...)
+		return Diagnose(ctx,
+			append(more, world.MCP(), "--token", apiKey, "--client-id", world.PublishDoctor(ctx), "--ca",
+				Trust(world.Clients.server),
+				"--origin", world.Issuer)...)
 	}
 
-	DescribeTable("passes every check, including a whole login, when the upstream", func(ctx SpecContext, path string, limit time.Duration, without ...string) {
-		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+path)
-		d := examine(ctx, service.World, "--timeout", limit.String(), "--admin-addr", service.Admin[len("http://"):])
-		Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
-		Expect(d.With("skipped")).To(HaveExactElements(without))
-		Expect(d.Code).To(BeZero())
-	},
+	DescribeTable("passes every check, including a whole login, when the upstream",
+		func(ctx SpecContext, path string, limit time.Duration, without ...string) {
+			service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+path)
+			d := examine(ctx, service.World, "--timeout", limit.String(), "--admin-addr",
+				service.Admin[len("http://"):])
+			Expect(d.With("ok")).To(HaveLen(len(d.Checks)-len(without)), d.Out)
+			Expect(d.With("skipped")).To(HaveExactElements(without))
+			Expect(d.Code).To(BeZero())
+		},
 		Entry("has sessions", "/mcp", patience),
 		Entry("has no sessions and no stream", "/stateless", patience, "flow.stream"),
 		// the last check that waits
 		Entry("has no sessions and a silent stream", Label("long"), "/silent", 4*time.Second),
 	)
 
-	DescribeTable("names the upstream as the cause when it", Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
-		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself())
-		upstream.Answer(answer)
-		d := examine(ctx, world, "--timeout", "3s")
-		Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
-		Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
-		Expect(d.Of("flow.tools").Mend).To(HavePrefix("Check the MCP server behind the gateway"))
-		Expect(d.Next).To(ContainSubstring("at the exact address in upstream"))
-	},
-		Entry("hangs up", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached"),
+	DescribeTable("names the upstream as the cause when it",
+		Label("U9"), func(ctx SpecContext, answer http.HandlerFunc, seen string) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/mcp", ofItself())
+			upstream.Answer(answer)
+			d := examine(ctx, world, "--timeout", "3s")
+			Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
+			Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
+			Expect(d.Of("flow.tools").Mend).To(HavePrefix("Check the MCP server behind the gateway"))
+			Expect(d.Next).To(ContainSubstring("at the exact address in upstream"))
+		},
+		Entry("hangs up", func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}, "cannot be reached"),
 		Entry("fails", failing(500, "text/html", "<h1>at db.go:12</h1>"), "has failed"),
 		Entry("redirects", redirected, "redirects, which is not followed"),
 		Entry("is slow", Label("long"), hanging, "did not answer in time"),
@@ -102,12 +110,15 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			To(Equal("it describes " + world.MCP() + ", another MCP server of this site"))
 	})
 
-	DescribeTable("names the verifier when the upstream cannot verify tokens:", Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
-		d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
-		Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
-		Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 503"))
-		Expect(d.Of("flow.approve").Mend).To(And(ContainSubstring("the MCP server behind it"), ContainSubstring("refuse tokens that it does not know")))
-	},
+	DescribeTable("names the verifier when the upstream cannot verify tokens:",
+		Label("U14", "B9"), func(ctx SpecContext, upstream func() *UpstreamServer) {
+			d := examine(ctx, NewGateway(upstream().URL+"/mcp"))
+			Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
+			Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 503"))
+			Expect(d.Of("flow.approve").Mend).
+				To(And(ContainSubstring("the MCP server behind it"),
+					ContainSubstring("refuse tokens that it does not know")))
+		},
 		Entry("it accepts any token", func() *UpstreamServer { return NewUpstream() }),
 		Entry("it is down", func() *UpstreamServer {
 			upstream := NewUpstream(apiKey)
@@ -131,15 +142,19 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).Should(ContainElement(And(matchers...)))
 	}
 
-	DescribeTable("shows the step, the reason and a remedy when the upstream", func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
-		world := NewGateway(upstream.URL+"/mcp", ofItself())
-		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(answer)
-		world.Call(ctx, access)
-		tells(ctx, world, connects+path, state, reason, hint)
-	},
-		Entry("is down", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
-		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed", "exactly the address of the upstream setting", Label("U9")),
+	DescribeTable("shows the step, the reason and a remedy when the upstream",
+		func(ctx SpecContext, answer http.HandlerFunc, path, state, reason, hint string) {
+			world := NewGateway(upstream.URL+"/mcp", ofItself())
+			access := world.NewClient().Connect(ctx).Access
+			upstream.Answer(answer)
+			world.Call(ctx, access)
+			tells(ctx, world, connects+path, state, reason, hint)
+		},
+		Entry("is down", func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}, "call:failed", "stopped", "behind this gateway cannot be reached", "behind the gateway runs", Label("U9")),
+		Entry("redirects", redirected, "call:failed", "stopped", "redirects, which is not followed",
+			"exactly the address of the upstream setting", Label("U9")),
 		Entry("is slow", hanging, "call:failed", "stopped", "did not answer in time", "upstream-timeout", Label("U9")),
 		Entry("responds with 401 to a valid key", forgetful, "call:failed", "stopped", "answered 401, although "+
 			"the person's token is valid: the key was sent as bearer token in the header Authorization",
@@ -151,7 +166,8 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		access := world.NewClient().Connect(ctx).Access
 		upstream.Revoke()
 		world.Call(ctx, access)
-		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more", "connect again with a valid token")
+		tells(ctx, world, connects+"ended call:refused", "ended", "does not know the person's token any more",
+			"connect again with a valid token")
 	})
 
 	It("names a session that the upstream has forgotten", Label("U16"), func(ctx SpecContext) {
@@ -160,7 +176,9 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		upstream.Answer(forgetful)
 		talk.Post(ctx, "tools/list", params{})
 		tells(ctx, world, connects+"call call:refused", "connected", "connected")
-		Expect(world.service.Authz.Trace(ctx)).To(ConsistOf(HaveField("Steps", ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
+		Expect(world.service.Authz.Trace(ctx)).
+			To(ConsistOf(HaveField("Steps",
+				ContainElement(HaveField("Reason", ContainSubstring("does not know the session any more"))))))
 	})
 
 	It("shows that a working connection fails, that the upstream is paused, and that it works again",
@@ -188,7 +206,12 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		func(ctx SpecContext) {
 			world := NewGateway(upstream.URL+"/mcp", ofItself())
 			access := world.NewClient().Connect(ctx).Access
-			talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
+			talk := &Conversation{
+				World:    world,
+				Revision: stateless,
+				Access:   access,
+				target:   world.MCP(),
+			}
 			upstream.Answer(failing(http.StatusBadRequest, "text/plain", "no valid session ID"))
 			talk.Post(ctx, "server/discover", params{})
 			tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
@@ -199,16 +222,25 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 
 	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
-		talk := &Conversation{World: world, Revision: stateless, Access: world.NewClient().Connect(ctx).Access, target: world.MCP()}
+		talk := &Conversation{
+			World:    world,
+			Revision: stateless,
+			Access:   world.NewClient().Connect(ctx).Access,
+			target:   world.MCP(),
+		}
 		talk.Post(ctx, "tools/call", params{"name": "shout", "Name": "delete_all"})
-		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name", "could read the message in another way")
+		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name",
+			"could read the message in another way")
 		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-another-client"))
-		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection", "session of another person or client")
+		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection",
+			"session of another person or client")
 	})
 
-	It("explains why an upstream that accepts any token is not used as a verifier", Label("U14", "B9"), func(ctx SpecContext) {
-		world := NewGateway(NewUpstream().URL + "/mcp")
-		world.NewClient().Consent(ctx).Approve(ctx, "anything")
-		tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped", "it accepts any token, even a random one", "choose another verifier")
-	})
+	It("explains why an upstream that accepts any token is not used as a verifier",
+		Label("U14", "B9"), func(ctx SpecContext) {
+			world := NewGateway(NewUpstream().URL + "/mcp")
+			world.NewClient().Consent(ctx).Approve(ctx, "anything")
+			tells(ctx, world, "authorize client_metadata page token_judged:failed", "stopped",
+				"it accepts any token, even a random one", "choose another verifier")
+		})
 })

@@ -49,7 +49,12 @@ func (c *Client) ConnectWith(ctx context.Context, fields ...string) Tokens {
 }
 
 var userAndKey = []bootstrap.HostField{
-	{Name: "user", Help: "As in your profile", Pattern: "[a-z]+", Default: "guest"}, {Name: "org", Label: "Organisation", Optional: true},
+	{
+		Name:    "user",
+		Help:    "As in your profile",
+		Pattern: "[a-z]+",
+		Default: "guest",
+	}, {Name: "org", Label: "Organisation", Optional: true},
 	{Name: "token", Label: "Key", Secret: true},
 }
 
@@ -61,52 +66,59 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	const ann, bob = "key-of-ann-1234", "key-of-bob-5678"
 	presented := []string{"Authorization: Basic {base64(user:token)}", "X-Org: {org}"}
 
-	It("sends each person's own values to the upstream, and keeps them from everything else", Label("J13", "N13", "J11"), func(ctx SpecContext) {
-		tape := NewTape()
-		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+bob)
-		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
-		client := world.NewClient()
-		for _, person := range [][]string{{"user", "ann", "token", " " + ann, "org", "acme"}, {"user", "bob", "token", "Bearer " + bob, "org", ""}} {
-			tokens := client.ConnectWith(ctx, person...)
-			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-			asked := upstream.Asked()
-			last := asked[len(asked)-1]
-			Expect(basicCredentials(last)).To(HavePrefix(person[1] + ":key-of-" + person[1]))
-			Expect(last.Header["X-Org"]).To(Equal(map[string][]string{"ann": {"acme"}}[person[1]]), "an optional field without a value is not sent")
-		}
-		world.Stop()
-		places := filesOf(world.Dir)
-		places["log"], places["responses"] = []byte(world.Log.String()), []byte(tape.String())
-		for place, content := range places {
-			for _, spelled := range append(spellings(ann), spellings("ann:"+ann)...) {
-				Expect(string(content)).NotTo(ContainSubstring(spelled), place)
+	It("sends each person's own values to the upstream, and keeps them from everything else",
+		Label("J13", "N13", "J11"), func(ctx SpecContext) {
+			tape := NewTape()
+			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+bob)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+			client := world.NewClient()
+			for _, person := range [][]string{{"user", "ann", "token", " " + ann, "org", "acme"},
+				{"user", "bob", "token", "Bearer " + bob, "org", ""}} {
+				tokens := client.ConnectWith(ctx, person...)
+				tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+				asked := upstream.Asked()
+				last := asked[len(asked)-1]
+				Expect(basicCredentials(last)).To(HavePrefix(person[1] + ":key-of-" + person[1]))
+				Expect(last.Header["X-Org"]).To(Equal(map[string][]string{"ann": {"acme"}}[person[1]]),
+					"an optional field without a value is not sent")
 			}
-		}
-	})
+			world.Stop()
+			places := filesOf(world.Dir)
+			places["log"], places["responses"] = []byte(world.Log.String()), []byte(tape.String())
+			for place, content := range places {
+				for _, spelled := range append(spellings(ann), spellings("ann:"+ann)...) {
+					Expect(string(content)).NotTo(ContainSubstring(spelled), place)
+				}
+			}
+		})
 
-	It("ends the access of a person whose key the upstream does not know any more", Label("U17"), func(ctx SpecContext) {
-		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
-		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
-		tokens := world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann)
-		Expect(world.NewClient().Consent(ctx).enter(ctx, "user", "bob", "token", ann)).To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
-		upstream.Revoke()
-		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
-	})
+	It("ends the access of a person whose key the upstream does not know any more",
+		Label("U17"), func(ctx SpecContext) {
+			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+			tokens := world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann)
+			Expect(world.NewClient().Consent(ctx).enter(ctx, "user", "bob", "token", ann)).
+				To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
+			upstream.Revoke()
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+		})
 
 	It("ends connections that lack a field which the operator has added", func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		fields := userAndKey
 		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { askingFor(fields, presented...)(c) })
 		client := world.NewClient()
-		used, unused := client.ConnectWith(ctx, "user", "ann", "token", ann), client.ConnectWith(ctx, "user", "ann", "token", ann)
+		used, unused := client.ConnectWith(ctx, "user", "ann", "token", ann),
+			client.ConnectWith(ctx, "user", "ann", "token", ann)
 		fields = slices.Clone(userAndKey)
 		fields[1].Optional = false
 		world.Restart()
 		before := len(upstream.Asked())
 		Expect(world.Call(ctx, used.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(upstream.Asked()).To(HaveLen(before))
-		Expect(client.Token(ctx, client.Refresh(unused.Refresh))).To(HaveField("Text", ContainSubstring("invalid_grant")))
+		Expect(client.Token(ctx, client.Refresh(unused.Refresh))).
+			To(HaveField("Text", ContainSubstring("invalid_grant")))
 	})
 
 	It("shows each field with its label, help and default", func(ctx SpecContext) {
@@ -115,54 +127,64 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		page := world.NewClient().Consent(ctx).Text
 		Expect(page).To(MatchRegexp(`(?s)<label for="field_user">\s*<bdi>\s*User name\s*</bdi>`))
 		Expect(page).To(ContainSubstring(`<p class="small" id="field_user_help">As in your profile</p>`))
-		Expect(page).To(MatchRegexp(`<input type="text" id="field_user" name="field_user" value="guest"[^>]* required aria-describedby="field_user_help why">`))
+		Expect(page).To(
+			MatchRegexp(`<input type="text" id="field_user" name="field_user" value="guest"[^>]* required ` +
+				`aria-describedby="field_user_help why">`))
 		Expect(page).To(MatchRegexp(`(?s)Organisation\s*</bdi>\s* \(optional\)`))
-		Expect(page).To(MatchRegexp(`<input type="text" id="field_org"[^>]*"none" spellcheck="false" aria-describedby="why">`))
+		Expect(page).To(
+			MatchRegexp(`<input type="text" id="field_org"[^>]*"none" spellcheck="false" aria-describedby="why">`))
 		Expect(page).To(MatchRegexp(`<input type="password" id="field_token" name="field_token" value=""`))
 		Expect(page).NotTo(ContainSubstring("bearer_token"))
 	})
 
-	DescribeTable("refuses at its field, before anything is verified,", func(ctx SpecContext, field, sentence string, entered ...string) {
-		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
-		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
-		consent := world.NewClient().Consent(ctx)
-		answer := consent.enter(ctx, entered...)
-		Expect(answer.StatusCode).To(BeElementOf(http.StatusBadRequest, http.StatusForbidden))
-		Expect(answer.Text).To(MatchRegexp(`id="field_` + field + `"[^>]* aria-describedby="field_` + field + `_problem [^"]*why" aria-invalid="true" autofocus>\s*<p class="problem" id="field_` + field + `_problem">` + sentence))
-		Expect(strings.Count(answer.Text, "autofocus")).To(Equal(1))
-		Expect(answer.Text).NotTo(ContainSubstring(ann))
-		Expect(answer.Text).To(ContainSubstring(`value="` + entered[1] + `"`))
-		Expect(upstream.Asked()).To(BeEmpty())
-		Expect(ReadPage(answer).enter(ctx, "user", "ann", "token", ann).StatusCode).To(Equal(http.StatusSeeOther))
-	},
+	DescribeTable("refuses at its field, before anything is verified,",
+		func(ctx SpecContext, field, sentence string, entered ...string) {
+			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
+			consent := world.NewClient().Consent(ctx)
+			answer := consent.enter(ctx, entered...)
+			Expect(answer.StatusCode).To(BeElementOf(http.StatusBadRequest, http.StatusForbidden))
+			Expect(answer.Text).
+				To(MatchRegexp(`id="field_` + field + `"[^>]* aria-describedby="field_` + field +
+					`_problem [^"]*why" aria-invalid="true" autofocus>\s*<p class="problem" id="field_` + field +
+					`_problem">` + sentence))
+			Expect(strings.Count(answer.Text, "autofocus")).To(Equal(1))
+			Expect(answer.Text).NotTo(ContainSubstring(ann))
+			Expect(answer.Text).To(ContainSubstring(`value="` + entered[1] + `"`))
+			Expect(upstream.Asked()).To(BeEmpty())
+			Expect(ReadPage(answer).enter(ctx, "user", "ann", "token", ann).StatusCode).To(Equal(http.StatusSeeOther))
+		},
 		Entry("a missing value", "token", "Fill in this field.", "user", "ann", "token", " "),
-		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann", "token", ann),
+		Entry("a value that does not match the pattern", "user", "This does not look right.", "user", "Ann",
+			"token", ann),
 		Entry("a value that only contains a match", "user", "This does not look right.", "user", "Xann", "token", ann),
 		Entry("a control character", "token", "It contains a line break or another control character.", "user", "ann",
 			"token", ann+"\x00"),
 		Entry("a long value", "token", "This is too long.", "user", "ann", "token", strings.Repeat("x", 1025)),
 	)
 
-	It("counts and ends the connections of a key whatever the fields are that were not verified", Label("J10", "J14"), func(ctx SpecContext) {
-		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+ann)
-		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...), func(c *server.Config) {
-			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, ann)
-			c.Limits.MaxGrantsPerToken = 2
+	It("counts and ends the connections of a key whatever the fields are that were not verified",
+		Label("J10", "J14"), func(ctx SpecContext) {
+			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+ann)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...), func(c *server.Config) {
+				c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, ann)
+				c.Limits.MaxGrantsPerToken = 2
+			})
+			client := world.NewClient()
+			first := client.ConnectWith(ctx, "user", "ann", "token", ann)
+			world.Clock.Advance(time.Second)
+			second := client.ConnectWith(ctx, "user", "bob", "token", ann)
+			world.Clock.Advance(time.Second)
+			third := client.ConnectWith(ctx, "user", "ann", "token", ann, "org", "acme")
+			Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusOK))
+			page := ReadPage(Get(ctx, world.Issuer+"/oauth/connections"))
+			Expect(page.Text).NotTo(ContainSubstring("field_user"))
+			Expect(strings.Count(page.Submit(ctx, entering("show", []string{"token", ann})).Text,
+				">End this connection<")).To(Equal(2))
+			Expect(world.service.Authz.EndGrantsOf(ctx, ann)).To(Equal(2))
+			Expect(world.Call(ctx, third.Access)).To(BeChallenged(world, "invalid_token"))
 		})
-		client := world.NewClient()
-		first := client.ConnectWith(ctx, "user", "ann", "token", ann)
-		world.Clock.Advance(time.Second)
-		second := client.ConnectWith(ctx, "user", "bob", "token", ann)
-		world.Clock.Advance(time.Second)
-		third := client.ConnectWith(ctx, "user", "ann", "token", ann, "org", "acme")
-		Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(world.Call(ctx, second.Access).StatusCode).To(Equal(http.StatusOK))
-		page := ReadPage(Get(ctx, world.Issuer+"/oauth/connections"))
-		Expect(page.Text).NotTo(ContainSubstring("field_user"))
-		Expect(strings.Count(page.Submit(ctx, entering("show", []string{"token", ann})).Text, ">End this connection<")).To(Equal(2))
-		Expect(world.service.Authz.EndGrantsOf(ctx, ann)).To(Equal(2))
-		Expect(world.Call(ctx, third.Access)).To(BeChallenged(world, "invalid_token"))
-	})
 
 	It("ends connections with a field that the operator has removed", func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
@@ -177,7 +199,8 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	It("is checked by doctor with all fields", Label("doctor"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
-		args := []string{world.MCP(), "--token", ann, "--client-id", world.PublishDoctor(ctx), "--ca", Trust(world.Clients.server)}
+		args := []string{world.MCP(), "--token", ann, "--client-id", world.PublishDoctor(ctx), "--ca",
+			Trust(world.Clients.server)}
 		asked := Diagnose(ctx, args...)
 		Expect(asked.Of("flow.consent").Seen).To(Equal(`the site asks for "org" besides the token`))
 		Expect(asked.Of("flow.consent").Mend).To(ContainSubstring("--field org="))
@@ -196,9 +219,13 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		Expect(err).NotTo(HaveOccurred())
 		asked.Header.Set("Accept-Language", "de")
 		page := ReadPage(Send(asked))
-		Expect(page.Text).To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")), Not(ContainSubstring("bearer_token"))))
-		Expect(page.Submit(ctx, entering("show", []string{"user", "bob", "token", ann})).Text).To(ContainSubstring("No app is connected with these values"))
-		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).To(ContainSubstring(">End this connection<"))
+		Expect(page.Text).
+			To(And(ContainSubstring("Benutzername"), Not(ContainSubstring("field_org")),
+				Not(ContainSubstring("bearer_token"))))
+		Expect(page.Submit(ctx, entering("show", []string{"user", "bob", "token", ann})).Text).
+			To(ContainSubstring("No app is connected with these values"))
+		Expect(page.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})).Text).
+			To(ContainSubstring(">End this connection<"))
 		_, err = world.service.Authz.EndGrantsOf(ctx, ann)
 		Expect(err).To(MatchError(ContainSubstring("the field user is missing")))
 		Expect(world.service.Authz.EndGrantsOfFields(ctx, map[string]string{"user": "ann", "token": ann})).To(Equal(1))
@@ -211,12 +238,16 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 
 	It("gets the requests of its own people only", Label("U6"), func(ctx SpecContext) {
 		annSite, bobSite, other := NewUpstream(ann), NewUpstream(bob), NewUpstream(ann)
-		fields := []bootstrap.HostField{{Name: "url", Hosts: []string{annSite.URL, bobSite.URL}}, {Name: "token", Secret: true}}
+		fields := []bootstrap.HostField{{Name: "url", Hosts: []string{annSite.URL, bobSite.URL}},
+			{Name: "token", Secret: true}}
 		world := NewGateway("{url}/mcp", askingFor(fields))
 		client := world.NewClient()
-		ofAnn, ofBob := client.ConnectWith(ctx, "url", annSite.URL, "token", ann), client.ConnectWith(ctx, "url", bobSite.URL+"/", "token", bob)
-		Expect(client.Consent(ctx).enter(ctx, "url", bobSite.URL, "token", ann)).To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
-		Expect(client.Consent(ctx).enter(ctx, "url", other.URL, "token", ann)).To(BeAPage(http.StatusForbidden, "This site does not connect to that address."))
+		ofAnn, ofBob := client.ConnectWith(ctx, "url", annSite.URL, "token", ann),
+			client.ConnectWith(ctx, "url", bobSite.URL+"/", "token", bob)
+		Expect(client.Consent(ctx).enter(ctx, "url", bobSite.URL, "token", ann)).
+			To(BeAPage(http.StatusForbidden, "This site does not accept these values."))
+		Expect(client.Consent(ctx).enter(ctx, "url", other.URL, "token", ann)).
+			To(BeAPage(http.StatusForbidden, "This site does not connect to that address."))
 		for _, revision := range []string{sessions, stateless} {
 			for _, tokens := range []Tokens{ofAnn, ofBob} {
 				talk := world.Converse(ctx, revision, tokens.Access)
@@ -232,14 +263,18 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 		annSite.CloseClientConnections()
 		annSite.Close()
 		Expect(world.Call(ctx, ofAnn.Access).StatusCode).To(Equal(http.StatusBadGateway))
-		Expect(world.Call(ctx, ofBob.Access).StatusCode).To(Equal(http.StatusOK), "the outage of one site does not affect another")
+		Expect(world.Call(ctx, ofBob.Access).StatusCode).
+			To(Equal(http.StatusOK), "the outage of one site does not affect another")
 	})
 
 	It("has to refuse random keys, at each address", Label("U14"), func(ctx SpecContext) {
 		site, open := NewUpstream(ann), NewUpstreamReading(func(*http.Request) string { return ann }, ann)
-		world := NewGateway("{url}/mcp", askingFor([]bootstrap.HostField{{Name: "url", Hosts: []string{site.URL, open.URL}}, {Name: "token", Secret: true}}))
+		world := NewGateway("{url}/mcp",
+			askingFor([]bootstrap.HostField{{Name: "url", Hosts: []string{site.URL, open.URL}},
+				{Name: "token", Secret: true}}))
 		world.NewClient().ConnectWith(ctx, "url", site.URL, "token", ann)
-		Expect(world.NewClient().Consent(ctx).enter(ctx, "url", open.URL, "token", ann).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.NewClient().Consent(ctx).enter(ctx, "url", open.URL, "token", ann).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 		Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
 	})
 
@@ -262,29 +297,39 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29", "U30", "F9"), func() {
 	BeforeEach(func() { workingFolder() })
 
-	DescribeTable("is reported at the start with the line and the remedy:", func(ctx SpecContext, settings, remedy string) {
-		write("pasteport.yaml", settings)
-		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0")
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring(remedy))
-	},
-		Entry("an unknown key", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: token, labl: x}]\n", `fields (from pasteport.yaml:2): number 1: the mapping cannot be read: the key "labl" is unknown`),
-		Entry("a text", "upstream: http://127.0.0.1:9000/mcp\nfields: [user]\n", `fields (from pasteport.yaml:2) is "user": write a list of mappings such as {name: user}`),
-		Entry("no secret", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}]\npresent: 'X-User: {user}'\n", "fields (from pasteport.yaml:2): no field is required and secret"),
-		Entry("a field that present does not use", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}, {name: token}]\n", "present: no entry has {user}, so that the server would not get it"),
-		Entry("no token for a verifier of tokens", "upstream: http://127.0.0.1:9000/mcp\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: key, secret: true}]\npresent: 'X-Key: {key}'\n",
-			`fields (from pasteport.yaml:4) has no required field "token", which is the only one that the verifier verifies`),
+	DescribeTable("is reported at the start with the line and the remedy:",
+		func(ctx SpecContext, settings, remedy string) {
+			write("pasteport.yaml", settings)
+			ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0")
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Err).To(ContainSubstring(remedy))
+		},
+		Entry("an unknown key", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: token, labl: x}]\n",
+			`fields (from pasteport.yaml:2): number 1: the mapping cannot be read: the key "labl" is unknown`),
+		Entry("a text", "upstream: http://127.0.0.1:9000/mcp\nfields: [user]\n",
+			`fields (from pasteport.yaml:2) is "user": write a list of mappings such as {name: user}`),
+		Entry("no secret", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}]\npresent: 'X-User: {user}'\n",
+			"fields (from pasteport.yaml:2): no field is required and secret"),
+		Entry("a field that present does not use",
+			"upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}, {name: token}]\n",
+			"present: no entry has {user}, so that the server would not get it"),
+		Entry("no token for a verifier of tokens", "upstream: http://127.0.0.1:9000/mcp\nverifier: http\nverify-url: "+
+			"https://cms.example.com/\nfields: [{name: key, secret: true}]\npresent: 'X-Key: {key}'\n",
+			`fields (from pasteport.yaml:4) has no required field "token", which is the only one that the verifier `+
+				`verifies`),
 		Entry("an address without hosts", "upstream: '{url}/mcp'\nfields: [{name: url}, {name: token}]\n",
 			"upstream (from pasteport.yaml:1): the field url is optional or has no hosts"),
 		Entry("an address in plain http on the internet",
 			"upstream: '{url}/mcp'\nfields: [{name: url, hosts: ['http://192.0.2.1']}, {name: token}]\n",
 			"upstream (from pasteport.yaml:1): the host for http://192.0.2.1/mcp"),
-		Entry("an address for one secret for all", "upstream: '{url}/mcp'\ncredential: none\nverifier: http\nverify-url: https://cms.example.com/\nfields: [{name: url, hosts: [a.example]}, {name: token}]\n",
+		Entry("an address for one secret for all", "upstream: '{url}/mcp'\ncredential: none\nverifier: "+
+			"http\nverify-url: https://cms.example.com/\nfields: [{name: url, hosts: [a.example]}, {name: token}]\n",
 			`choose "host-token"`),
 	)
 
 	It("is fields without an upstream", func(ctx SpecContext) {
 		write("pasteport.yaml", "fields: [{name: token, label: Key}]\n")
-		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).To(ContainSubstring("fields (from pasteport.yaml:1) is set, but upstream is not"))
+		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).
+			To(ContainSubstring("fields (from pasteport.yaml:1) is set, but upstream is not"))
 	})
 })

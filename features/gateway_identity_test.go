@@ -42,7 +42,8 @@ func signedBy(secret string, r *http.Request) bool {
 // static returns a gateway with one shared key for its upstream.
 func static(verification server.Verification) func(*server.Config) {
 	return func(c *server.Config) {
-		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey, signingSecret
+		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey,
+			signingSecret
 		c.Verification = verification
 	}
 }
@@ -57,33 +58,37 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 		world.Token = personal
 	})
 
-	It("sends the caller in signed headers that no client can set, and not the person's token", Label("U5", "J13"), func(ctx SpecContext) {
-		client := world.NewClient()
-		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
-		forged := func(r *http.Request) {
-			for _, name := range []string{"X-Pasteport-Subject", "X-Pasteport-Roles", "X-Pasteport-Admin"} {
-				r.Header.Set(name, "root")
+	It("sends the caller in signed headers that no client can set, and not the person's token",
+		Label("U5", "J13"), func(ctx SpecContext) {
+			client := world.NewClient()
+			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+			forged := func(r *http.Request) {
+				for _, name := range []string{"X-Pasteport-Subject", "X-Pasteport-Roles", "X-Pasteport-Admin"} {
+					r.Header.Set(name, "root")
+				}
 			}
-		}
-		Expect(talk.Post(ctx, "tools/list", params{}, forged).StatusCode).To(Equal(http.StatusOK))
-		asked := upstream.Asked()[0]
-		said := map[string]string{}
-		for name := range asked.Header {
-			if strings.HasPrefix(name, "X-Pasteport-") {
-				value, err := url.PathUnescape(asked.Header.Get(name))
-				Expect(err).NotTo(HaveOccurred())
-				said[name] = value
+			Expect(talk.Post(ctx, "tools/list", params{}, forged).StatusCode).To(Equal(http.StatusOK))
+			asked := upstream.Asked()[0]
+			said := map[string]string{}
+			for name := range asked.Header {
+				if strings.HasPrefix(name, "X-Pasteport-") {
+					value, err := url.PathUnescape(asked.Header.Get(name))
+					Expect(err).NotTo(HaveOccurred())
+					said[name] = value
+				}
 			}
-		}
-		Expect(said).To(And(
-			HaveLen(5), HaveKeyWithValue("X-Pasteport-Subject", "Adá,"), HaveKeyWithValue("X-Pasteport-Client", client.ID),
-			HaveKeyWithValue("X-Pasteport-Resource", world.MCP()), HaveKey("X-Pasteport-Grant"), HaveKey("X-Pasteport-Roles"),
-		))
-		Expect(asked.Header.Get("X-Pasteport-Roles")).To(Equal("editor,caf%C3%A9%2Ctea"))
-		Expect(asked.Header.Get("Authorization")).To(Equal("Bearer " + apiKey))
-		Expect(signedBy(signingSecret, asked)).To(BeTrue())
-		Expect(upstream.Wire()).NotTo(Or(ContainSubstring(personal), ContainSubstring(signingSecret), ContainSubstring("root")))
-	})
+			Expect(said).To(And(
+				HaveLen(5), HaveKeyWithValue("X-Pasteport-Subject", "Adá,"),
+				HaveKeyWithValue("X-Pasteport-Client", client.ID),
+				HaveKeyWithValue("X-Pasteport-Resource", world.MCP()), HaveKey("X-Pasteport-Grant"),
+				HaveKey("X-Pasteport-Roles"),
+			))
+			Expect(asked.Header.Get("X-Pasteport-Roles")).To(Equal("editor,caf%C3%A9%2Ctea"))
+			Expect(asked.Header.Get("Authorization")).To(Equal("Bearer " + apiKey))
+			Expect(signedBy(signingSecret, asked)).To(BeTrue())
+			Expect(upstream.Wire()).
+				NotTo(Or(ContainSubstring(personal), ContainSubstring(signingSecret), ContainSubstring("root")))
+		})
 
 	DescribeTable("signs the request so that a change is detected:", func(ctx SpecContext, spoil func(*http.Request)) {
 		world.Call(ctx, world.NewClient().Connect(ctx).Access)
@@ -91,16 +96,21 @@ var _ = Describe("Telling an upstream who is calling", Label("gateway", "RFC 942
 		body, err := io.ReadAll(asked.Body)
 		Expect(err).NotTo(HaveOccurred())
 		sum := sha256.Sum256(body)
-		Expect(asked.Header.Get("Content-Digest")).To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
-		Expect(asked.Header.Get("Signature-Input")).To(MatchRegexp(`;created=\d{10};keyid="pasteport";alg="hmac-sha256"$`))
+		Expect(asked.Header.Get("Content-Digest")).
+			To(Equal("sha-256=:" + base64.StdEncoding.EncodeToString(sum[:]) + ":"))
+		Expect(asked.Header.Get("Signature-Input")).
+			To(MatchRegexp(`;created=\d{10};keyid="pasteport";alg="hmac-sha256"$`))
 		spoil(asked)
 		Expect(signedBy(signingSecret, asked)).To(BeFalse())
 	},
-		Entry("the person", with("X-Pasteport-Subject", "eve")), Entry("the roles", with("X-Pasteport-Roles", "root")), Entry("the client", with("X-Pasteport-Client", "x")),
-		Entry("the grant", with("X-Pasteport-Grant", "x")), Entry("the resource", with("X-Pasteport-Resource", "x")), Entry("the body", with("Content-Digest", "sha-256=:x:")),
+		Entry("the person", with("X-Pasteport-Subject", "eve")), Entry("the roles", with("X-Pasteport-Roles", "root")),
+		Entry("the client", with("X-Pasteport-Client", "x")),
+		Entry("the grant", with("X-Pasteport-Grant", "x")), Entry("the resource", with("X-Pasteport-Resource", "x")),
+		Entry("the body", with("Content-Digest", "sha-256=:x:")),
 		Entry("the method", func(r *http.Request) { r.Method = http.MethodDelete }),
 		Entry("the time", func(r *http.Request) {
-			r.Header.Set("Signature-Input", strings.Replace(r.Header.Get("Signature-Input"), "created=1", "created=2", 1))
+			r.Header.Set("Signature-Input",
+				strings.Replace(r.Header.Get("Signature-Input"), "created=1", "created=2", 1))
 		}),
 	)
 })
@@ -112,7 +122,8 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 	BeforeEach(func() {
 		first, second = NewUpstream(apiKey), NewUpstream(otherKey)
 		world = NewGateway(first.URL+"/mcp", func(c *server.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams,
+				server.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
 		})
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }
@@ -120,7 +131,12 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 	// at lists the tools of the server at the path.
 	at := func(ctx SpecContext, path, access string) Response {
 		GinkgoHelper()
-		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.Issuer + path}
+		talk := &Conversation{
+			World:    world,
+			Revision: stateless,
+			Access:   access,
+			target:   world.Issuer + path,
+		}
 		return talk.Post(ctx, "tools/list", params{})
 	}
 
@@ -137,7 +153,8 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 		Expect(at(ctx, "/mcp", theirs)).To(BeChallenged(world, "invalid_token"))
 		refused := at(ctx, "/files", mine)
 		Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
-		Expect(refused.Header.Get("WWW-Authenticate")).To(ContainSubstring(world.Issuer + `/.well-known/oauth-protected-resource/files"`))
+		Expect(refused.Header.Get("WWW-Authenticate")).
+			To(ContainSubstring(world.Issuer + `/.well-known/oauth-protected-resource/files"`))
 		Expect(first.Wire()).To(And(ContainSubstring(apiKey), Not(ContainSubstring(otherKey))))
 		Expect(second.Wire()).To(And(ContainSubstring(otherKey), Not(ContainSubstring(apiKey))))
 	})
@@ -154,6 +171,8 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 			document := Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource"+path)
 			Expect(document.Text).To(ContainSubstring(`"resource":"` + world.Issuer + resource + `"`))
 		}
-		Expect(Get(ctx, world.Issuer+"/").Text).To(Equal("Connect an MCP client to " + world.Issuer + "/mcp\nConnect an MCP client to " + world.Issuer + "/files\n"))
+		Expect(Get(ctx, world.Issuer+"/").Text).
+			To(Equal("Connect an MCP client to " + world.Issuer + "/mcp\nConnect an MCP client to " + world.Issuer +
+				"/files\n"))
 	})
 })

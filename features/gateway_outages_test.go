@@ -16,8 +16,11 @@ import (
 
 // haveFailed matches the gateway's own error response to the request.
 func haveFailed(status int, text string) types.GomegaMatcher {
-	return And(HaveField("StatusCode", status), HaveField("Header", HaveKeyWithValue("Content-Type", []string{"application/json"})),
-		HaveField("Text", MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The MCP server behind this gateway `+text+`"}}`)))
+	return And(HaveField("StatusCode", status),
+		HaveField("Header", HaveKeyWithValue("Content-Type", []string{"application/json"})),
+		HaveField("Text",
+			MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The MCP server behind this gateway `+
+				text+`"}}`)))
 }
 
 func failing(status int, mediaType, body string) http.HandlerFunc {
@@ -32,15 +35,16 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
-	DescribeTable("responds with an error of its own and hides the upstream's response:", func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
-		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Patience = time.Second })
-		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		upstream.Answer(answer)
-		Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
-		Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
-		upstream.Answer(nil)
-		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant is active")
-	},
+	DescribeTable("responds with an error of its own and hides the upstream's response:",
+		func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
+			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Patience = time.Second })
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(answer)
+			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
+			Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
+			upstream.Answer(nil)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3), "the grant is active")
+		},
 		Entry("an error page", failing(500, "text/html", "<h1>at db.go:12</h1>"), 502, "has failed"),
 		Entry("an error page in JSON", failing(500, "application/json", `{"error":"at db.go:12"}`), 502, "has failed"),
 		Entry("a 503", failing(503, "text/plain", "restarting"), 503, "has failed"),
@@ -60,7 +64,9 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}, 502, "has failed"),
-		Entry("a closed connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 502, "cannot be reached"),
+		Entry("a closed connection", func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}, 502, "cannot be reached"),
 		Entry("another protocol", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Connection", "Upgrade")
 			w.Header().Set("Upgrade", "websocket")
@@ -71,8 +77,10 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 	It("forwards a JSON-RPC error", func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(failing(500, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"theirs"}}`))
-		Expect(world.Call(ctx, access)).To(And(HaveField("StatusCode", 500), HaveField("Text", ContainSubstring("theirs"))))
+		upstream.Answer(
+			failing(500, "application/json", `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"theirs"}}`))
+		Expect(world.Call(ctx, access)).
+			To(And(HaveField("StatusCode", 500), HaveField("Text", ContainSubstring("theirs"))))
 	})
 
 	It("logs the target of a redirect, and does not forward it to clients", func(ctx SpecContext) {
@@ -82,12 +90,15 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			http.Redirect(w, r, "/mcp/", http.StatusTemporaryRedirect)
 		})
 		Expect(world.Call(ctx, access).Header).NotTo(HaveKey("Location"))
-		Expect(world.Log.String()).To(ContainSubstring("it redirects to the same address with a slash at the end of its path: set upstream to that address"))
+		Expect(world.Log.String()).
+			To(ContainSubstring(
+				"it redirects to the same address with a slash at the end of its path: set upstream to that address"))
 	})
 
 	It("does not end the grant when the gateway's own secret is wrong", Label("U7"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
-			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong", strings.Repeat("s", 32)
+			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong",
+				strings.Repeat("s", 32)
 			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, apiKey)
 		})
 		tokens := world.NewClient().Connect(ctx)
@@ -113,7 +124,9 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 		Expect(upstream.Asked()).To(HaveLen(asked))
 		upstream.Answer(nil)
-		Eventually(func() int { return talk.Post(ctx, "tools/list", params{}).StatusCode }).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).
+		Eventually(func() int {
+			return talk.Post(ctx, "tools/list", params{}).StatusCode
+		}).WithContext(ctx).WithTimeout(patience).WithPolling(time.Second / 2).
 			Should(Equal(http.StatusOK))
 	}, SpecTimeout(time.Minute))
 })

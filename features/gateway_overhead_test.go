@@ -54,8 +54,9 @@ func rush(ctx context.Context, target, token string, clients int, span time.Dura
 			for time.Since(began) < span {
 				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(shoutCall))
 				for name, value := range map[string]string{
-					"Content-Type": "application/json", "Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": stateless,
-					"Mcp-Method": "tools/call", "Mcp-Name": "shout", "Authorization": "Bearer " + token,
+					"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+					"Mcp-Protocol-Version": stateless,
+					"Mcp-Method":           "tools/call", "Mcp-Name": "shout", "Authorization": "Bearer " + token,
 				} {
 					r.Header.Set(name, value)
 				}
@@ -65,7 +66,8 @@ func rush(ctx context.Context, target, token string, clients int, span time.Dura
 					return
 				}
 				text, err := io.ReadAll(answer.Body)
-				if _ = answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK || !strings.Contains(string(text), "HELLO") {
+				if _ = answer.Body.Close(); err != nil || answer.StatusCode != http.StatusOK ||
+					!strings.Contains(string(text), "HELLO") {
 					failure.Store(fmt.Sprint(answer.Status, err, string(text)))
 				}
 				calls.Add(1)
@@ -74,7 +76,8 @@ func rush(ctx context.Context, target, token string, clients int, span time.Dura
 	}
 	all.Wait()
 	Expect(failure.Load()).To(BeNil())
-	return pace{float64(calls.Load()) / time.Since(began).Seconds(), float64(calls.Load()) / (spent() - before).Seconds()}
+	return pace{float64(calls.Load()) / time.Since(began).Seconds(),
+		float64(calls.Load()) / (spent() - before).Seconds()}
 }
 
 // bareUpstream responds like an MCP server, with minimal work.
@@ -94,7 +97,9 @@ func bareUpstream() http.Handler {
 func sdkUpstream() http.Handler {
 	server := mcp.NewServer(&mcp.Implementation{Name: "upstream", Version: "1"}, nil)
 	(&UpstreamServer{}).addTools(server)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		return server
+	}, &mcp.StreamableHTTPOptions{Stateless: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+apiKey {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -104,46 +109,51 @@ func sdkUpstream() http.Handler {
 	})
 }
 
-// These specs only print figures: OVERHEAD=yes CGO_ENABLED=0 go test ./features -v -ginkgo.label-filter=overhead
+// These specs only print figures: OVERHEAD=yes CGO_ENABLED=0 go test ./features -v
+// -ginkgo.label-filter=overhead
 var _ = Describe("Measuring the overhead of a gateway", Label("overhead"), func() {
 	if os.Getenv("OVERHEAD") == "" {
 		return
 	}
 	const rounds, clients, span = 21, 64, 700 * time.Millisecond
-	for kind, handler := range map[string]http.Handler{"the Go SDK's server": sdkUpstream(), "a server that does nothing": bareUpstream()} {
+	for kind, handler := range map[string]http.Handler{"the Go SDK's server": sdkUpstream(),
+		"a server that does nothing": bareUpstream()} {
 		for _, credential := range []string{bootstrap.CredentialHostToken, bootstrap.CredentialStatic} {
-			It("compares it with the standard library's reverse proxy in front of "+kind+", credential "+credential, func(ctx SpecContext) {
-				upstream := httptest.NewServer(handler)
-				DeferCleanup(upstream.Close)
-				target, err := url.Parse(upstream.URL)
-				Expect(err).NotTo(HaveOccurred())
-				proxy := &httputil.ReverseProxy{
-					Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(target) },
-					Transport: &http.Transport{MaxIdleConnsPerHost: 2 * clients, DisableCompression: true},
-				}
-				plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					_ = http.NewResponseController(w).EnableFullDuplex() // without it, early responses are truncated
-					proxy.ServeHTTP(w, r)
-				}))
-				DeferCleanup(plain.Close)
-				world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
-					c.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil))
-					if credential == bootstrap.CredentialStatic {
-						static(ada(apiKey))(c)
+			It("compares it with the standard library's reverse proxy in front of "+kind+", credential "+credential,
+				func(ctx SpecContext) {
+					upstream := httptest.NewServer(handler)
+					DeferCleanup(upstream.Close)
+					target, err := url.Parse(upstream.URL)
+					Expect(err).NotTo(HaveOccurred())
+					proxy := &httputil.ReverseProxy{
+						Rewrite:   func(p *httputil.ProxyRequest) { p.SetURL(target) },
+						Transport: &http.Transport{MaxIdleConnsPerHost: 2 * clients, DisableCompression: true},
 					}
+					plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						// Without it, early responses are truncated.
+						_ = http.NewResponseController(w).EnableFullDuplex()
+						proxy.ServeHTTP(w, r)
+					}))
+					DeferCleanup(plain.Close)
+					world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+						c.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil))
+						if credential == bootstrap.CredentialStatic {
+							static(ada(apiKey))(c)
+						}
+					})
+					access := world.NewClient().Connect(ctx).Access
+					var wall, cpu []float64
+					for range rounds {
+						direct := rush(ctx, plain.URL+"/mcp", apiKey, clients, span)
+						ours := rush(ctx, world.MCP(), access, clients, span)
+						wall, cpu = append(wall, ours.wall/direct.wall), append(cpu, ours.cpu/direct.cpu)
+					}
+					slices.Sort(wall)
+					slices.Sort(cpu)
+					fmt.Printf("\ngateway / reverse proxy before %s, credential %s, calls in a second: median %.2f "+
+						"(%.2f to %.2f); in a second of the processor: %.2f (%.2f to %.2f)\n",
+						kind, credential, wall[rounds/2], wall[0], wall[rounds-1], cpu[rounds/2], cpu[0], cpu[rounds-1])
 				})
-				access := world.NewClient().Connect(ctx).Access
-				var wall, cpu []float64
-				for range rounds {
-					direct := rush(ctx, plain.URL+"/mcp", apiKey, clients, span)
-					ours := rush(ctx, world.MCP(), access, clients, span)
-					wall, cpu = append(wall, ours.wall/direct.wall), append(cpu, ours.cpu/direct.cpu)
-				}
-				slices.Sort(wall)
-				slices.Sort(cpu)
-				fmt.Printf("\ngateway / reverse proxy before %s, credential %s, calls in a second: median %.2f (%.2f to %.2f); in a second of the processor: %.2f (%.2f to %.2f)\n",
-					kind, credential, wall[rounds/2], wall[0], wall[rounds-1], cpu[rounds/2], cpu[0], cpu[rounds-1])
-			})
 		}
 	}
 })

@@ -10,94 +10,106 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Showing only some tools, prompts and resources to some people, in answers that", Label("gateway", "U26", "U27"), func() {
-	l := &restrictedLibrary{}
-	BeforeEach(func() { l.upstream = NewLibrary() })
+var _ = Describe("Showing only some tools, prompts and resources to some people, in answers that",
+	Label("gateway", "U26", "U27"), func() {
+		l := &restrictedLibrary{}
+		BeforeEach(func() { l.upstream = NewLibrary() })
 
-	const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],"ttlMs":60000,"cacheScope":"public"}}`
-	const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,"cacheScope":"private"}}`
-	ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
-		GinkgoHelper()
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", revision)
-		l.upstream.Answer(answer)
-		return bob.Post(ctx, "tools/list", params{})
-	}
+		const hidden = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"},{"name":"delete_all"}],` +
+			`"ttlMs":60000,"cacheScope":"public"}}`
+		const shown = `{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"shout"}],"ttlMs":60000,` +
+			`"cacheScope":"private"}}`
+		ask := func(ctx context.Context, revision string, answer http.HandlerFunc) Response {
+			GinkgoHelper()
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", revision)
+			l.upstream.Answer(answer)
+			return bob.Post(ctx, "tools/list", params{})
+		}
 
-	It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
-		answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Etag", `"1"`)
-			_, _ = io.WriteString(w, hidden)
-		})
-		Expect(answer.Text).To(Equal(shown))
-		Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
-		Expect(answer.Header).NotTo(HaveKey("Etag"))
-		Expect(l.upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
-	})
-
-	It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
-		for _, encoding := range []string{"gzip", ""} {
+		It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
 			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
-				if encoding != "" {
-					w.Header().Set("Content-Encoding", encoding)
-				}
-				_, _ = io.WriteString(w, strings.TrimSuffix(hidden, "}"))
+				w.Header().Set("Etag", `"1"`)
+				_, _ = io.WriteString(w, hidden)
 			})
-			Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
-			Expect(answer.Text).To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP server behind this gateway cannot be read, so it is not passed on"}}`))
-			Expect(l.world.Log.String()).To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
-		}
-	})
-
-	It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
-		answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
+			Expect(answer.Text).To(Equal(shown))
+			Expect(answer.ContentLength).To(BeEquivalentTo(len(shown)))
+			Expect(answer.Header).NotTo(HaveKey("Etag"))
+			Expect(l.upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
 		})
-		Expect(answer.Text).To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"), ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
-	})
 
-	It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read", func(ctx SpecContext) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", sessions)
-		l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
+		It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
+			for _, encoding := range []string{"gzip", ""} {
+				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					if encoding != "" {
+						w.Header().Set("Content-Encoding", encoding)
+					}
+					_, _ = io.WriteString(w, strings.TrimSuffix(hidden, "}"))
+				})
+				Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
+				Expect(answer.Text).
+					To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP ` +
+						`server behind this gateway cannot be read, so it is not passed on"}}`))
+				Expect(l.world.Log.String()).
+					To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
+			}
 		})
-		resumed := bob.Request(ctx, http.MethodGet)
-		resumed.Header.Set("Last-Event-ID", "4")
-		Expect(Follow(resumed).Next("message")).To(Equal(shown))
-	})
 
-	It("are notices about a resource, passes those about what the person may read", func(ctx SpecContext) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", sessions)
-		updated := func(uri string) string {
-			return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
-		}
-		l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, "data: "+updated("file:///secret/pay.txt")+"\n\ndata: ["+updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
-				"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
+		It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
+			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
+			})
+			Expect(answer.Text).
+				To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"),
+					ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
 		})
-		Expect(Send(bob.Request(ctx, http.MethodGet)).Text).To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
-			"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
-	})
 
-	It("come without rules, passes every byte", func(ctx SpecContext) {
-		l.world = NewGateway(l.upstream.URL + "/mcp")
-		talk := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
-		l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("Content-Encoding", "x-unknown")
-			_, _ = io.WriteString(w, hidden+"}")
+		It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read",
+			func(ctx SpecContext) {
+				l.open(ctx, "/mcp")
+				bob := l.as(ctx, "token-of-bob", sessions)
+				l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w,
+						"id: 4\nevent: message\ndata: "+hidden+"}\n\nid: 5\nevent: message\ndata: "+hidden+"\n\n")
+					_ = http.NewResponseController(w).Flush()
+					<-r.Context().Done()
+				})
+				resumed := bob.Request(ctx, http.MethodGet)
+				resumed.Header.Set("Last-Event-ID", "4")
+				Expect(Follow(resumed).Next("message")).To(Equal(shown))
+			})
+
+		It("are notices about a resource, passes those about what the person may read", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", sessions)
+			updated := func(uri string) string {
+				return `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + uri + `"}}`
+			}
+			l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "data: "+updated("file:///secret/pay.txt")+"\n\ndata: ["+
+					updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
+			})
+			Expect(Send(bob.Request(ctx, http.MethodGet)).Text).
+				To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
 		})
-		answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
-		Expect(answer.Text).To(Equal(hidden + "}"))
-		Expect(l.upstream.Asked()[0].Header).NotTo(HaveKey("Accept-Encoding"))
+
+		It("come without rules, passes every byte", func(ctx SpecContext) {
+			l.world = NewGateway(l.upstream.URL + "/mcp")
+			talk := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
+			l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Content-Encoding", "x-unknown")
+				_, _ = io.WriteString(w, hidden+"}")
+			})
+			answer := talk.Post(ctx, "tools/list", params{}, with("Accept-Encoding", "gzip"))
+			Expect(answer.Text).To(Equal(hidden + "}"))
+			Expect(l.upstream.Asked()[0].Header).NotTo(HaveKey("Accept-Encoding"))
+		})
 	})
-})

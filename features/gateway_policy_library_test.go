@@ -20,18 +20,24 @@ import (
 func NewLibrary() *UpstreamServer {
 	granted := func(context.Context, *mcp.SubscribeRequest) error { return nil }
 	upstream := NewUpstreamOf(&mcp.ServerOptions{
-		PageSize: 2, SubscribeHandler: granted, UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		PageSize: 2, SubscribeHandler: granted,
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error {
+			return nil
+		},
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"completed"}}}, nil
 		},
 	})
 	for _, name := range []string{"draft_letter", "draft_report", "fire_person"} {
-		upstream.tools.AddPrompt(&mcp.Prompt{Name: name}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
-			return &mcp.GetPromptResult{Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "got " + name}}}}, nil
-		})
+		upstream.tools.AddPrompt(&mcp.Prompt{Name: name},
+			func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+				return &mcp.GetPromptResult{
+					Messages: []*mcp.PromptMessage{{Role: "user", Content: &mcp.TextContent{Text: "got " + name}}}}, nil
+			})
 	}
 	read := func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "content of " + r.Params.URI}}}, nil
+		return &mcp.ReadResourceResult{
+			Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "content of " + r.Params.URI}}}, nil
 	}
 	for _, uri := range []string{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"} {
 		upstream.tools.AddResource(&mcp.Resource{Name: uri, URI: uri}, read)

@@ -16,7 +16,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// restrictedLibrary is a gateway in front of a server with tools, prompts and resources, of which each person may use some.
+// restrictedLibrary is a gateway in front of a server with tools, prompts and resources, of which
+// each person may use some.
 type restrictedLibrary struct {
 	upstream *UpstreamServer
 	world    *World
@@ -34,226 +35,280 @@ func (l *restrictedLibrary) as(ctx context.Context, token, revision string) *Con
 	return l.world.Converse(ctx, revision, l.world.NewClient().Connect(ctx).Access)
 }
 
-var _ = Describe("Showing only some tools, prompts and resources to some people", Label("gateway", "U26", "U27"), func() {
-	l := &restrictedLibrary{}
-	BeforeEach(func() { l.upstream = NewLibrary() })
+var _ = Describe("Showing only some tools, prompts and resources to some people",
+	Label("gateway", "U26", "U27"), func() {
+		l := &restrictedLibrary{}
+		BeforeEach(func() { l.upstream = NewLibrary() })
 
-	DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:", func(ctx SpecContext, revision, path string) {
-		l.open(ctx, path)
-		ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)
-		lists := func(talk *Conversation) [][]string {
-			return [][]string{
-				everyPage(ctx, talk, "tools/list", "tools", "name"), everyPage(ctx, talk, "prompts/list", "prompts", "name"),
-				everyPage(ctx, talk, "resources/list", "resources", "uri"), everyPage(ctx, talk, "resources/templates/list", "resourceTemplates", "uriTemplate"),
-			}
-		}
-		Expect(lists(ada)).To(Equal([][]string{
-			{"delete_all", "hang", "shout"}, {"draft_letter", "draft_report", "fire_person"},
-			{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"}, {"file:///public/{name}", "file:///secret/{name}"},
-		}))
-		Expect(lists(bob)).To(Equal([][]string{
-			{"hang", "shout"}, {"draft_letter", "draft_report"}, {"file:///public/a.txt", "file:///public/b.txt"}, {"file:///public/{name}"},
-		}))
-
-		Expect(ada.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
-		Expect(bob.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
-		Expect(bob.raw(ctx, "prompts/get", params{"name": "draft_report"})).To(ContainSubstring("got draft_report"))
-		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
-		Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
-
-		before := len(l.upstream.Asked())
-		noResource := -32002
-		if revision == stateless {
-			noResource = -32602
-		}
-		for _, refused := range []struct {
-			method string
-			params params
-			code   int
-			text   string
-		}{
-			{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602, `unknown tool "delete_all"`},
-			{"tools/get", params{"name": "delete_all"}, -32602, `unknown tool "delete_all"`},
-			{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602, `unknown tool "no_such_tool"`},
-			{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
-			{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-			{"resources/subscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-			{"resources/unsubscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-			{"completion/complete", params{"ref": params{"type": "ref/prompt", "name": "fire_person"}, "argument": params{"name": "x", "value": "y"}}, -32602, `unknown prompt "fire_person"`},
-			{"completion/complete", params{"ref": params{"type": "ref/resource", "uri": "file:///secret/{name}"}, "argument": params{"name": "x", "value": "y"}}, noResource, "Resource not found"},
-			{"completion/complete", params{"ref": params{"type": "ref/prompt", "name": "draft_report", "uri": "file:///secret/{name}"}}, noResource, "Resource not found"},
-			{"subscriptions/listen", params{"notifications": params{"resourceSubscriptions": []string{"file:///public/a.txt", "file:///secret/pay.txt"}}}, noResource, "Resource not found"},
-			{"resources/future", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-		} {
-			answer := bob.Ask(ctx, refused.method, refused.params)
-			Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
-			Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
-		}
-		Expect(l.upstream.Asked()).To(HaveLen(before))
-		completed := bob.raw(ctx, "completion/complete", params{"ref": params{"type": "ref/prompt", "name": "draft_report"}, "argument": params{"name": "x", "value": "y"}})
-		Expect(completed).To(ContainSubstring("completed"))
-	},
-		Entry(httpSSE, Label("MCP "+httpSSE), httpSSE, "/sse"), Entry(batching, Label("MCP "+batching), batching, "/mcp"),
-		Entry(headers, Label("MCP "+headers), headers, "/mcp"), Entry(sessions, Label("MCP "+sessions), sessions, "/mcp"),
-		Entry(stateless, Label("MCP "+stateless), stateless, "/mcp"), Entry("answers in JSON", sessions, "/json"),
-	)
-
-	DescribeTable("refuses other spellings of what it denies, and what is only nearly allowed:", func(ctx SpecContext, method string, p params) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", stateless)
-		Expect(bob.Ask(ctx, method, p).Error.Code).To(Equal(-32602))
-		inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"}, func(r *http.Request) {
-			for _, name := range []string{"name", "uri"} {
-				if value, ok := p[name].(string); ok {
-					r.Header.Set("Mcp-Name", "=?base64?"+base64.StdEncoding.EncodeToString([]byte(value))+"?=")
+		DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:", func(ctx SpecContext, revision, path string) {
+			l.open(ctx, path)
+			ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)
+			lists := func(talk *Conversation) [][]string {
+				return [][]string{
+					everyPage(ctx, talk, "tools/list", "tools", "name"),
+					everyPage(ctx, talk, "prompts/list", "prompts", "name"),
+					everyPage(ctx, talk, "resources/list", "resources", "uri"),
+					everyPage(ctx, talk, "resources/templates/list", "resourceTemplates", "uriTemplate"),
 				}
 			}
-		})
-		Expect(inHeader.Text).To(ContainSubstring(`"code":-32602`))
-		Expect(l.upstream.Asked()).To(BeEmpty())
-	},
-		Entry("a denied tool in capitals", "tools/call", params{"name": "DELETE_ALL"}),
-		Entry("a denied tool with space", "tools/call", params{"name": " delete_all\u00a0"}),
-		Entry("a denied tool in full-width letters", "tools/call", params{"name": "\uff44elete_all"}),
-		Entry("an allowed tool in capitals", "tools/call", params{"name": "Shout"}),
-		Entry("an allowed tool with space", "tools/call", params{"name": "shout "}),
-		Entry("a denied prompt in capitals", "prompts/get", params{"name": "Fire_Person"}),
-		Entry("a denied prompt with a zero-width space", "prompts/get", params{"name": "\u200bfire_person"}),
-		Entry("dot segments", "resources/read", params{"uri": "file:///public/../secret/pay.txt"}),
-		Entry("encoded dot segments", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt"}),
-		Entry("dot segments that are encoded twice", "resources/read", params{"uri": "file:///public/%252e%252e%252fsecret/pay.txt"}),
-		Entry("backslashes", "resources/read", params{"uri": `file:///public/..\secret/pay.txt`}),
-		Entry("encoded dot segments with invalid percent-encoding", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt?%"}),
-		Entry("dot segments with a tab", "resources/read", params{"uri": "file:///public/.\t./secret/pay.txt"}),
-		Entry("an allowed end after another path", "resources/read", params{"uri": "file:///secret/pay.txt?file:///public/"}),
-	)
+			Expect(lists(ada)).To(Equal([][]string{
+				{"delete_all", "hang", "shout"}, {"draft_letter", "draft_report", "fire_person"},
+				{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"},
+				{"file:///public/{name}", "file:///secret/{name}"},
+			}))
+			Expect(lists(bob)).To(Equal([][]string{
+				{"hang", "shout"}, {"draft_letter", "draft_report"}, {"file:///public/a.txt", "file:///public/b.txt"},
+				{"file:///public/{name}"},
+			}))
 
-	It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
-		l.open(ctx, "/mcp", func(c *server.Config) { c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"} })
-		bob := l.as(ctx, "token-of-bob", sessions)
-		before := len(l.upstream.Asked())
-		for _, uri := range []string{
-			"file:///%73ecret/pay%zz", "file:///secret/pay.txt?", "file:///secret/pay.txt#a", "file:///secret/pay.txt;a", "file:secret/pay.txt", "file:/secret/pay.txt", "file:////secret/pay.txt",
-			"file://127.0.0.1/secret/pay.txt", "file://user@/secret/pay.txt", `file:\secret\pay.txt`, "FILE:///secret/pay.txt", "file:///%2573ecret/pay.txt", "file:///./secret/pay.txt",
-			"file:///sec\nret/pay.txt", "https://h/ a", "note://a/../b", "url:file:///secret/pay.txt",
-			"URL:file:/secret/pay.txt", "url%3Afile:///secret/pay.txt", "jar:file:///secret/pay.txt!/a",
-			"local_file:///secret/pay.txt",
-			"netdoc:/secret/pay.txt",
-		} {
-			Expect(bob.Ask(ctx, "resources/read", params{"uri": uri}).Error.Message).To(Equal("Resource not found"), uri)
-			Expect(l.upstream.Asked()).To(HaveLen(before), uri)
-		}
-		Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
-		bob.raw(ctx, "resources/read", params{"uri": "note://me@a/b?c=%20#d"})
-		Expect(l.upstream.Asked()).To(HaveLen(before + 2))
-	})
+			Expect(ada.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
+			Expect(bob.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+			Expect(bob.raw(ctx, "prompts/get", params{"name": "draft_report"})).To(ContainSubstring("got draft_report"))
+			Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
+			Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
 
-	It("refuses a whole batch that names something denied, with an answer to each of its requests", func(ctx SpecContext) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", batching)
-		before := len(l.upstream.Asked())
-		r := bob.message(ctx, "tools/call", params{})
-		batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
-		refused := Send(r)
-		Expect(refused.StatusCode).To(Equal(http.StatusOK))
-		Expect(refused.Text).To(MatchJSON(`[{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool \"delete_all\""}},` +
-			`{"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"unknown tool \"delete_all\""}}]`))
-		Expect(l.upstream.Asked()).To(HaveLen(before))
-	})
+			before := len(l.upstream.Asked())
+			noResource := -32002
+			if revision == stateless {
+				noResource = -32602
+			}
+			for _, refused := range []struct {
+				method string
+				params params
+				code   int
+				text   string
+			}{
+				{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602,
+					`unknown tool "delete_all"`},
+				{"tools/get", params{"name": "delete_all"}, -32602, `unknown tool "delete_all"`},
+				{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602,
+					`unknown tool "no_such_tool"`},
+				{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
+				{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+				{"resources/subscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+				{"resources/unsubscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+				{"completion/complete",
+					params{"ref": params{"type": "ref/prompt", "name": "fire_person"},
+						"argument": params{"name": "x", "value": "y"}}, -32602, `unknown prompt "fire_person"`},
+				{"completion/complete",
+					params{"ref": params{"type": "ref/resource", "uri": "file:///secret/{name}"},
+						"argument": params{"name": "x", "value": "y"}}, noResource, "Resource not found"},
+				{"completion/complete",
+					params{"ref": params{"type": "ref/prompt", "name": "draft_report", "uri": "file:///secret/{name}"}},
+					noResource, "Resource not found"},
+				{"subscriptions/listen",
+					params{"notifications": params{"resourceSubscriptions": []string{"file:///public/a.txt",
+						"file:///secret/pay.txt"}}}, noResource, "Resource not found"},
+				{"resources/future", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+			} {
+				answer := bob.Ask(ctx, refused.method, refused.params)
+				Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
+				Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
+			}
+			Expect(l.upstream.Asked()).To(HaveLen(before))
+			completed := bob.raw(ctx, "completion/complete",
+				params{"ref": params{"type": "ref/prompt", "name": "draft_report"},
+					"argument": params{"name": "x", "value": "y"}})
+			Expect(completed).To(ContainSubstring("completed"))
+		},
+			Entry(httpSSE, Label("MCP "+httpSSE), httpSSE, "/sse"),
+			Entry(batching, Label("MCP "+batching), batching, "/mcp"),
+			Entry(headers, Label("MCP "+headers), headers, "/mcp"),
+			Entry(sessions, Label("MCP "+sessions), sessions, "/mcp"),
+			Entry(stateless, Label("MCP "+stateless), stateless, "/mcp"), Entry("answers in JSON", sessions, "/json"),
+		)
 
-	DescribeTable("refuses a body in which parsers could find different names:", func(ctx SpecContext, method, parameters string) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", sessions)
-		before := len(l.upstream.Asked())
-		r := bob.message(ctx, method, nil)
-		body := `{"jsonrpc":"2.0","id":1,"params":` + parameters + `,"method":"` + method + `"}`
-		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
-		refused := Send(r)
-		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(refused.Text).To(ContainSubstring("(rule U11)"))
-		Expect(l.upstream.Asked()).To(HaveLen(before))
-	},
-		Entry("a URI under URI", "resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`),
-		Entry("a list of one URI", "resources/read", `{"uri":["file:///secret/pay.txt"]}`),
-		Entry("a URI with a NUL", "resources/read", `{"uri":"file:///secret/pay.txt\u0000"}`),
-		Entry("a reference under Ref", "completion/complete", `{"ref":{"type":"ref/prompt","name":"draft_report"},"Ref":{"type":"ref/prompt","name":"fire_person"}}`),
-		Entry("a name under Name in a reference", "completion/complete", `{"ref":{"type":"ref/prompt","name":"draft_report","Name":"fire_person"}}`),
-		Entry("a URI under u_r_i in a reference", "completion/complete", `{"ref":{"u_r_i":"file:///secret/{name}"}}`),
-		Entry("a list of references", "completion/complete", `{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`),
-		Entry("subscriptions in another case", "subscriptions/listen", `{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`),
-		Entry("subscriptions that are one text", "subscriptions/listen", `{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`),
-	)
+		DescribeTable("refuses other spellings of what it denies, and what is only nearly allowed:",
+			func(ctx SpecContext, method string, p params) {
+				l.open(ctx, "/mcp")
+				bob := l.as(ctx, "token-of-bob", stateless)
+				Expect(bob.Ask(ctx, method, p).Error.Code).To(Equal(-32602))
+				inHeader := bob.Post(ctx, method, params{"name": "shout", "uri": "file:///public/a.txt"},
+					func(r *http.Request) {
+						for _, name := range []string{"name", "uri"} {
+							if value, ok := p[name].(string); ok {
+								r.Header.Set("Mcp-Name",
+									"=?base64?"+base64.StdEncoding.EncodeToString([]byte(value))+"?=")
+							}
+						}
+					})
+				Expect(inHeader.Text).To(ContainSubstring(`"code":-32602`))
+				Expect(l.upstream.Asked()).To(BeEmpty())
+			},
+			Entry("a denied tool in capitals", "tools/call", params{"name": "DELETE_ALL"}),
+			Entry("a denied tool with space", "tools/call", params{"name": " delete_all\u00a0"}),
+			Entry("a denied tool in full-width letters", "tools/call", params{"name": "\uff44elete_all"}),
+			Entry("an allowed tool in capitals", "tools/call", params{"name": "Shout"}),
+			Entry("an allowed tool with space", "tools/call", params{"name": "shout "}),
+			Entry("a denied prompt in capitals", "prompts/get", params{"name": "Fire_Person"}),
+			Entry("a denied prompt with a zero-width space", "prompts/get", params{"name": "\u200bfire_person"}),
+			Entry("dot segments", "resources/read", params{"uri": "file:///public/../secret/pay.txt"}),
+			Entry("encoded dot segments", "resources/read", params{"uri": "file:///public/%2e%2e/secret/pay.txt"}),
+			Entry("dot segments that are encoded twice", "resources/read",
+				params{"uri": "file:///public/%252e%252e%252fsecret/pay.txt"}),
+			Entry("backslashes", "resources/read", params{"uri": `file:///public/..\secret/pay.txt`}),
+			Entry("encoded dot segments with invalid percent-encoding", "resources/read",
+				params{"uri": "file:///public/%2e%2e/secret/pay.txt?%"}),
+			Entry("dot segments with a tab", "resources/read", params{"uri": "file:///public/.\t./secret/pay.txt"}),
+			Entry("an allowed end after another path", "resources/read",
+				params{"uri": "file:///secret/pay.txt?file:///public/"}),
+		)
 
-	It("names the rule in the trace, the log and the audit, and the tool in the audit only", Label("V1"), func(ctx SpecContext) {
-		file, audited := auditing()
-		l.open(ctx, "/mcp", audited)
-		bob := l.as(ctx, "token-of-bob", stateless)
-		bob.Use(ctx, "delete_all", params{})
-		line := toolCalls(file, 1)[0]
-		Expect(line.Rule).To(Equal("U26"))
-		Expect([]string{line.Outcome, line.Name}).To(Equal([]string{"refused", "delete_all"}))
-		Expect(line.Subject).To(Equal("bob"))
-		Expect(l.world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
-		Expect(l.world.Log.String()).NotTo(ContainSubstring("delete_all"))
-		Eventually(func() string { return fmt.Sprint(l.world.service.Authz.Trace(ctx)) }).WithTimeout(patience).Should(And(
-			ContainSubstring("U26"), ContainSubstring("the caller may not use a tool, prompt or resource"), Not(ContainSubstring("delete_all"))))
-	})
-
-	It("passes the notice of a changed list, and then shows the new tools", func(ctx SpecContext) {
-		l.open(ctx, "/mcp")
-		bob := l.as(ctx, "token-of-bob", sessions)
-		stream := bob.Listen(ctx)
-		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "shout"}))
-		for _, name := range []string{"more_tea", "delete_tea"} {
-			mcp.AddTool(l.upstream.tools, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-				return textual("tea"), nil, nil
+		It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
+			l.open(ctx, "/mcp", func(c *server.Config) {
+				c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"}
 			})
-		}
-		Expect(stream.Next("message")).To(ContainSubstring("notifications/tools/list_changed"))
-		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "more_tea", "shout"}))
-		Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
-	})
-
-	It("refuses the message of an HTTP+SSE stream that another process holds or that has ended", Label("MCP "+httpSSE), func(ctx SpecContext) {
-		l.open(ctx, "/sse")
-		bob := l.as(ctx, "token-of-bob", httpSSE)
-		bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
-		before := len(l.upstream.Asked())
-		refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
-		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(refused.Text).To(ContainSubstring(`"id":7`))
-		Expect(l.upstream.Asked()).To(HaveLen(before))
-	})
-
-	It("sends nothing on the HTTP+SSE stream of another person", Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
-		l.open(ctx, "/sse")
-		ada, bob := l.as(ctx, "token-of-ada", httpSSE), l.as(ctx, "token-of-bob", httpSSE)
-		bob.target = ada.target
-		Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"), "the next event is the answer to this call")
-	})
-
-	It("still lists a tool whose scope the client lacks, so that the client can request it", Label("G10"), func(ctx SpecContext) {
-		l.open(ctx, "/mcp", func(c *server.Config) {
-			withDanger(c)
-			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
+			bob := l.as(ctx, "token-of-bob", sessions)
+			before := len(l.upstream.Asked())
+			for _, uri := range []string{
+				"file:///%73ecret/pay%zz", "file:///secret/pay.txt?", "file:///secret/pay.txt#a",
+				"file:///secret/pay.txt;a", "file:secret/pay.txt", "file:/secret/pay.txt", "file:////secret/pay.txt",
+				"file://127.0.0.1/secret/pay.txt", "file://user@/secret/pay.txt", `file:\secret\pay.txt`,
+				"FILE:///secret/pay.txt", "file:///%2573ecret/pay.txt", "file:///./secret/pay.txt",
+				"file:///sec\nret/pay.txt", "https://h/ a", "note://a/../b", "url:file:///secret/pay.txt",
+				"URL:file:/secret/pay.txt", "url%3Afile:///secret/pay.txt", "jar:file:///secret/pay.txt!/a",
+				"local_file:///secret/pay.txt",
+				"netdoc:/secret/pay.txt",
+			} {
+				Expect(bob.Ask(ctx, "resources/read", params{"uri": uri}).Error.Message).
+					To(Equal("Resource not found"), uri)
+				Expect(l.upstream.Asked()).To(HaveLen(before), uri)
+			}
+			Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
+			bob.raw(ctx, "resources/read", params{"uri": "note://me@a/b?c=%20#d"})
+			Expect(l.upstream.Asked()).To(HaveLen(before + 2))
 		})
-		bob := l.as(ctx, "token-of-bob", stateless)
-		Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(ContainElement("shout"))
-		Expect(bob.Post(ctx, "tools/call", params{"name": "shout"}).StatusCode).To(Equal(http.StatusForbidden))
-	})
 
-	It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
-		l.open(ctx, "/mcp", func(c *server.Config) {
-			withDanger(c)
-			c.Gateway.Policy = server.PolicyConfig{Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
-			c.Verification = people{"token-of-eve": `{"subject":"eve","scopes":["mcp","danger"]}`}.verify()
+		It("refuses a whole batch that names something denied, with an answer to each of its requests",
+			func(ctx SpecContext) {
+				l.open(ctx, "/mcp")
+				bob := l.as(ctx, "token-of-bob", batching)
+				before := len(l.upstream.Asked())
+				r := bob.message(ctx, "tools/call", params{})
+				batch := `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":"b","method":"tools/call",` +
+					`"params":{"name":"delete_all"}},{"jsonrpc":"2.0","method":"notifications/initialized"}]`
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+				refused := Send(r)
+				Expect(refused.StatusCode).To(Equal(http.StatusOK))
+				Expect(refused.Text).
+					To(MatchJSON(`[{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"unknown tool ` +
+						`\"delete_all\""}},` +
+						`{"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"unknown tool \"delete_all\""}}]`))
+				Expect(l.upstream.Asked()).To(HaveLen(before))
+			})
+
+		DescribeTable("refuses a body in which parsers could find different names:",
+			func(ctx SpecContext, method, parameters string) {
+				l.open(ctx, "/mcp")
+				bob := l.as(ctx, "token-of-bob", sessions)
+				before := len(l.upstream.Asked())
+				r := bob.message(ctx, method, nil)
+				body := `{"jsonrpc":"2.0","id":1,"params":` + parameters + `,"method":"` + method + `"}`
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+				refused := Send(r)
+				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+				Expect(refused.Text).To(ContainSubstring("(rule U11)"))
+				Expect(l.upstream.Asked()).To(HaveLen(before))
+			},
+			Entry("a URI under URI", "resources/read", `{"uri":"file:///public/a.txt","URI":"file:///secret/pay.txt"}`),
+			Entry("a list of one URI", "resources/read", `{"uri":["file:///secret/pay.txt"]}`),
+			Entry("a URI with a NUL", "resources/read", `{"uri":"file:///secret/pay.txt\u0000"}`),
+			Entry("a reference under Ref", "completion/complete",
+				`{"ref":{"type":"ref/prompt","name":"draft_report"},"Ref":{"type":"ref/prompt","name":"fire_person"}}`),
+			Entry("a name under Name in a reference", "completion/complete",
+				`{"ref":{"type":"ref/prompt","name":"draft_report","Name":"fire_person"}}`),
+			Entry("a URI under u_r_i in a reference", "completion/complete",
+				`{"ref":{"u_r_i":"file:///secret/{name}"}}`),
+			Entry("a list of references", "completion/complete",
+				`{"ref":[{"type":"ref/prompt","name":"fire_person"}]}`),
+			Entry("subscriptions in another case", "subscriptions/listen",
+				`{"notifications":{"ResourceSubscriptions":["file:///secret/pay.txt"]}}`),
+			Entry("subscriptions that are one text", "subscriptions/listen",
+				`{"notifications":{"resourceSubscriptions":"file:///secret/pay.txt"}}`),
+		)
+
+		It("names the rule in the trace, the log and the audit, and the tool in the audit only",
+			Label("V1"), func(ctx SpecContext) {
+				file, audited := auditing()
+				l.open(ctx, "/mcp", audited)
+				bob := l.as(ctx, "token-of-bob", stateless)
+				bob.Use(ctx, "delete_all", params{})
+				line := toolCalls(file, 1)[0]
+				Expect(line.Rule).To(Equal("U26"))
+				Expect([]string{line.Outcome, line.Name}).To(Equal([]string{"refused", "delete_all"}))
+				Expect(line.Subject).To(Equal("bob"))
+				Expect(l.world.Log.String()).To(ContainSubstring(`"rule":"U26"`))
+				Expect(l.world.Log.String()).NotTo(ContainSubstring("delete_all"))
+				Eventually(func() string {
+					return fmt.Sprint(l.world.service.Authz.Trace(ctx))
+				}).WithTimeout(patience).Should(And(
+					ContainSubstring("U26"), ContainSubstring("the caller may not use a tool, prompt or resource"),
+					Not(ContainSubstring("delete_all"))))
+			})
+
+		It("passes the notice of a changed list, and then shows the new tools", func(ctx SpecContext) {
+			l.open(ctx, "/mcp")
+			bob := l.as(ctx, "token-of-bob", sessions)
+			stream := bob.Listen(ctx)
+			Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "shout"}))
+			for _, name := range []string{"more_tea", "delete_tea"} {
+				mcp.AddTool(l.upstream.tools, &mcp.Tool{Name: name},
+					func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+						return textual("tea"), nil, nil
+					})
+			}
+			Expect(stream.Next("message")).To(ContainSubstring("notifications/tools/list_changed"))
+			Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "more_tea", "shout"}))
+			Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
 		})
-		l.world.Token = "token-of-eve"
-		plain := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
-		Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
-		wider := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") }).Access)
-		Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
+
+		It("refuses the message of an HTTP+SSE stream that another process holds or that has ended",
+			Label("MCP "+httpSSE), func(ctx SpecContext) {
+				l.open(ctx, "/sse")
+				bob := l.as(ctx, "token-of-bob", httpSSE)
+				bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
+				before := len(l.upstream.Asked())
+				refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
+				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+				Expect(refused.Text).To(ContainSubstring(`"id":7`))
+				Expect(l.upstream.Asked()).To(HaveLen(before))
+			})
+
+		It("sends nothing on the HTTP+SSE stream of another person",
+			Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
+				l.open(ctx, "/sse")
+				ada, bob := l.as(ctx, "token-of-ada", httpSSE), l.as(ctx, "token-of-bob", httpSSE)
+				bob.target = ada.target
+				Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).
+					To(Equal(http.StatusBadRequest))
+				Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).
+					To(Equal("X"), "the next event is the answer to this call")
+			})
+
+		It("still lists a tool whose scope the client lacks, so that the client can request it",
+			Label("G10"), func(ctx SpecContext) {
+				l.open(ctx, "/mcp", func(c *server.Config) {
+					withDanger(c)
+					c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
+				})
+				bob := l.as(ctx, "token-of-bob", stateless)
+				Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(ContainElement("shout"))
+				Expect(bob.Post(ctx, "tools/call", params{"name": "shout"}).StatusCode).To(Equal(http.StatusForbidden))
+			})
+
+		It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
+			l.open(ctx, "/mcp", func(c *server.Config) {
+				withDanger(c)
+				c.Gateway.Policy = server.PolicyConfig{
+					Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
+				c.Verification = people{"token-of-eve": `{"subject":"eve","scopes":["mcp","danger"]}`}.verify()
+			})
+			l.world.Token = "token-of-eve"
+			plain := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
+			Expect(everyPage(ctx, plain, "tools/list", "tools", "name")).To(Equal([]string{"hang"}))
+			wider := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx, func(v url.Values) {
+				v.Set("scope", "danger")
+			}).Access)
+			Expect(everyPage(ctx, wider, "tools/list", "tools", "name")).To(Equal([]string{"delete_all", "hang"}))
+		})
 	})
-})

@@ -79,10 +79,14 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 			}
 		},
 		Entry("a header of its own", headerAfter("X-Api-Key", ""), "X-Api-Key: "+apiKey, "X-Api-Key: {token}"),
-		Entry("a header in another case, without a space", headerAfter("X-Api-Key", ""), "X-Api-Key: "+apiKey, "x-api-key:{token}"),
-		Entry("another scheme", headerAfter("Authorization", "Token "), "Authorization: Token "+apiKey, "Authorization: Token {token}"),
-		Entry("Basic with a user", basicPassword("user"), "Authorization: Basic ", "Authorization: Basic {base64(user:token)}"),
-		Entry("Basic with a quoted word that is the name of a field", basicPassword("ada@example.com/token"), "Authorization: Basic ", "Authorization: Basic {base64(ada@example.com/'token':token)}"),
+		Entry("a header in another case, without a space", headerAfter("X-Api-Key", ""), "X-Api-Key: "+apiKey,
+			"x-api-key:{token}"),
+		Entry("another scheme", headerAfter("Authorization", "Token "), "Authorization: Token "+apiKey,
+			"Authorization: Token {token}"),
+		Entry("Basic with a user", basicPassword("user"), "Authorization: Basic ",
+			"Authorization: Basic {base64(user:token)}"),
+		Entry("Basic with a quoted word that is the name of a field", basicPassword("ada@example.com/token"),
+			"Authorization: Basic ", "Authorization: Basic {base64(ada@example.com/'token':token)}"),
 		Entry("two headers", func(r *http.Request) string {
 			if r.Header.Get("X-Tenant") != "{acme}" {
 				return ""
@@ -96,20 +100,25 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 			}
 			return cookie.Value
 		}, "Cookie: session="+apiKey, "Cookie: session={urlquery(token)}"),
-		Entry("a query parameter", func(r *http.Request) string { return r.URL.Query().Get("api_key") }, "/mcp?api_key="+apiKey, "?api_key={token}"),
+		Entry("a query parameter", func(r *http.Request) string {
+			return r.URL.Query().Get("api_key")
+		}, "/mcp?api_key="+apiKey, "?api_key={token}"),
 	)
 
-	DescribeTable("encodes odd characters once:", func(ctx SpecContext, keyOf func(*http.Request) string, entry string) {
-		upstream := NewUpstreamReading(keyOf, oddKey)
-		world := NewGateway(upstream.URL+"/mcp?kept=a+b", presenting(entry), func(c *server.Config) {
-			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, oddKey)
-		})
-		world.Token = oddKey
-		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(upstream.Asked()[0].URL.Query()["kept"]).To(Equal([]string{"a b"}))
-	},
+	DescribeTable("encodes odd characters once:",
+		func(ctx SpecContext, keyOf func(*http.Request) string, entry string) {
+			upstream := NewUpstreamReading(keyOf, oddKey)
+			world := NewGateway(upstream.URL+"/mcp?kept=a+b", presenting(entry), func(c *server.Config) {
+				c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, oddKey)
+			})
+			world.Token = oddKey
+			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(upstream.Asked()[0].URL.Query()["kept"]).To(Equal([]string{"a b"}))
+		},
 		Entry("in a query parameter", func(r *http.Request) string { return r.URL.Query().Get("key") }, "?key={token}"),
-		Entry("in a query parameter with urlquery", func(r *http.Request) string { return r.URL.Query().Get("key") }, "?key={urlquery(token)}"),
+		Entry("in a query parameter with urlquery", func(r *http.Request) string {
+			return r.URL.Query().Get("key")
+		}, "?key={urlquery(token)}"),
 		Entry("in a header with urlquery", func(r *http.Request) string {
 			key, _ := url.PathUnescape(r.Header.Get("X-Key"))
 			return key
@@ -120,37 +129,50 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 		}, "X-Key: {base64(token)}"),
 	)
 
-	It("sends the secret of credential static in the same way, with the signed caller", Label("U7"), func(ctx SpecContext) {
-		upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
-		world := NewGateway(upstream.URL+"/mcp", static(ada("token-of-ada")), presenting("X-Api-Key: {token}"))
-		world.Token = "token-of-ada"
-		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
-		asked := upstream.Asked()[0]
-		Expect(signedBy(signingSecret, asked)).To(BeTrue())
-		Expect(asked.Header).NotTo(HaveKey("Authorization"))
-	})
+	It("sends the secret of credential static in the same way, with the signed caller",
+		Label("U7"), func(ctx SpecContext) {
+			upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
+			world := NewGateway(upstream.URL+"/mcp", static(ada("token-of-ada")), presenting("X-Api-Key: {token}"))
+			world.Token = "token-of-ada"
+			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+			asked := upstream.Asked()[0]
+			Expect(signedBy(signingSecret, asked)).To(BeTrue())
+			Expect(asked.Header).NotTo(HaveKey("Authorization"))
+		})
 
 	It("does not let a client set the header or the parameter", Label("U5"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
 		world := NewGateway(upstream.URL+"/mcp?page=1", presenting("X-Api-Key: {token}", "?page={token}"))
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Post(ctx, "tools/list", params{}, with("X-Api-Key", "mallory"), func(r *http.Request) { r.URL.RawQuery = "page=mallory" }).StatusCode).To(Equal(http.StatusOK))
+		Expect(talk.Post(ctx, "tools/list", params{}, with("X-Api-Key", "mallory"), func(r *http.Request) {
+			r.URL.RawQuery = "page=mallory"
+		}).StatusCode).To(Equal(http.StatusOK))
 		asked := upstream.Asked()[0]
 		Expect(asked.Header["X-Api-Key"]).To(Equal([]string{apiKey}))
-		Expect(asked.URL.Query()).To(Equal(url.Values{"page": {apiKey}}), "the upstream's own parameter of that name is replaced")
+		Expect(asked.URL.Query()).
+			To(Equal(url.Values{"page": {apiKey}}), "the upstream's own parameter of that name is replaced")
 	})
 
 	It("removes response headers that repeat what was sent, also encoded", Label("U15"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicPassword("user"), apiKey)
-		world := NewGateway(upstream.URL+"/mcp", presenting("Authorization: Basic {base64(user:token)}", "?key={token}"))
+		world := NewGateway(upstream.URL+"/mcp",
+			presenting("Authorization: Basic {base64(user:token)}", "?key={token}"))
 		access := world.NewClient().Connect(ctx).Access
 		basic := base64.StdEncoding.EncodeToString([]byte("user:" + apiKey))
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
 			for name, value := range map[string]string{
-				"X-Whole": r.Header.Get("Authorization"), "X-Basic": basic, "X-Unpadded": strings.TrimRight(basic, "="), "X-Token": "key=" + apiKey + ";", "X-Query": r.URL.RawQuery,
-				"X-Base64": base64.URLEncoding.EncodeToString([]byte(apiKey)), "X-Escaped": strings.ToLower(url.QueryEscape("user:" + apiKey)), "X-Own": "kept",
-				"X-Percent": eachByte("%%%02X", apiKey), "X-Twice": url.QueryEscape(eachByte("%%%02x", apiKey)),
-				"X-Json": eachByte(`\u%04x`, apiKey), "X-Html": eachByte("&#%d;", apiKey),
+				"X-Whole":    r.Header.Get("Authorization"),
+				"X-Basic":    basic,
+				"X-Unpadded": strings.TrimRight(basic, "="),
+				"X-Token":    "key=" + apiKey + ";",
+				"X-Query":    r.URL.RawQuery,
+				"X-Base64":   base64.URLEncoding.EncodeToString([]byte(apiKey)),
+				"X-Escaped":  strings.ToLower(url.QueryEscape("user:" + apiKey)),
+				"X-Own":      "kept",
+				"X-Percent":  eachByte("%%%02X", apiKey),
+				"X-Twice":    url.QueryEscape(eachByte("%%%02x", apiKey)),
+				"X-Json":     eachByte(`\u%04x`, apiKey),
+				"X-Html":     eachByte("&#%d;", apiKey),
 			} {
 				w.Header().Set(name, value)
 			}
@@ -163,105 +185,133 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 		}
 	})
 
-	It("keeps a query parameter out of the message endpoint of HTTP+SSE, of the log and of errors", Label("U9", "U13", "N13"), func(ctx SpecContext) {
-		tape := NewTape()
-		upstream := NewUpstreamReading(func(r *http.Request) string { return r.URL.Query().Get("key") }, apiKey)
-		world := NewGateway(upstream.URL+"/sse", presenting("?key={token}"))
-		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
-				w.WriteHeader(http.StatusAccepted)
-				return
-			}
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = fmt.Fprintf(w, "event: endpoint\ndata: /messages?%s&session=1\n\n", r.URL.RawQuery)
-			_ = http.NewResponseController(w).Flush()
-			<-r.Context().Done()
-		})
-		talk := &Conversation{World: world, Revision: httpSSE, Access: access}
-		talk.stream = talk.Listen(ctx)
-		endpoint := talk.stream.Next("endpoint")
-		bound, err := url.Parse(endpoint)
-		Expect(err).NotTo(HaveOccurred())
-		opened, _, _ := strings.Cut(strings.TrimPrefix(bound.Query().Get("endpoint"), "endpoint-"), ".")
-		address, err := base64.RawURLEncoding.DecodeString(opened)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(address)).To(Equal("/messages?session=1"))
-		talk.target = world.Issuer + endpoint
-		Expect(talk.Post(ctx, "ping", params{}).StatusCode).To(Equal(http.StatusAccepted))
-		asked := upstream.Asked()
-		Expect(asked[len(asked)-1].URL.Query()).To(Equal(url.Values{"session": {"1"}, "key": {apiKey}}))
+	It("keeps a query parameter out of the message endpoint of HTTP+SSE, of the log and of errors",
+		Label("U9", "U13", "N13"), func(ctx SpecContext) {
+			tape := NewTape()
+			upstream := NewUpstreamReading(func(r *http.Request) string { return r.URL.Query().Get("key") }, apiKey)
+			world := NewGateway(upstream.URL+"/sse", presenting("?key={token}"))
+			access := world.NewClient().Connect(ctx).Access
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method == http.MethodPost {
+					w.WriteHeader(http.StatusAccepted)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = fmt.Fprintf(w, "event: endpoint\ndata: /messages?%s&session=1\n\n", r.URL.RawQuery)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+			talk := &Conversation{World: world, Revision: httpSSE, Access: access}
+			talk.stream = talk.Listen(ctx)
+			endpoint := talk.stream.Next("endpoint")
+			bound, err := url.Parse(endpoint)
+			Expect(err).NotTo(HaveOccurred())
+			opened, _, _ := strings.Cut(strings.TrimPrefix(bound.Query().Get("endpoint"), "endpoint-"), ".")
+			address, err := base64.RawURLEncoding.DecodeString(opened)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(address)).To(Equal("/messages?session=1"))
+			talk.target = world.Issuer + endpoint
+			Expect(talk.Post(ctx, "ping", params{}).StatusCode).To(Equal(http.StatusAccepted))
+			asked := upstream.Asked()
+			Expect(asked[len(asked)-1].URL.Query()).To(Equal(url.Values{"session": {"1"}, "key": {apiKey}}))
 
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Location", r.URL.String()+"/")
-			w.WriteHeader(http.StatusTemporaryRedirect)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", r.URL.String()+"/")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			})
+			Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+			upstream.CloseClientConnections() // Close waits for the open stream
+			upstream.Close()
+			Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+			Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).
+				To(Equal(http.StatusServiceUnavailable))
+			Expect(world.Log.String()).
+				To(And(ContainSubstring("it redirects"), ContainSubstring("cannot verify tokens"),
+					Not(ContainSubstring(apiKey))))
+			Expect(tape.String()).NotTo(ContainSubstring(apiKey))
 		})
-		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
-		upstream.CloseClientConnections() // Close waits for the open stream
-		upstream.Close()
-		Expect(world.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
-		Expect(world.NewClient().Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(world.Log.String()).To(And(ContainSubstring("it redirects"), ContainSubstring("cannot verify tokens"), Not(ContainSubstring(apiKey))))
-		Expect(tape.String()).NotTo(ContainSubstring(apiKey))
-	})
 })
 
 var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"), func() {
 	BeforeEach(func() { workingFolder() })
 
-	DescribeTable("is reported at the start with the line and the remedy:", func(ctx SpecContext, entry, remedy string) {
-		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\nforward-headers: [X-Toolsets]\npresent:\n- 'X-First: {token}'\n- '"+strings.ReplaceAll(entry, "'", "''")+"'\n")
-		dir := filepath.Join(GinkgoT().TempDir(), "data")
-		ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring("present (from pasteport.yaml:4)" + remedy))
-		Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
-		Expect(dir).NotTo(BeADirectory())
-	},
+	DescribeTable("is reported at the start with the line and the remedy:",
+		func(ctx SpecContext, entry, remedy string) {
+			write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\nforward-headers: "+
+				"[X-Toolsets]\npresent:\n- 'X-First: {token}'\n- '"+strings.ReplaceAll(entry, "'", "''")+"'\n")
+			dir := filepath.Join(GinkgoT().TempDir(), "data")
+			ran := Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0", "--data="+dir)
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Err).To(ContainSubstring("present (from pasteport.yaml:4)" + remedy))
+			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
+			Expect(dir).NotTo(BeADirectory())
+		},
 		Entry("no header", "s3cret", `: number 2: it is no header: write it like "X-Api-Key: {token}"`),
 		Entry("a header with a space", "X Api Key: s3cret {token}", ": number 2: it is no header"),
 		Entry("no value", "X-Api-Key:", ": number 2: the header X-Api-Key has no value"),
 		Entry("an unknown field", "X-Api-Key: {tokn}", ": number 2: it has an unknown field tokn: write {token}"),
-		Entry("a field in another case", "X-Api-Key: {Token}", ": number 2: it has an unknown field Token: write {token}"),
-		Entry("a key in place of a field", "X-Api-Key: {s3cret-key-of-the-operator}", ": number 2: it has an unknown field: write {token}"),
-		Entry("an unknown function", "X-Api-Key: s3cret {md5(token)}", ": number 2: it has an unknown function md5: choose base64 or urlquery"),
-		Entry("an open brace", "X-Api-Key: s3cret {token", ": number 2: a brace has no counterpart: write {token}, and {{ or }} for a brace itself"),
+		Entry("a field in another case", "X-Api-Key: {Token}",
+			": number 2: it has an unknown field Token: write {token}"),
+		Entry("a key in place of a field", "X-Api-Key: {s3cret-key-of-the-operator}",
+			": number 2: it has an unknown field: write {token}"),
+		Entry("an unknown function", "X-Api-Key: s3cret {md5(token)}",
+			": number 2: it has an unknown function md5: choose base64 or urlquery"),
+		Entry("an open brace", "X-Api-Key: s3cret {token",
+			": number 2: a brace has no counterpart: write {token}, and {{ or }} for a brace itself"),
 		Entry("a closing brace", "X-Api-Key: s3cret token}", ": number 2: a brace has no counterpart"),
-		Entry("open parentheses", "X-Api-Key: {base64(token}", ": number 2: the parentheses of base64 have no end or are nested"),
-		Entry("nested functions", "X-Api-Key: {base64(urlquery(token))}", ": number 2: the parentheses of base64 have no end or are nested"),
+		Entry("open parentheses", "X-Api-Key: {base64(token}",
+			": number 2: the parentheses of base64 have no end or are nested"),
+		Entry("nested functions", "X-Api-Key: {base64(urlquery(token))}",
+			": number 2: the parentheses of base64 have no end or are nested"),
 		Entry("an open quote", "X-Api-Key: {base64('s3cret:token)}", ": number 2: a quote has no end"),
-		Entry("a function without a field", "X-Api-Key: {base64(s3cret)}", ": number 2: base64 has no field in its parentheses"),
-		Entry("the Host", "Host: {token}", ": number 2: the gateway itself sets or forwards the header Host: choose another"),
-		Entry("the length", "content-length: {token}", ": number 2: the gateway itself sets or forwards the header content-length"),
-		Entry("a header of the connection", "Connection: {token}", ": number 2: the gateway itself sets or forwards the header Connection"),
-		Entry("a header of MCP", "Mcp-Session-Id: {token}", ": number 2: the gateway itself sets or forwards the header Mcp-Session-Id"),
-		Entry("a header of Pasteport", "X-Pasteport-Subject: {token}", ": number 2: the gateway itself sets or forwards the header X-Pasteport-Subject"),
-		Entry("a header of proxies", "X-Forwarded-For: {token}", ": number 2: the gateway itself sets or forwards the header X-Forwarded-For"),
-		Entry("a header twice", "x-first: s3cret", ": number 2: an entry before it sets the header X-First already: keep one"),
+		Entry("a function without a field", "X-Api-Key: {base64(s3cret)}",
+			": number 2: base64 has no field in its parentheses"),
+		Entry("the Host", "Host: {token}",
+			": number 2: the gateway itself sets or forwards the header Host: choose another"),
+		Entry("the length", "content-length: {token}",
+			": number 2: the gateway itself sets or forwards the header content-length"),
+		Entry("a header of the connection", "Connection: {token}",
+			": number 2: the gateway itself sets or forwards the header Connection"),
+		Entry("a header of MCP", "Mcp-Session-Id: {token}",
+			": number 2: the gateway itself sets or forwards the header Mcp-Session-Id"),
+		Entry("a header of Pasteport", "X-Pasteport-Subject: {token}",
+			": number 2: the gateway itself sets or forwards the header X-Pasteport-Subject"),
+		Entry("a header of proxies", "X-Forwarded-For: {token}",
+			": number 2: the gateway itself sets or forwards the header X-Forwarded-For"),
+		Entry("a header twice", "x-first: s3cret",
+			": number 2: an entry before it sets the header X-First already: keep one"),
 		Entry("no parameter", "?={token}", ": number 2: it is no query parameter"),
 		Entry("a parameter without a value", "?key", ": number 2: it is no query parameter"),
 		Entry("a parameter in a second one", "?a=b&key={token", ": number 2: a brace has no counterpart"),
 	)
 
-	DescribeTable("that concerns other settings is reported too:", func(ctx SpecContext, remedy string, args ...string) {
-		ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0", "--upstream=http://127.0.0.1:9000/mcp"}, args...)...)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(ContainSubstring(remedy))
-	},
-		Entry("no entry has the token", "--present: no entry has {token}, so that the server would not get it", "--present=X-Api-Key: tokn"),
-		Entry("a parameter twice", "--present: number 2: an entry before it sets the query parameter key already", "--present=?key={token}", "--present=?key={token}"),
+	DescribeTable("that concerns other settings is reported too:",
+		func(ctx SpecContext, remedy string, args ...string) {
+			ran := Run(ctx, append([]string{"gateway", "--dev", "--addr=127.0.0.1:0",
+				"--upstream=http://127.0.0.1:9000/mcp"}, args...)...)
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Err).To(ContainSubstring(remedy))
+		},
+		Entry("no entry has the token", "--present: no entry has {token}, so that the server would not get it",
+			"--present=X-Api-Key: tokn"),
+		Entry("a parameter twice", "--present: number 2: an entry before it sets the query parameter key already",
+			"--present=?key={token}", "--present=?key={token}"),
 		Entry("a line break in a value", "--present: the header X-Api-Key has no value or a control character",
 			"--present=\"X-Api-Key: {token}\nX-Admin: 1\""),
-		Entry("a forwarded header", `--forward-headers has "x-api-key", which --present sets`, "--present=X-Api-Key: {token}", "--forward-headers=x-api-key"),
-		Entry("no credential", `--present is set, but --credential is "none": leave it out`, "--present=X-Api-Key: {token}", "--credential=none"),
+		Entry("a forwarded header", `--forward-headers has "x-api-key", which --present sets`,
+			"--present=X-Api-Key: {token}", "--forward-headers=x-api-key"),
+		Entry("no credential", `--present is set, but --credential is "none": leave it out`,
+			"--present=X-Api-Key: {token}", "--credential=none"),
 	)
 
 	It("is a mapping in place of a text", func(ctx SpecContext) {
 		write("pasteport.yaml", "upstream:\n- http://127.0.0.1:9000/mcp\npresent:\n- X-Api-Key: '{token}'\n")
-		Expect(Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0").Err).To(ContainSubstring(`write a list of texts in quotes such as 'X-Api-Key: {token}'`))
+		Expect(Run(ctx, "gateway", "--dev", "--addr=127.0.0.1:0").Err).
+			To(ContainSubstring(`write a list of texts in quotes such as 'X-Api-Key: {token}'`))
 	})
 
 	It("is present without an upstream", func(ctx SpecContext) {
-		Expect(Run(ctx, "config", "--dev", "--present=X-Api-Key: {token}").Err).To(ContainSubstring("--present is set, but upstream is not"))
+		Expect(Run(ctx, "config", "--dev", "--present=X-Api-Key: {token}").Err).
+			To(ContainSubstring("--present is set, but upstream is not"))
 	})
 })

@@ -19,58 +19,72 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 		mine := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		theirs := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
 		asked := len(upstream.Asked())
-		for _, session := range []string{theirs.session, mine.session + "x", "x" + mine.session, strings.TrimRight(mine.session, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"), "", "."} {
+		for _, session := range []string{theirs.session, mine.session + "x", "x" + mine.session,
+			strings.TrimRight(mine.session, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"), "",
+			"."} {
 			answer := mine.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", session))
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound), session)
 			Expect(answer.Text).To(ContainSubstring("there is no such session"))
 		}
-		twice := mine.Post(ctx, "tools/list", params{}, func(r *http.Request) { r.Header.Add("Mcp-Session-Id", theirs.session) })
+		twice := mine.Post(ctx, "tools/list", params{}, func(r *http.Request) {
+			r.Header.Add("Mcp-Session-Id", theirs.session)
+		})
 		Expect(twice.StatusCode).To(Equal(http.StatusNotFound))
 		Expect(upstream.Asked()).To(HaveLen(asked))
 		world.Restart()
 		Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
 		Expect(Send(mine.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
-		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), "the upstream's own response")
+		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).
+			To(Equal(http.StatusNotFound), "the upstream's own response")
 	})
 
-	It("allows a session for a later grant of the same client and key, as after a step-up, but not for other keys", Label("G14"), func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey, "another-key")
-		world := NewGateway(upstream.URL + "/mcp")
-		client := world.NewClient()
-		mine := world.Converse(ctx, sessions, client.Connect(ctx).Access)
-		mine.Access = client.Connect(ctx).Access
-		Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
-		world.Token = "another-key"
-		mine.Access = client.Connect(ctx).Access
-		Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-	})
+	It("allows a session for a later grant of the same client and key, as after a step-up, but not for other keys",
+		Label("G14"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey, "another-key")
+			world := NewGateway(upstream.URL + "/mcp")
+			client := world.NewClient()
+			mine := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+			mine.Access = client.Connect(ctx).Access
+			Expect(mine.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+			world.Token = "another-key"
+			mine.Access = client.Connect(ctx).Access
+			Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		})
 
 	It("accepts HTTP+SSE messages only from the client of the stream", Label("U13"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/sse")
 		mine := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
-		thief := &Conversation{World: world, Revision: httpSSE, Access: world.NewClient().Connect(ctx).Access, target: mine.target}
+		thief := &Conversation{
+			World:    world,
+			Revision: httpSSE,
+			Access:   world.NewClient().Connect(ctx).Access,
+			target:   mine.target,
+		}
 		asked := len(upstream.Asked())
 		Expect(thief.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		for _, target := range []string{"/mcp/message", "/mcp/message?endpoint=", "/mcp/message?endpoint=" + url.QueryEscape("http://127.0.0.1:1/"), "/mcp/message?sessionid=x"} {
+		for _, target := range []string{"/mcp/message", "/mcp/message?endpoint=",
+			"/mcp/message?endpoint=" + url.QueryEscape("http://127.0.0.1:1/"), "/mcp/message?sessionid=x"} {
 			mine.target = world.Issuer + target
 			Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), target)
 		}
 		Expect(upstream.Asked()).To(HaveLen(asked))
 	})
 
-	DescribeTable("ends an SSE stream with a message endpoint at another origin:", Label("U13"), func(ctx SpecContext, address string) {
-		world := NewGateway(upstream.URL + "/sse")
-		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, ": hello\n\nevent: endpoint\ndata: "+address+"\n\n")
-		})
-		read := &Conversation{World: world, Revision: httpSSE, Access: access}
-		answer, err := noRedirects.Do(read.Request(ctx, http.MethodGet))
-		Expect(err).NotTo(HaveOccurred())
-		text, _ := io.ReadAll(answer.Body)
-		Expect(string(text)).NotTo(ContainSubstring("endpoint"))
-		Expect(answer.Body.Close()).To(Succeed())
-		Expect(world.Log.String()).To(ContainSubstring("its message endpoint is at another origin"))
-	}, Entry(nil, "http://evil.example/"), Entry(nil, "//evil.example/"), Entry(nil, "https://127.0.0.1/"), Entry(nil, "http://%zz/"))
+	DescribeTable("ends an SSE stream with a message endpoint at another origin:",
+		Label("U13"), func(ctx SpecContext, address string) {
+			world := NewGateway(upstream.URL + "/sse")
+			access := world.NewClient().Connect(ctx).Access
+			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, ": hello\n\nevent: endpoint\ndata: "+address+"\n\n")
+			})
+			read := &Conversation{World: world, Revision: httpSSE, Access: access}
+			answer, err := noRedirects.Do(read.Request(ctx, http.MethodGet))
+			Expect(err).NotTo(HaveOccurred())
+			text, _ := io.ReadAll(answer.Body)
+			Expect(string(text)).NotTo(ContainSubstring("endpoint"))
+			Expect(answer.Body.Close()).To(Succeed())
+			Expect(world.Log.String()).To(ContainSubstring("its message endpoint is at another origin"))
+		}, Entry(nil, "http://evil.example/"), Entry(nil, "//evil.example/"), Entry(nil, "https://127.0.0.1/"),
+		Entry(nil, "http://%zz/"))
 })

@@ -20,7 +20,9 @@ import (
 var _ = Describe("The process of a program over stdio", Label("gateway"), func() {
 	Context("limits", Label("U25"), func() {
 		It("the processes of a person, and of all, and ends the idlest", Label("G20"), func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses, l.MaxProcessesPerPerson = 3, 2 }))
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+				l.MaxProcesses, l.MaxProcessesPerPerson = 3, 2
+			}))
 			access := connectedTo(ctx, world)
 			var talks []*Conversation
 			var pids []int
@@ -40,7 +42,9 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		})
 
 		It("the memory and processor time of a process, and allows no core file", func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.Memory, l.CPUTime = 1<<30, time.Minute }))
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+				l.Memory, l.CPUTime = 1<<30, time.Minute
+			}))
 			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
 			Expect(talk.Use(ctx, "limits", params{}).Text()).To(Equal("0 1073741824 60 "))
 		})
@@ -67,7 +71,8 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			}
 			talk.Use(ctx, "complain", params{"text": strings.Repeat("y", 1<<20), "size": 100 << 20})
 			talk.Use(ctx, "complain", params{"text": "many", "size": 1 << 20})
-			Eventually(world.Log.String).Should(And(ContainSubstring("a usual line"), ContainSubstring("a line with the key is left out")))
+			Eventually(world.Log.String).
+				Should(And(ContainSubstring("a usual line"), ContainSubstring("a line with the key is left out")))
 			for _, line := range append(encoded, adaKey) {
 				Expect(world.Log.String()).NotTo(ContainSubstring(line))
 			}
@@ -76,14 +81,15 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		})
 	})
 
-	DescribeTable("ends the process and its descendants", Label("U24"), func(ctx SpecContext, end func(ctx context.Context, world *World, talk *Conversation), words ...string) {
-		world := openProgram(ctx, words)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		pids := familyOf(ctx, talk)
-		Expect(survivors(pids)()).To(HaveLen(3))
-		end(ctx, world, talk)
-		Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
-	},
+	DescribeTable("ends the process and its descendants", Label("U24"),
+		func(ctx SpecContext, end func(ctx context.Context, world *World, talk *Conversation), words ...string) {
+			world := openProgram(ctx, words)
+			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+			pids := familyOf(ctx, talk)
+			Expect(survivors(pids)()).To(HaveLen(3))
+			end(ctx, world, talk)
+			Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
+		},
 		Entry("when the client ends the session", func(ctx context.Context, _ *World, talk *Conversation) {
 			Expect(Send(talk.Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
 			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
@@ -91,9 +97,10 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		Entry("when the grant ends", Label("G16"), func(ctx context.Context, world *World, _ *Conversation) {
 			Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
 		}),
-		Entry("when the grant ends and the program ignores SIGTERM", Label("G16"), func(ctx context.Context, world *World, _ *Conversation) {
-			Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
-		}, "stubborn"),
+		Entry("when the grant ends and the program ignores SIGTERM",
+			Label("G16"), func(ctx context.Context, world *World, _ *Conversation) {
+				Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
+			}, "stubborn"),
 		Entry("when the gateway stops", func(_ context.Context, world *World, _ *Conversation) { world.Stop() }),
 		Entry("when the program exits itself", func(ctx context.Context, _ *World, talk *Conversation) {
 			answer := talk.Use(ctx, "exit", params{})
@@ -103,21 +110,22 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		}),
 	)
 
-	It("ends the process of one key when a connection of the same person with another key has named its session", Label("U24", "U23", "G16"), func(ctx SpecContext) {
-		const secondKey = "key-two-of-ada-44"
-		people := peopleFile(ctx, map[string]string{"ada": adaKey}, map[string]string{"ada": secondKey})
-		world := NewProgramGateway(stdioProgram(), people)
-		client := world.NewClient()
-		talk := world.Converse(ctx, sessions, client.ConnectAs(ctx, adaKey).Access)
-		pid := pidOf(ctx, talk)
-		first := talk.Access
-		talk.Access = client.ConnectAs(ctx, secondKey).Access
-		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		talk.Access = first
-		Expect(pidOf(ctx, talk)).To(Equal(pid), "it still serves the first key")
-		Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
-		Eventually(survivors([]int{pid})).WithTimeout(patience).Should(BeEmpty())
-	})
+	It("ends the process of one key when a connection of the same person with another key has named its session",
+		Label("U24", "U23", "G16"), func(ctx SpecContext) {
+			const secondKey = "key-two-of-ada-44"
+			people := peopleFile(ctx, map[string]string{"ada": adaKey}, map[string]string{"ada": secondKey})
+			world := NewProgramGateway(stdioProgram(), people)
+			client := world.NewClient()
+			talk := world.Converse(ctx, sessions, client.ConnectAs(ctx, adaKey).Access)
+			pid := pidOf(ctx, talk)
+			first := talk.Access
+			talk.Access = client.ConnectAs(ctx, secondKey).Access
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+			talk.Access = first
+			Expect(pidOf(ctx, talk)).To(Equal(pid), "it still serves the first key")
+			Expect(world.EndGrantsOf(ctx, adaKey)).To(Equal(1))
+			Eventually(survivors([]int{pid})).WithTimeout(patience).Should(BeEmpty())
+		})
 
 	It("ends the process with the stream of HTTP+SSE", Label("U24"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil)
@@ -128,20 +136,35 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 	})
 
-	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"), func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
-		to := stdioProgram()
-		change(&to)
-		world := NewProgramGateway(to, peopleOfPrograms(ctx), programLimits(func(l *bootstrap.ProgramLimits) { l.StartTimeout = time.Second }))
-		world.Token = adaKey
-		talk := &Conversation{World: world, Revision: sessions, Access: connectedTo(ctx, world), target: world.MCP()}
-		answer := talk.Post(ctx, "initialize", params{"protocolVersion": sessions, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"}})
-		Expect(answer.StatusCode).To(Equal(status), answer.Text)
-		Expect(answer.Text).To(And(ContainSubstring(`"code":-32000`), ContainSubstring(reason)))
-		Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
-		Expect(world.Log.String()).To(And(ContainSubstring(logged), Not(ContainSubstring(adaKey))))
-	},
-		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Program) { p.Args = append(p.Args, "exit") }),
-		Entry("if it does not answer", http.StatusGatewayTimeout, "did not answer in time", "U9", func(p *bootstrap.Program) { p.Args = append(p.Args, "silent") }),
+	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"),
+		func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
+			to := stdioProgram()
+			change(&to)
+			world := NewProgramGateway(to, peopleOfPrograms(ctx), programLimits(func(l *bootstrap.ProgramLimits) {
+				l.StartTimeout = time.Second
+			}))
+			world.Token = adaKey
+			talk := &Conversation{
+				World:    world,
+				Revision: sessions,
+				Access:   connectedTo(ctx, world),
+				target:   world.MCP(),
+			}
+			answer := talk.Post(ctx, "initialize",
+				params{"protocolVersion": sessions, "capabilities": params{},
+					"clientInfo": params{"name": "spec", "version": "1"}})
+			Expect(answer.StatusCode).To(Equal(status), answer.Text)
+			Expect(answer.Text).To(And(ContainSubstring(`"code":-32000`), ContainSubstring(reason)))
+			Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
+			Expect(world.Log.String()).To(And(ContainSubstring(logged), Not(ContainSubstring(adaKey))))
+		},
+		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Program) {
+			p.Args = append(p.Args, "exit")
+		}),
+		Entry("if it does not answer", http.StatusGatewayTimeout, "did not answer in time",
+			"U9", func(p *bootstrap.Program) {
+				p.Args = append(p.Args, "silent")
+			}),
 		Entry("if it prints its usage, in the log", http.StatusBadGateway, "does not start",
 			`exit status 2; the last lines that it printed: `+
 				`[\"usage: program [flags]\" \"(a line with the key is left out)\"]`,
@@ -149,19 +172,24 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		Entry("if it answers in several lines, in the log", http.StatusGatewayTimeout, "did not answer in time",
 			`in time; the last lines that it printed: [\"{\"`,
 			func(p *bootstrap.Program) { p.Args = append(p.Args, "pretty") }),
-		Entry("if its folder does not exist", http.StatusBadGateway, "does not start", "the program cannot be started", func(p *bootstrap.Program) { p.Dir = "/does/not/exist" }),
+		Entry("if its folder does not exist", http.StatusBadGateway, "does not start",
+			"the program cannot be started", func(p *bootstrap.Program) {
+				p.Dir = "/does/not/exist"
+			}),
 	)
 
-	It("records its calls in the audit, also one that the end of the program answers", Label("V1"), func(ctx SpecContext) {
-		path, adjust := auditing()
-		world := openProgram(ctx, nil, adjust)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		talk.Use(ctx, "shout", params{"text": "hello"})
-		talk.Use(ctx, "exit", params{})
-		calls := toolCalls(path, 2)
-		Expect([]string{calls[0].Name, calls[0].Outcome, calls[1].Name, calls[1].Outcome}).To(Equal([]string{"shout", "ok", "exit", "error"}))
-		Expect(calls[1].Code).To(Equal(-32000))
-	})
+	It("records its calls in the audit, also one that the end of the program answers",
+		Label("V1"), func(ctx SpecContext) {
+			path, adjust := auditing()
+			world := openProgram(ctx, nil, adjust)
+			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+			talk.Use(ctx, "shout", params{"text": "hello"})
+			talk.Use(ctx, "exit", params{})
+			calls := toolCalls(path, 2)
+			Expect([]string{calls[0].Name, calls[0].Outcome, calls[1].Name, calls[1].Outcome}).
+				To(Equal([]string{"shout", "ok", "exit", "error"}))
+			Expect(calls[1].Code).To(Equal(-32000))
+		})
 
 	It("reports a program that does not start as degraded, until it does", Label("U21"), func(ctx SpecContext) {
 		folder := filepath.Join(GinkgoT().TempDir(), "later")
@@ -170,9 +198,15 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		service := Operate(gatewayTo(""), toProgram(to, peopleOfPrograms(ctx)))
 		service.Token = adaKey
 		access := service.NewClient().Connect(ctx).Access
-		talk := &Conversation{World: service.World, Revision: sessions, Access: access, target: service.MCP()}
+		talk := &Conversation{
+			World:    service.World,
+			Revision: sessions,
+			Access:   access,
+			target:   service.MCP(),
+		}
 		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
-		Expect(talk.Post(ctx, "initialize", params{"protocolVersion": sessions}).StatusCode).To(Equal(http.StatusBadGateway))
+		Expect(talk.Post(ctx, "initialize", params{"protocolVersion": sessions}).StatusCode).
+			To(Equal(http.StatusBadGateway))
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusOK))
 		Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), ContainSubstring("exit status 127")))
@@ -189,7 +223,9 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 	}, Entry("once", 1), Entry("fifty times", 50, Label("soak"), SpecTimeout(10*time.Minute)))
 
 	It("returns to no process after 200 abandoned sessions", Label("U24", "soak"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout, l.MaxProcessesPerPerson = 20*time.Second, 200 }))
+		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+			l.IdleTimeout, l.MaxProcessesPerPerson = 20*time.Second, 200
+		}))
 		access := connectedTo(ctx, world)
 		var pids []int
 		for range 200 {
@@ -214,9 +250,11 @@ func newKilledGateway(ctx context.Context) *killedGateway {
 	Expect(err).NotTo(HaveOccurred())
 	crashing := NewCrashing(BuildBinary())
 	crashing.Token = adaKey
-	g := &killedGateway{World: crashing.World, binary: crashing.binary, marker: filepath.Base(crashing.Dir) + strconv.Itoa(GinkgoParallelProcess()) + strconv.Itoa(os.Getpid())}
+	g := &killedGateway{World: crashing.World, binary: crashing.binary,
+		marker: filepath.Base(crashing.Dir) + strconv.Itoa(GinkgoParallelProcess()) + strconv.Itoa(os.Getpid())}
 	g.args = []string{
-		"gateway", "--dev", "--addr", g.Issuer[len("http://"):], "--admin-addr", "off", "--data", g.Dir, "--verifier", "file", "--token-file", peopleOfPrograms(ctx),
+		"gateway", "--dev", "--addr", g.Issuer[len("http://"):], "--admin-addr", "off", "--data", g.Dir, "--verifier",
+		"file", "--token-file", peopleOfPrograms(ctx),
 		"--upstream", fmt.Sprintf("stdio: KEY={token} MARK=%s %s %s stubborn", g.marker, self, programWord),
 	}
 	return g

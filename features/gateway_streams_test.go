@@ -82,7 +82,8 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		stream := Follow(talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}}))
 		Expect(stream.Header.Get("X-Accel-Buffering")).To(Equal("no"))
 		for i := range 5 {
-			Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(Receive(Equal(Event{"message", fmt.Sprintf(`{"n":%d}`, i)})))
+			Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).
+				Should(Receive(Equal(Event{"message", fmt.Sprintf(`{"n":%d}`, i)})))
 			next <- struct{}{}
 		}
 	})
@@ -99,8 +100,10 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 
 	It("forwards events of a subscription until the grant ends", Label("G16"), func(ctx SpecContext) {
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		stream := Follow(talk.message(ctx, "subscriptions/listen", params{"notifications": params{"toolsListChanged": true}}))
-		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(Receive(HaveField("Data", ContainSubstring("notifications/subscriptions/acknowledged"))))
+		stream := Follow(talk.message(ctx, "subscriptions/listen",
+			params{"notifications": params{"toolsListChanged": true}}))
+		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).
+			Should(Receive(HaveField("Data", ContainSubstring("notifications/subscriptions/acknowledged"))))
 		Expect(world.EndGrantsOf(ctx, apiKey)).To(Equal(1))
 		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	})
@@ -129,7 +132,12 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		})
-		talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
+		talk := &Conversation{
+			World:    world,
+			Revision: stateless,
+			Access:   access,
+			target:   world.MCP(),
+		}
 		answer, err := noRedirects.Do(talk.message(ctx, "tools/list", params{}))
 		Expect(err).NotTo(HaveOccurred())
 		_, err = io.ReadAll(answer.Body)
@@ -137,57 +145,59 @@ var _ = Describe("Streaming through a gateway", Label("gateway", "U4"), func() {
 		Expect(answer.Body.Close()).To(Succeed())
 	})
 
-	It("never sends the person's token to a client, in any response", Label("J13", "N13", "U15"), func(ctx SpecContext) {
-		tape := NewTape()
-		client := world.NewClient()
-		Expect(client.Consent(ctx).Approve(ctx, apiKey+"x")).To(BeAPage(http.StatusForbidden, ""))
-		tokens := client.Connect(ctx)
-		for _, revision := range []string{sessions, stateless} {
-			talk := world.Converse(ctx, revision, tokens.Access)
-			Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
-		}
-		tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		for _, status := range []int{500, 307, 403, 401} {
-			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-				for _, name := range []string{"WWW-Authenticate", "Location", "Set-Cookie", "X-Echo"} {
-					w.Header().Set(name, r.Header.Get("Authorization"))
-				}
-				http.Error(w, "no", status)
-			})
-			world.Call(ctx, tokens.Access)
-		}
-		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(tape.String()).To(ContainSubstring(tokens.Access))
-		Expect(tape.String()).NotTo(ContainSubstring(apiKey))
-		Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
-	})
+	It("never sends the person's token to a client, in any response",
+		Label("J13", "N13", "U15"), func(ctx SpecContext) {
+			tape := NewTape()
+			client := world.NewClient()
+			Expect(client.Consent(ctx).Approve(ctx, apiKey+"x")).To(BeAPage(http.StatusForbidden, ""))
+			tokens := client.Connect(ctx)
+			for _, revision := range []string{sessions, stateless} {
+				talk := world.Converse(ctx, revision, tokens.Access)
+				Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+			}
+			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			for _, status := range []int{500, 307, 403, 401} {
+				upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+					for _, name := range []string{"WWW-Authenticate", "Location", "Set-Cookie", "X-Echo"} {
+						w.Header().Set(name, r.Header.Get("Authorization"))
+					}
+					http.Error(w, "no", status)
+				})
+				world.Call(ctx, tokens.Access)
+			}
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(tape.String()).To(ContainSubstring(tokens.Access))
+			Expect(tape.String()).NotTo(ContainSubstring(apiKey))
+			Expect(world.Log.String()).NotTo(ContainSubstring(apiKey))
+		})
 })
 
 var _ = Describe("Idle streams through a gateway", Label("gateway", "U4", "proxies"), func() {
-	It("keeps a silent stream open for two minutes with comments, and then delivers the next event", func(ctx SpecContext) {
-		if os.Getenv("PROXIES") == "" {
-			Skip("it takes two minutes; .ci/run proxies waits for it")
-		}
-		const idle = 2 * time.Minute
-		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL + "/mcp")
-		talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_ = http.NewResponseController(w).Flush()
-			select {
-			case <-time.After(idle):
-				_, _ = io.WriteString(w, "data: at last\n\n")
-			case <-r.Context().Done():
+	It("keeps a silent stream open for two minutes with comments, and then delivers the next event",
+		func(ctx SpecContext) {
+			if os.Getenv("PROXIES") == "" {
+				Skip("it takes two minutes; .ci/run proxies waits for it")
 			}
-		})
-		patient := &http.Client{}
-		answer, err := patient.Do(talk.Request(ctx, http.MethodGet))
-		Expect(err).NotTo(HaveOccurred())
-		text, err := io.ReadAll(answer.Body)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(HaveSuffix("data: at last\n\n"))
-		Expect(strings.Count(string(text), ": keep-alive\n\n")).To(BeNumerically(">=", 4))
-		Expect(answer.Body.Close()).To(Succeed())
-	}, SpecTimeout(4*time.Minute))
+			const idle = 2 * time.Minute
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				select {
+				case <-time.After(idle):
+					_, _ = io.WriteString(w, "data: at last\n\n")
+				case <-r.Context().Done():
+				}
+			})
+			patient := &http.Client{}
+			answer, err := patient.Do(talk.Request(ctx, http.MethodGet))
+			Expect(err).NotTo(HaveOccurred())
+			text, err := io.ReadAll(answer.Body)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(text)).To(HaveSuffix("data: at last\n\n"))
+			Expect(strings.Count(string(text), ": keep-alive\n\n")).To(BeNumerically(">=", 4))
+			Expect(answer.Body.Close()).To(Succeed())
+		}, SpecTimeout(4*time.Minute))
 })

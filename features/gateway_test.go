@@ -20,17 +20,19 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
-	DescribeTable("lets a client connect, list and call, in revision", Label("U4", "U6", "U12", "U13"), func(ctx SpecContext, revision string) {
-		path := "/mcp"
-		if revision == httpSSE {
-			path = "/sse"
-		}
-		world := NewGateway(upstream.URL + path)
-		talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("shout", "delete_all", "hang"))
-		Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
-		Expect(upstream.Asked()).To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
-	}, revisions())
+	DescribeTable("lets a client connect, list and call, in revision",
+		Label("U4", "U6", "U12", "U13"), func(ctx SpecContext, revision string) {
+			path := "/mcp"
+			if revision == httpSSE {
+				path = "/sse"
+			}
+			world := NewGateway(upstream.URL + path)
+			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("shout", "delete_all", "hang"))
+			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+			Expect(upstream.Asked()).
+				To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
+		}, revisions())
 
 	It("works with the Go SDK's own client", Label("U4", "X1"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
@@ -42,59 +44,68 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 	})
 
 	Context("forwarding to the upstream", func() {
-		It("sends neither Pasteport's tokens nor identity headers of the client", Label("U5", "J13", "G14"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL + "/mcp")
-			client := world.NewClient()
-			tokens := client.Connect(ctx)
-			talk := world.Converse(ctx, sessions, tokens.Access)
-			spoiled := func(r *http.Request) {
-				for _, name := range []string{
-					"Cookie", "X-Pasteport-Subject", "X_Pasteport_Subject", "X-Forwarded-User", "X-Forwarded-For", "Forwarded", "Remote-User", "X-Remote-User",
-					"X-Auth-Request-Email", "X-Api-Key", "Mcp-Session_Id", "Mcp_Session_Id", "Proxy-Authorization", "Keep-Alive", "Te", "Upgrade", "Origin",
-					"X-Request-Id", "Content-Encoding", "Signature", "Signature-Input",
-				} {
-					r.Header.Set(name, "mallory-was-here")
+		It("sends neither Pasteport's tokens nor identity headers of the client",
+			Label("U5", "J13", "G14"), func(ctx SpecContext) {
+				world := NewGateway(upstream.URL + "/mcp")
+				client := world.NewClient()
+				tokens := client.Connect(ctx)
+				talk := world.Converse(ctx, sessions, tokens.Access)
+				spoiled := func(r *http.Request) {
+					for _, name := range []string{
+						"Cookie", "X-Pasteport-Subject", "X_Pasteport_Subject", "X-Forwarded-User", "X-Forwarded-For",
+						"Forwarded", "Remote-User", "X-Remote-User",
+						"X-Auth-Request-Email", "X-Api-Key", "Mcp-Session_Id", "Mcp_Session_Id", "Proxy-Authorization",
+						"Keep-Alive", "Te", "Upgrade", "Origin",
+						"X-Request-Id", "Content-Encoding", "Signature", "Signature-Input",
+					} {
+						r.Header.Set(name, "mallory-was-here")
+					}
+					r.Header.Set("Origin", world.Issuer)
+					r.Header.Set("Connection", "keep-alive, Mcp-Foo")
+					r.Header.Set("Mcp-Foo", "mallory-was-here")
+					r.Header.Set("Mcp-Param-Colour", "blue")
+					r.URL.RawQuery = "user=mallory-was-here"
 				}
-				r.Header.Set("Origin", world.Issuer)
-				r.Header.Set("Connection", "keep-alive, Mcp-Foo")
-				r.Header.Set("Mcp-Foo", "mallory-was-here")
-				r.Header.Set("Mcp-Param-Colour", "blue")
-				r.URL.RawQuery = "user=mallory-was-here"
-			}
-			Expect(talk.Post(ctx, "tools/list", params{}, spoiled).StatusCode).To(Equal(http.StatusOK))
-			refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-			talk.Access = refreshed.Access
-			Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
-			Expect(client.Revoke(ctx, refreshed.Refresh).StatusCode).To(Equal(http.StatusOK))
+				Expect(talk.Post(ctx, "tools/list", params{}, spoiled).StatusCode).To(Equal(http.StatusOK))
+				refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+				talk.Access = refreshed.Access
+				Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+				Expect(client.Revoke(ctx, refreshed.Refresh).StatusCode).To(Equal(http.StatusOK))
 
-			wire := upstream.Wire()
-			Expect(wire).To(ContainSubstring(apiKey))
-			Expect(wire).To(ContainSubstring("Mcp-Param-Colour: blue"))
-			Expect(wire).NotTo(ContainSubstring("mallory-was-here"))
-			Expect(wire).NotTo(ContainSubstring(world.Issuer), "no Origin")
-			for _, secret := range []string{tokens.Access, tokens.Refresh, refreshed.Access, refreshed.Refresh} {
-				Expect(wire).NotTo(ContainSubstring(secret))
-				Expect(wire).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(secret))))
-			}
-		})
+				wire := upstream.Wire()
+				Expect(wire).To(ContainSubstring(apiKey))
+				Expect(wire).To(ContainSubstring("Mcp-Param-Colour: blue"))
+				Expect(wire).NotTo(ContainSubstring("mallory-was-here"))
+				Expect(wire).NotTo(ContainSubstring(world.Issuer), "no Origin")
+				for _, secret := range []string{tokens.Access, tokens.Refresh, refreshed.Access, refreshed.Refresh} {
+					Expect(wire).NotTo(ContainSubstring(secret))
+					Expect(wire).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(secret))))
+				}
+			})
 
 		It("forwards the headers in forward-headers", Label("U5"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Headers = []string{"x-toolsets"} })
+			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+				c.Gateway.Headers = []string{"x-toolsets"}
+			})
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			Expect(talk.Post(ctx, "tools/list", params{}, with("X-Toolsets", "all"), with("X-Other", "no")).StatusCode).To(Equal(http.StatusOK))
-			Expect(upstream.Asked()[0].Header).To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
+			Expect(talk.Post(ctx, "tools/list", params{}, with("X-Toolsets", "all"), with("X-Other", "no")).StatusCode).
+				To(Equal(http.StatusOK))
+			Expect(upstream.Asked()[0].Header).
+				To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
 		})
 
 		It("sends the request id of the log and the response", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			answer := world.Call(ctx, world.NewClient().Connect(ctx).Access)
-			Expect(upstream.Asked()[0].Header.Get("X-Request-Id")).To(And(Not(BeEmpty()), Equal(answer.Header.Get("X-Request-Id"))))
+			Expect(upstream.Asked()[0].Header.Get("X-Request-Id")).
+				To(And(Not(BeEmpty()), Equal(answer.Header.Get("X-Request-Id"))))
 		})
 
 		It("sends no identity with credential none", Label("U6"), func(ctx SpecContext) {
 			open := NewUpstream()
 			world := NewGateway(open.URL+"/mcp", func(c *server.Config) {
-				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone, server.VerifierFile, tokenFileOf(ctx, apiKey)
+				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone,
+					server.VerifierFile, tokenFileOf(ctx, apiKey)
 			})
 			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			Expect(open.Asked()).To(ConsistOf(HaveField("Header", Not(HaveKey("Authorization")))))
@@ -108,10 +119,25 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			w.Header().Set("Set-Cookie", "early=1")
 			w.WriteHeader(http.StatusEarlyHints)
 			for name, value := range map[string]string{
-				"Set-Cookie": "session=1", "WWW-Authenticate": "Basic", "Access-Control-Allow-Origin": "*", "Access-Control-Allow-Credentials": "true",
-				"Alt-Svc": `h2="elsewhere:443"`, "X-Request-Id": "theirs", "X-Pasteport-Subject": "x", "X-Own": "kept", "Content-Type": "application/json",
-				"Strict-Transport-Security": "max-age=1", "Refresh": "0", "Link": "</x>; rel=preload", "Location": "/x", "Service-Worker-Allowed": "/",
-				"NEL": "{}", "Report-To": "{}", "Reporting-Endpoints": "a=\"/x\"", "Accept-CH": "Device-Memory", "Critical-CH": "Device-Memory",
+				"Set-Cookie":                       "session=1",
+				"WWW-Authenticate":                 "Basic",
+				"Access-Control-Allow-Origin":      "*",
+				"Access-Control-Allow-Credentials": "true",
+				"Alt-Svc":                          `h2="elsewhere:443"`,
+				"X-Request-Id":                     "theirs",
+				"X-Pasteport-Subject":              "x",
+				"X-Own":                            "kept",
+				"Content-Type":                     "application/json",
+				"Strict-Transport-Security":        "max-age=1",
+				"Refresh":                          "0",
+				"Link":                             "</x>; rel=preload",
+				"Location":                         "/x",
+				"Service-Worker-Allowed":           "/",
+				"NEL":                              "{}",
+				"Report-To":                        "{}",
+				"Reporting-Endpoints":              "a=\"/x\"",
+				"Accept-CH":                        "Device-Memory",
+				"Critical-CH":                      "Device-Memory",
 			} {
 				w.Header().Set(name, value)
 			}
@@ -122,26 +148,29 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
 		Expect(answer.Text).To(HavePrefix(`{"jsonrpc":"2.0","id":1`))
 		Expect(answer.Header).To(HaveKeyWithValue("X-Own", []string{"kept"}))
-		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject",
-			"Strict-Transport-Security", "Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch"} {
+		for _, name := range []string{"Set-Cookie", "Www-Authenticate", "Access-Control-Allow-Origin",
+			"Access-Control-Allow-Credentials", "Alt-Svc", "X-Pasteport-Subject",
+			"Strict-Transport-Security", "Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To",
+			"Reporting-Endpoints", "Accept-Ch", "Critical-Ch"} {
 			Expect(answer.Header).NotTo(HaveKey(name))
 		}
 		Expect(answer.Header).To(HaveKeyWithValue("X-Content-Type-Options", []string{"nosniff"}))
 		Expect(answer.Header.Values("X-Request-Id")).To(And(HaveLen(1), Not(ContainElement("theirs"))))
 	})
 
-	DescribeTable("returns active content as plain text", Label("U15"), func(ctx SpecContext, contentType, passed string) {
-		world := NewGateway(upstream.URL + "/mcp")
-		access := world.NewClient().Connect(ctx).Access
-		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", contentType)
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, "<script>alert(1)</script>")
-		})
-		answer := world.Call(ctx, access)
-		Expect(answer.Header.Values("Content-Type")).To(Equal([]string{passed}))
-		Expect(answer.Text).To(Equal("<script>alert(1)</script>"))
-	},
+	DescribeTable("returns active content as plain text",
+		Label("U15"), func(ctx SpecContext, contentType, passed string) {
+			world := NewGateway(upstream.URL + "/mcp")
+			access := world.NewClient().Connect(ctx).Access
+			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", contentType)
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, "<script>alert(1)</script>")
+			})
+			answer := world.Call(ctx, access)
+			Expect(answer.Header.Values("Content-Type")).To(Equal([]string{passed}))
+			Expect(answer.Text).To(Equal("<script>alert(1)</script>"))
+		},
 		Entry("as HTML", "text/html", "text/plain; charset=utf-8"),
 		Entry("as HTML in capitals with a charset", "Text/HTML ; charset=latin-1", "text/plain; charset=utf-8"),
 		Entry("as the last of two types", "application/json, text/html", "text/plain; charset=utf-8"),
@@ -154,7 +183,8 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 	It("forwards an encoded tool name unchanged", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		talk.Post(ctx, "tools/call", params{"name": "café", "arguments": params{}}, with("Mcp-Name", "=?base64?Y2Fmw6k=?="))
+		talk.Post(ctx, "tools/call", params{"name": "café", "arguments": params{}},
+			with("Mcp-Name", "=?base64?Y2Fmw6k=?="))
 		Expect(upstream.Asked()[0].Header.Get("Mcp-Name")).To(Equal("=?base64?Y2Fmw6k=?="))
 		Expect(upstream.Asked()[0].Host).To(Equal(upstream.Listener.Addr().String()), "not the gateway's own host")
 	})
@@ -179,44 +209,47 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		Expect(upstream.Asked()).To(HaveLen(asked))
 	})
 
-	It("ends the grant when the upstream rejects its token, and sends no further requests", Label("U8", "I12", "G7"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL + "/mcp")
-		client := world.NewClient()
-		tokens, others := client.Connect(ctx), world.NewClient().Connect(ctx)
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		upstream.Revoke()
-		refused := world.Call(ctx, tokens.Access)
-		Expect(refused).To(BeChallenged(world, "invalid_token"))
-		Expect(refused.Text).To(ContainSubstring(`"error":"invalid_token"`))
-		asked := len(upstream.Asked())
-		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens().Error).To(Equal("invalid_grant"))
-		Expect(upstream.Asked()).To(HaveLen(asked))
-		Expect(world.Call(ctx, others.Access)).To(BeChallenged(world, "invalid_token"), "each grant ends separately")
-		Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
-	})
-
-	It("challenges every running call when one of them finds that the token is invalid", Label("U8", "G16"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL + "/mcp")
-		access := world.NewClient().Connect(ctx).Access
-		var all sync.WaitGroup
-		arrived := make(chan struct{}, 8)
-		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			if arrived <- struct{}{}; len(arrived) == cap(arrived) {
-				upstream.Revoke() // so that the verifier gets a 401 too
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			<-r.Context().Done()
+	It("ends the grant when the upstream rejects its token, and sends no further requests",
+		Label("U8", "I12", "G7"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			client := world.NewClient()
+			tokens, others := client.Connect(ctx), world.NewClient().Connect(ctx)
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			upstream.Revoke()
+			refused := world.Call(ctx, tokens.Access)
+			Expect(refused).To(BeChallenged(world, "invalid_token"))
+			Expect(refused.Text).To(ContainSubstring(`"error":"invalid_token"`))
+			asked := len(upstream.Asked())
+			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens().Error).To(Equal("invalid_grant"))
+			Expect(upstream.Asked()).To(HaveLen(asked))
+			Expect(world.Call(ctx, others.Access)).
+				To(BeChallenged(world, "invalid_token"), "each grant ends separately")
+			Expect(world.Log.String()).To(ContainSubstring(`"reason":"host_token_invalid"`))
 		})
-		for range cap(arrived) {
-			all.Go(func() {
-				defer GinkgoRecover()
-				Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
+
+	It("challenges every running call when one of them finds that the token is invalid",
+		Label("U8", "G16"), func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			access := world.NewClient().Connect(ctx).Access
+			var all sync.WaitGroup
+			arrived := make(chan struct{}, 8)
+			upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+				if arrived <- struct{}{}; len(arrived) == cap(arrived) {
+					upstream.Revoke() // so that the verifier gets a 401 too
+					w.WriteHeader(http.StatusUnauthorized)
+					return
+				}
+				<-r.Context().Done()
 			})
-		}
-		all.Wait()
-	}, SpecTimeout(time.Minute))
+			for range cap(arrived) {
+				all.Go(func() {
+					defer GinkgoRecover()
+					Expect(world.Call(ctx, access)).To(BeChallenged(world, "invalid_token"))
+				})
+			}
+			all.Wait()
+		}, SpecTimeout(time.Minute))
 
 	Context("ending calls and streams", Label("G16"), func() {
 		It("cancels the upstream request when the client disconnects", Label("U4"), func(ctx SpecContext) {
@@ -257,20 +290,24 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			Expect(client.Consent(ctx).Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
 		})
 
-		It("does not trust an upstream that accepts every token, and tells the person that waiting does not help", Label("B24"), func(ctx SpecContext) {
-			world := NewGateway(NewUpstream().URL + "/mcp")
-			answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
-			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-			Expect(answer.Text).To(And(ContainSubstring("because of a mistake in its configuration"), Not(ContainSubstring("just now"))))
-			Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
-		})
+		It("does not trust an upstream that accepts every token, and tells the person that waiting does not help",
+			Label("B24"), func(ctx SpecContext) {
+				world := NewGateway(NewUpstream().URL + "/mcp")
+				answer := world.NewClient().Consent(ctx).Approve(ctx, "anything")
+				Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+				Expect(answer.Text).
+					To(And(ContainSubstring("because of a mistake in its configuration"),
+						Not(ContainSubstring("just now"))))
+				Expect(world.Log.String()).To(ContainSubstring("it accepts any token, even a random one"))
+			})
 
 		It("ends nothing while the upstream is down", Label("D25"), func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			client := world.NewClient()
 			tokens := client.Connect(ctx)
 			upstream.Answer(failing(500, "text/plain", "down"))
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).
+				To(Equal(http.StatusServiceUnavailable))
 			upstream.Answer(nil)
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 		})

@@ -48,17 +48,22 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Entry("a high surrogate before a pair", call(`"name":"shout","arguments":{"text":"\ud83d\ud83d\ude00"}`)),
 		Entry("an escaped surrogate pair", call(`"name":"shout","arguments":{"text":"\ud83d\ude00"}`)),
 		Entry("an escaped backslash before ud83d", call(`"name":"shout","arguments":{"text":"\\ud83d"}`)),
-		Entry("a lone surrogate in an argument called name", call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`)),
-		Entry("a lone surrogate in the result of an elicitation", `{"jsonrpc":"2.0","id":3,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`),
+		Entry("a lone surrogate in an argument called name",
+			call(`"name":"shout","arguments":{"name":"cut \ud83d","method":"\ud83d"}`)),
+		Entry("a lone surrogate in the result of an elicitation",
+			`{"jsonrpc":"2.0","id":3,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`),
 		Entry("a lone surrogate in an id", `{"jsonrpc":"2.0","id":"\ud83d","method":"ping"}`),
-		Entry("a lone surrogate in a batch", `[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83d"}},{"jsonrpc":"2.0","method":"x"}]`),
+		Entry("a lone surrogate in a batch",
+			`[{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"\ud83d"}},{"jsonrpc":"2.0","method":"x"}]`),
 		Entry("a NUL in a value", call(`"name":"shout","arguments":{"text":"a\u0000b"}`)),
 		Entry("a byte order mark in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufeffx\\ufeff\"}")),
-		Entry("noncharacters in a value", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}")),
+		Entry("noncharacters in a value",
+			call("\"name\":\"shout\",\"arguments\":{\"text\":\"\ufffe\uffff\ufdd0\U0010ffff\\uffff\"}")),
 		Entry("noncharacters in a member name", call("\"name\":\"shout\",\"arguments\":{\"\ufffe\":1,\"\\uffff\":2}")),
 		Entry("a NUL in a member name of the arguments", call(`"name":"shout","arguments":{"a\u0000b":1}`)),
 		Entry("a name in another script", call(`"name":"крик","arguments":{"текст":"é"}`)),
-		Entry("a composed and a decomposed member name", call("\"name\":\"shout\",\"arguments\":{\"\u00e9\":1,\"e\u0301\":2}")),
+		Entry("a composed and a decomposed member name",
+			call("\"name\":\"shout\",\"arguments\":{\"\u00e9\":1,\"e\u0301\":2}")),
 	)
 
 	DescribeTable("refuses", func(ctx SpecContext, body string, want refused) {
@@ -76,34 +81,51 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 		Expect(refused{string(answer.ID), want.text, answer.Error.Code}).To(Equal(want))
 		Expect(upstream.Asked()).To(BeEmpty())
 	},
-		Entry("a lone surrogate in a tool's name", call(`"name":"shout\ud83d"`), refused{"1", "name has an unpaired surrogate (at byte 63)", -32600}),
+		Entry("a lone surrogate in a tool's name", call(`"name":"shout\ud83d"`),
+			refused{"1", "name has an unpaired surrogate (at byte 63)", -32600}),
 		Entry("a lone surrogate in the method", `{"jsonrpc":"2.0","id":"a","method":"ping\ud83d"}`,
 			refused{`"a"`, "method has an unpaired surrogate (at byte 35)", -32600}),
 		Entry("a lone surrogate in a member name", `{"jsonrpc":"2.0","id":2,"method":"ping","\udc00":1}`,
 			refused{"2", "a member name has an unpaired surrogate (at byte 41)", -32600}),
 		Entry("a lone surrogate in a member name of the arguments", call(`"name":"shout","arguments":{"\udc00":1}`),
 			refused{"1", "a member name has an unpaired surrogate (at byte 85)", -32600}),
-		Entry("a raw surrogate", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xed\xa0\xbd\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("an overlong slash", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\xaf\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("an overlong quote", call("\"name\":\"shout\xc0\xa2,\"x\":\"\""), refused{"", "the body is not valid UTF-8", -32700}),
-		Entry("a NUL in modified UTF-8", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\x80\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("a code point beyond Unicode", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf4\x90\x80\x80\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("a truncated character", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf0\x9f\"}"), refused{"1", "the body is not valid UTF-8", -32700}),
-		Entry("Latin-1 in the id", "{\"jsonrpc\":\"2.0\",\"id\":\"\xe9\",\"method\":\"ping\"}", refused{"", "the body is not valid UTF-8", -32700}),
+		Entry("a raw surrogate", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xed\xa0\xbd\"}"),
+			refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("an overlong slash", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\xaf\"}"),
+			refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("an overlong quote", call("\"name\":\"shout\xc0\xa2,\"x\":\"\""),
+			refused{"", "the body is not valid UTF-8", -32700}),
+		Entry("a NUL in modified UTF-8", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xc0\x80\"}"),
+			refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("a code point beyond Unicode", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf4\x90\x80\x80\"}"),
+			refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("a truncated character", call("\"name\":\"shout\",\"arguments\":{\"text\":\"\xf0\x9f\"}"),
+			refused{"1", "the body is not valid UTF-8", -32700}),
+		Entry("Latin-1 in the id", "{\"jsonrpc\":\"2.0\",\"id\":\"\xe9\",\"method\":\"ping\"}",
+			refused{"", "the body is not valid UTF-8", -32700}),
 		Entry("UTF-16", "\xff\xfe{\x00}\x00", refused{"", "the body is not valid UTF-8", -32700}),
-		Entry("a byte order mark before the message", "\ufeff"+call(`"name":"shout"`), refused{"", "the body begins with a byte order mark", -32700}),
-		Entry("a NUL in a tool's name", call(`"name":"delete_all\u0000"`), refused{"1", "name has a NUL (at byte 63)", -32600}),
-		Entry("a NUL in the method", `{"jsonrpc":"2.0","id":4,"method":"ping\u0000"}`, refused{"4", "method has a NUL (at byte 33)", -32600}),
-		Entry("a NUL in a member name", `{"jsonrpc":"2.0","id":5,"method\u0000":"ping"}`, refused{"5", "a member name has a NUL (at byte 24)", -32600}),
-		Entry("a raw NUL", call("\"name\":\"shout\x00\""), refused{"", "the body is not valid JSON (at byte 69)", -32700}),
+		Entry("a byte order mark before the message", "\ufeff"+call(`"name":"shout"`),
+			refused{"", "the body begins with a byte order mark", -32700}),
+		Entry("a NUL in a tool's name", call(`"name":"delete_all\u0000"`),
+			refused{"1", "name has a NUL (at byte 63)", -32600}),
+		Entry("a NUL in the method", `{"jsonrpc":"2.0","id":4,"method":"ping\u0000"}`,
+			refused{"4", "method has a NUL (at byte 33)", -32600}),
+		Entry("a NUL in a member name", `{"jsonrpc":"2.0","id":5,"method\u0000":"ping"}`,
+			refused{"5", "a member name has a NUL (at byte 24)", -32600}),
+		Entry("a raw NUL", call("\"name\":\"shout\x00\""),
+			refused{"", "the body is not valid JSON (at byte 69)", -32700}),
 		Entry("a duplicate member, once escaped", call(`"name":"shout","n\u0061me":"delete_all"`),
 			refused{"1", "an object has two members with the same name (at byte 71)", -32600}),
-		Entry("a member with a long s", `{"jsonrpc":"2.0","id":6,"method":"ping","paramſ":{}}`, refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
-		Entry("a member with a space", `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"shout"," name":"delete_all"}}`,
+		Entry("a member with a long s", `{"jsonrpc":"2.0","id":6,"method":"ping","paramſ":{}}`,
+			refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
+		Entry("a member with a space",
+			`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"shout"," name":"delete_all"}}`,
 			refused{"6", "a member name is another spelling of name (at byte 71)", -32600}),
-		Entry("a member in full-width letters", `{"jsonrpc":"2.0","id":6,"method":"ping","ｐarams":{}}`, refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
+		Entry("a member in full-width letters", `{"jsonrpc":"2.0","id":6,"method":"ping","ｐarams":{}}`,
+			refused{"6", "a member name is another spelling of params (at byte 40)", -32600}),
 		Entry("a batch in a batch", ` [ [{}]]`, refused{"", "the message is not an object (at byte 3)", -32600}),
-		Entry("a duplicate id", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`, refused{"", "an object has two members with the same name (at byte 24)", -32600}),
+		Entry("a duplicate id", `{"jsonrpc":"2.0","id":6,"id":7,"method":"ping"}`,
+			refused{"", "an object has two members with the same name (at byte 24)", -32600}),
 		Entry("a method with a byte order mark at its end", `{"jsonrpc":"2.0","id":8,"method":"tools/call\ufeff"}`,
 			refused{"8", "method is another spelling of tools/call (at byte 33)", -32600}),
 	)
@@ -131,8 +153,8 @@ var _ = Describe("Unusual Unicode through a gateway", Label("gateway", "U11", "G
 })
 
 var _ = Describe("An MCP server behind a gateway that waits for a response", Label("gateway", "U11", "G18"), func() {
-	// ask makes the upstream request a name, sends the client's response to that id, and returns the gateway's
-	// response to the client, and the final result of the tool.
+	// ask makes the upstream request a name, sends the client's response to that id, and returns
+	// the gateway's response to the client, and the final result of the tool.
 	ask := func(ctx SpecContext, revision, path string, answer func(id string) string) (Response, string) {
 		upstream := NewUpstream(apiKey)
 		upstream.AddQuestion()
@@ -152,16 +174,22 @@ var _ = Describe("An MCP server behind a gateway that waits for a response", Lab
 		return Send(r), stream.Next("message")
 	}
 
-	DescribeTable("gets an error when the gateway refused the response, instead of waiting forever:", func(ctx SpecContext, revision, path, answer string, code int) {
-		sent, said := ask(ctx, revision, path, func(id string) string { return fmt.Sprintf(answer, id) })
-		Expect(sent.StatusCode).To(Equal(code), sent.Text)
-		Expect(sent.Text).To(ContainSubstring(`"id":`))
-		Expect(said).To(ContainSubstring("the client's answer was refused"))
-	},
-		Entry("a duplicate member", sessions, "/mcp", `{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`, 400),
-		Entry("a lone surrogate in a member name", sessions, "/mcp", `{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"\ud83d":"x"}}}`, 400),
-		Entry("a truncated character", sessions, "/mcp", "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}", 400),
-		Entry("over HTTP+SSE", httpSSE, "/sse", `{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`, 400),
+	DescribeTable("gets an error when the gateway refused the response, instead of waiting forever:",
+		func(ctx SpecContext, revision, path, answer string, code int) {
+			sent, said := ask(ctx, revision, path, func(id string) string { return fmt.Sprintf(answer, id) })
+			Expect(sent.StatusCode).To(Equal(code), sent.Text)
+			Expect(sent.Text).To(ContainSubstring(`"id":`))
+			Expect(said).To(ContainSubstring("the client's answer was refused"))
+		},
+		Entry("a duplicate member", sessions, "/mcp",
+			`{"jsonrpc":"2.0","result":{"action":"accept","action":"decline"},"id":%s}`, 400),
+		Entry("a lone surrogate in a member name", sessions, "/mcp",
+			`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"\ud83d":"x"}}}`, 400),
+		Entry("a truncated character", sessions, "/mcp",
+			"{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"action\":\"accept\",\"content\":{\"name\":\"\xf0\x9f\"}}}",
+			400),
+		Entry("over HTTP+SSE", httpSSE, "/sse",
+			`{"jsonrpc":"2.0","Result":{},"result":{"action":"accept","action":"decline"},"id":%s}`, 400),
 	)
 
 	DescribeTable("gets a response with a lone surrogate in a value", func(ctx SpecContext, revision, path string) {

@@ -63,7 +63,8 @@ func (w *Wire) TokenRequests() []TokenRequest {
 	return slices.Clone(w.requests)
 }
 
-// SDKClient is the official Go SDK's client. Its person approves every request with the editor's token.
+// SDKClient is the official Go SDK's client. Its person approves every request with the editor's
+// token.
 type SDKClient struct {
 	*auth.AuthorizationCodeHandler
 	World  *World
@@ -82,7 +83,8 @@ func (w *World) NewSDKClient() *SDKClient {
 func (w *World) sdkClientOf(published *Client) *SDKClient {
 	GinkgoHelper()
 	return w.newSDKClient(published.ID, &auth.AuthorizationCodeHandlerConfig{
-		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: published.ID}, RedirectURL: published.Redirect,
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: published.ID},
+		RedirectURL:                    published.Redirect,
 	})
 }
 
@@ -91,9 +93,11 @@ func (w *World) NewRegisteringSDKClient() *SDKClient {
 	GinkgoHelper()
 	const redirect = "http://127.0.0.1:4321/callback"
 	return w.newSDKClient("", &auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "Spec Client", RedirectURIs: []string{redirect}, GrantTypes: []string{"authorization_code", "refresh_token"},
-		}},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				ClientName: "Spec Client", RedirectURIs: []string{redirect},
+				GrantTypes: []string{"authorization_code", "refresh_token"},
+			}},
 		RedirectURL: redirect,
 	})
 }
@@ -101,7 +105,8 @@ func (w *World) NewRegisteringSDKClient() *SDKClient {
 func (w *World) newSDKClient(id string, config *auth.AuthorizationCodeHandlerConfig) *SDKClient {
 	GinkgoHelper()
 	c := &SDKClient{World: w, ID: id}
-	config.RequestRefreshToken, config.AuthorizationCodeFetcher, config.Client = true, c.browse, &http.Client{Transport: &c.Wire}
+	config.RequestRefreshToken, config.AuthorizationCodeFetcher, config.Client = true, c.browse,
+		&http.Client{Transport: &c.Wire}
 	var err error
 	c.AuthorizationCodeHandler, err = auth.NewAuthorizationCodeHandler(config)
 	Expect(err).NotTo(HaveOccurred())
@@ -109,7 +114,8 @@ func (w *World) newSDKClient(id string, config *auth.AuthorizationCodeHandlerCon
 }
 
 // browse acts as the person and their browser.
-func (c *SDKClient) browse(ctx context.Context, args *auth.AuthorizationArgs) (result *auth.AuthorizationResult, err error) {
+func (c *SDKClient) browse(ctx context.Context, args *auth.AuthorizationArgs) (result *auth.AuthorizationResult,
+	err error) {
 	err = errors.New("the person did not get through")
 	defer GinkgoRecover()
 	c.Logins.Add(1)
@@ -169,7 +175,8 @@ func ListAndCall(ctx context.Context, session *mcp.ClientSession) {
 		names = append(names, tool.Name)
 	}
 	Expect(names).To(ConsistOf(editorTools))
-	created, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "create_article", Arguments: params{"title": "By the SDK"}})
+	created, err := session.CallTool(ctx,
+		&mcp.CallToolParams{Name: "create_article", Arguments: params{"title": "By the SDK"}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(created.IsError).To(BeFalse())
 	articles, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
@@ -200,33 +207,37 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
 		})
 
-		It("gets its tokens with its first request, which sends a client_id and no secret", Label("D7"), func(ctx SpecContext) {
-			client.Connect(ctx, revision)
-			Expect(client.Wire.TokenRequests()).To(HaveLen(1))
-			sent := client.Wire.TokenRequests()[0]
-			Expect(sent.Status).To(Equal(http.StatusOK))
-			Expect(sent.Form.Get("grant_type")).To(Equal("authorization_code"))
-			Expect(sent.Form).NotTo(HaveKey("client_id"))
-			name, password, _ := (&http.Request{Header: sent.Header}).BasicAuth()
-			Expect(name).To(Equal(url.QueryEscape(client.ID)))
-			Expect(password).To(BeEmpty())
-		})
+		It("gets its tokens with its first request, which sends a client_id and no secret",
+			Label("D7"), func(ctx SpecContext) {
+				client.Connect(ctx, revision)
+				Expect(client.Wire.TokenRequests()).To(HaveLen(1))
+				sent := client.Wire.TokenRequests()[0]
+				Expect(sent.Status).To(Equal(http.StatusOK))
+				Expect(sent.Form.Get("grant_type")).To(Equal("authorization_code"))
+				Expect(sent.Form).NotTo(HaveKey("client_id"))
+				name, password, _ := (&http.Request{Header: sent.Header}).BasicAuth()
+				Expect(name).To(Equal(url.QueryEscape(client.ID)))
+				Expect(password).To(BeEmpty())
+			})
 
-		It("refreshes when its token expires, without a consent page and in the same session", Label("D22", "D26", "G14"), func(ctx SpecContext) {
-			session := client.Connect(ctx, revision)
-			old := client.Access(ctx)
-			world.Clock.Advance(time.Hour)
-			client.Forget(ctx)
-			Expect(world.Call(ctx, old)).To(BeChallenged(world, "invalid_token"))
+		It("refreshes when its token expires, without a consent page and in the same session",
+			Label("D22", "D26", "G14"), func(ctx SpecContext) {
+				session := client.Connect(ctx, revision)
+				old := client.Access(ctx)
+				world.Clock.Advance(time.Hour)
+				client.Forget(ctx)
+				Expect(world.Call(ctx, old)).To(BeChallenged(world, "invalid_token"))
 
-			ListAndCall(ctx, session)
-			Expect(client.Access(ctx)).NotTo(Equal(old))
-			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
-			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
-			sent := client.Wire.TokenRequests()[1]
-			Expect(sent.Status).To(Equal(http.StatusOK))
-			Expect(sent.Form).To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}), HaveKey("refresh_token")))
-		})
+				ListAndCall(ctx, session)
+				Expect(client.Access(ctx)).NotTo(Equal(old))
+				Expect(client.Logins.Load()).To(BeEquivalentTo(1))
+				Expect(client.Wire.TokenRequests()).To(HaveLen(2))
+				sent := client.Wire.TokenRequests()[1]
+				Expect(sent.Status).To(Equal(http.StatusOK))
+				Expect(sent.Form).
+					To(And(HaveLen(2), HaveKeyWithValue("grant_type", []string{"refresh_token"}),
+						HaveKey("refresh_token")))
+			})
 
 		It("shows the consent page again when the server rejects its token", Label("G7"), func(ctx SpecContext) {
 			session := client.Connect(ctx, revision)
@@ -242,20 +253,21 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 		})
 	}, revisions(batching, headers, sessions, stateless))
 
-	It("registers itself where it has no document, and stays connected under a new server secret", Label("L6", "L7"), func(ctx SpecContext) {
-		world = NewWorld(selfRegistration)
-		client = world.NewRegisteringSDKClient()
-		session := client.Connect(ctx, stateless)
-		ListAndCall(ctx, session)
-		world.RotateKeys(ctx)
-		client.Forget(ctx)
-		_, err := session.ListTools(ctx, nil)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(client.Wire.TokenRequests()).To(HaveLen(2))
-		_, err = client.Connect(ctx, stateless).ListTools(ctx, nil)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(client.Logins.Load()).To(BeEquivalentTo(1))
-	})
+	It("registers itself where it has no document, and stays connected under a new server secret",
+		Label("L6", "L7"), func(ctx SpecContext) {
+			world = NewWorld(selfRegistration)
+			client = world.NewRegisteringSDKClient()
+			session := client.Connect(ctx, stateless)
+			ListAndCall(ctx, session)
+			world.RotateKeys(ctx)
+			client.Forget(ctx)
+			_, err := session.ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(client.Wire.TokenRequests()).To(HaveLen(2))
+			_, err = client.Connect(ctx, stateless).ListTools(ctx, nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(client.Logins.Load()).To(BeEquivalentTo(1))
+		})
 
 	DescribeTable("lists and calls over HTTP+SSE with its token", func(ctx SpecContext, revision string) {
 		client.Connect(ctx, stateless)
@@ -266,7 +278,8 @@ var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func()
 
 	It("negotiates the newest revision over HTTP+SSE", func(ctx SpecContext) {
 		client.Connect(ctx, stateless)
-		transport := &mcp.SSEClientTransport{Endpoint: world.MCP(), HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))}}
+		transport := &mcp.SSEClientTransport{Endpoint: world.MCP(),
+			HTTPClient: &http.Client{Transport: bearer(client.Access(ctx))}}
 		session, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(ctx, transport, nil)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() { _ = session.Close() })

@@ -36,7 +36,8 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
 		newest := connect(ctx)
 		Expect(world.Call(ctx, unused.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(client.Token(ctx, client.Refresh(unused.Refresh))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+		Expect(client.Token(ctx, client.Refresh(unused.Refresh))).
+			To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 		for _, kept := range []Tokens{first, third, newest} {
 			Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
 		}
@@ -84,18 +85,21 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit))
 	})
 
-	It("are counted in the metrics, and the trace of an ended connection names the setting", Label("operations", "trace"), func(ctx SpecContext) {
-		operated := Operate(atMostGrants(1))
-		for range 2 {
-			operated.NewClient().Connect(ctx)
-			operated.Clock.Advance(time.Minute)
-		}
-		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="grants"} 1`))
-		Eventually(func() (shown string) {
-			for _, traced := range operated.Traces(ctx) {
-				shown += Run(ctx, append([]string{"trace", traced.ID}, operated.Kept()...)...).Out
+	It("are counted in the metrics, and the trace of an ended connection names the setting",
+		Label("operations", "trace"), func(ctx SpecContext) {
+			operated := Operate(atMostGrants(1))
+			for range 2 {
+				operated.NewClient().Connect(ctx)
+				operated.Clock.Advance(time.Minute)
 			}
-			return shown
-		}).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("its token had more connections than max-grants-per-token allows"))
-	})
+			Expect(operated.AskAdmin(ctx, "/metrics").Text).
+				To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="grants"} 1`))
+			Eventually(func() (shown string) {
+				for _, traced := range operated.Traces(ctx) {
+					shown += Run(ctx, append([]string{"trace", traced.ID}, operated.Kept()...)...).Out
+				}
+				return shown
+			}).WithContext(ctx).WithTimeout(patience).
+				Should(ContainSubstring("its token had more connections than max-grants-per-token allows"))
+		})
 })

@@ -102,20 +102,21 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		return client.Consent(ctx).Approve(ctx, world.Token, from)
 	}
 
-	It("demands a proof of work after five wrong tokens from one address, for right and wrong tokens alike", func(ctx SpecContext) {
-		wrong(ctx, 5, here)
-		demand := ReadDemand(right(ctx, here))
-		Expect(demand.Header.Get("Retry-After")).To(Equal("20"))
-		Expect(demand.Wait).To(Equal(20))
-		Expect(demand.Text).NotTo(ContainSubstring(world.Token))
-		Expect(demand.Send(ctx, demand.Solve(), here).StatusCode).To(Equal(http.StatusSeeOther))
+	It("demands a proof of work after five wrong tokens from one address, for right and wrong tokens alike",
+		func(ctx SpecContext) {
+			wrong(ctx, 5, here)
+			demand := ReadDemand(right(ctx, here))
+			Expect(demand.Header.Get("Retry-After")).To(Equal("20"))
+			Expect(demand.Wait).To(Equal(20))
+			Expect(demand.Text).NotTo(ContainSubstring(world.Token))
+			Expect(demand.Send(ctx, demand.Solve(), here).StatusCode).To(Equal(http.StatusSeeOther))
 
-		demand = ReadDemand(client.Consent(ctx).guess(ctx, here))
-		Expect(demand.Send(ctx, demand.Solve(), here).StatusCode).To(Equal(http.StatusForbidden))
+			demand = ReadDemand(client.Consent(ctx).guess(ctx, here))
+			Expect(demand.Send(ctx, demand.Solve(), here).StatusCode).To(Equal(http.StatusForbidden))
 
-		world.Clock.Advance(5 * time.Minute)
-		Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
-	})
+			world.Clock.Advance(5 * time.Minute)
+			Expect(right(ctx, here).StatusCode).To(Equal(http.StatusSeeOther))
+		})
 
 	It("demands no proof from other addresses, nor for a denial", Label("B5"), func(ctx SpecContext) {
 		wrong(ctx, 5, here)
@@ -130,24 +131,25 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 		ReadDemand(right(ctx, elsewhere))
 	})
 
-	It("accepts the form of a browser without script once, after the wait, and repeats the demand before", func(ctx SpecContext) {
-		wrong(ctx, 5, here)
-		demand := ReadDemand(right(ctx, here))
-		world.Clock.Advance(12 * time.Second)
-		early := ReadDemand(demand.Send(ctx, "", here))
-		Expect(early.Wait).To(Equal(8))
-		Expect(early.Hidden).To(Equal(demand.Hidden), "the same place in the queue")
-		world.Clock.Advance(8 * time.Second)
-		answer := demand.Send(ctx, "", here)
-		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+	It("accepts the form of a browser without script once, after the wait, and repeats the demand before",
+		func(ctx SpecContext) {
+			wrong(ctx, 5, here)
+			demand := ReadDemand(right(ctx, here))
+			world.Clock.Advance(12 * time.Second)
+			early := ReadDemand(demand.Send(ctx, "", here))
+			Expect(early.Wait).To(Equal(8))
+			Expect(early.Hidden).To(Equal(demand.Hidden), "the same place in the queue")
+			world.Clock.Advance(8 * time.Second)
+			answer := demand.Send(ctx, "", here)
+			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
 
-		demand = ReadDemand(client.Consent(ctx).guess(ctx, here))
-		Expect(demand.Wait).To(Equal(20))
-		world.Clock.Advance(20 * time.Second)
-		Expect(demand.Send(ctx, "", here).StatusCode).To(Equal(http.StatusForbidden))
-		world.Clock.Advance(5 * time.Second) // the verdict is no longer repeated
-		ReadDemand(demand.Send(ctx, "", here))
-	})
+			demand = ReadDemand(client.Consent(ctx).guess(ctx, here))
+			Expect(demand.Wait).To(Equal(20))
+			world.Clock.Advance(20 * time.Second)
+			Expect(demand.Send(ctx, "", here).StatusCode).To(Equal(http.StatusForbidden))
+			world.Clock.Advance(5 * time.Second) // the verdict is no longer repeated
+			ReadDemand(demand.Send(ctx, "", here))
+		})
 
 	It("accepts a proof once, and only for its form and its token", func(ctx SpecContext) {
 		wrong(ctx, 5, here)
@@ -208,7 +210,8 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 
 	It("never limits the networks that the operator lists", func(ctx SpecContext) {
 		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
-			config.Limits.UnlimitedNetworks = append(config.Limits.UnlimitedNetworks, netip.MustParsePrefix("203.0.113.0/24"))
+			config.Limits.UnlimitedNetworks = append(config.Limits.UnlimitedNetworks,
+				netip.MustParsePrefix("203.0.113.0/24"))
 		})
 		client = world.NewClient()
 		wrong(ctx, 30, here)
@@ -218,10 +221,12 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	It("counts demands in the metrics", Label("operations"), func(ctx SpecContext) {
 		operated := Operate(easyProofs, behind("127.0.0.1/32"))
 		world, client = operated.World, operated.World.NewClient()
-		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 0`))
+		Expect(operated.AskAdmin(ctx, "/metrics").Text).
+			To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 0`))
 		wrong(ctx, 5, here)
 		ReadDemand(right(ctx, here))
-		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 1`))
+		Expect(operated.AskAdmin(ctx, "/metrics").Text).
+			To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 1`))
 	})
 
 	It("counts neither right nor empty tokens", Label("B5", "B7"), func(ctx SpecContext) {

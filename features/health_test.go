@@ -42,7 +42,8 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 	It("reads the address from the settings of the service", func(ctx SpecContext) {
 		admin := without("http://", Operate().Admin)
 		file := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
-		Expect(os.WriteFile(file, []byte("admin-addr: "+admin+"\ndemo-token-file: /run/secrets/none\n"), 0o600)).To(Succeed())
+		Expect(os.WriteFile(file, []byte("admin-addr: "+admin+"\ndemo-token-file: /run/secrets/none\n"), 0o600)).
+			To(Succeed())
 		Expect(Run(ctx, "health", "--config", file).Code).To(BeZero())
 		GinkgoT().Setenv("PASTEPORT_ADMIN_ADDR", admin)
 		Expect(Run(ctx, "health").Code).To(BeZero())
@@ -54,34 +55,51 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
 		Expect(asked.Code).To(Equal(1))
 		Expect(asked.Out).To(BeEmpty())
-		Expect(asked.Err).To(MatchRegexp(`^pasteport: the service is not ready: content database: reading the content database: .*closed\n$`))
+		Expect(asked.Err).
+			To(MatchRegexp(`^pasteport: the service is not ready: content database: reading the content database: ` +
+				`.*closed\n$`))
 	})
 
-	It("fails while the server secret is missing, because every consent page fails too", Label("A33"), func(ctx SpecContext) {
-		service := Operate()
-		secret := filepath.Join(service.Dir, "oauth.db.secret")
-		Expect(os.Rename(secret, secret+".away")).To(Succeed())
-		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
-		Expect(asked.Code).To(Equal(1))
-		Expect(asked.Err).To(MatchRegexp(`^pasteport: the service is not ready: oauth database: reading the server secrets: .*no such file`))
-		Expect(os.Rename(secret+".away", secret)).To(Succeed())
-		Eventually(func() int { return Run(ctx, "health", "--admin-addr", without("http://", service.Admin)).Code }).WithTimeout(patience).
-			Should(BeZero(), "an outcome stands for a second")
-	})
+	It("fails while the server secret is missing, because every consent page fails too",
+		Label("A33"), func(ctx SpecContext) {
+			service := Operate()
+			secret := filepath.Join(service.Dir, "oauth.db.secret")
+			Expect(os.Rename(secret, secret+".away")).To(Succeed())
+			asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
+			Expect(asked.Code).To(Equal(1))
+			Expect(asked.Err).
+				To(MatchRegexp(`^pasteport: the service is not ready: oauth database: reading the server secrets: ` +
+					`.*no such file`))
+			Expect(os.Rename(secret+".away", secret)).To(Succeed())
+			Eventually(func() int {
+				return Run(ctx, "health", "--admin-addr", without("http://", service.Admin)).Code
+			}).WithTimeout(patience).
+				Should(BeZero(), "an outcome stands for a second")
+		})
 
 	DescribeTable("fails", func(ctx SpecContext, args func() []string, code int, complaint string) {
 		asked := Run(ctx, append([]string{"health"}, args()...)...)
 		Expect(asked.Code).To(Equal(code))
 		Expect(asked.Err).To(ContainSubstring(complaint))
 	},
-		Entry("when no service listens", func() []string { return []string{"--admin-addr", "127.0.0.1:1"} }, 1, `is "pasteport gateway" or "pasteport serve" running`),
-		Entry("when the listener is off", func() []string { return []string{"--admin-addr", "off"} }, 1, "admin-addr is off"),
-		Entry("when the address is malformed", func() []string { return []string{"--admin-addr", "a b"} }, 1, "write host:port"),
+		Entry("when no service listens", func() []string {
+			return []string{"--admin-addr", "127.0.0.1:1"}
+		}, 1, `is "pasteport gateway" or "pasteport serve" running`),
+		Entry("when the listener is off", func() []string {
+			return []string{"--admin-addr", "off"}
+		}, 1, "admin-addr is off"),
+		Entry("when the address is malformed", func() []string {
+			return []string{"--admin-addr", "a b"}
+		}, 1, "write host:port"),
 		Entry("when another server responds", func() []string {
-			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) }))
+			other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte("hello"))
+			}))
 			DeferCleanup(other.Close)
 			return []string{"--admin-addr", without("http://", other.URL)}
 		}, 1, "is not a pasteport admin listener"),
-		Entry("when it gets an argument", func() []string { return []string{"now"} }, 2, `unexpected argument: "pasteport health" takes flags only`),
+		Entry("when it gets an argument", func() []string {
+			return []string{"now"}
+		}, 2, `unexpected argument: "pasteport health" takes flags only`),
 	)
 })

@@ -46,7 +46,8 @@ func (c *innocent) connect(ctx context.Context, person, mistakes int, address st
 	Expect(c.paste(ctx, page, token, address)).To(Equal(http.StatusSeeOther))
 }
 
-// waitWithoutScript connects one more person, whose browser runs no scripts, and returns the waiting time.
+// waitWithoutScript connects one more person, whose browser runs no scripts, and returns the
+// waiting time.
 func (c *innocent) waitWithoutScript(ctx context.Context, address string) time.Duration {
 	GinkgoHelper()
 	answer := c.client.Consent(ctx).Approve(ctx, c.TokenFor(ctx, "no script", demosite.Author), forwarded(address))
@@ -87,9 +88,11 @@ var _ = Describe("Innocent people during attacks", Label("B6", "B18", "N5"), fun
 		people = &innocent{World: world, client: world.NewClient()}
 	})
 
-	// The last three columns are the attempts accepted immediately, the attempts accepted after a proof of work (about half a
-	// second in a browser), and the wait of one more person, whose browser runs no scripts.
-	DescribeTable("connects all people", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int, from func(int) string, atOnce, after int, wait time.Duration) {
+	// The last three columns are the attempts accepted immediately, the attempts accepted after a
+	// proof of work (about half a second in a browser), and the wait of one more person, whose
+	// browser runs no scripts.
+	DescribeTable("connects all people", func(ctx SpecContext, attack func(ctx context.Context), number, mistakes int,
+		from func(int) string, atOnce, after int, wait time.Duration) {
 		attack(ctx)
 		for i := range number {
 			people.connect(ctx, i, mistakes, from(i))
@@ -99,25 +102,39 @@ var _ = Describe("Innocent people during attacks", Label("B6", "B18", "N5"), fun
 		Expect(people.waitWithoutScript(ctx, from(number))).To(Equal(wait))
 	},
 		Entry("on a quiet day", func(context.Context) {}, 30, 0, always(office), 30, 0, 0*time.Second),
-		Entry("of a class of thirty who mistype twice", func(context.Context) {}, 30, 2, always(office), 7, 83, 20*time.Second),
+		Entry("of a class of thirty who mistype twice", func(context.Context) {}, 30, 2, always(office), 7, 83,
+			20*time.Second),
 		Entry("of a hundred behind a carrier's address, when ten strangers there have mistyped once",
-			func(ctx context.Context) { people.guesses(ctx, 10, always(office)) }, 100, 0, always(office), 0, 100, 20*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 10, always(office))
+			}, 100, 0, always(office), 0, 100, 20*time.Second),
 		Entry("of a thousand behind a carrier's address, when ten strangers there have mistyped once", Label("soak"),
-			func(ctx context.Context) { people.guesses(ctx, 10, always(office)) }, 1000, 0, always(office), 0, 1000, 20*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 10, always(office))
+			}, 1000, 0, always(office), 0, 1000, 20*time.Second),
 		Entry("of an office with an attacker in it",
-			func(ctx context.Context) { people.guesses(ctx, 300, always(office)) }, 10, 1, always(office), 0, 20, 20*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 300, always(office))
+			}, 10, 1, always(office), 0, 20, 20*time.Second),
 		Entry("of another office at that time",
-			func(ctx context.Context) { people.guesses(ctx, 300, always("198.51.100.9")) }, 10, 0, always(office), 10, 0, 0*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 300, always("198.51.100.9"))
+			}, 10, 0, always(office), 10, 0, 0*time.Second),
 		Entry("of a home beside an attacker with a /48",
-			func(ctx context.Context) { people.guesses(ctx, 300, ipv6) }, 10, 0, func(i int) string { return "2001:db8:2::" + strconv.Itoa(i+1) }, 10, 0, 0*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 300, ipv6)
+			}, 10, 0, func(i int) string { return "2001:db8:2::" + strconv.Itoa(i+1) }, 10, 0, 0*time.Second),
 		Entry("from unknown addresses during the attack of a botnet of a thousand",
-			func(ctx context.Context) { people.guesses(ctx, 1000, ipv4) }, 10, 0, func(i int) string { return "198.51." + strconv.Itoa(i) + ".1" }, 0, 10, 20*time.Second),
+			func(ctx context.Context) {
+				people.guesses(ctx, 1000, ipv4)
+			}, 10, 0, func(i int) string { return "198.51." + strconv.Itoa(i) + ".1" }, 0, 10, 20*time.Second),
 	)
 
-	It("demands no proof during the attack of a botnet from an address that has sent a right token", func(ctx SpecContext) {
-		people.connect(ctx, 1, 0, office)
-		people.guesses(ctx, 1000, ipv4)
-		people.connect(ctx, 2, 0, office)
-		Expect(people.atOnce).To(Equal(2))
-	})
+	It("demands no proof during the attack of a botnet from an address that has sent a right token",
+		func(ctx SpecContext) {
+			people.connect(ctx, 1, 0, office)
+			people.guesses(ctx, 1000, ipv4)
+			people.connect(ctx, 2, 0, office)
+			Expect(people.atOnce).To(Equal(2))
+		})
 })

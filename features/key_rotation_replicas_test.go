@@ -15,7 +15,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// NewReplica starts a service with the settings and the database of this one, and a copy of its server secret.
+// NewReplica starts a service with the settings and the database of this one, and a copy of its
+// server secret.
 func (w *World) NewReplica() *World {
 	GinkgoHelper()
 	replica := newWorld(w.adjust, func(config *server.Config) { config.Issuer = w.Issuer })
@@ -38,7 +39,8 @@ func (w *World) keepSecrets(secrets ...string) {
 	if len(secrets) > 1 {
 		text = "pasteport secrets, the newest first\n"
 		for _, secret := range secrets {
-			text += time.Now().UTC().Format(time.RFC3339) + " " + base64.StdEncoding.EncodeToString([]byte(secret)) + "\n"
+			text += time.Now().UTC().Format(time.RFC3339) + " " +
+				base64.StdEncoding.EncodeToString([]byte(secret)) + "\n"
 		}
 	}
 	file := filepath.Join(w.Dir, "oauth.db.secret")

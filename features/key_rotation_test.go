@@ -53,23 +53,25 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 				Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
 			}
 		}),
-		Entry("refresh tokens of all generations, also after a lost response", Label("J5", "J9"), func(ctx SpecContext) func(SpecContext) {
-			first := client.Connect(ctx)
-			second := client.Token(ctx, client.Refresh(first.Refresh)).Tokens()
-			return func(ctx SpecContext) {
-				Expect(client.Token(ctx, client.Refresh(first.Refresh)).Tokens().Refresh).To(Equal(second.Refresh))
-				third := client.Token(ctx, client.Refresh(second.Refresh)).Tokens()
-				world.RotateKeys(ctx)
-				Expect(client.Token(ctx, client.Refresh(third.Refresh)).StatusCode).To(Equal(http.StatusOK))
-			}
-		}),
-		Entry("an access token that is rechecked with the site during use", Label("J8"), func(ctx SpecContext) func(SpecContext) {
-			tokens := client.Connect(ctx, set("scope", "mcp"))
-			return func(ctx SpecContext) {
-				world.Clock.Advance(time.Minute)
-				Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-			}
-		}),
+		Entry("refresh tokens of all generations, also after a lost response",
+			Label("J5", "J9"), func(ctx SpecContext) func(SpecContext) {
+				first := client.Connect(ctx)
+				second := client.Token(ctx, client.Refresh(first.Refresh)).Tokens()
+				return func(ctx SpecContext) {
+					Expect(client.Token(ctx, client.Refresh(first.Refresh)).Tokens().Refresh).To(Equal(second.Refresh))
+					third := client.Token(ctx, client.Refresh(second.Refresh)).Tokens()
+					world.RotateKeys(ctx)
+					Expect(client.Token(ctx, client.Refresh(third.Refresh)).StatusCode).To(Equal(http.StatusOK))
+				}
+			}),
+		Entry("an access token that is rechecked with the site during use",
+			Label("J8"), func(ctx SpecContext) func(SpecContext) {
+				tokens := client.Connect(ctx, set("scope", "mcp"))
+				return func(ctx SpecContext) {
+					world.Clock.Advance(time.Minute)
+					Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+				}
+			}),
 		Entry("revocation by the site", Label("J10"), func(ctx SpecContext) func(SpecContext) {
 			tokens := client.Connect(ctx)
 			return func(ctx SpecContext) {
@@ -120,7 +122,8 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 
 	It("says who has to connect again, and how to end what is left", Label("J10"), func(ctx SpecContext) {
 		tokens := client.Connect(ctx, set("scope", "mcp"))
-		Expect(Run(ctx, append([]string{"keys", "rotate"}, world.Kept()...)...).Out).NotTo(ContainSubstring("forgotten"))
+		Expect(Run(ctx, append([]string{"keys", "rotate"}, world.Kept()...)...).Out).
+			NotTo(ContainSubstring("forgotten"))
 		forgotten := Run(ctx, append([]string{"keys", "rotate", "--forget-old"}, world.Kept()...)...)
 		Expect(forgotten.Out).To(ContainSubstring("apps that connected under a forgotten secret have to connect again"))
 		Expect(world.Connections(ctx, world.Token).grants()).To(BeEmpty())
@@ -173,7 +176,9 @@ var _ = Describe("Listing the server secrets", func() {
 		world.RotateKeys(ctx)
 		listed := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h"}, world.Kept()...)...)
 		Expect(listed.Code).To(BeZero(), listed.Err)
-		Expect(listed.Out).To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} [:0-9]{8}( +|\n)){3}$`))
+		Expect(listed.Out).
+			To(MatchRegexp(`^GENERATED +REPLACED +NEEDED UNTIL\n[-0-9]{10} [:0-9]{8} +in use +-\n([-0-9]{10} ` +
+				`[:0-9]{8}( +|\n)){3}$`))
 		asJSON := Run(ctx, append([]string{"keys", "list", "--grant-ttl", "24h", "--json"}, world.Kept()...)...)
 		var keys []struct {
 			GeneratedAt time.Time `json:"drawn_at"`
@@ -185,7 +190,8 @@ var _ = Describe("Listing the server secrets", func() {
 		Expect(keys[1].ReplacedAt).To(Equal(keys[0].GeneratedAt))
 		Expect(keys[1].NeededUntil.Sub(keys[1].ReplacedAt)).To(Equal(24 * time.Hour))
 		for _, said := range []string{listed.Out, asJSON.Out, world.Log.String()} {
-			Expect(said).NotTo(Or(ContainSubstring(first), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(first)))))
+			Expect(said).NotTo(
+				Or(ContainSubstring(first), ContainSubstring(base64.StdEncoding.EncodeToString([]byte(first)))))
 		}
 	})
 

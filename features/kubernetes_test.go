@@ -24,7 +24,8 @@ func clusterSettings(ctx SpecContext) map[string]any {
 	return ran.Settings()
 }
 
-// asInThePod applies the settings of the pod, with its files in a temporary folder and an unreachable database.
+// asInThePod applies the settings of the pod, with its files in a temporary folder and an
+// unreachable database.
 func asInThePod() {
 	GinkgoHelper()
 	_, run := gatewayPod()
@@ -39,7 +40,8 @@ func asInThePod() {
 	mounted := GinkgoT().TempDir()
 	Expect(os.MkdirAll(filepath.Join(mounted, "database"), 0o700)).To(Succeed())
 	write(filepath.Join(mounted, "database", "url"), "postgres://pasteport:password@127.0.0.1:1/pasteport")
-	GinkgoT().Setenv("PASTEPORT_CONFIG", write("pasteport.yaml", strings.ReplaceAll(settings, "/etc/pasteport/", mounted+"/")))
+	GinkgoT().Setenv("PASTEPORT_CONFIG",
+		write("pasteport.yaml", strings.ReplaceAll(settings, "/etc/pasteport/", mounted+"/")))
 }
 
 // portOf returns the port of an address or a URL.
@@ -59,14 +61,16 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		Expect(run.Args).To(Equal([]string{"gateway"}))
 		settings := clusterSettings(ctx)
 		Expect(portOf(settings["addr"])).To(Equal(fmt.Sprint(run.port("http"))))
-		Expect(settings["admin-addr"]).To(Equal(fmt.Sprintf(":%d", run.port("admin"))), "not on loopback, which probes cannot reach")
+		Expect(settings["admin-addr"]).
+			To(Equal(fmt.Sprintf(":%d", run.port("admin"))), "not on loopback, which probes cannot reach")
 		Expect(settings["upstream"]).To(HaveLen(1))
 	})
 
 	It("stores no data in the pod", func(ctx SpecContext) {
 		_, run := gatewayPod()
 		asInThePod()
-		started := Run(ctx, append(run.Args, "--addr=127.0.0.1:0", "--admin-addr=off", "--data="+GinkgoT().TempDir())...)
+		started := Run(ctx,
+			append(run.Args, "--addr=127.0.0.1:0", "--admin-addr=off", "--data="+GinkgoT().TempDir())...)
 		Expect(started.Err).To(ContainSubstring("opening the OAuth database postgres://127.0.0.1:1/pasteport"))
 	})
 
@@ -84,7 +88,8 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 
 	It("finishes running requests before it is killed", func() {
 		template, run := gatewayPod()
-		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") + seconds("adapters/journal/journal.go", "writeTimeout")
+		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") +
+			seconds("adapters/journal/journal.go", "writeTimeout")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))
 	})
@@ -96,7 +101,9 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		selected := []labels{
 			own.Selector.MatchLabels,
 			manifest[struct{ Spec struct{ Selector labels } }]("Service", "pasteport").Spec.Selector,
-			manifest[struct{ Spec struct{ Selector selector } }]("PodDisruptionBudget", "pasteport").Spec.Selector.MatchLabels,
+			manifest[struct {
+				Spec struct{ Selector selector }
+			}]("PodDisruptionBudget", "pasteport").Spec.Selector.MatchLabels,
 			manifest[networkPolicy]("NetworkPolicy", "pasteport").Spec.PodSelector.MatchLabels,
 			manifest[networkPolicy]("NetworkPolicy", "mcp-server").Spec.Ingress[0].From[0].PodSelector.MatchLabels,
 		}
@@ -123,7 +130,8 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 			}
 		}]("Service", "pasteport")
 		Expect(service.Spec.Ports).To(HaveLen(1), "the admin port is not exposed")
-		Expect(fmt.Sprint(run.port(service.Spec.Ports[0].TargetPort))).To(Equal(portOf(imageVariables()["PASTEPORT_ADDR"])))
+		Expect(fmt.Sprint(run.port(service.Spec.Ports[0].TargetPort))).
+			To(Equal(portOf(imageVariables()["PASTEPORT_ADDR"])))
 		entry := manifest[ingress]("Ingress", "pasteport")
 		Expect(entry.Spec.Rules).To(HaveLen(1))
 		backend := entry.Spec.Rules[0].HTTP.Paths[0].Backend.Service
@@ -138,7 +146,8 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		const prefix = "nginx.ingress.kubernetes.io/"
 		Expect(set).To(HaveKeyWithValue(prefix+"proxy-buffering", "off"))
 		Expect(set).To(HaveKeyWithValue(prefix+"proxy-read-timeout", "3600"))
-		Expect(deployed("nginx.conf")).To(And(ContainSubstring("proxy_buffering off;"), ContainSubstring("proxy_read_timeout 1h;")))
+		Expect(deployed("nginx.conf")).
+			To(And(ContainSubstring("proxy_buffering off;"), ContainSubstring("proxy_read_timeout 1h;")))
 	})
 
 	It("restricts access to the admin port and the upstream", func(ctx SpecContext) {
@@ -149,7 +158,8 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 		for _, rule := range own.Ingress {
 			Expect(rule.From).To(HaveLen(1))
 			Expect(rule.Ports).To(HaveLen(1))
-			who[rule.Ports[0].Port] = append(who[rule.Ports[0].Port], rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
+			who[rule.Ports[0].Port] = append(who[rule.Ports[0].Port],
+				rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
 		}
 		Expect(who).To(Equal(map[int][]string{run.port("http"): {"ingress-nginx"}, run.port("admin"): {"monitoring"}}))
 		guarded := manifest[networkPolicy]("NetworkPolicy", "mcp-server").Spec
@@ -193,11 +203,16 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 	It("drops all privileges that it does not need", func() {
 		template, run := gatewayPod()
 		Expect(template.Spec.Automount).To(BeFalse())
-		Expect(template.Spec.SecurityContext).To(And(HaveKeyWithValue("runAsNonRoot", true), HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))
+		Expect(template.Spec.SecurityContext).
+			To(And(HaveKeyWithValue("runAsNonRoot", true),
+				HaveKeyWithValue("seccompProfile", HaveKeyWithValue("type", "RuntimeDefault"))))
 		user := fmt.Sprint(template.Spec.SecurityContext["runAsUser"])
-		Expect(deployed("Dockerfile")).To(ContainSubstring("USER " + user + ":" + fmt.Sprint(template.Spec.SecurityContext["fsGroup"]) + "\n"))
-		Expect(run.SecurityContext).To(And(HaveKeyWithValue("readOnlyRootFilesystem", true), HaveKeyWithValue("allowPrivilegeEscalation", false),
-			HaveKeyWithValue("capabilities", HaveKeyWithValue("drop", ConsistOf("ALL")))))
+		Expect(deployed("Dockerfile")).
+			To(ContainSubstring("USER " + user + ":" + fmt.Sprint(template.Spec.SecurityContext["fsGroup"]) + "\n"))
+		Expect(run.SecurityContext).
+			To(And(HaveKeyWithValue("readOnlyRootFilesystem", true),
+				HaveKeyWithValue("allowPrivilegeEscalation", false),
+				HaveKeyWithValue("capabilities", HaveKeyWithValue("drop", ConsistOf("ALL")))))
 	})
 })
 

@@ -13,15 +13,26 @@ import (
 var _ = Describe("Listening on localhost in development", Label("configuration", "F8"), func() {
 	It("publishes localhost with the configured port", func(ctx SpecContext) {
 		workingFolder()
-		Expect(Run(ctx, "config", "--dev", "--addr=localhost:9123").Out).To(And(ContainSubstring("issuer: http://localhost:9123 "), ContainSubstring("resource: http://localhost:9123/mcp ")))
-		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9123").Out).To(ContainSubstring("issuer: http://127.0.0.1:9123 "))
+		Expect(Run(ctx, "config", "--dev", "--addr=localhost:9123").Out).
+			To(And(ContainSubstring("issuer: http://localhost:9123 "),
+				ContainSubstring("resource: http://localhost:9123/mcp ")))
+		Expect(Run(ctx, "config", "--dev", "--addr=127.0.0.1:9123").Out).
+			To(ContainSubstring("issuer: http://127.0.0.1:9123 "))
 	})
 
 	DescribeTable("publishes localhost with the port that it got, in", func(ctx SpecContext, args ...string) {
 		clients, dir := NewClientSite(), GinkgoT().TempDir()
-		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()}, append(args, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)...)
-		Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
-		world := &World{Issuer: issuerIn(run), Dir: dir, Clients: clients, Token: editorToken}
+		run := BuildBinary().Run([]string{"SSL_CERT_FILE=" + clients.Certificate()},
+			append(args, "--dev", "--addr", "localhost:0", "--admin-addr", "off", "--data", dir)...)
+		Eventually(run.Out).WithTimeout(patience).
+			Should(gbytes.Say(
+				`serving http://localhost:\d+ on .*\nnext: connect an MCP client to http://localhost:\d+/mcp\n`))
+		world := &World{
+			Issuer:  issuerIn(run),
+			Dir:     dir,
+			Clients: clients,
+			Token:   editorToken,
+		}
 		Expect(world.Issuer).To(HavePrefix("http://localhost:"))
 		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 	},
@@ -34,7 +45,8 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 	}, SpecTimeout(time.Minute))
 
 	It("keeps the settings of a service away from the demo", func(SpecContext) {
-		service := []string{"PASTEPORT_DATABASE=postgres://127.0.0.1:1/none", "PASTEPORT_UPSTREAM=https://mcp.example/mcp", "PASTEPORT_WEAK_TOKENS=true"}
+		service := []string{"PASTEPORT_DATABASE=postgres://127.0.0.1:1/none",
+			"PASTEPORT_UPSTREAM=https://mcp.example/mcp", "PASTEPORT_WEAK_TOKENS=true"}
 		run := BuildBinary().Run(service, "demo", "--once", "--addr", "127.0.0.1:0", "--data", GinkgoT().TempDir())
 		Eventually(run).WithTimeout(patience).Should(gexec.Exit(0))
 	}, SpecTimeout(time.Minute))

@@ -39,7 +39,8 @@ func (c *Client) lists(cacheControl string, redirects ...string) {
 	GinkgoHelper()
 	listed, err := json.Marshal(redirects)
 	Expect(err).NotTo(HaveOccurred())
-	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}}, `{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
+	c.says(http.StatusOK, http.Header{"Cache-Control": {cacheControl}},
+		`{"client_id":"ID","client_name":"Spec Client","redirect_uris":`+string(listed)+`}`)
 }
 
 // inTheMeantime is within the minimum cache time of a document.
@@ -65,32 +66,39 @@ var _ = Describe("Losing the host of a client's document", Label("CIMD", "C36", 
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	It("has no effect while the document is fresh, and never affects connected clients", Label("C37", "C47", "C57"), func(ctx SpecContext) {
-		tokens, code, page := client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx)
-		up := world.Clients.Down()
-		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
-		world.Clock.Advance(inTheMeantime)
-		Expect(ask(ctx).Text).To(ContainSubstring("could not check the app’s description just now"))
+	It("has no effect while the document is fresh, and never affects connected clients",
+		Label("C37", "C47", "C57"), func(ctx SpecContext) {
+			tokens, code, page := client.Connect(ctx), client.Authorize(ctx), client.Consent(ctx)
+			up := world.Clients.Down()
+			Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+			world.Clock.Advance(inTheMeantime)
+			Expect(ask(ctx).Text).To(ContainSubstring("could not check the app’s description just now"))
 
-		Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
-		Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
-		up()
-		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
-	})
+			Expect(page.Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+			up()
+			Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
+		})
 
-	DescribeTable("shows an error page and is not cached when the host", Label("N8"), func(ctx SpecContext, ill http.HandlerFunc) {
-		document := client.ID[len(world.Clients.URL("")):]
-		world.Clients.Serve(document, ill)
-		Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		world.Clients.Serve(document, good)
-		Eventually(func() int { return ask(ctx).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusOK)) // the failed fetch may still be running
-		Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
-	},
-		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }),
-		Entry("closes the connection", Label("C41"), func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+	DescribeTable("shows an error page and is not cached when the host",
+		Label("N8"), func(ctx SpecContext, ill http.HandlerFunc) {
+			document := client.ID[len(world.Clients.URL("")):]
+			world.Clients.Serve(document, ill)
+			Expect(ask(ctx)).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+			world.Clients.Serve(document, good)
+			// The failed fetch may still be running.
+			Eventually(func() int { return ask(ctx).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusOK))
+			Expect(world.Clients.Fetches()).To(BeEquivalentTo(2))
+		},
+		Entry("fails", Label("C42"), func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusInternalServerError)
+		}),
+		Entry("closes the connection", Label("C41"), func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}),
 		Entry("never responds", Label("long", "C15"), hanging),
 		Entry("stops in the middle of its response", Label("long", "C15"),
 			func(w http.ResponseWriter, r *http.Request) {
@@ -162,7 +170,8 @@ var _ = Describe("Adding a redirect URI to a document", Label("CIMD", "C50"), fu
 	})
 
 	It("causes no fetch for a redirect URI that is never allowed", Label("A11", "A14"), func(ctx SpecContext) {
-		for _, client.Redirect = range []string{"http://client.example/plain", "cursor://callback", "https://client.example/#x"} {
+		for _, client.Redirect = range []string{"http://client.example/plain", "cursor://callback",
+			"https://client.example/#x"} {
 			Expect(ask(ctx)).To(BeAPage(http.StatusBadRequest, "invalid_request"))
 		}
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
@@ -193,7 +202,8 @@ var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39")
 		first, hangUp := context.WithCancel(ctx)
 		firstAnswer := make(chan error, 1)
 		go func() {
-			r, _ := http.NewRequestWithContext(first, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), nil)
+			r, _ := http.NewRequestWithContext(first, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().
+				Encode(), nil)
 			_, err := noRedirects.Do(r)
 			firstAnswer <- err
 		}()
@@ -201,13 +211,16 @@ var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39")
 
 		var sent sync.WaitGroup
 		sent.Add(49)
-		asking := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent.Done() }})
+		asking := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) {
+			sent.Done()
+		}})
 		answers := make(chan []Response)
 		go func() { answers <- atOnce(49, func() Response { return client.AskFor(asking, client.Request()) }) }()
 		sent.Wait()
 		hangUp()
 		Expect(<-firstAnswer).To(MatchError(context.Canceled))
-		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("cimd_rejected")) // for the first requester only
+		// For the first requester only.
+		Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring("cimd_rejected"))
 		close(release)
 		Expect(<-answers).To(HaveEach(HaveField("StatusCode", http.StatusOK)))
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
@@ -221,6 +234,7 @@ var _ = Describe("Denied networks for client documents", Label("CIMD", "C19", "c
 		client := world.NewClient()
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		Expect(world.Clients.Fetches()).To(BeZero())
-		Expect(linesWith(world.Log.String(), "cimd_rejected")).To(ConsistOf(ContainSubstring("127.0.0.1 is in 127.0.0.0/16, which is denied")))
+		Expect(linesWith(world.Log.String(), "cimd_rejected")).
+			To(ConsistOf(ContainSubstring("127.0.0.1 is in 127.0.0.0/16, which is denied")))
 	})
 })

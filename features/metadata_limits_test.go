@@ -66,7 +66,8 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 				})
 				attackers.Go(func() {
 					query := url.Values{"client_id": {site.URL(path)}}
-					r, _ := http.NewRequestWithContext(attacking, http.MethodGet, world.Issuer+"/oauth/authorize?"+query.Encode(), nil)
+					r, _ := http.NewRequestWithContext(attacking, http.MethodGet,
+						world.Issuer+"/oauth/authorize?"+query.Encode(), nil)
 					forwarded(fmt.Sprintf("203.0.%d.7", i))(r)
 					if answer, err := noRedirects.Do(r); err == nil {
 						_ = answer.Body.Close()
@@ -83,7 +84,8 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("is possible for a new client of a host, while made-up documents of the host are looked up from", Label("C21"),
+	DescribeTable("is possible for a new client of a host, while made-up documents of the host are looked up from",
+		Label("C21"),
 		func(ctx SpecContext, address func(i int) string) {
 			attack(ctx, address)
 			Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
@@ -93,21 +95,22 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Entry("a /48", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }),
 	)
 
-	It("is possible with three new clients of each domain from the attacker's address", Label("C21", "C45"), func(ctx SpecContext) {
-		site := NewClientSite()
-		for i := range 31 {
-			_ = lookUp(ctx, person, site.URL(fmt.Sprint("/made-up-", i)))
-		}
-		Expect(site.Fetches()).To(BeEquivalentTo(30))
-		for range 3 {
+	It("is possible with three new clients of each domain from the attacker's address",
+		Label("C21", "C45"), func(ctx SpecContext) {
+			site := NewClientSite()
+			for i := range 31 {
+				_ = lookUp(ctx, person, site.URL(fmt.Sprint("/made-up-", i)))
+			}
+			Expect(site.Fetches()).To(BeEquivalentTo(30))
+			for range 3 {
+				Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
+			}
+			refused := ask(ctx, person, world.NewClient().ID)
+			Expect(refused).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+			Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-5]\d|60)$`))
+			world.Clock.Advance(time.Minute)
 			Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
-		}
-		refused := ask(ctx, person, world.NewClient().ID)
-		Expect(refused).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
-		Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^([1-5]\d|60)$`))
-		world.Clock.Advance(time.Minute)
-		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
-	})
+		})
 
 	It("is possible with a known client from the attacker's address", Label("C55"), func(ctx SpecContext) {
 		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
@@ -124,7 +127,9 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		world.Restart()
 		attack(ctx, func(int) string { return person })
 		// The server reads in the background which clients have grants.
-		Eventually(func() int { return lookUp(ctx, person, client.ID) }).WithTimeout(patience).Should(Equal(http.StatusOK))
+		Eventually(func() int {
+			return lookUp(ctx, person, client.ID)
+		}).WithTimeout(patience).Should(Equal(http.StatusOK))
 		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusServiceUnavailable))
 	})
 
@@ -137,7 +142,8 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		for i := range 1100 {
 			path := fmt.Sprint("/other-", i)
 			id := world.Clients.URL(path)
-			world.Clients.Publish(path, fmt.Sprintf(`{"client_id":%q,"client_name":"Other","redirect_uris":[%q]}`, id, client.Redirect))
+			world.Clients.Publish(path,
+				fmt.Sprintf(`{"client_id":%q,"client_name":"Other","redirect_uris":[%q]}`, id, client.Redirect))
 			Expect(lookUp(ctx, fmt.Sprintf("203.%d.%d.7", i/250, i%250), id)).To(Equal(http.StatusOK))
 		}
 		world.Clients.Down()

@@ -20,7 +20,8 @@ import (
 // beyond is an address of the clients' site that only the proxy can reach.
 const beyond = "https://127.0.0.1:1"
 
-// EgressProxy is an HTTP proxy on loopback that routes beyond to the clients' site. It may require a password.
+// EgressProxy is an HTTP proxy on loopback that routes beyond to the clients' site. It may require
+// a password.
 type EgressProxy struct {
 	Password string
 	Connects atomic.Int64 // connections to the proxy
@@ -87,7 +88,8 @@ func (w *World) NewClientBeyond() *Client {
 	client := w.NewClient()
 	path := client.path()
 	client.ID = beyond + path
-	document, err := json.Marshal(params{"client_id": client.ID, "client_name": "Spec Client", "redirect_uris": []string{"http://127.0.0.1/callback"}})
+	document, err := json.Marshal(params{"client_id": client.ID, "client_name": "Spec Client",
+		"redirect_uris": []string{"http://127.0.0.1/callback"}})
 	Expect(err).NotTo(HaveOccurred())
 	w.Clients.Publish(path, string(document))
 	return client
@@ -136,7 +138,8 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		client.ID = id
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		Expect(proxy.Connects.Load()).To(BeZero())
-		Expect(linesWith(world.Log.String(), "cimd_rejected")).To(ConsistOf(ContainSubstring("before the proxy is dialled")))
+		Expect(linesWith(world.Log.String(), "cimd_rejected")).
+			To(ConsistOf(ContainSubstring("before the proxy is dialled")))
 	},
 		Entry("a private address", "https://10.0.0.1/client.json"),
 		Entry("a cloud's metadata address", "https://169.254.169.254/client.json"),
@@ -156,7 +159,9 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		for _, command := range [][]string{{"config"}, {"serve"}, {"gateway", "--upstream=http://127.0.0.1:9000/mcp"}} {
 			ran := Run(ctx, append(command, "--issuer=https://cms.example.com", "--metadata-proxy="+address)...)
 			Expect(ran.Code).To(Equal(1), ran.Out)
-			Expect(ran.Err).To(And(ContainSubstring("--metadata-proxy is no URL of an HTTP proxy: write http://host:3128"), Not(ContainSubstring("known-to"))))
+			Expect(ran.Err).
+				To(And(ContainSubstring("--metadata-proxy is no URL of an HTTP proxy: write http://host:3128"),
+					Not(ContainSubstring("known-to"))))
 		}
 	},
 		Entry("a host without a scheme", "proxy.internal:3128"),
@@ -204,6 +209,7 @@ var _ = Describe("Advice to set a proxy", Label("trace", "C51"), func() {
 		client.ID += "x"
 		client.AskFor(ctx, client.Request())
 		stopped := operated.Newest(ctx, "authorize client_metadata:refused")
-		Expect(stopped).To(And(HaveField("Last().Rule", "C42"), HaveField("Hint", Not(ContainSubstring("metadata-proxy")))))
+		Expect(stopped).
+			To(And(HaveField("Last().Rule", "C42"), HaveField("Hint", Not(ContainSubstring("metadata-proxy")))))
 	})
 })

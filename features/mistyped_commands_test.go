@@ -7,14 +7,18 @@ import (
 
 var _ = Describe("Mistyping a command", func() {
 	DescribeTable("names similar commands after", func(ctx SpecContext, complaint string, args ...string) {
-		Expect(Run(ctx, args...)).To(Equal(Ran{2, "", "pasteport: unknown command: " + complaint + "\nTry: pasteport --help\n"}))
+		Expect(Run(ctx, args...)).
+			To(Equal(Ran{2, "", "pasteport: unknown command: " + complaint + "\nTry: pasteport --help\n"}))
 	},
 		Entry("a mistyped command", `did you mean "pasteport gateway"?`, "gatway"),
-		Entry("a mistyped command with flags", `did you mean "pasteport gateway"?`, "gatway", "--dev", "--upstream=http://127.0.0.1:9000/mcp"),
+		Entry("a mistyped command with flags", `did you mean "pasteport gateway"?`, "gatway", "--dev",
+			"--upstream=http://127.0.0.1:9000/mcp"),
 		Entry("a mistyped subcommand", `did you mean "pasteport keys rotate"?`, "keys", "rotat", "--json"),
 		Entry("a mistyped part of config", `did you mean "pasteport config schema"?`, "config", "shema"),
-		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport stdio" or "pasteport store"?`, "s"),
-		Entry("what may be a secret, without repeating it", `"pasteport" has no command with a similar name`, "demo_known-to-few"),
+		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport stdio" or "pasteport store"?`,
+			"s"),
+		Entry("what may be a secret, without repeating it", `"pasteport" has no command with a similar name`,
+			"demo_known-to-few"),
 	)
 
 	It("still names the flag when there is no command", func(ctx SpecContext) {

@@ -37,7 +37,12 @@ func Operate(adjust ...func(*server.Config)) *Operated {
 	Expect(err).NotTo(HaveOccurred())
 	w.open(listener)
 	ctx, stop := context.WithCancel(context.Background())
-	o := &Operated{World: w, Admin: "http://" + w.service.AdminAddr().String(), Stop: stop, Ended: make(chan error, 1)}
+	o := &Operated{
+		World: w,
+		Admin: "http://" + w.service.AdminAddr().String(),
+		Stop:  stop,
+		Ended: make(chan error, 1),
+	}
 	served := sync.OnceFunc(func() { o.Ended <- w.service.Serve(ctx, listener) })
 	go served()
 	o.Shutdown = sync.OnceFunc(func() {
@@ -80,7 +85,8 @@ func (o *Operated) Spoil(ctx context.Context, table string) {
 	GinkgoHelper()
 	db := o.database()
 	var page, size int64
-	Expect(db.QueryRowContext(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?", table).Scan(&page, &size)).To(Succeed())
+	Expect(db.QueryRowContext(ctx, "SELECT rootpage, page_size FROM sqlite_schema, pragma_page_size WHERE name = ?",
+		table).Scan(&page, &size)).To(Succeed())
 	_, err := db.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
 	Expect(err).NotTo(HaveOccurred())
 	file, err := os.OpenFile(filepath.Join(o.Dir, "oauth.db"), os.O_RDWR, 0)
@@ -103,10 +109,13 @@ func linesWith(log, text string) (found []string) {
 var _ = Describe("Operating a service", Label("operations"), func() {
 	It("reports that it is alive and ready, with each check by name", func(ctx SpecContext) {
 		service := Operate()
-		Expect(service.AskAdmin(ctx, "/healthz")).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", MatchJSON(`{"status":"ok"}`))))
+		Expect(service.AskAdmin(ctx, "/healthz")).
+			To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", MatchJSON(`{"status":"ok"}`))))
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusOK))
-		Expect(ready.Text).To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"content database"}]}`))
+		Expect(ready.Text).
+			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"content ` +
+				`database"}]}`))
 	})
 
 	It("names the database that does not respond", func(ctx SpecContext) {
@@ -114,7 +123,9 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(service.Site().Close()).To(Succeed())
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(ready.Text).To(MatchRegexp(`"oauth database"},{"name":"content database","problem":"reading the content database: .*closed"}`))
+		Expect(ready.Text).
+			To(MatchRegexp(`"oauth database"},{"name":"content database","problem":"reading the content database: ` +
+				`.*closed"}`))
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
 
@@ -124,7 +135,8 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
 		service.Spoil(ctx, table)
 		Eventually(func() Response { return service.AskAdmin(ctx, "/readyz") }).WithTimeout(patience).Should(And(
-			HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", MatchRegexp(`"oauth database","problem":"[^"]*malformed`))))
+			HaveField("StatusCode", http.StatusServiceUnavailable),
+			HaveField("Text", MatchRegexp(`"oauth database","problem":"[^"]*malformed`))))
 		Expect(linesWith(service.Log.String(), "a readiness check fails")).To(ConsistOf(ContainSubstring("malformed")))
 		Expect(stake.Try(ctx)).To(HaveKeyWithValue("refresh", BePutOff()))
 	},
@@ -133,7 +145,8 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 
 	It("serves profiles, without the command line", func(ctx SpecContext) {
 		service := Operate()
-		Expect(service.AskAdmin(ctx, "/debug/pprof/goroutine?debug=1").Text).To(ContainSubstring("goroutine profile: total"))
+		Expect(service.AskAdmin(ctx, "/debug/pprof/goroutine?debug=1").Text).
+			To(ContainSubstring("goroutine profile: total"))
 		Expect(service.AskAdmin(ctx, "/debug/pprof/cmdline").StatusCode).To(Equal(http.StatusNotFound))
 	})
 
@@ -145,8 +158,12 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 			Expect(answer.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
 		}
 	},
-		Entry("another host name (DNS rebinding)", http.StatusForbidden, func(r *http.Request) { r.Host = "evil.example" }),
-		Entry("a host name that starts with localhost", http.StatusForbidden, func(r *http.Request) { r.Host = "localhost.evil.example:80" }),
+		Entry("another host name (DNS rebinding)", http.StatusForbidden, func(r *http.Request) {
+			r.Host = "evil.example"
+		}),
+		Entry("a host name that starts with localhost", http.StatusForbidden, func(r *http.Request) {
+			r.Host = "localhost.evil.example:80"
+		}),
 		Entry("another address", http.StatusForbidden, func(r *http.Request) { r.Host = "192.0.2.1" }),
 		Entry("a page of another origin", http.StatusForbidden, with("Origin", "https://evil.example")),
 		Entry("a page with a null origin", http.StatusForbidden, with("Origin", "null")),
@@ -181,7 +198,8 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		dir := filepath.Join(GinkgoT().TempDir(), "site")
 		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", taken, "--data", dir)
 		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(And(ContainSubstring("listening on "+taken), ContainSubstring("choose another with --admin-addr")))
+		Expect(ran.Err).
+			To(And(ContainSubstring("listening on "+taken), ContainSubstring("choose another with --admin-addr")))
 		Expect(dir).NotTo(BeADirectory())
 	})
 
@@ -192,9 +210,13 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		service.Admin = "http://127.0.0.1:" + port
 		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
-		Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) { r.Host = "evil.example" }).StatusCode).To(Equal(http.StatusForbidden))
+		Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) {
+			r.Host = "evil.example"
+		}).StatusCode).To(Equal(http.StatusForbidden))
 		for _, host := range []string{"192.0.2.1", "0.0.0.0:" + port, "[::]"} {
-			Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) { r.Host = host }).StatusCode).To(Equal(http.StatusForbidden), host)
+			Expect(service.AskAdmin(ctx, "/readyz", func(r *http.Request) {
+				r.Host = host
+			}).StatusCode).To(Equal(http.StatusForbidden), host)
 		}
 	})
 
@@ -215,10 +237,12 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 
 	It("forbids caching and framing of its responses", func(ctx SpecContext) {
 		service := Operate()
-		for path, policy := range map[string]string{"/readyz": "default-src 'none'; frame-ancestors 'none'", "/": "style-src 'sha256-"} {
+		for path, policy := range map[string]string{"/readyz": "default-src 'none'; frame-ancestors 'none'",
+			"/": "style-src 'sha256-"} {
 			answer := service.AskAdmin(ctx, path)
 			Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
-			Expect(answer.Header.Get("Content-Security-Policy")).To(And(ContainSubstring(policy), ContainSubstring("frame-ancestors 'none'")))
+			Expect(answer.Header.Get("Content-Security-Policy")).
+				To(And(ContainSubstring(policy), ContainSubstring("frame-ancestors 'none'")))
 		}
 	})
 
@@ -232,7 +256,8 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(service.AskAdmin(ctx, "/metrics").Text).
 			To(And(ContainSubstring("\npasteport_mcp_streams 2\n"), ContainSubstring("\npasteport_mcp_sessions 2\n"),
 				ContainSubstring("\npasteport_store_collisions_total 0\n")))
-		bare := (&Conversation{World: service.World, Revision: httpSSE, Access: service.NewClient().Connect(ctx).Access}).Request(ctx, http.MethodGet)
+		bare := (&Conversation{World: service.World, Revision: httpSSE, Access: service.NewClient().Connect(ctx).
+			Access}).Request(ctx, http.MethodGet)
 		answer, err := noRedirects.Do(bare)
 		Expect(err).NotTo(HaveOccurred())
 		service.Stop()
@@ -243,31 +268,32 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
 	}, SpecTimeout(time.Minute))
 
-	It("finishes running requests at shutdown, reports that it is not ready, and closes the admin listener last", func(ctx SpecContext) {
-		service := Operate()
-		client := service.NewClient()
-		asked, release := make(chan struct{}), make(chan struct{})
-		service.Clients.Serve("/slow.json", func(w http.ResponseWriter, r *http.Request) {
-			close(asked)
-			<-release
-			http.NotFound(w, r)
-		})
-		client.ID = service.Clients.URL("/slow.json")
-		answered := make(chan Response, 1)
-		go func() {
-			defer GinkgoRecover()
-			answered <- client.AskFor(ctx, client.Request())
-		}()
-		Eventually(asked).WithTimeout(patience).Should(BeClosed())
-		service.Stop()
-		Eventually(func() string { return service.AskAdmin(ctx, "/readyz").Text }).WithTimeout(patience).
-			Should(ContainSubstring(`{"name":"serving","problem":"the service is shutting down"}`))
-		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
-		Consistently(service.Ended, "50ms").ShouldNot(Receive())
-		close(release)
-		Expect(<-answered).To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
-		_, err := net.Dial("tcp", service.Admin[len("http://"):])
-		Expect(err).To(HaveOccurred())
-	}, SpecTimeout(time.Minute))
+	It("finishes running requests at shutdown, reports that it is not ready, and closes the admin listener last",
+		func(ctx SpecContext) {
+			service := Operate()
+			client := service.NewClient()
+			asked, release := make(chan struct{}), make(chan struct{})
+			service.Clients.Serve("/slow.json", func(w http.ResponseWriter, r *http.Request) {
+				close(asked)
+				<-release
+				http.NotFound(w, r)
+			})
+			client.ID = service.Clients.URL("/slow.json")
+			answered := make(chan Response, 1)
+			go func() {
+				defer GinkgoRecover()
+				answered <- client.AskFor(ctx, client.Request())
+			}()
+			Eventually(asked).WithTimeout(patience).Should(BeClosed())
+			service.Stop()
+			Eventually(func() string { return service.AskAdmin(ctx, "/readyz").Text }).WithTimeout(patience).
+				Should(ContainSubstring(`{"name":"serving","problem":"the service is shutting down"}`))
+			Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
+			Consistently(service.Ended, "50ms").ShouldNot(Receive())
+			close(release)
+			Expect(<-answered).To(BeAPage(http.StatusBadGateway, "invalid_client"))
+			Eventually(service.Ended).WithTimeout(patience).Should(Receive(BeNil()))
+			_, err := net.Dial("tcp", service.Admin[len("http://"):])
+			Expect(err).To(HaveOccurred())
+		}, SpecTimeout(time.Minute))
 })

@@ -69,14 +69,22 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 			Should(ContainElement(HaveField("LastUsedAt", Not(BeNil()))))
 		grants := world.Grants(ctx)
 		Expect(grants).To(HaveLen(2))
-		Expect(grants[0]).To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"), HaveField("Subject", "editor"),
-			HaveField("Scopes", ConsistOf("mcp", "offline_access")), HaveField("Waiting", false), HaveField("LastUsedAt", Not(BeNil()))))
+		Expect(grants[0]).
+			To(And(HaveField("Client", hostOf(client.ID)), HaveField("Name", "Spec Client"),
+				HaveField("Subject", "editor"),
+				HaveField("Scopes", ConsistOf("mcp", "offline_access")), HaveField("Waiting", false),
+				HaveField("LastUsedAt", Not(BeNil()))))
 		Expect(grants[0].EndsBy).To(BeTemporally(">", grants[0].CreatedAt.Add(24*time.Hour)))
-		Expect(grants[1]).To(And(HaveField("Subject", "ada"), HaveField("Waiting", true), HaveField("LastUsedAt", BeNil())))
+		Expect(grants[1]).
+			To(And(HaveField("Subject", "ada"), HaveField("Waiting", true), HaveField("LastUsedAt", BeNil())))
 		shown := Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...)
-		Expect(shown.Out).To(And(HavePrefix("ID "), ContainSubstring(grants[0].ID), ContainSubstring("never"), ContainSubstring("Spec Client")))
+		Expect(shown.Out).
+			To(And(HavePrefix("ID "), ContainSubstring(grants[0].ID), ContainSubstring("never"),
+				ContainSubstring("Spec Client")))
 		Expect(strings.Count(shown.Out, "\n")).To(Equal(3))
-		Expect(shown.Out).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token), ContainSubstring(author)))
+		Expect(shown.Out).
+			NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token),
+				ContainSubstring(author)))
 	})
 
 	DescribeTable("filters the list", func(ctx SpecContext, found int, flags func() []string) {
@@ -104,15 +112,16 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(world.Grants(ctx)).To(HaveLen(1))
 	})
 
-	DescribeTable("ends several grants, made under any server secret", func(ctx SpecContext, left int, choose ...string) {
-		first := client.Connect(ctx)
-		world.RotateKeys(ctx)
-		client.Connect(ctx)
-		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
-		Expect(end(ctx, "", append(choose, "--yes")...).Code).To(BeZero())
-		Expect(world.Grants(ctx)).To(HaveLen(left))
-		Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
-	},
+	DescribeTable("ends several grants, made under any server secret",
+		func(ctx SpecContext, left int, choose ...string) {
+			first := client.Connect(ctx)
+			world.RotateKeys(ctx)
+			client.Connect(ctx)
+			client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+			Expect(end(ctx, "", append(choose, "--yes")...).Code).To(BeZero())
+			Expect(world.Grants(ctx)).To(HaveLen(left))
+			Expect(world.Call(ctx, first.Access)).To(BeChallenged(world, "invalid_token"))
+		},
 		Entry("all of them", 0, "--all"),
 		Entry("those of one person", 1, "--subject", "editor"),
 		Entry("those of clients with a name", 0, "--name", "Spec Client"),
@@ -186,7 +195,8 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(world.Grants(ctx)).To(HaveLen(left))
 	},
 		Entry("and continues after yes", "yes\n", 0, 0), Entry("and continues after y", "Y\n", 0, 0),
-		Entry("and stops after no", "n\n", 1, 1), Entry("and stops at the end of input", "", 1, 1), Entry("and stops after any other answer", "\nyes\n", 1, 1),
+		Entry("and stops after no", "n\n", 1, 1), Entry("and stops at the end of input", "", 1, 1),
+		Entry("and stops after any other answer", "\nyes\n", 1, 1),
 	)
 
 	DescribeTable("ends no grant and fails for", func(ctx SpecContext, code int, said string, args ...string) {
@@ -214,7 +224,8 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 			config.Verification = overHTTP.configure(site.site.URL("/token"))
 		})
 		world.NewClient().Connect(ctx)
-		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).To(ContainSubstring("ada\ufffd[2J\ufffd\ufffdbob"))
+		Expect(Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...).Out).
+			To(ContainSubstring("ada\ufffd[2J\ufffd\ufffdbob"))
 	})
 
 	It("requires an existing data folder", func(ctx SpecContext) {

@@ -21,7 +21,8 @@ type placed struct {
 	Left, Top, Bottom float64
 }
 
-// placement lists the parts of the consent page in document order, which is the order of the keyboard and of screen readers.
+// placement lists the parts of the consent page in document order, which is the order of the
+// keyboard and of screen readers.
 const placement = `Array.from(document.querySelectorAll("h1, dt, .warnings li, [role=alert], form label, form input:not([type=hidden]), .actions button, .grants li")).map(e => {
 	const box = e.getBoundingClientRect(), part = {H1: "headline", DT: "fact", P: "problem", LABEL: "label", INPUT: "field"}[e.tagName] || (e.closest(".warnings") ? "warning" : e.closest(".grants") ? "grant" : e.value);
 	return {Part: part, Left: box.left + scrollX, Top: box.top + scrollY, Bottom: box.bottom + scrollY};
@@ -64,7 +65,8 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 	BeforeEach(func() { over() })
 	in := func(language string) func(context.Context) Response {
 		return func(ctx context.Context) Response {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().Encode(), http.NoBody)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().
+				Encode(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Accept-Language", language)
 			return Send(r)
@@ -72,7 +74,8 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 	}
 	fields := func(language string) func(context.Context) Response {
 		return func(ctx context.Context) Response {
-			over(gatewayTo("http://127.0.0.1:1/mcp"), askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
+			over(gatewayTo("http://127.0.0.1:1/mcp"),
+				askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
 			return in(language)(ctx)
 		}
 	}
@@ -87,7 +90,8 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		}
 	}, SpecTimeout(browserTime))
 
-	DescribeTable("shows who asks, every warning, the field and both buttons on the first screen, in the order of the keyboard:",
+	DescribeTable("shows who asks, every warning, the field and both buttons on the first screen, in the order of "+
+		"the keyboard:",
 		func(ctx SpecContext, state func(context.Context) Response) {
 			address, _ := replayed(state(ctx))
 			for _, fonts := range chromium.Common {
@@ -101,8 +105,10 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 				Expect(order).To(BeEmpty())
 			}
 		},
-		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")), Entry("in German", SpecTimeout(browserTime), in("de")),
-		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")), Entry("in Japanese", SpecTimeout(browserTime), in("ja")),
+		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
+		Entry("in German", SpecTimeout(browserTime), in("de")),
+		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")),
+		Entry("in Japanese", SpecTimeout(browserTime), in("ja")),
 		Entry("with a logo and help for the token", SpecTimeout(browserTime), func(ctx context.Context) Response {
 			over(func(config *server.Config) { config.Appearance = look })
 			return in("de")(ctx)
@@ -113,7 +119,9 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		}),
 		Entry("of a client that registered itself", SpecTimeout(browserTime), registeredPage),
 		Entry("with a document that could not be checked", SpecTimeout(browserTime), uncheckedPage),
-		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response { return client.Consent(ctx).Approve(ctx, "demo_wrong") }),
+		Entry("after a wrong token", SpecTimeout(browserTime), func(ctx context.Context) Response {
+			return client.Consent(ctx).Approve(ctx, "demo_wrong")
+		}),
 		Entry("with three fields", SpecTimeout(browserTime), fields("en")),
 		Entry("with three fields in German", SpecTimeout(browserTime), fields("de")),
 		Entry("with three fields in French", SpecTimeout(browserTime), fields("fr")),

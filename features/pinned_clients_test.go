@@ -61,7 +61,8 @@ var _ = Describe("Pinning documents of clients", Label("CIMD", "C59", "configura
 		for range 3 {
 			Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 		}
-		Expect(linesWith(world.Log.String(), "pinned client documents cannot be used")).To(ConsistOf(ContainSubstring("other.json")))
+		Expect(linesWith(world.Log.String(), "pinned client documents cannot be used")).
+			To(ConsistOf(ContainSubstring("other.json")))
 	})
 
 	It("does not wait for a pipe, and keeps the documents", func(ctx SpecContext) {
@@ -79,23 +80,29 @@ var _ = Describe("Pinning documents of clients", Label("CIMD", "C59", "configura
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("reports every mistake before the start", func(ctx SpecContext, said string, files map[string]string) {
-		for name, document := range files {
-			pin(name, document)
-		}
-		ran := Run(ctx, "config", "--dev", "--client-documents", folder)
-		Expect(ran.Code).To(Equal(1))
-		Expect(ran.Err).To(And(ContainSubstring("--client-documents"), ContainSubstring(said)))
-	},
+	DescribeTable("reports every mistake before the start",
+		func(ctx SpecContext, said string, files map[string]string) {
+			for name, document := range files {
+				pin(name, document)
+			}
+			ran := Run(ctx, "config", "--dev", "--client-documents", folder)
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Err).To(And(ContainSubstring("--client-documents"), ContainSubstring(said)))
+		},
 		Entry("no JSON", "one.json: decode the document", map[string]string{"one.json": "{"}),
 		Entry("no client_id", "one.json", map[string]string{"one.json": `{"client_name":"A"}`}),
-		Entry("a client_id that is no URL", "malformed_client_id", map[string]string{"one.json": `{"client_id":"client"}`}),
-		Entry("a document that would be refused", "redirect_uris", map[string]string{"one.json": `{"client_id":"https://client.example/c","client_name":"A"}`}),
+		Entry("a client_id that is no URL", "malformed_client_id",
+			map[string]string{"one.json": `{"client_id":"client"}`}),
+		Entry("a document that would be refused", "redirect_uris",
+			map[string]string{"one.json": `{"client_id":"https://client.example/c","client_name":"A"}`}),
 		Entry("two documents of one client", "the same client_id", map[string]string{
-			"one.json": `{"client_id":"https://client.example/c","client_name":"A","redirect_uris":["https://client.example/cb"]}`,
-			"two.json": `{"client_id":"https://client.example/c","client_name":"B","redirect_uris":["https://client.example/cb"]}`,
+			"one.json": `{"client_id":"https://client.example/c","client_name":"A",` +
+				`"redirect_uris":["https://client.example/cb"]}`,
+			"two.json": `{"client_id":"https://client.example/c","client_name":"B",` +
+				`"redirect_uris":["https://client.example/cb"]}`,
 		}),
-		Entry("a file that is too large", "more than 5120 bytes", map[string]string{"one.json": strings.Repeat(" ", 5121)}),
+		Entry("a file that is too large", "more than 5120 bytes",
+			map[string]string{"one.json": strings.Repeat(" ", 5121)}),
 	)
 
 	It("reports a folder that does not exist", func(ctx SpecContext) {
@@ -126,37 +133,51 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 
 	It("fetch a document to pin, list it beside the stored ones, and find what has changed", func(ctx SpecContext) {
 		fetched := run("clients", "fetch", "--dev", client.ID)
-		Expect(fetched).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring(`"client_id":"`+client.ID+`"`))), fetched.Err)
+		Expect(fetched).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring(`"client_id":"`+client.ID+`"`))),
+			fetched.Err)
 		file := filepath.Join(folder, "client.json")
 		Expect(os.WriteFile(file, []byte(fetched.Out), 0o600)).To(Succeed())
 		another := world.NewClient()
 		another.Connect(ctx)
 
-		Expect(known("list").Out).To(And(MatchRegexp("%s +metadata +%s ", client.ID, file), MatchRegexp("%s +metadata +store ", another.ID)))
+		Expect(known("list").Out).
+			To(And(MatchRegexp("%s +metadata +%s ", client.ID, file), MatchRegexp("%s +metadata +store ", another.ID)))
 		Expect(known("check")).To(And(HaveField("Code", 0), HaveField("Out", And(
-			ContainSubstring("same       "+client.ID+"  "+file), ContainSubstring("same       "+another.ID+"  store")))))
+			ContainSubstring("same       "+client.ID+"  "+file),
+			ContainSubstring("same       "+another.ID+"  store")))))
 
 		world.Clients.Serve(another.path(), challenged)
 		client.lists("no-store", "https://client.example/new")
 		differs := known("check")
 		Expect(differs.Code).To(Equal(1))
-		Expect(differs.Out).To(And(ContainSubstring("DIFFERS    "+client.ID+"  "+file+": another \"grant_types\", \"redirect_uris\", \"token_endpoint_auth_method\"\n"),
-			ContainSubstring("UNCHECKED  "+another.ID+"  store: cannot be fetched from here: "), ContainSubstring("status of the response is 403")))
+		Expect(differs.Out).
+			To(And(ContainSubstring("DIFFERS    "+client.ID+"  "+file+
+				": another \"grant_types\", \"redirect_uris\", \"token_endpoint_auth_method\"\n"),
+				ContainSubstring("UNCHECKED  "+another.ID+"  store: cannot be fetched from here: "),
+				ContainSubstring("status of the response is 403")))
 		Expect(differs.Err).To(ContainSubstring("1 of 2 documents differ"))
 
-		world.Clients.Publish(client.path(), strings.Replace(client.document(client.Redirect), "{", `{"x\u001b[31m\nsame  y":1,`, 1))
+		world.Clients.Publish(client.path(),
+			strings.Replace(client.document(client.Redirect), "{", `{"x\u001b[31m\nsame  y":1,`, 1))
 		forged := known("check")
-		Expect(forged.Out).To(And(ContainSubstring(`another "`), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\nsame  y"))))
+		Expect(forged.Out).
+			To(And(ContainSubstring(`another "`), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\nsame  y"))))
 
 		world.Clients.Serve(client.path(), statusOnly(http.StatusGone))
-		Expect(known("check")).To(And(HaveField("Code", 1), HaveField("Out", ContainSubstring("the status of the response is 410"))))
+		Expect(known("check")).
+			To(And(HaveField("Code", 1), HaveField("Out", ContainSubstring("the status of the response is 410"))))
 	})
 
 	It("say that nothing is known, and how to use them", func() {
-		Expect(known("list")).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("No document is pinned or stored"))))
+		Expect(known("list")).
+			To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("No document is pinned or stored"))))
 		Expect(known("check")).To(HaveField("Code", 0))
-		Expect(run("clients", "fetch")).To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("name one client_id"))))
-		Expect(run("clients", "fetch", "--dev", "http://client.example/c")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("must be the https URL of a metadata document"))))
-		Expect(run("clients", "fetch", "--dev", world.Clients.URL("/missing"))).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the status of the response is 404"))))
+		Expect(run("clients", "fetch")).
+			To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("name one client_id"))))
+		Expect(run("clients", "fetch", "--dev", "http://client.example/c")).
+			To(And(HaveField("Code", 1),
+				HaveField("Err", ContainSubstring("must be the https URL of a metadata document"))))
+		Expect(run("clients", "fetch", "--dev", world.Clients.URL("/missing"))).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the status of the response is 404"))))
 	})
 })

@@ -28,7 +28,8 @@ var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), f
 		fetched := world.Clients.Fetches()
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(world.Clients.Fetches()).To(Equal(fetched), "a request without an assertion causes no fetch")
-		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK), "a request without a signature does not end the grant")
+		Expect(world.Call(ctx, next.Access).StatusCode).
+			To(Equal(http.StatusOK), "a request without a signature does not end the grant")
 		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(400, "invalid_grant"))
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
 	})
@@ -46,18 +47,21 @@ var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), f
 		for _, token := range []string{tokens.Access, tokens.Refresh} {
 			Expect(client.Revoke(ctx, token)).To(BeRefusedAs(401, "invalid_client"))
 			Expect(client.Revocation(ctx, url.Values{"token": {token}})).To(BeRefusedAs(401, "invalid_client"))
-			Expect(client.Revocation(ctx, url.Values{"token": {token}, "client_id": {"https://other.example/c.json"}}).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Revocation(ctx, url.Values{"token": {token}, "client_id": {"https://other.example/c.json"}}).
+				StatusCode).To(Equal(http.StatusOK))
 		}
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {tokens.Access}})).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {tokens.Access}})).StatusCode).
+			To(Equal(http.StatusOK))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 	})
 
-	It("responds with 200 to a revocation without a token or with an unknown token", Label("E2", "E3"), func(ctx SpecContext) {
-		for _, token := range []string{"", "garbage", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-			Expect(client.Revoke(ctx, token).StatusCode).To(Equal(http.StatusOK))
-		}
-	})
+	It("responds with 200 to a revocation without a token or with an unknown token",
+		Label("E2", "E3"), func(ctx SpecContext) {
+			for _, token := range []string{"", "garbage", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+				Expect(client.Revoke(ctx, token).StatusCode).To(Equal(http.StatusOK))
+			}
+		})
 
 	It("continues when the client publishes a new key", func(ctx SpecContext) {
 		client.Rotate()
@@ -87,18 +91,19 @@ var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), f
 		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh)))).To(BeRefusedAs(401, "invalid_client"))
 	})
 
-	It("cannot be refreshed while private-key-jwt is off, and works again afterwards", Label("D10"), func(ctx SpecContext) {
-		offered := world.adjust
-		world.adjust = func(*server.Config) {}
-		world.Restart()
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
-		for _, token := range []string{tokens.Refresh, "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-			Expect(client.Token(ctx, client.Sign(client.Refresh(token)))).To(BeRefusedAs(401, "invalid_client"))
-		}
-		world.adjust = offered
-		world.Restart()
-		Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
-	})
+	It("cannot be refreshed while private-key-jwt is off, and works again afterwards",
+		Label("D10"), func(ctx SpecContext) {
+			offered := world.adjust
+			world.adjust = func(*server.Config) {}
+			world.Restart()
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+			for _, token := range []string{tokens.Refresh, "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+				Expect(client.Token(ctx, client.Sign(client.Refresh(token)))).To(BeRefusedAs(401, "invalid_client"))
+			}
+			world.adjust = offered
+			world.Restart()
+			Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
+		})
 })
 
 var _ = Describe("A public client's grant while private_key_jwt is on", Label("RFC 7523", "D33", "D11", "C47"), func() {
@@ -112,14 +117,17 @@ var _ = Describe("A public client's grant while private_key_jwt is on", Label("R
 		Expect(public.Token(ctx, signer.Sign(public.Exchange(form.Get("code"))))).To(BeRefusedAs(401, "invalid_client"))
 		tokens := public.Token(ctx, form).Tokens()
 		Expect(public.Token(ctx, signer.Sign(public.Refresh(tokens.Refresh)))).To(BeRefusedAs(401, "invalid_client"))
-		Expect(signer.Revocation(ctx, signer.Sign(url.Values{"token": {tokens.Refresh}}))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(signer.Revocation(ctx, signer.Sign(url.Values{"token": {tokens.Refresh}}))).
+			To(BeRefusedAs(401, "invalid_client"))
 		Expect(public.Token(ctx, public.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Clients.Fetches()).To(Equal(fetched))
 	})
 
 	It("stays public when the client starts to sign", func(ctx SpecContext) {
 		world := NewWorld(offerPrivateKeyJWT)
-		client := world.NewSigningClient("ES256", func(document map[string]any) { document["token_endpoint_auth_method"] = "none" })
+		client := world.NewSigningClient("ES256", func(document map[string]any) {
+			document["token_endpoint_auth_method"] = "none"
+		})
 		form := client.Exchange(client.Authorize(ctx))
 		client.Publish(func(document map[string]any) {
 			document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", client.Keys.url

@@ -43,8 +43,11 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 	It("is advertised in the server metadata", Label("F2", "F12"), func(ctx SpecContext) {
 		metadata := decode(Get(ctx, world.Issuer+"/.well-known/oauth-authorization-server"))
 		for _, endpoint := range []string{"token", "revocation"} {
-			Expect(metadata).To(HaveKeyWithValue(endpoint+"_endpoint_auth_methods_supported", []any{"none", "private_key_jwt"}))
-			Expect(metadata).To(HaveKeyWithValue(endpoint+"_endpoint_auth_signing_alg_values_supported", []any{"ES256", "RS256", "PS256", "EdDSA"}))
+			Expect(metadata).
+				To(HaveKeyWithValue(endpoint+"_endpoint_auth_methods_supported", []any{"none", "private_key_jwt"}))
+			Expect(metadata).
+				To(HaveKeyWithValue(endpoint+"_endpoint_auth_signing_alg_values_supported",
+					[]any{"ES256", "RS256", "PS256", "EdDSA"}))
 		}
 	})
 
@@ -54,7 +57,8 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
 		next := client.Token(ctx, client.Sign(client.Refresh(first.Refresh))).Tokens()
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {next.Refresh}})).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {next.Refresh}})).StatusCode).
+			To(Equal(http.StatusOK))
 		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(1), "the keys are cached")
 	},
@@ -92,7 +96,9 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Entry("for the token endpoint", func() spoil { return claim("aud", world.Issuer+"/oauth/token") }),
 		Entry("with an audience in a list of one", func() spoil { return claim("aud", []string{world.Issuer}) }),
 		Entry("with a lifetime of five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
-		Entry("from a client whose clock is ahead", func() spoil { return claim("exp", in(5*time.Minute+25*time.Second)) }),
+		Entry("from a client whose clock is ahead", func() spoil {
+			return claim("exp", in(5*time.Minute+25*time.Second))
+		}),
 		Entry("from a client whose clock is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
 		Entry("with a jti of 256 bytes", func() spoil { return claim("jti", strings.Repeat("j", 256)) }),
 		Entry("without a kid when there is one key", func() spoil { return noField("kid") }),
@@ -109,9 +115,13 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Entry("signed with the public key as a shared secret", func() spoil { return field("alg", "HS256") }),
 		Entry("with an unknown critical header", func() spoil { return field("crit", []string{"x"}) }),
 		Entry("when another client issued it", func() spoil { return claim("iss", "https://other.example/c.json") }),
-		Entry("when its subject is another client", func() spoil { return claim("sub", "https://other.example/c.json") }),
+		Entry("when its subject is another client", func() spoil {
+			return claim("sub", "https://other.example/c.json")
+		}),
 		Entry("when it is for another server", func() spoil { return claim("aud", "https://other.example") }),
-		Entry("when it is for this and another server", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) }),
+		Entry("when it is for this and another server", func() spoil {
+			return claim("aud", []string{world.Issuer, "https://other.example"})
+		}),
 		Entry("when it has no audience", func() spoil { return noClaim("aud") }),
 		Entry("when its audience is an empty list", func() spoil { return claim("aud", []string{}) }),
 		Entry("when it never expires", func() spoil { return noClaim("exp") }),
@@ -124,24 +134,31 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Entry("when it names an unknown key", func() spoil { return field("kid", "another") }),
 	)
 
-	DescribeTable("is refused for its form and leaves the code redeemable", func(ctx SpecContext, status int, refusal string, change func(url.Values)) {
-		client := world.NewSigningClient("ES256")
-		form := client.Sign(client.Exchange(client.Authorize(ctx)))
-		spoiled, err := url.ParseQuery(form.Encode())
-		Expect(err).NotTo(HaveOccurred())
-		change(spoiled)
-		Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
-		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion can still be used")
-	},
-		Entry("when there is no assertion", 401, "invalid_client", func(form url.Values) { drop("client_assertion")(form); drop("client_assertion_type")(form) }),
+	DescribeTable("is refused for its form and leaves the code redeemable",
+		func(ctx SpecContext, status int, refusal string, change func(url.Values)) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Exchange(client.Authorize(ctx)))
+			spoiled, err := url.ParseQuery(form.Encode())
+			Expect(err).NotTo(HaveOccurred())
+			change(spoiled)
+			Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
+			Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion can still be used")
+		},
+		Entry("when there is no assertion", 401, "invalid_client", func(form url.Values) {
+			drop("client_assertion")(form)
+			drop("client_assertion_type")(form)
+		}),
 		Entry("when there is a type only", 401, "invalid_client", drop("client_assertion")),
 		Entry("when the type is missing", 401, "invalid_client", drop("client_assertion_type")),
-		Entry("when the type is wrong", 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
+		Entry("when the type is wrong", 401, "invalid_client",
+			set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
 		Entry("when it is not a JWT", 401, "invalid_client", set("client_assertion", "no.jwt")),
 		Entry("when a secret comes with it", Label("D8"), 401, "invalid_client", set("client_secret", "s3cret")),
 		Entry("when it is repeated", Label("D5"), 400, "invalid_request", repeat("client_assertion")),
-		Entry("when another client_id is named", Label("D13"), 400, "invalid_grant", set("client_id", "https://other.example/c.json")),
-		Entry("when the code is unknown", Label("D12"), 400, "invalid_grant", set("code", "ppc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+		Entry("when another client_id is named", Label("D13"), 400, "invalid_grant",
+			set("client_id", "https://other.example/c.json")),
+		Entry("when the code is unknown", Label("D12"), 400, "invalid_grant",
+			set("code", "ppc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
 	)
 
 	It("is refused with an algorithm that the document does not declare", func(ctx SpecContext) {
@@ -156,19 +173,26 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
 	})
 
-	DescribeTable("reports that the client's keys cannot be fetched, and leaves code and assertion usable", func(ctx SpecContext, answer http.HandlerFunc) {
-		client := world.NewSigningClient("ES256")
-		form := client.Sign(client.Exchange(client.Authorize(ctx)))
-		client.Keys.serve(answer)
-		refused := client.Token(ctx, form)
-		Expect(refused).To(BeRefusedAs(503, "temporarily_unavailable"))
-		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
-		client.Keys.publish(client.JWK())
-		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
-	},
-		Entry("when their host fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }),
-		Entry("when their host closes the connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-		Entry("when their URL redirects", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }),
+	DescribeTable("reports that the client's keys cannot be fetched, and leaves code and assertion usable",
+		func(ctx SpecContext, answer http.HandlerFunc) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Exchange(client.Authorize(ctx)))
+			client.Keys.serve(answer)
+			refused := client.Token(ctx, form)
+			Expect(refused).To(BeRefusedAs(503, "temporarily_unavailable"))
+			Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
+			client.Keys.publish(client.JWK())
+			Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
+		},
+		Entry("when their host fails", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}),
+		Entry("when their host closes the connection", func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}),
+		Entry("when their URL redirects", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}),
 		Entry("when there are too many keys", Label("C15"), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"keys":[]`+strings.Repeat(" ", 64<<10)+`}`)
@@ -196,10 +220,13 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 			client := world.NewSigningClient("ES256")
 			assertion := client.Assertion()
 			tokens := client.Token(ctx, withAssertion(client.Exchange(client.Authorize(ctx)), assertion)).Tokens()
-			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).To(BeRefusedAs(401, "invalid_client"))
-			Expect(client.Revocation(ctx, withAssertion(url.Values{"token": {tokens.Refresh}}, assertion))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revocation(ctx, withAssertion(url.Values{"token": {tokens.Refresh}}, assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
 			world.Restart()
-			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
 			Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
 			Expect(world.Log.String()).NotTo(ContainSubstring(assertion), "the log does not contain the assertion")
 		})
@@ -207,19 +234,23 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		It("accepts one of many simultaneous requests", func(ctx SpecContext) {
 			client := world.NewSigningClient("ES256")
 			form := client.Sign(client.Refresh(client.Connect(ctx).Refresh))
-			Expect(statuses(atOnce(racers, func() Response { return client.Token(ctx, form) }))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
+			Expect(statuses(atOnce(racers, func() Response {
+				return client.Token(ctx, form)
+			}))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
 		})
 
 		It("accepts the same jti from another client", func(ctx SpecContext) {
 			for range 2 {
-				Expect(exchange(ctx, world.NewSigningClient("ES256"), claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
+				Expect(exchange(ctx, world.NewSigningClient("ES256"), claim("jti", "1")).StatusCode).
+					To(Equal(http.StatusOK))
 			}
 		})
 	})
 
 	It("does not record the jti of a refused assertion", func(ctx SpecContext) {
 		client := world.NewSigningClient("ES256")
-		Expect(exchange(ctx, client, claim("jti", "1"), claim("aud", "https://other.example"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(exchange(ctx, client, claim("jti", "1"), claim("aud", "https://other.example"))).
+			To(BeRefusedAs(401, "invalid_client"))
 		Expect(exchange(ctx, client, claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
 	})
 })

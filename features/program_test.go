@@ -40,13 +40,15 @@ func stdioProgram(words ...string) bootstrap.Program {
 	GinkgoHelper()
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
-	return bootstrap.Program{Command: self, Args: append([]string{programWord}, words...), Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
+	return bootstrap.Program{Command: self, Args: append([]string{programWord}, words...),
+		Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
 }
 
 // longestRun ends a program that a mutation of the gateway leaves behind.
 const longestRun = 2 * time.Minute
 
-// runProgram serves MCP until the end of its input. A word names something that it does at its start.
+// runProgram serves MCP until the end of its input. A word names something that it does at its
+// start.
 func runProgram(words []string) int {
 	run, end := context.WithTimeout(context.Background(), longestRun)
 	defer end()
@@ -114,13 +116,20 @@ func newProgramServer() *mcp.Server {
 			return strconv.Itoa(os.Getpid()), nil
 		},
 		"folder": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return os.Getwd() },
-		"limits": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return limitsOfProcess() },
-		"spawn":  spawn,
-		"exit":   func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { os.Exit(3); return "", nil },
+		"limits": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+			return limitsOfProcess()
+		},
+		"spawn": spawn,
+		"exit": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+			os.Exit(3)
+			return "", nil
+		},
 		"big": func(_ context.Context, _ *mcp.CallToolRequest, in programInput) (string, error) {
 			return strings.Repeat("x", in.Size), nil
 		},
-		"endless":  func(context.Context, *mcp.CallToolRequest, programInput) (string, error) { return "", writeEndless() },
+		"endless": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
+			return "", writeEndless()
+		},
 		"complain": complain,
 		"steps":    stepThrough,
 		"ask":      askPerson,
@@ -129,15 +138,17 @@ func newProgramServer() *mcp.Server {
 			return "cancelled", os.WriteFile(os.Getenv("MARK"), []byte("cancelled"), 0o600)
 		},
 	} {
-		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, in programInput) (*mcp.CallToolResult, any, error) {
-			text, err := tool(ctx, r, in)
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, err
-		})
+		mcp.AddTool(s, &mcp.Tool{Name: name},
+			func(ctx context.Context, r *mcp.CallToolRequest, in programInput) (*mcp.CallToolResult, any, error) {
+				text, err := tool(ctx, r, in)
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, err
+			})
 	}
 	return s
 }
 
-// spawn starts one process in the group of the program and one in a session of its own, and returns their ids. They end soon when a mutation does not end them.
+// spawn starts one process in the group of the program and one in a session of its own, and returns
+// their ids. They end soon when a mutation does not end them.
 func spawn(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
 	var pids []int
 	for _, attributes := range []*syscall.SysProcAttr{nil, {Setsid: true}} {
@@ -174,7 +185,9 @@ func writeEndless() error {
 
 func stepThrough(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (string, error) {
 	for step := range 3 {
-		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(step + 1)}); err != nil {
+		if err := r.Session.NotifyProgress(ctx,
+			&mcp.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(),
+				Progress: float64(step + 1)}); err != nil {
 			return "", err
 		}
 	}
@@ -182,7 +195,8 @@ func stepThrough(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (s
 }
 
 func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (string, error) {
-	answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object"}})
+	answer, err := r.Session.Elicit(ctx,
+		&mcp.ElicitParams{Message: "Sure?", RequestedSchema: map[string]any{"type": "object"}})
 	if err != nil {
 		return "", err
 	}
@@ -204,7 +218,8 @@ func toProgram(to bootstrap.Program, tokenFile string) func(*server.Config) {
 	}
 }
 
-// peopleFile returns a token file of people and their tokens; a person with several tokens is in several maps.
+// peopleFile returns a token file of people and their tokens; a person with several tokens is in
+// several maps.
 func peopleFile(ctx context.Context, people ...map[string]string) string {
 	GinkgoHelper()
 	var lines strings.Builder
@@ -232,7 +247,8 @@ func isRunning(pid int) bool {
 	return !strings.HasPrefix(after, "Z")
 }
 
-// countProcesses returns how many processes of this computer have the text in their environment or arguments.
+// countProcesses returns how many processes of this computer have the text in their environment or
+// arguments.
 func countProcesses(text string) (count int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, one := range all {

@@ -36,7 +36,8 @@ func racing(rounds int) {
 		client = world.NewClient()
 	})
 
-	// against runs two kinds of callers concurrently, half of the callers each, and returns the responses to the first kind.
+	// against runs two kinds of callers concurrently, half of the callers each, and returns the
+	// responses to the first kind.
 	against := func(these, those func() Response) (told []Response) {
 		calls := map[int]func() Response{}
 		for i := range crowd {
@@ -73,29 +74,33 @@ func racing(rounds int) {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant", Label("I14", "D19", "D20"), func(ctx SpecContext) {
-		for range rounds {
-			form := client.Exchange(client.Authorize(ctx))
-			var granted []Response
-			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
-				Expect(answer).To(BeGrantedOrRefused())
-				if answer.StatusCode == http.StatusOK {
-					granted = append(granted, answer)
+	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant",
+		Label("I14", "D19", "D20"), func(ctx SpecContext) {
+			for range rounds {
+				form := client.Exchange(client.Authorize(ctx))
+				var granted []Response
+				for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
+					Expect(answer).To(BeGrantedOrRefused())
+					if answer.StatusCode == http.StatusOK {
+						granted = append(granted, answer)
+					}
 				}
+				Expect(granted).To(HaveLen(1))
+				Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).
+					To(Equal(http.StatusOK), "the losers do not end the grant")
+				world.Clock.Advance(11 * time.Second)
+				Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
+				expectAllDead(ctx, granted)
 			}
-			Expect(granted).To(HaveLen(1))
-			Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).To(Equal(http.StatusOK), "the losers do not end the grant")
-			world.Clock.Advance(11 * time.Second)
-			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
-			expectAllDead(ctx, granted)
-		}
-	}, SpecTimeout(5*time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 	It("sixteen refreshes with one token returns the same tokens", Label("I15", "D27"), func(ctx SpecContext) {
 		refresh := client.Connect(ctx).Refresh
 		for range rounds {
 			successors, accesses := map[string]bool{}, map[string]bool{}
-			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, client.Refresh(refresh)) }) {
+			for _, answer := range atOnce(crowd, func() Response {
+				return client.Token(ctx, client.Refresh(refresh))
+			}) {
 				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
 				successors[answer.Tokens().Refresh], accesses[answer.Tokens().Access] = true, true
 				refresh = answer.Tokens().Refresh
@@ -105,36 +110,40 @@ func racing(rounds int) {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("refreshes against a revocation leaves no valid token after the response to the revocation", Label("I16", "E6", "E9"), func(ctx SpecContext) {
-		for range rounds {
-			tokens := client.Connect(ctx)
-			refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
-			told := against(refresh, func() Response {
-				Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
-				late := refresh()
-				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
-				return late
-			})
-			expectAllDead(ctx, told)
-			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
-		}
-	}, SpecTimeout(5*time.Minute))
+	It("refreshes against a revocation leaves no valid token after the response to the revocation",
+		Label("I16", "E6", "E9"), func(ctx SpecContext) {
+			for range rounds {
+				tokens := client.Connect(ctx)
+				refresh := func() Response { return client.Token(ctx, client.Refresh(tokens.Refresh)) }
+				told := against(refresh, func() Response {
+					Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+					late := refresh()
+					Expect(late).To(BeRefusedAs(400, "invalid_grant"))
+					return late
+				})
+				expectAllDead(ctx, told)
+				Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+			}
+		}, SpecTimeout(5*time.Minute))
 
-	It("refreshes against the reuse of a replaced token leaves no valid token", Label("I17", "D27"), func(ctx SpecContext) {
-		for range rounds {
-			stolen := client.Connect(ctx)
-			next := client.Token(ctx, client.Refresh(stolen.Refresh)).Tokens()
-			next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
-			world.Clock.Advance(6 * time.Minute)
-			told := against(func() Response { return client.Token(ctx, client.Refresh(next.Refresh)) }, func() Response {
-				reused := client.Token(ctx, client.Refresh(stolen.Refresh))
-				Expect(reused).To(BeRefusedAs(400, "invalid_grant"))
-				return reused
-			})
-			expectAllDead(ctx, told)
-			Expect(world.Call(ctx, next.Access)).To(BeChallenged(world, "invalid_token"))
-		}
-	}, SpecTimeout(5*time.Minute))
+	It("refreshes against the reuse of a replaced token leaves no valid token",
+		Label("I17", "D27"), func(ctx SpecContext) {
+			for range rounds {
+				stolen := client.Connect(ctx)
+				next := client.Token(ctx, client.Refresh(stolen.Refresh)).Tokens()
+				next = client.Token(ctx, client.Refresh(next.Refresh)).Tokens()
+				world.Clock.Advance(6 * time.Minute)
+				told := against(func() Response {
+					return client.Token(ctx, client.Refresh(next.Refresh))
+				}, func() Response {
+					reused := client.Token(ctx, client.Refresh(stolen.Refresh))
+					Expect(reused).To(BeRefusedAs(400, "invalid_grant"))
+					return reused
+				})
+				expectAllDead(ctx, told)
+				Expect(world.Call(ctx, next.Access)).To(BeChallenged(world, "invalid_token"))
+			}
+		}, SpecTimeout(5*time.Minute))
 
 	It("refreshes against revocation by the site leaves no valid token", Label("I17", "J10"), func(ctx SpecContext) {
 		for range rounds {
@@ -152,21 +161,22 @@ func racing(rounds int) {
 		}
 	}, SpecTimeout(5*time.Minute))
 
-	It("exchanges against revocation by the site leaves no valid token or code", Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
-		for i := range rounds {
-			host := world.TokenFor(ctx, "ada", demosite.Author)
-			scope := []string{"mcp", "mcp offline_access"}[i%2]
-			approved := client.Consent(ctx, set("scope", scope)).Approve(ctx, host)
-			form := client.Exchange(approved.Target().Query().Get("code"))
-			told := against(func() Response { return client.Token(ctx, form) }, func() Response {
-				endGrantsOf(ctx, host)
-				late := client.Token(ctx, form)
-				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
-				return late
-			})
-			expectAllDead(ctx, told)
-		}
-	}, SpecTimeout(5*time.Minute))
+	It("exchanges against revocation by the site leaves no valid token or code",
+		Label("I17", "I8", "J10", "D21"), func(ctx SpecContext) {
+			for i := range rounds {
+				host := world.TokenFor(ctx, "ada", demosite.Author)
+				scope := []string{"mcp", "mcp offline_access"}[i%2]
+				approved := client.Consent(ctx, set("scope", scope)).Approve(ctx, host)
+				form := client.Exchange(approved.Target().Query().Get("code"))
+				told := against(func() Response { return client.Token(ctx, form) }, func() Response {
+					endGrantsOf(ctx, host)
+					late := client.Token(ctx, form)
+					Expect(late).To(BeRefusedAs(400, "invalid_grant"))
+					return late
+				})
+				expectAllDead(ctx, told)
+			}
+		}, SpecTimeout(5*time.Minute))
 }
 
 var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"), func() {
@@ -218,8 +228,8 @@ var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"),
 		})
 })
 
-// loseAnswer sends a form over a separate connection, which breaks before the client has read the response; only the spec
-// sees it.
+// loseAnswer sends a form over a separate connection, which breaks before the client has read the
+// response; only the spec sees it.
 func (c *Client) loseAnswer(ctx context.Context, form map[string][]string) Response {
 	GinkgoHelper()
 	wire, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.World.Issuer[len("http://"):])

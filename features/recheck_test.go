@@ -16,28 +16,33 @@ var _ = Describe("Rechecking the host token during use", Label("J8", "N12"), fun
 		world = NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
 	})
 
-	DescribeTable("ends the grant within the interval after the site has revoked its token", func(ctx SpecContext, scope string, prepare func(SpecContext, *Client, Tokens) Tokens) {
-		client := world.NewClient()
-		tokens := prepare(ctx, client, client.Connect(ctx, set("scope", scope)))
-		world.Clock.Advance(time.Minute)
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		world.Clock.Advance(time.Minute)
-		Expect(world.Call(ctx, tokens.Access)).To(And(HaveField("StatusCode", http.StatusUnauthorized), HaveField("Tokens().Error", "invalid_token")))
-		if tokens.Refresh != "" {
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-		}
-	},
-		Entry("with refresh tokens", "mcp offline_access", func(_ SpecContext, _ *Client, t Tokens) Tokens { return t }),
+	DescribeTable("ends the grant within the interval after the site has revoked its token",
+		func(ctx SpecContext, scope string, prepare func(SpecContext, *Client, Tokens) Tokens) {
+			client := world.NewClient()
+			tokens := prepare(ctx, client, client.Connect(ctx, set("scope", scope)))
+			world.Clock.Advance(time.Minute)
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			world.Clock.Advance(time.Minute)
+			Expect(world.Call(ctx, tokens.Access)).
+				To(And(HaveField("StatusCode", http.StatusUnauthorized), HaveField("Tokens().Error", "invalid_token")))
+			if tokens.Refresh != "" {
+				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			}
+		},
+		Entry("with refresh tokens", "mcp offline_access", func(_ SpecContext, _ *Client, t Tokens) Tokens {
+			return t
+		}),
 		Entry("without refresh tokens", "mcp", func(_ SpecContext, _ *Client, t Tokens) Tokens { return t }),
 		Entry("after a refresh", "mcp offline_access", func(ctx SpecContext, c *Client, t Tokens) Tokens {
 			return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
 		}),
-		Entry("after two refreshes with one token", "mcp offline_access", func(ctx SpecContext, c *Client, t Tokens) Tokens {
-			c.Token(ctx, c.Refresh(t.Refresh))
-			return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
-		}),
+		Entry("after two refreshes with one token",
+			"mcp offline_access", func(ctx SpecContext, c *Client, t Tokens) Tokens {
+				c.Token(ctx, c.Refresh(t.Refresh))
+				return c.Token(ctx, c.Refresh(t.Refresh)).Tokens()
+			}),
 	)
 
 	It("continues after a restart", func(ctx SpecContext) {

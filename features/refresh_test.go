@@ -71,7 +71,8 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 	},
 		Entry("without a token", Label("D22"), "invalid_request", drop("refresh_token")),
-		Entry("with an unknown token", Label("D22"), "invalid_grant", set("refresh_token", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+		Entry("with an unknown token", Label("D22"), "invalid_grant",
+			set("refresh_token", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
 		Entry("with garbage", Label("D22"), "invalid_grant", set("refresh_token", "garbage")),
 		Entry("by another client", Label("D22"), "invalid_grant", set("client_id", "https://other.example/c.json")),
 		Entry("for another resource", Label("D24"), "invalid_target", set("resource", "https://other.example/mcp")),
@@ -113,10 +114,11 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func(
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 	})
 
-	It("rechecks the host token with the site, and ends the grant when it was revoked", Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
-		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-	})
+	It("rechecks the host token with the site, and ends the grant when it was revoked",
+		Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
+			Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		})
 })

@@ -34,14 +34,16 @@ type registered [16]byte
 
 // registerAndOpen registers a client, and returns the zero value unless its id opens.
 func (w *World) registerAndOpen() (digest registered) {
-	answer := w.handle(http.MethodPost, w.Issuer+"/oauth/register", `{"client_name":"An app","redirect_uris":["http://127.0.0.1/callback"]}`)
+	answer := w.handle(http.MethodPost, w.Issuer+"/oauth/register",
+		`{"client_name":"An app","redirect_uris":["http://127.0.0.1/callback"]}`)
 	var members struct {
 		ID string `json:"client_id"`
 	}
 	if answer.Code != http.StatusCreated || json.Unmarshal(answer.Body.Bytes(), &members) != nil {
 		return registered{}
 	}
-	if document := w.handle(http.MethodGet, members.ID, ""); document.Code != http.StatusOK || !bytes.Contains(document.Body.Bytes(), []byte(members.ID)) {
+	if document := w.handle(http.MethodGet, members.ID, ""); document.Code != http.StatusOK ||
+		!bytes.Contains(document.Body.Bytes(), []byte(members.ID)) {
 		return registered{}
 	}
 	sum := sha256.Sum256([]byte(members.ID))
@@ -80,7 +82,9 @@ var _ = Describe("Flooding the server with registrations", Label("L10", "S6"), f
 	}
 
 	DescribeTable("writes no row and uses no memory that grows", Label("L1"), func(ctx SpecContext, early, all int) {
-		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *server.Config) { config.Logger = slog.New(slog.DiscardHandler) })
+		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *server.Config) {
+			config.Logger = slog.New(slog.DiscardHandler)
+		})
 		world.RegisterClient(ctx, "http://127.0.0.1:4321/callback").Connect(ctx)
 		world.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange")
 		ids := make([]registered, all-1)
@@ -129,7 +133,8 @@ var _ = Describe("Flooding the server with registrations", Label("L10", "S6"), f
 		}
 		Expect(operated.Register(ctx, body, forwarded("198.51.100.1")).StatusCode).To(Equal(http.StatusCreated))
 		Expect(operated.Register(ctx, body, forwarded("198.51.100.2")).StatusCode).To(Equal(http.StatusTooManyRequests))
-		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="refused",limit="registrations"} 9`))
+		Expect(operated.AskAdmin(ctx, "/metrics").Text).
+			To(ContainSubstring(`pasteport_limits_total{effect="refused",limit="registrations"} 9`))
 		Expect(Run(ctx, append([]string{"connections", "--json"}, operated.Kept()...)...).Out).To(MatchJSON("[]"))
 	})
 })

@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// TokenSite is a site with a verifier endpoint over TLS, which sends the same response until it is changed.
+// TokenSite is a site with a verifier endpoint over TLS, which sends the same response until it is
+// changed.
 type TokenSite struct {
 	site   *ClientSite
 	status atomic.Int64
@@ -39,7 +40,8 @@ func (s *TokenSite) Answer(status int, body string) {
 
 const clientSecret = "the-secret-of-pasteport"
 
-// remoteWay is a kind of remote verifier, with the site's responses for an editor and for an invalid token.
+// remoteWay is a kind of remote verifier, with the site's responses for an editor and for an
+// invalid token.
 type remoteWay struct {
 	configure      func(url string) server.Verification
 	yes, author    string
@@ -53,16 +55,23 @@ var (
 		configure: func(url string) server.Verification {
 			return server.Verification{Verifier: server.VerifierHTTP, VerifyURL: url}
 		},
-		yes: `{"subject":"ada","roles":["editor"]}`, author: `{"subject":"ada","roles":["author"]}`, noStatus: 401, no: `{}`,
+		yes:            `{"subject":"ada","roles":["editor"]}`,
+		author:         `{"subject":"ada","roles":["author"]}`,
+		noStatus:       401,
+		no:             `{}`,
 		brokenStatuses: []int{500, 404, 302},
 	}
 	introspecting = remoteWay{
 		configure: func(url string) server.Verification {
 			return server.Verification{
-				Verifier: server.VerifierIntrospection, IntrospectionURL: url, IntrospectionClientID: "pasteport", IntrospectionClientSecret: clientSecret,
+				Verifier:                  server.VerifierIntrospection,
+				IntrospectionURL:          url,
+				IntrospectionClientID:     "pasteport",
+				IntrospectionClientSecret: clientSecret,
 			}
 		},
-		yes: `{"active":true,"sub":"ada","roles":["editor"],"scope":"of the site"}`, author: `{"active":true,"sub":"ada","roles":["author"]}`,
+		yes:      `{"active":true,"sub":"ada","roles":["editor"],"scope":"of the site"}`,
+		author:   `{"active":true,"sub":"ada","roles":["author"]}`,
 		noStatus: 200, no: `{"active":false}`, brokenStatuses: []int{500, 401, 403, 302},
 	}
 )
@@ -74,39 +83,48 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 		var client *Client
 		BeforeEach(func() {
 			site = NewTokenSite(way.yes)
-			world = NewWorld(func(config *server.Config) { config.Verification = way.configure(site.site.URL("/token")) })
+			world = NewWorld(func(config *server.Config) {
+				config.Verification = way.configure(site.site.URL("/token"))
+			})
 			client = world.NewClient()
 		})
 		tools := func(ctx context.Context, tokens Tokens) []string {
 			return world.Converse(ctx, stateless, tokens.Access).Ask(ctx, "tools/list", params{}).Tools()
 		}
 
-		It("accepts tokens that the site accepts, with the roles in the response", Label("roles"), func(ctx SpecContext) {
-			tokens := client.Connect(ctx)
-			Expect(tools(ctx, tokens)).To(ConsistOf(editorTools))
-			site.Answer(200, way.author)
-			Expect(tools(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())).To(ConsistOf(authorTools))
-		})
+		It("accepts tokens that the site accepts, with the roles in the response",
+			Label("roles"), func(ctx SpecContext) {
+				tokens := client.Connect(ctx)
+				Expect(tools(ctx, tokens)).To(ConsistOf(editorTools))
+				site.Answer(200, way.author)
+				Expect(tools(ctx, client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens())).
+					To(ConsistOf(authorTools))
+			})
 
-		It("refuses other tokens, and ends grants of a token that becomes invalid", Label("B8", "J1"), func(ctx SpecContext) {
-			tokens := client.Connect(ctx)
-			site.Answer(way.noStatus, way.no)
-			Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusForbidden))
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-		})
+		It("refuses other tokens, and ends grants of a token that becomes invalid",
+			Label("B8", "J1"), func(ctx SpecContext) {
+				tokens := client.Connect(ctx)
+				site.Answer(way.noStatus, way.no)
+				Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusForbidden))
+				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			})
 
-		It("issues and ends no grants while the site fails, and logs the reason", Label("B9", "D25", "B15"), func(ctx SpecContext) {
-			tokens := client.Connect(ctx)
-			for _, status := range way.brokenStatuses {
-				site.Answer(status, way.yes)
-				Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
-				Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusServiceUnavailable))
-			}
-			site.Answer(200, way.yes)
-			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
-			Expect(world.Log.String()).To(And(ContainSubstring("cannot verify tokens at the site"), ContainSubstring("it answered 500"),
-				Not(ContainSubstring(world.Token)), Not(ContainSubstring(clientSecret))))
-		})
+		It("issues and ends no grants while the site fails, and logs the reason",
+			Label("B9", "D25", "B15"), func(ctx SpecContext) {
+				tokens := client.Connect(ctx)
+				for _, status := range way.brokenStatuses {
+					site.Answer(status, way.yes)
+					Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).
+						To(Equal(http.StatusServiceUnavailable))
+					Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).
+						To(Equal(http.StatusServiceUnavailable))
+				}
+				site.Answer(200, way.yes)
+				Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+				Expect(world.Log.String()).
+					To(And(ContainSubstring("cannot verify tokens at the site"), ContainSubstring("it answered 500"),
+						Not(ContainSubstring(world.Token)), Not(ContainSubstring(clientSecret))))
+			})
 	}, Entry("a verify URL", overHTTP), Entry("an introspection endpoint", Label("RFC 7662"), introspecting))
 
 	It("logs that an introspection endpoint rejects the client secret", func(ctx SpecContext) {
@@ -115,29 +133,37 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 		world := NewWorld(func(config *server.Config) {
 			config.Verification = introspecting.configure(site.site.URL("/token"))
 		})
-		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 		Expect(world.Log.String()).To(ContainSubstring("it does not accept our client id and secret"))
 	})
 })
 
 var _ = Describe("Choosing a verifier", Label("F9"), func() {
-	DescribeTable("names the error and the remedy when", func(ctx SpecContext, chosen server.Verification, said ...string) {
-		config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
-		config.Issuer = "https://cms.example"
-		_, err := server.Open(ctx, config)
-		Expect(err).To(HaveOccurred())
-		for _, sentence := range said {
-			Expect(err.Error()).To(ContainSubstring(sentence))
-		}
-		Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
-	},
-		Entry("the verifier is unknown", server.Verification{Verifier: "ldap"}, `Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
-		Entry("a setting is missing", server.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
-			"IntrospectionURL: it is not https", "IntrospectionClientID is empty", "IntrospectionClientSecret is empty"),
-		Entry("a setting would have no effect", server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
-			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`, "IntrospectionClientSecret is set"),
+	DescribeTable("names the error and the remedy when",
+		func(ctx SpecContext, chosen server.Verification, said ...string) {
+			config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
+			config.Issuer = "https://cms.example"
+			_, err := server.Open(ctx, config)
+			Expect(err).To(HaveOccurred())
+			for _, sentence := range said {
+				Expect(err.Error()).To(ContainSubstring(sentence))
+			}
+			Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
+		},
+		Entry("the verifier is unknown", server.Verification{Verifier: "ldap"},
+			`Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
+		Entry("a setting is missing",
+			server.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
+			"IntrospectionURL: it is not https", "IntrospectionClientID is empty",
+			"IntrospectionClientSecret is empty"),
+		Entry("a setting would have no effect",
+			server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
+			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`,
+			"IntrospectionClientSecret is set"),
 		Entry("the URL is malformed", server.Verification{Verifier: "http", VerifyURL: "cms.example"},
 			"VerifyURL: it has no scheme: begin it with https://"),
-		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"}, "reading the token file", "no such file"),
+		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"},
+			"reading the token file", "no such file"),
 	)
 })

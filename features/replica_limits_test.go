@@ -38,7 +38,8 @@ var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 
 	It("counts wrong tokens of all replicas together, and no right ones", Label("B6", "N5"), func(ctx SpecContext) {
 		for i := range 5 {
-			Expect(paste(ctx, both()[i%2], world.TokenFor(ctx, "ada", demosite.Author)).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(paste(ctx, both()[i%2], world.TokenFor(ctx, "ada", demosite.Author)).StatusCode).
+				To(Equal(http.StatusSeeOther))
 			Expect(paste(ctx, both()[i%2], "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusForbidden))
 		}
 		for _, at := range both() {
@@ -59,13 +60,14 @@ var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 		Expect(demand.Send(ctx, demand.Solve()).StatusCode).To(Equal(http.StatusSeeOther))
 	})
 
-	It("counts wrong tokens of the connections page together with those of the consent page", Label("B6"), func(ctx SpecContext) {
-		for i := range 5 {
-			form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong" + rand.Text()}}
-			Expect(Post(ctx, both()[i%2]+"/oauth/connections", form).StatusCode).To(Equal(http.StatusOK))
-		}
-		ReadDemand(paste(ctx, replica.Address, "demo_wrong"+rand.Text()))
-	})
+	It("counts wrong tokens of the connections page together with those of the consent page",
+		Label("B6"), func(ctx SpecContext) {
+			for i := range 5 {
+				form := url.Values{"decision": {"show"}, "bearer_token": {"demo_wrong" + rand.Text()}}
+				Expect(Post(ctx, both()[i%2]+"/oauth/connections", form).StatusCode).To(Equal(http.StatusOK))
+			}
+			ReadDemand(paste(ctx, replica.Address, "demo_wrong"+rand.Text()))
+		})
 
 	It("limits fetches per replica", Label("C21"), func(ctx SpecContext) {
 		look := func(at string, n int) int {
@@ -81,20 +83,21 @@ var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 		Expect(world.Clients.Fetches()).To(BeEquivalentTo(60))
 	})
 
-	It("refuses tokens while they cannot be counted, but still fetches documents", Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
-		stranger := world.NewClient()
-		page := client.Consent(ctx)
-		back := world.Hide("oauth.db", "oauth.db-wal", "oauth.db-shm")
-		answer := page.Approve(ctx, "demo_wrong")
-		Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(answer.Text).NotTo(ContainSubstring("does not know that token"))
-		Expect(world.Connections(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusServiceUnavailable))
-		Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusOK))
-		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK))
-		back()
-		Expect(page.Approve(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
-		Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusOK))
-	})
+	It("refuses tokens while they cannot be counted, but still fetches documents",
+		Label("B6", "C21", "D30", "N14"), func(ctx SpecContext) {
+			stranger := world.NewClient()
+			page := client.Consent(ctx)
+			back := world.Hide("oauth.db", "oauth.db-wal", "oauth.db-shm")
+			answer := page.Approve(ctx, "demo_wrong")
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(answer.Text).NotTo(ContainSubstring("does not know that token"))
+			Expect(world.Connections(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK))
+			back()
+			Expect(page.Approve(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))
+			Expect(stranger.AskFor(ctx, stranger.Request()).StatusCode).To(Equal(http.StatusOK))
+		})
 
 	It("keeps no address in the database", Label("H3"), func(ctx SpecContext) {
 		Expect(paste(ctx, world.Issuer, "demo_wrong").StatusCode).To(Equal(http.StatusForbidden))

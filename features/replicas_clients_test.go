@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// fewAtOnce runs a function for all items, a few at a time. A failure ends its item only, so that the others are still reported.
+// fewAtOnce runs a function for all items, a few at a time. A failure ends its item only, so that
+// the others are still reported.
 func fewAtOnce(all, few int, act func(i int)) {
 	var working errgroup.Group
 	working.SetLimit(few)
@@ -41,48 +42,51 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-var _ = Describe("Using replicas behind a proxy without sticky sessions", Label("replicas", "R1"), Ordered, ContinueOnFailure, func() {
-	const connections = 200
-	var fleet *Fleet
-	BeforeAll(func() {
-		ForFleets()
-		fleet = NewFleet(BuildBinary(), "PostgreSQL")
+var _ = Describe("Using replicas behind a proxy without sticky sessions", Label("replicas", "R1"), Ordered,
+	ContinueOnFailure, func() {
+		const connections = 200
+		var fleet *Fleet
+		BeforeAll(func() {
+			ForFleets()
+			fleet = NewFleet(BuildBinary(), "PostgreSQL")
+		})
+
+		DescribeTable("works with the Go SDK's client in revision", func(ctx SpecContext, revision string) {
+			published := fleet.NewClient()
+			sessions := make([]*mcp.ClientSession, connections)
+			fewAtOnce(connections, logins, func(i int) { sessions[i] = fleet.connect(ctx, published, revision) })
+			for range 2 {
+				fewAtOnce(connections, 32, func(i int) {
+					listed, err := sessions[i].CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
+					Expect(err).NotTo(HaveOccurred())
+					Expect(listed.IsError).To(BeFalse())
+				})
+			}
+			fewAtOnce(connections, 32, func(i int) { Expect(sessions[i].Close()).To(Succeed()) })
+		}, revisions())
+
+		It("works with the TypeScript SDKs' clients over every transport and in every revision", func(ctx SpecContext) {
+			interop, err := filepath.Abs("interop")
+			Expect(err).NotTo(HaveOccurred())
+			command := Binary(filepath.Join(interop, "node_modules", ".bin", "node")).
+				Command([]string{"NODE_EXTRA_CA_CERTS=" + fleet.Clients.Certificate()},
+					filepath.Join(interop, "replicas.js"), fleet.MCP(), fleet.NewClient().ID, fmt.Sprint(connections))
+			command.Stdin = strings.NewReader(fleet.Token)
+			run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(func() { run.Kill().Wait(patience) })
+			Eventually(run).WithContext(ctx).WithTimeout(10 * time.Minute).Should(gexec.Exit(0))
+			AddReportEntry("clients", string(run.Out.Contents()))
+		}, NodeTimeout(10*time.Minute))
 	})
-
-	DescribeTable("works with the Go SDK's client in revision", func(ctx SpecContext, revision string) {
-		published := fleet.NewClient()
-		sessions := make([]*mcp.ClientSession, connections)
-		fewAtOnce(connections, logins, func(i int) { sessions[i] = fleet.connect(ctx, published, revision) })
-		for range 2 {
-			fewAtOnce(connections, 32, func(i int) {
-				listed, err := sessions[i].CallTool(ctx, &mcp.CallToolParams{Name: "list_articles"})
-				Expect(err).NotTo(HaveOccurred())
-				Expect(listed.IsError).To(BeFalse())
-			})
-		}
-		fewAtOnce(connections, 32, func(i int) { Expect(sessions[i].Close()).To(Succeed()) })
-	}, revisions())
-
-	It("works with the TypeScript SDKs' clients over every transport and in every revision", func(ctx SpecContext) {
-		interop, err := filepath.Abs("interop")
-		Expect(err).NotTo(HaveOccurred())
-		command := Binary(filepath.Join(interop, "node_modules", ".bin", "node")).Command([]string{"NODE_EXTRA_CA_CERTS=" + fleet.Clients.Certificate()},
-			filepath.Join(interop, "replicas.js"), fleet.MCP(), fleet.NewClient().ID, fmt.Sprint(connections))
-		command.Stdin = strings.NewReader(fleet.Token)
-		run, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func() { run.Kill().Wait(patience) })
-		Eventually(run).WithContext(ctx).WithTimeout(10 * time.Minute).Should(gexec.Exit(0))
-		AddReportEntry("clients", string(run.Out.Contents()))
-	}, NodeTimeout(10*time.Minute))
-})
 
 // connect logs in and opens a session.
 func (f *Fleet) connect(ctx context.Context, published *Client, revision string) *mcp.ClientSession {
 	GinkgoHelper()
 	if revision == httpSSE {
 		tokens := published.Connect(ctx)
-		return ConnectSDK(ctx, revision, &mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearing(tokens.Access)}})
+		return ConnectSDK(ctx, revision,
+			&mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearing(tokens.Access)}})
 	}
 	return f.sdkClientOf(published).Connect(ctx, revision)
 }

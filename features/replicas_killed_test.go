@@ -27,7 +27,8 @@ type Keeper struct {
 	refresh  string   // the last refresh token
 }
 
-// keep runs until the context ends. It retries a refresh with the same token when the response was lost.
+// keep runs until the context ends. It retries a refresh with the same token when the response was
+// lost.
 func (k *Keeper) keep(ctx context.Context) {
 	defer GinkgoRecover()
 	asking := context.WithValue(context.WithoutCancel(ctx), losable{}, true)
@@ -42,7 +43,8 @@ func (k *Keeper) keep(ctx context.Context) {
 	}
 }
 
-// spendTwice logs in and exchanges each code twice at once until the context ends. It returns the number of redeemed codes.
+// spendTwice logs in and exchanges each code twice at once until the context ends. It returns the
+// number of redeemed codes.
 func (c *Client) spendTwice(ctx context.Context) (spent int) {
 	defer GinkgoRecover()
 	asking := context.WithValue(context.WithoutCancel(ctx), losable{}, true)
@@ -53,7 +55,9 @@ func (c *Client) spendTwice(ctx context.Context) (spent int) {
 			continue
 		}
 		approved := ReadPage(page).Approve(asking, c.World.Token)
-		if approved.StatusCode != http.StatusSeeOther { // a token check in a dying replica counts as a wrong token, and all requests come from one address
+		// A token check in a dying replica counts as a wrong token, and all requests come from one
+		// address.
+		if approved.StatusCode != http.StatusSeeOther {
 			Expect(approved).To(Or(BeLost(), HaveField("StatusCode", http.StatusTooManyRequests)), approved.Text)
 			continue
 		}
@@ -102,12 +106,14 @@ func (f *Fleet) caller(ctx context.Context, published *Client, revision string) 
 	if revision == httpSSE {
 		tokens := published.Connect(ctx)
 		transport = func() mcp.Transport {
-			return &mcp.SSEClientTransport{Endpoint: f.MCP(), HTTPClient: &http.Client{Transport: bearing(tokens.Access)}}
+			return &mcp.SSEClientTransport{Endpoint: f.MCP(),
+				HTTPClient: &http.Client{Transport: bearing(tokens.Access)}}
 		}
 	} else {
 		login := f.sdkClientOf(published)
 		transport = func() mcp.Transport {
-			return &mcp.StreamableClientTransport{Endpoint: f.MCP(), OAuthHandler: login, HTTPClient: &http.Client{Transport: &login.Wire}}
+			return &mcp.StreamableClientTransport{Endpoint: f.MCP(), OAuthHandler: login,
+				HTTPClient: &http.Client{Transport: &login.Wire}}
 		}
 	}
 	c := &Caller{open: func(ctx context.Context) (*mcp.ClientSession, error) {
@@ -123,7 +129,8 @@ func (f *Fleet) caller(ctx context.Context, published *Client, revision string) 
 	return c
 }
 
-// dyingEvery kills and restarts one replica after another until the context ends. It returns the number of kills.
+// dyingEvery kills and restarts one replica after another until the context ends. It returns the
+// number of kills.
 func (f *Fleet) dyingEvery(ctx context.Context, pause time.Duration) (deaths int) {
 	GinkgoHelper()
 	ticks := time.NewTicker(pause)
@@ -150,7 +157,8 @@ var _ = Describe("Killing replicas under load", Label("replicas", "R4", "I14", "
 			var kept []*Keeper
 			for range keepers {
 				tokens := published.Connect(ctx)
-				kept = append(kept, &Keeper{Client: published, answered: []string{tokens.Access}, refresh: tokens.Refresh})
+				kept = append(kept,
+					&Keeper{Client: published, answered: []string{tokens.Access}, refresh: tokens.Refresh})
 			}
 			var callers []*Caller
 			for _, revision := range []string{httpSSE, batching, headers, sessions, stateless} {
@@ -210,9 +218,11 @@ var _ = Describe("Killing replicas under load", Label("replicas", "R4", "I14", "
 			for _, member := range fleet.Replicas {
 				Expect(member.run).NotTo(gexec.Exit())
 			}
-			AddReportEntry("a minute of deaths", fmt.Sprintf("%d replicas killed; %d tokens answered, all valid; %d codes spent, none twice; "+
-				"%d calls, %d failed, %d sessions opened again, %d clients of %d connected at the end",
-				deaths, answered, spent.Load(), calls, lost.Load(), reopened-len(callers), len(callers), len(callers)))
+			AddReportEntry("a minute of deaths",
+				fmt.Sprintf("%d replicas killed; %d tokens answered, all valid; %d codes spent, none twice; "+
+					"%d calls, %d failed, %d sessions opened again, %d clients of %d connected at the end",
+					deaths, answered, spent.Load(), calls, lost.Load(), reopened-len(callers), len(callers),
+					len(callers)))
 		}, NodeTimeout(5*time.Minute))
 	}
 })

@@ -19,87 +19,98 @@ var _ = Describe("Running replicas", Label("replicas"), func() {
 				fleet = NewFleet(BuildBinary(), engine)
 			})
 
-			It("returns the same refresh token for sixteen refreshes of one token, spread over all replicas", Label("I15", "D27"), func(ctx SpecContext) {
-				client := fleet.NewClient()
-				tokens := client.Connect(ctx)
-				for range 100 {
-					spread := map[int]func() Response{}
-					for i := range crowd {
-						at := *client
-						at.World = fleet.At(i)
-						form := client.Refresh(tokens.Refresh)
-						spread[i] = func() Response { return at.Token(ctx, form) }
-					}
-					successors := map[string]bool{}
-					var next Tokens
-					for i, answer := range together(spread) {
-						Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
-						next = answer.Tokens()
-						successors[next.Refresh] = true
-						Expect(fleet.callAt(ctx, i+1, next.Access).StatusCode).To(Equal(http.StatusOK))
-					}
-					Expect(successors).To(HaveLen(1))
-					tokens = next
-				}
-			}, NodeTimeout(5*time.Minute))
-
-			It("refuses the tokens of a grant that was ended at one replica at the next request to any replica", Label("E9", "G7"), func(ctx SpecContext) {
-				const rounds, batch = 1000, 4 // batch is one less than the limit of concurrent token checks per address
-				client := fleet.NewClient()
-				for first := 0; first < rounds; first += batch {
-					var rounding sync.WaitGroup
-					for round := first; round < first+batch; round++ {
-						rounding.Go(func() {
-							defer GinkgoRecover()
-							tokens := client.Connect(ctx)
-							for i := range fleet.Replicas { // each replica has it in its cache
-								Expect(fleet.callAt(ctx, i, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-							}
-							at := *client
-							at.World = fleet.At(round)
-							Expect(at.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
-							for i := range fleet.Replicas {
-								Expect(fleet.callAt(ctx, round+1+i, tokens.Access)).To(BeChallenged(fleet.World, "invalid_token"))
-							}
-						})
-					}
-					rounding.Wait()
-				}
-			}, NodeTimeout(5*time.Minute))
-
-			It("closes the streams of a grant that was ended at one replica within a second at all replicas", Label("E9", "G16"), func(ctx SpecContext) {
-				for at := range fleet.Replicas {
+			It("returns the same refresh token for sixteen refreshes of one token, spread over all replicas",
+				Label("I15", "D27"), func(ctx SpecContext) {
 					client := fleet.NewClient()
 					tokens := client.Connect(ctx)
-					var open []*Stream
-					for i := range fleet.Replicas {
-						legacy := fleet.At(i).Converse(ctx, httpSSE, tokens.Access)
-						open = append(open, legacy.Listen(ctx), fleet.At(i+1).Converse(ctx, sessions, tokens.Access).Listen(ctx))
+					for range 100 {
+						spread := map[int]func() Response{}
+						for i := range crowd {
+							at := *client
+							at.World = fleet.At(i)
+							form := client.Refresh(tokens.Refresh)
+							spread[i] = func() Response { return at.Token(ctx, form) }
+						}
+						successors := map[string]bool{}
+						var next Tokens
+						for i, answer := range together(spread) {
+							Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+							next = answer.Tokens()
+							successors[next.Refresh] = true
+							Expect(fleet.callAt(ctx, i+1, next.Access).StatusCode).To(Equal(http.StatusOK))
+						}
+						Expect(successors).To(HaveLen(1))
+						tokens = next
 					}
-					ending := *client
-					ending.World = fleet.At(at)
-					Expect(ending.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
-					within := time.Now().Add(time.Second)
-					for _, stream := range open {
-						Eventually(stream.Events).WithTimeout(max(time.Until(within), time.Millisecond)).Should(BeClosed())
-					}
-				}
-			}, NodeTimeout(time.Minute))
+				}, NodeTimeout(5*time.Minute))
 
-			It("responds with 503 only while the database restarts, and recovers afterwards", Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
-				client := fleet.NewClient()
-				tokens := client.Connect(ctx)
-				load := fleet.underLoad(ctx, client, tokens)
-				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusOK, BeNumerically(">", 100)))
-				Expect(fleet.Server.Stop()).To(Succeed())
-				Eventually(load.Answers).WithTimeout(patience).Should(HaveKeyWithValue(http.StatusServiceUnavailable, BeNumerically(">", 20)))
-				Expect(fleet.Server.Start(ctx)).To(Succeed())
-				back := time.Now()
-				load.Recovered(ctx, back.Add(2*time.Second))
-				Expect(load.Stop()).To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))
-				fresh := client.Token(ctx, client.Refresh(tokens.Refresh))
-				Expect(fresh.StatusCode).To(Equal(http.StatusOK), fresh.Text)
-			}, NodeTimeout(5*time.Minute))
+			It("refuses the tokens of a grant that was ended at one replica at the next request to any replica",
+				Label("E9", "G7"), func(ctx SpecContext) {
+					// Batch is one less than the limit of concurrent token checks per address.
+					const rounds, batch = 1000, 4
+					client := fleet.NewClient()
+					for first := 0; first < rounds; first += batch {
+						var rounding sync.WaitGroup
+						for round := first; round < first+batch; round++ {
+							rounding.Go(func() {
+								defer GinkgoRecover()
+								tokens := client.Connect(ctx)
+								for i := range fleet.Replicas { // each replica has it in its cache
+									Expect(fleet.callAt(ctx, i, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+								}
+								at := *client
+								at.World = fleet.At(round)
+								Expect(at.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+								for i := range fleet.Replicas {
+									Expect(fleet.callAt(ctx, round+1+i, tokens.Access)).
+										To(BeChallenged(fleet.World, "invalid_token"))
+								}
+							})
+						}
+						rounding.Wait()
+					}
+				}, NodeTimeout(5*time.Minute))
+
+			It("closes the streams of a grant that was ended at one replica within a second at all replicas",
+				Label("E9", "G16"), func(ctx SpecContext) {
+					for at := range fleet.Replicas {
+						client := fleet.NewClient()
+						tokens := client.Connect(ctx)
+						var open []*Stream
+						for i := range fleet.Replicas {
+							legacy := fleet.At(i).Converse(ctx, httpSSE, tokens.Access)
+							open = append(open, legacy.Listen(ctx),
+								fleet.At(i+1).Converse(ctx, sessions, tokens.Access).Listen(ctx))
+						}
+						ending := *client
+						ending.World = fleet.At(at)
+						Expect(ending.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusOK))
+						within := time.Now().Add(time.Second)
+						for _, stream := range open {
+							Eventually(stream.Events).WithTimeout(max(time.Until(within), time.Millisecond)).
+								Should(BeClosed())
+						}
+					}
+				}, NodeTimeout(time.Minute))
+
+			It("responds with 503 only while the database restarts, and recovers afterwards",
+				Label("D30", "G11", "E10", "N14"), func(ctx SpecContext) {
+					client := fleet.NewClient()
+					tokens := client.Connect(ctx)
+					load := fleet.underLoad(ctx, client, tokens)
+					Eventually(load.Answers).WithTimeout(patience).
+						Should(HaveKeyWithValue(http.StatusOK, BeNumerically(">", 100)))
+					Expect(fleet.Server.Stop()).To(Succeed())
+					Eventually(load.Answers).WithTimeout(patience).
+						Should(HaveKeyWithValue(http.StatusServiceUnavailable, BeNumerically(">", 20)))
+					Expect(fleet.Server.Start(ctx)).To(Succeed())
+					back := time.Now()
+					load.Recovered(ctx, back.Add(2*time.Second))
+					Expect(load.Stop()).
+						To(And(HaveLen(2), HaveKey(http.StatusOK), HaveKey(http.StatusServiceUnavailable)))
+					fresh := client.Token(ctx, client.Refresh(tokens.Refresh))
+					Expect(fresh.StatusCode).To(Equal(http.StatusOK), fresh.Text)
+				}, NodeTimeout(5*time.Minute))
 		})
 	}
 })
@@ -160,7 +171,9 @@ func (l *Load) Answers() map[int]int {
 // Recovered waits until that time, and checks that no later call failed.
 func (l *Load) Recovered(ctx context.Context, since time.Time) {
 	GinkgoHelper()
-	Eventually(func() time.Time { return time.Now() }).WithContext(ctx).WithTimeout(patience).Should(BeTemporally(">", since.Add(time.Second)))
+	Eventually(func() time.Time {
+		return time.Now()
+	}).WithContext(ctx).WithTimeout(patience).Should(BeTemporally(">", since.Add(time.Second)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	Expect(l.failures).To(BeTemporally("<", since))

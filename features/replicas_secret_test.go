@@ -58,26 +58,31 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 				Expect(another("")).To(MatchError(ContainSubstring("copy it from another replica")))
 			})
 
-			It("switches to a new secret when a replica starts with both, and not back to the old one", func(ctx SpecContext) {
-				before := serverSecret(world)
-				world.RotateKeys(ctx)
-				Expect(another(serverSecret(world))).To(Succeed())
-				Expect(another(before)).To(MatchError(ContainSubstring("another server secret")))
-			})
+			It("switches to a new secret when a replica starts with both, and not back to the old one",
+				func(ctx SpecContext) {
+					before := serverSecret(world)
+					world.RotateKeys(ctx)
+					Expect(another(serverSecret(world))).To(Succeed())
+					Expect(another(before)).To(MatchError(ContainSubstring("another server secret")))
+				})
 
-			It("keeps all grants while only some replicas have the new secret", Label("J6", "D30"), func(ctx SpecContext) {
-				late, client := world.NewReplica(), world.NewClient()
-				token := client.Connect(ctx).Refresh
-				refresh := func(at *World) Response { return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token)) }
-				before := serverSecret(world)
-				world.RotateKeys(ctx)
-				Eventually(another).WithArguments(before).WithTimeout(patience).Should(MatchError(ContainSubstring("another server secret")))
-				token = refresh(world).Tokens().Refresh
-				Expect(refresh(late).StatusCode).To(Equal(http.StatusServiceUnavailable))
-				late.keepSecrets(serverSecret(world))
-				answer := refresh(late)
-				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
-			})
+			It("keeps all grants while only some replicas have the new secret",
+				Label("J6", "D30"), func(ctx SpecContext) {
+					late, client := world.NewReplica(), world.NewClient()
+					token := client.Connect(ctx).Refresh
+					refresh := func(at *World) Response {
+						return Post(ctx, at.Issuer+"/oauth/token", client.Refresh(token))
+					}
+					before := serverSecret(world)
+					world.RotateKeys(ctx)
+					Eventually(another).WithArguments(before).WithTimeout(patience).
+						Should(MatchError(ContainSubstring("another server secret")))
+					token = refresh(world).Tokens().Refresh
+					Expect(refresh(late).StatusCode).To(Equal(http.StatusServiceUnavailable))
+					late.keepSecrets(serverSecret(world))
+					answer := refresh(late)
+					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+				})
 
 			It("starts over when the operator declares the old secret lost", Label("J6"), func(ctx SpecContext) {
 				client := world.NewClient()
@@ -111,7 +116,10 @@ var _ = Describe("Running out of connections to the database", Label("D30", "G11
 				"a call":    func() Response { return world.Call(ctx, tokens.Access) },
 			})
 			for what, answer := range answers {
-				Expect(answer.StatusCode).To(Or(Equal(http.StatusServiceUnavailable), And(Equal(http.StatusOK), Satisfy(func(int) bool { return what == "a call" }))), what)
+				Expect(answer.StatusCode).
+					To(Or(Equal(http.StatusServiceUnavailable), And(Equal(http.StatusOK), Satisfy(func(int) bool {
+						return what == "a call"
+					}))), what)
 			}
 			unlock()
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))

@@ -18,8 +18,10 @@ var listening = map[string]func(ctx context.Context, world *World, access string
 		return world.Converse(ctx, sessions, access).Listen(ctx)
 	},
 	"a subscription": func(ctx context.Context, world *World, access string) *Stream {
-		stream := Follow(world.Converse(ctx, stateless, access).message(ctx, "subscriptions/listen", params{"notifications": params{"toolsListChanged": true}}))
-		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(Receive(HaveField("Data", ContainSubstring("notifications/subscriptions/acknowledged"))))
+		stream := Follow(world.Converse(ctx, stateless, access).
+			message(ctx, "subscriptions/listen", params{"notifications": params{"toolsListChanged": true}}))
+		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).
+			Should(Receive(HaveField("Data", ContainSubstring("notifications/subscriptions/acknowledged"))))
 		return stream
 	},
 }
@@ -31,7 +33,8 @@ var _ = Describe("Closing streams of another process", Label("G16", "E9", "I22")
 	}
 	for of, openWorld := range open {
 		for kind, listen := range listening {
-			if of == "a gateway" && kind == "HTTP+SSE" || of == "a site" && kind == "a subscription" { // the server behind it does not support it
+			// The server behind it does not support it.
+			if of == "a gateway" && kind == "HTTP+SSE" || of == "a site" && kind == "a subscription" {
 				continue
 			}
 			Context("of "+of+", "+kind, func() {
@@ -50,25 +53,28 @@ var _ = Describe("Closing streams of another process", Label("G16", "E9", "I22")
 				}
 				revoke := func(ctx context.Context, token string) {
 					GinkgoHelper()
-					Expect(Post(ctx, replica.Address+"/oauth/revoke", url.Values{"token": {token}}).StatusCode).To(Equal(http.StatusOK))
+					Expect(Post(ctx, replica.Address+"/oauth/revoke", url.Values{"token": {token}}).StatusCode).
+						To(Equal(http.StatusOK))
 				}
 
-				It("happens when the grant ends in another process, and affects no other grant", Label("E6"), func(ctx SpecContext) {
-					stream, other := streams(ctx)
-					revoke(ctx, tokens.Refresh)
-					Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
-					Expect(other.Events).NotTo(BeClosed())
-				})
+				It("happens when the grant ends in another process, and affects no other grant",
+					Label("E6"), func(ctx SpecContext) {
+						stream, other := streams(ctx)
+						revoke(ctx, tokens.Refresh)
+						Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+						Expect(other.Events).NotTo(BeClosed())
+					})
 
-				It("happens when only its access token is revoked, and affects no other token of the grant", Label("E7"), func(ctx SpecContext) {
-					stream, other := streams(ctx)
-					next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-					newer := listen(ctx, world, next.Access)
-					revoke(ctx, tokens.Access)
-					Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
-					Expect(newer.Events).NotTo(BeClosed())
-					Expect(other.Events).NotTo(BeClosed())
-				})
+				It("happens when only its access token is revoked, and affects no other token of the grant",
+					Label("E7"), func(ctx SpecContext) {
+						stream, other := streams(ctx)
+						next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+						newer := listen(ctx, world, next.Access)
+						revoke(ctx, tokens.Access)
+						Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+						Expect(newer.Events).NotTo(BeClosed())
+						Expect(other.Events).NotTo(BeClosed())
+					})
 
 				It("happens when an operator ends all grants", Label("I12"), func(ctx SpecContext) {
 					stream, other := streams(ctx)

@@ -24,7 +24,8 @@ func padded(length int) string {
 }
 
 // sendBody posts a message of that length to an MCP endpoint; -1 sends it without Content-Length.
-func sendBody(ctx context.Context, target, access string, length int64, body io.Reader, change ...func(*http.Request)) (*http.Response, error) {
+func sendBody(ctx context.Context, target, access string, length int64, body io.Reader,
+	change ...func(*http.Request)) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, body)
 	if err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ var _ = Describe("The size limit of a message", Label("G19"), func() {
 				Expect(text).To(And(ContainSubstring("more than 4194304 bytes"), ContainSubstring("max-request-body")))
 			}
 			Eventually(world.Stories).WithContext(ctx).WithTimeout(patience).Should(ContainElement(
-				HaveField("Says", And(ContainSubstring("more than 4194304 bytes"), ContainSubstring("max-request-body")))))
+				HaveField("Says",
+					And(ContainSubstring("more than 4194304 bytes"), ContainSubstring("max-request-body")))))
 			_, text := told(sendBody(ctx, world.MCP(), access, -1, strings.NewReader(padded(4<<20))))
 			Expect(text).NotTo(ContainSubstring("max-request-body"))
 		})
@@ -80,26 +82,27 @@ var _ = Describe("The size limit of a message", Label("G19"), func() {
 			Expect(text).To(ContainSubstring("more than 6291456 bytes, the limit that max-request-body sets"))
 		})
 
-		It("refuses a batch of more than a hundred messages to "+kind, Label("gateway", "MCP 2025-03-26"), func(ctx SpecContext) {
-			world := open()
-			talk := world.Converse(ctx, batching, world.NewClient().Connect(ctx).Access)
-			for count, status := range map[int]int{100: http.StatusOK, 101: http.StatusBadRequest} {
-				var messages []string
-				for i := range count {
-					messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 100+i))
+		It("refuses a batch of more than a hundred messages to "+kind,
+			Label("gateway", "MCP 2025-03-26"), func(ctx SpecContext) {
+				world := open()
+				talk := world.Converse(ctx, batching, world.NewClient().Connect(ctx).Access)
+				for count, status := range map[int]int{100: http.StatusOK, 101: http.StatusBadRequest} {
+					var messages []string
+					for i := range count {
+						messages = append(messages, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, 100+i))
+					}
+					batch := "[" + strings.Join(messages, ",") + "]"
+					r := talk.message(ctx, "ping", nil)
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
+					answer := Send(r)
+					Expect(answer.StatusCode).To(Equal(status), answer.Text)
+					if status != http.StatusOK {
+						Expect(answer.Text).To(ContainSubstring("the batch has more than 100 messages"))
+					} else {
+						Expect(strings.Count(answer.Text, `"result":{}`)).To(Equal(count))
+					}
 				}
-				batch := "[" + strings.Join(messages, ",") + "]"
-				r := talk.message(ctx, "ping", nil)
-				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
-				answer := Send(r)
-				Expect(answer.StatusCode).To(Equal(status), answer.Text)
-				if status != http.StatusOK {
-					Expect(answer.Text).To(ContainSubstring("the batch has more than 100 messages"))
-				} else {
-					Expect(strings.Count(answer.Text, `"result":{}`)).To(Equal(count))
-				}
-			}
-		})
+			})
 	}
 })
 
@@ -133,8 +136,8 @@ func (c counted) Read(p []byte) (int, error) {
 }
 
 var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() {
-	// The memory for bodies is an eighth of what the process may have. One person may use a quarter of the memory for bodies of more than
-	// 64 KiB, seven of eight MiB here, or one body.
+	// The memory for bodies is an eighth of what the process may have. One person may use a quarter
+	// of the memory for bodies of more than 64 KiB, seven of eight MiB here, or one body.
 	const memory, longest = 64 << 20, 4<<20 - 1
 	const small, half = 100, longest / 2
 	type people struct {
@@ -148,7 +151,8 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 		status chan int
 		abort  context.CancelFunc
 	}
-	// begin sends the start of a message and waits until the server has read it, because the kernel buffers sent bytes.
+	// begin sends the start of a message and waits until the server has read it, because the kernel
+	// buffers sent bytes.
 	begin := func(ctx context.Context, at people, access string, length int64, begun int) *held {
 		GinkgoHelper()
 		body, rest := io.Pipe()
@@ -180,7 +184,8 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 		Eventually(h.status).WithTimeout(patience).Should(Receive(&status))
 		return status
 	}
-	// awaitIdle waits until no request is running. A client may get its response just before the server returns the memory of the body.
+	// awaitIdle waits until no request is running. A client may get its response just before the
+	// server returns the memory of the body.
 	awaitIdle := func(ctx context.Context, at people) {
 		GinkgoHelper()
 		Eventually(at.intake.unfinished.Load).WithContext(ctx).WithTimeout(patience).Should(BeZero())
@@ -199,7 +204,8 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 		"a site": func(ctx context.Context) people {
 			all := withLittleMemory(func() *World { return NewWorld() })
 			client := all.world.NewClient()
-			all.mine, all.theirs = client.Connect(ctx).Access, client.ConnectAs(ctx, all.world.TokenFor(ctx, "grace", demosite.Editor)).Access
+			all.mine, all.theirs = client.Connect(ctx).Access,
+				client.ConnectAs(ctx, all.world.TokenFor(ctx, "grace", demosite.Editor)).Access
 			return all
 		},
 		"a gateway": func(ctx context.Context) people {
@@ -212,24 +218,26 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 		},
 	}
 	for kind, open := range worlds {
-		It("refuses bodies beyond the share of one person, and accepts small bodies and those of others, in "+kind, func(ctx SpecContext) {
-			all := open(ctx)
-			target := all.world.MCP()
-			before := send(ctx, target, all.mine, small)
-			Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
-			first := begin(ctx, all, all.mine, longest, longest-1)
-			answer, err := sendBody(ctx, target, all.mine, half, strings.NewReader(padded(half)))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(answer.Body.Close()).To(Succeed())
-			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
-			Expect(send(ctx, target, all.mine, small)).To(Equal(before))
-			Expect(send(ctx, target, all.theirs, half)).To(Equal(before))
-			Expect(send(ctx, target, all.theirs, longest)).To(Equal(http.StatusServiceUnavailable), "the memory for all is used up")
-			Expect(end(first)).To(Equal(before))
-			awaitIdle(ctx, all)
-			Expect(send(ctx, target, all.mine, longest)).To(Equal(before))
-		}, SpecTimeout(2*patience))
+		It("refuses bodies beyond the share of one person, and accepts small bodies and those of others, in "+kind,
+			func(ctx SpecContext) {
+				all := open(ctx)
+				target := all.world.MCP()
+				before := send(ctx, target, all.mine, small)
+				Expect(before).NotTo(Equal(http.StatusServiceUnavailable))
+				first := begin(ctx, all, all.mine, longest, longest-1)
+				answer, err := sendBody(ctx, target, all.mine, half, strings.NewReader(padded(half)))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(answer.Body.Close()).To(Succeed())
+				Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
+				Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
+				Expect(send(ctx, target, all.mine, small)).To(Equal(before))
+				Expect(send(ctx, target, all.theirs, half)).To(Equal(before))
+				Expect(send(ctx, target, all.theirs, longest)).
+					To(Equal(http.StatusServiceUnavailable), "the memory for all is used up")
+				Expect(end(first)).To(Equal(before))
+				awaitIdle(ctx, all)
+				Expect(send(ctx, target, all.mine, longest)).To(Equal(before))
+			}, SpecTimeout(2*patience))
 
 		It("keeps no memory for a refused body that the client still sends, in "+kind, func(ctx SpecContext) {
 			all := open(ctx)
@@ -247,24 +255,26 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 			Expect(send(ctx, all.world.MCP(), all.theirs, longest)).NotTo(Equal(http.StatusServiceUnavailable))
 		}, SpecTimeout(2*patience))
 
-		It("frees the memory of clients that disconnect, with and without Content-Length, in "+kind, func(ctx SpecContext) {
-			all := open(ctx)
-			for _, length := range []int64{longest, -1, longest} {
-				first := begin(ctx, all, all.mine, length, longest-1)
-				Expect(send(ctx, all.world.MCP(), all.mine, longest)).To(Equal(http.StatusServiceUnavailable))
-				first.abort()
-				awaitIdle(ctx, all)
-				Expect(send(ctx, all.world.MCP(), all.mine, longest)).NotTo(Equal(http.StatusServiceUnavailable))
-				awaitIdle(ctx, all)
-			}
-		}, SpecTimeout(2*patience))
+		It("frees the memory of clients that disconnect, with and without Content-Length, in "+kind,
+			func(ctx SpecContext) {
+				all := open(ctx)
+				for _, length := range []int64{longest, -1, longest} {
+					first := begin(ctx, all, all.mine, length, longest-1)
+					Expect(send(ctx, all.world.MCP(), all.mine, longest)).To(Equal(http.StatusServiceUnavailable))
+					first.abort()
+					awaitIdle(ctx, all)
+					Expect(send(ctx, all.world.MCP(), all.mine, longest)).NotTo(Equal(http.StatusServiceUnavailable))
+					awaitIdle(ctx, all)
+				}
+			}, SpecTimeout(2*patience))
 	}
 
 	It("shares the memory between all MCP servers of a process", func(ctx SpecContext) {
 		one, two := NewUpstream(apiKey), NewUpstream(apiKey)
 		all := withLittleMemory(func() *World {
 			return NewGateway(one.URL+"/mcp", func(c *server.Config) {
-				c.Gateway.Upstreams = []server.UpstreamAddress{{URL: one.URL + "/mcp"}, {Path: "/other", URL: two.URL + "/mcp"}}
+				c.Gateway.Upstreams = []server.UpstreamAddress{{URL: one.URL + "/mcp"},
+					{Path: "/other", URL: two.URL + "/mcp"}}
 			})
 		})
 		client := all.world.NewClient()

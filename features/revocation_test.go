@@ -55,7 +55,9 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 		Entry("without a token", Label("E3"), func() url.Values { return url.Values{} }),
 		Entry("with an empty token", Label("E3"), func() url.Values { return url.Values{"token": {""}} }),
 		Entry("with garbage", Label("E2"), func() url.Values { return url.Values{"token": {"garbage"}} }),
-		Entry("with an unknown token", Label("E2"), func() url.Values { return url.Values{"token": {"ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}} }),
+		Entry("with an unknown token", Label("E2"), func() url.Values {
+			return url.Values{"token": {"ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}
+		}),
 		Entry("for another client's token", Label("E2", "E4"), func() url.Values {
 			return url.Values{"token": {tokens.Refresh}, "client_id": {"https://other.example/c.json"}}
 		}),
@@ -70,11 +72,13 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 	It("responds with 200 for a revoked or expired token", Label("E2"), func(ctx SpecContext) {
 		client.Revoke(ctx, tokens.Refresh)
 		for _, token := range []string{tokens.Refresh, tokens.Access} {
-			Expect(client.Revoke(ctx, token)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
+			Expect(client.Revoke(ctx, token)).
+				To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
 		}
 		old := client.Connect(ctx)
 		world.Clock.Advance(181 * 24 * time.Hour)
-		Expect(client.Revoke(ctx, old.Refresh)).To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
+		Expect(client.Revoke(ctx, old.Refresh)).
+			To(And(HaveField("StatusCode", http.StatusOK), HaveField("Text", BeEmpty())))
 	})
 
 	DescribeTable("finds the token", func(ctx SpecContext, extra url.Values) {
@@ -89,13 +93,18 @@ var _ = Describe("Revoking", Label("RFC 7009"), func() {
 
 	It("follows the HTTP rules of the token endpoint", Label("E1"), func(ctx SpecContext) {
 		target, form := world.Issuer+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}
-		Expect(Post(ctx, target, form, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })).To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target, form, func(r *http.Request) {
+			r.Header.Set("Content-Type", "text/plain")
+		})).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target+"?token=x", form)).To(BeRefusedAs(400, "invalid_request"))
 		Expect(Post(ctx, target, form, basic(client.ID, "secret"))).To(BeRefusedAs(401, "invalid_client"))
-		Expect(Post(ctx, target, form, body("token="+strings.Repeat("x", 32<<10)))).To(BeRefusedAs(413, "invalid_request"))
+		Expect(Post(ctx, target, form, body("token="+strings.Repeat("x", 32<<10)))).
+			To(BeRefusedAs(413, "invalid_request"))
 		Expect(Post(ctx, target, form, body("token=%e"))).To(BeRefusedAs(400, "invalid_request"))
-		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh, tokens.Refresh}})).To(BeRefusedAs(400, "invalid_request"))
-		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh}, "client_secret": {"s3cret"}})).To(BeRefusedAs(401, "invalid_client"))
+		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh, tokens.Refresh}})).
+			To(BeRefusedAs(400, "invalid_request"))
+		Expect(Post(ctx, target, url.Values{"token": {tokens.Refresh}, "client_secret": {"s3cret"}})).
+			To(BeRefusedAs(401, "invalid_client"))
 		Expect(request(ctx, http.MethodOptions, target, nil).StatusCode).To(Equal(http.StatusNoContent))
 		Expect(request(ctx, http.MethodGet, target, nil)).To(BeRefusedAs(405, "invalid_request"))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))

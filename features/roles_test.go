@@ -44,7 +44,8 @@ var _ = Describe("Roles", Label("roles"), func() {
 	})
 	as := func(ctx context.Context, role demosite.Role, revision string) *Conversation {
 		GinkgoHelper()
-		return world.Converse(ctx, revision, client.ConnectAs(ctx, world.TokenFor(ctx, string(role)+" ada", role)).Access)
+		return world.Converse(ctx, revision,
+			client.ConnectAs(ctx, world.TokenFor(ctx, string(role)+" ada", role)).Access)
 	}
 
 	DescribeTableSubtree("in revision", func(revision string) {
@@ -56,28 +57,33 @@ var _ = Describe("Roles", Label("roles"), func() {
 			Entry("editor", demosite.Editor, editorTools),
 		)
 
-		DescribeTable("refuses a tool as if it did not exist", func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
-			person, editor := as(ctx, role, revision), world.Converse(ctx, revision, client.Connect(ctx).Access)
-			before := editor.Use(ctx, "list_articles", params{}).Text()
-			refusal := person.Use(ctx, tool, arguments).Error
-			Expect(refusal.Code).To(Equal(-32602))
-			Expect(refusal.Message).To(Equal(`unknown tool "` + tool + `"`))
-			Expect(editor.Use(ctx, "list_articles", params{}).Text()).To(Equal(before))
-		},
+		DescribeTable("refuses a tool as if it did not exist",
+			func(ctx SpecContext, role demosite.Role, tool string, arguments params) {
+				person, editor := as(ctx, role, revision), world.Converse(ctx, revision, client.Connect(ctx).Access)
+				before := editor.Use(ctx, "list_articles", params{}).Text()
+				refusal := person.Use(ctx, tool, arguments).Error
+				Expect(refusal.Code).To(Equal(-32602))
+				Expect(refusal.Message).To(Equal(`unknown tool "` + tool + `"`))
+				Expect(editor.Use(ctx, "list_articles", params{}).Text()).To(Equal(before))
+			},
 			Entry("when a reader calls one that writes", demosite.Reader, "create_article", params{"title": "Mine"}),
-			Entry("when an author calls one that archives", demosite.Author, "archive_article", params{"slug": "house-style"}),
+			Entry("when an author calls one that archives", demosite.Author, "archive_article",
+				params{"slug": "house-style"}),
 			Entry("when the tool does not exist", demosite.Editor, "drop_tables", params{}),
 		)
 
 		It("shows a draft to its author and to editors only", func(ctx SpecContext) {
-			author, reader, editor := as(ctx, demosite.Author, revision), as(ctx, demosite.Reader, revision), as(ctx, demosite.Editor, revision)
+			author, reader, editor := as(ctx, demosite.Author, revision), as(ctx, demosite.Reader, revision),
+				as(ctx, demosite.Editor, revision)
 			draft := "article://" + author.Use(ctx, "create_article", params{"title": "Half a thought"}).Slug()
 			Expect(author.Resources(ctx)).To(ContainElements(draft, "article://house-style"))
 			Expect(editor.Resources(ctx)).To(ContainElements(draft, "article://house-style"))
 			Expect(reader.Resources(ctx)).To(And(ContainElement("article://house-style"), Not(ContainElement(draft))))
 
-			Expect(author.Read(ctx, draft).Result.Contents).To(ConsistOf(HaveField("Text", ContainSubstring("# Half a thought"))))
-			Expect(reader.Read(ctx, "article://house-style").Result.Contents).To(ConsistOf(HaveField("Text", ContainSubstring("# House style"))))
+			Expect(author.Read(ctx, draft).Result.Contents).
+				To(ConsistOf(HaveField("Text", ContainSubstring("# Half a thought"))))
+			Expect(reader.Read(ctx, "article://house-style").Result.Contents).
+				To(ConsistOf(HaveField("Text", ContainSubstring("# House style"))))
 			Expect(reader.Read(ctx, draft)).To(Equal(reader.Read(ctx, "article://nothing")))
 			Expect(reader.Read(ctx, draft).Error.Message).To(Equal("Resource not found"))
 		})
@@ -85,7 +91,8 @@ var _ = Describe("Roles", Label("roles"), func() {
 
 	It("applies the role of each token, also for tokens of the same person", func(ctx SpecContext) {
 		low := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Reader)).Access)
-		high := world.Converse(ctx, stateless, client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Editor)).Access)
+		high := world.Converse(ctx, stateless,
+			client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Editor)).Access)
 		Expect(high.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		Expect(low.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
 	})
@@ -93,6 +100,7 @@ var _ = Describe("Roles", Label("roles"), func() {
 	It("keeps the role through a refresh", func(ctx SpecContext) {
 		tokens := client.ConnectAs(ctx, world.TokenFor(ctx, "rob", demosite.Reader))
 		renewed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		Expect(world.Converse(ctx, stateless, renewed.Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
+		Expect(world.Converse(ctx, stateless, renewed.Access).Ask(ctx, "tools/list", params{}).Tools()).
+			To(ConsistOf(readerTools))
 	})
 })

@@ -66,8 +66,8 @@ func (s *scanner) attempt() attempt {
 	return a
 }
 
-// withoutOtherClients removes other client_ids: an unreachable client site correctly returns 502, and fetches
-// are limited.
+// withoutOtherClients removes other client_ids: an unreachable client site correctly returns 502,
+// and fetches are limited.
 func (s *scanner) withoutOtherClients(query []pair) []pair {
 	for i, p := range query {
 		if p.name == "client_id" && p.value != url.QueryEscape(s.client.ID) {
@@ -78,7 +78,8 @@ func (s *scanner) withoutOtherClients(query []pair) []pair {
 }
 
 func (s *scanner) wellSpoken() []attempt {
-	form, bearer := pair{"Content-Type", "application/x-www-form-urlencoded"}, pair{"Authorization", "Bearer " + s.access}
+	form, bearer := pair{"Content-Type", "application/x-www-form-urlencoded"},
+		pair{"Authorization", "Bearer " + s.access}
 	messages := []pair{{"Content-Type", "application/json"}, {"Accept", "application/json, text/event-stream"}}
 	modern := append(slices.Clone(messages), pair{"MCP-Protocol-Version", stateless}, pair{"Mcp-Method", "tools/list"})
 	decision := func(d, ticket string) []pair {
@@ -87,24 +88,95 @@ func (s *scanner) wellSpoken() []attempt {
 	return []attempt{
 		{method: "GET", path: "/oauth/authorize", query: pairsOf(s.client.Request())},
 		{method: "GET", path: "/oauth/authorize", query: pairsOf(s.client.Request())},
-		{method: "POST", path: "/oauth/authorize", form: decision("approve", s.ticket), headers: []pair{form}},
-		{method: "POST", path: "/oauth/authorize", form: decision("deny", s.ticket), headers: []pair{form, {"Origin", s.Issuer}}},
+		{
+			method:  "POST",
+			path:    "/oauth/authorize",
+			form:    decision("approve", s.ticket),
+			headers: []pair{form},
+		},
+		{
+			method:  "POST",
+			path:    "/oauth/authorize",
+			form:    decision("deny", s.ticket),
+			headers: []pair{form, {"Origin", s.Issuer}},
+		},
 		{method: "GET", path: "/oauth/connections"},
-		{method: "POST", path: "/oauth/connections", form: pairsOf(url.Values{"decision": {"show"}, "bearer_token": {s.Token}}), headers: []pair{form}},
-		{method: "POST", path: "/oauth/connections", form: pairsOf(url.Values{"decision": {"end"}, "ticket": {s.ticket}, "grant": {marker}}), headers: []pair{form}},
-		{method: "POST", path: "/oauth/token", form: pairsOf(s.client.Exchange(s.code)), headers: []pair{form}},
-		{method: "POST", path: "/oauth/token", form: pairsOf(s.client.Refresh(s.refreshable.Refresh)), headers: []pair{form}},
-		{method: "POST", path: "/oauth/revoke", form: pairsOf(url.Values{"token": {s.revocable.Access}, "client_id": {s.client.ID}}), headers: []pair{form}},
-		{method: "GET", path: one(s.chance, []string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"})},
-		{method: "POST", path: "/mcp", body: listTools, headers: append(modern, bearer)},
-		{method: "POST", path: "/mcp", body: listTools, headers: modern},
-		{method: "POST", path: "/mcp", body: strings.Replace(listTools, `{"_meta"`, `{"name":"create_article","arguments":{"title":"t","body":"b"},"_meta"`, 1), headers: append(modern, bearer)},
-		{method: "POST", path: "/mcp", body: initializing, headers: append(messages, bearer)},
+		{
+			method:  "POST",
+			path:    "/oauth/connections",
+			form:    pairsOf(url.Values{"decision": {"show"}, "bearer_token": {s.Token}}),
+			headers: []pair{form},
+		},
+		{
+			method:  "POST",
+			path:    "/oauth/connections",
+			form:    pairsOf(url.Values{"decision": {"end"}, "ticket": {s.ticket}, "grant": {marker}}),
+			headers: []pair{form},
+		},
+		{
+			method:  "POST",
+			path:    "/oauth/token",
+			form:    pairsOf(s.client.Exchange(s.code)),
+			headers: []pair{form},
+		},
+		{
+			method:  "POST",
+			path:    "/oauth/token",
+			form:    pairsOf(s.client.Refresh(s.refreshable.Refresh)),
+			headers: []pair{form},
+		},
+		{
+			method:  "POST",
+			path:    "/oauth/revoke",
+			form:    pairsOf(url.Values{"token": {s.revocable.Access}, "client_id": {s.client.ID}}),
+			headers: []pair{form},
+		},
+		{method: "GET", path: one(s.chance,
+			[]string{"/.well-known/oauth-authorization-server", "/.well-known/oauth-protected-resource/mcp",
+				"/.well-known/oauth-protected-resource", "/.well-known/openid-configuration"})},
+		{
+			method:  "POST",
+			path:    "/mcp",
+			body:    listTools,
+			headers: append(modern, bearer),
+		},
+		{
+			method:  "POST",
+			path:    "/mcp",
+			body:    listTools,
+			headers: modern,
+		},
+		{
+			method: "POST",
+			path:   "/mcp",
+			body: strings.Replace(listTools, `{"_meta"`,
+				`{"name":"create_article","arguments":{"title":"t","body":"b"},"_meta"`, 1),
+			headers: append(modern, bearer),
+		},
+		{
+			method:  "POST",
+			path:    "/mcp",
+			body:    initializing,
+			headers: append(messages, bearer),
+		},
 		{method: "GET", path: "/mcp", headers: []pair{{"Accept", "text/event-stream"}, bearer}},
 		{method: "DELETE", path: "/mcp", headers: []pair{{"Mcp-Session-Id", "unknown"}, bearer}},
-		{method: "POST", path: "/mcp/message", query: []pair{{"sessionid", "unknown"}}, body: listTools, headers: append(messages, bearer)},
-		{method: "POST", path: "/mcp/message", body: listTools, headers: messages},
-		{method: "GET", path: one(s.chance, []string{"/", "/oauth/register", "/oauth/authorize/", "//evil.example/oauth/authorize", "/oauth/../mcp", "/%2e%2e/%00", "/mcp/%2f", "/" + url.PathEscape(marker), "http://evil.example/mcp"})},
+		{
+			method:  "POST",
+			path:    "/mcp/message",
+			query:   []pair{{"sessionid", "unknown"}},
+			body:    listTools,
+			headers: append(messages, bearer),
+		},
+		{
+			method:  "POST",
+			path:    "/mcp/message",
+			body:    listTools,
+			headers: messages,
+		},
+		{method: "GET", path: one(s.chance,
+			[]string{"/", "/oauth/register", "/oauth/authorize/", "//evil.example/oauth/authorize", "/oauth/../mcp",
+				"/%2e%2e/%00", "/mcp/%2f", "/" + url.PathEscape(marker), "http://evil.example/mcp"})},
 	}
 }
 
@@ -115,7 +187,9 @@ func one[T any](chance *rand.Rand, from []T) T { return from[chance.IntN(len(fro
 
 // some returns the list of pairs to change: parameters if there are any, or headers.
 func some(chance *rand.Rand, a *attempt) *[]pair {
-	lists := slices.DeleteFunc([]*[]pair{&a.query, &a.form, &a.form, &a.headers}, func(l *[]pair) bool { return len(*l) == 0 })
+	lists := slices.DeleteFunc([]*[]pair{&a.query, &a.form, &a.form, &a.headers}, func(l *[]pair) bool {
+		return len(*l) == 0
+	})
 	if len(lists) == 0 {
 		return &a.query
 	}
@@ -195,22 +269,38 @@ var spoilers = []func(*rand.Rand, *attempt){
 }
 
 var (
-	misEncoded = []string{"%", "%zz", "%f", "%ff%fe", "%c0%ae", "%00", "%0d%0aX-Injected:+zqx9", "%0aX-Injected:%20zqx9", "\xff", ";x=1", "%u0041", "%252f", "+", "&", "=", "%E2%80%AE"}
-	targets    = []string{"https%3A%2F%2Fevil.example%2Fcallback", "%2F%2Fevil.example%2Fcallback", "javascript%3Aalert(1)", "http%3A%2F%2F127.0.0.1%40evil.example%2Fcallback",
-		"http%3A%2F%2F127.0.0.1.evil.example%2Fcallback", "https%3A%2F%2Fclient.example.evil.example%2Fcallback", "http%3A%2F%2F127.0.0.1%3A1%2Fcallback%3F" + url.QueryEscape(marker),
+	misEncoded = []string{"%", "%zz", "%f", "%ff%fe", "%c0%ae", "%00", "%0d%0aX-Injected:+zqx9",
+		"%0aX-Injected:%20zqx9", "\xff", ";x=1", "%u0041", "%252f", "+", "&", "=", "%E2%80%AE"}
+	targets = []string{"https%3A%2F%2Fevil.example%2Fcallback", "%2F%2Fevil.example%2Fcallback",
+		"javascript%3Aalert(1)", "http%3A%2F%2F127.0.0.1%40evil.example%2Fcallback",
+		"http%3A%2F%2F127.0.0.1.evil.example%2Fcallback", "https%3A%2F%2Fclient.example.evil.example%2Fcallback",
+		"http%3A%2F%2F127.0.0.1%3A1%2Fcallback%3F" + url.QueryEscape(marker),
 		"https%3A%2F%2Fclient.example%2Fcallback", "http%3A%2F%2F127.0.0.1%3A1%2Fcallback%0d%0aX-Injected%3A+zqx9"}
-	methods    = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND", "REPORT", "QUERY", "get", "ZQX9"}
+	methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND",
+		"REPORT", "QUERY", "get", "ZQX9"}
 	oddHeaders = []pair{
-		{"Authorization", "Basic " + marker}, {"Authorization", "Basic dXNlcjpwYXNz"}, {"Authorization", "Bearer " + marker}, {"Authorization", "Bearer"}, {"Authorization", "Bearer " + strings.Repeat("A", 9000)},
-		{"Content-Type", "application/json"}, {"Content-Type", "multipart/form-data; boundary=" + marker}, {"Content-Type", "text/plain; charset=utf-7"}, {"Content-Encoding", "gzip"},
-		{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", marker}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", marker}, {"X-Forwarded-Host", "evil.example"}, {"X-Forwarded-For", marker},
-		{"Host", "evil.example"}, {"X-HTTP-Method-Override", "DELETE"}, {"Accept", "text/html"}, {"Accept", "text/event-stream"}, {"Accept", marker}, {"Referer", "https://evil.example/" + marker},
-		{"MCP-Protocol-Version", marker}, {"MCP-Protocol-Version", "2099-01-01"}, {"Mcp-Session-Id", marker}, {"Mcp-Method", marker}, {"Mcp-Name", "=?base64?" + marker + "?="}, {"Last-Event-ID", marker},
-		{"If-None-Match", marker}, {"Range", "bytes=0-1"}, {"Expect", "100-continue"}, {"Cookie", marker}, {"X-Odd", strings.Repeat("B", 20_000)}, {"Bad Name", "x"}, {"Content-Length", "-1"},
+		{"Authorization", "Basic " + marker}, {"Authorization", "Basic dXNlcjpwYXNz"},
+		{"Authorization", "Bearer " + marker}, {"Authorization", "Bearer"},
+		{"Authorization", "Bearer " + strings.Repeat("A", 9000)},
+		{"Content-Type", "application/json"}, {"Content-Type", "multipart/form-data; boundary=" + marker},
+		{"Content-Type", "text/plain; charset=utf-7"}, {"Content-Encoding", "gzip"},
+		{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", marker}, {"Sec-Fetch-Site", "cross-site"},
+		{"Sec-Fetch-Site", marker}, {"X-Forwarded-Host", "evil.example"}, {"X-Forwarded-For", marker},
+		{"Host", "evil.example"}, {"X-HTTP-Method-Override", "DELETE"}, {"Accept", "text/html"},
+		{"Accept", "text/event-stream"}, {"Accept", marker}, {"Referer", "https://evil.example/" + marker},
+		{"MCP-Protocol-Version", marker}, {"MCP-Protocol-Version", "2099-01-01"}, {"Mcp-Session-Id", marker},
+		{"Mcp-Method", marker}, {"Mcp-Name", "=?base64?" + marker + "?="}, {"Last-Event-ID", marker},
+		{"If-None-Match", marker}, {"Range", "bytes=0-1"}, {"Expect", "100-continue"}, {"Cookie", marker},
+		{"X-Odd", strings.Repeat("B", 20_000)}, {"Bad Name", "x"}, {"Content-Length", "-1"},
 		{"Access-Control-Request-Headers", "authorization"}, {"Access-Control-Request-Method", marker},
 	}
-	oddBodies = []string{"", "null", "[]", "[[]]", "7", `"zqx9"`, "{", "\ufeff{}", "\x00", strings.Repeat("[", 20_000), `{"grant_type":"authorization_code"}`, "<?xml version='1.0'?><zqx9/>",
-		"--x\r\nContent-Disposition: form-data; name=\"code\"\r\n\r\nzqx9\r\n--x--", "a=1;b=2", "%", strings.Repeat("a&", 8000), strings.Repeat("A", 17_000), "[" + listTools + "," + listTools + "]"}
-	members    = []string{`"2.0"`, `"id":1`, `"tools/list"`, `"params":{`, `"2026-07-28"`, `"create_article"`, `"initialize"`, `{"name":"spec","version":"1"}`, `"title":"t"`}
-	oddMembers = []string{"null", "7", "[]", "{}", `""`, `"id":null`, `"id":{}`, `"id":1e999`, `"id":1,"id":2`, `"method":"x"`, `"zqx9<zqx9>"`, `"\ud800"`, `"resources/read"`, `"tools/call"`, `"params":[`, strings.Repeat("9", 400)}
+	oddBodies = []string{"", "null", "[]", "[[]]", "7", `"zqx9"`, "{", "\ufeff{}", "\x00", strings.Repeat("[", 20_000),
+		`{"grant_type":"authorization_code"}`, "<?xml version='1.0'?><zqx9/>",
+		"--x\r\nContent-Disposition: form-data; name=\"code\"\r\n\r\nzqx9\r\n--x--", "a=1;b=2", "%",
+		strings.Repeat("a&", 8000), strings.Repeat("A", 17_000), "[" + listTools + "," + listTools + "]"}
+	members = []string{`"2.0"`, `"id":1`, `"tools/list"`, `"params":{`, `"2026-07-28"`, `"create_article"`,
+		`"initialize"`, `{"name":"spec","version":"1"}`, `"title":"t"`}
+	oddMembers = []string{"null", "7", "[]", "{}", `""`, `"id":null`, `"id":{}`, `"id":1e999`, `"id":1,"id":2`,
+		`"method":"x"`, `"zqx9<zqx9>"`, `"\ud800"`, `"resources/read"`, `"tools/call"`, `"params":[`,
+		strings.Repeat("9", 400)}
 )

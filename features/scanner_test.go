@@ -58,7 +58,8 @@ var _ = Describe("Surviving a scanner", Label("N12", "A3", "A40", "D1", "D30"), 
 		})
 })
 
-// scanner sends invalid requests. It renews its tokens regularly, because some of its requests are valid.
+// scanner sends invalid requests. It renews its tokens regularly, because some of its requests are
+// valid.
 type scanner struct {
 	*World
 	chance *rand.Rand
@@ -72,7 +73,8 @@ type scanner struct {
 	access      string
 }
 
-// renew checks that a valid exchange still succeeds, and advances the clock past the limit for guesses.
+// renew checks that a valid exchange still succeeds, and advances the clock past the limit for
+// guesses.
 func (s *scanner) renew(ctx context.Context) {
 	GinkgoHelper()
 	if s.kept != "" {
@@ -110,7 +112,8 @@ func (s *scanner) send(a attempt) (Response, error) {
 	}
 }
 
-// read reads only the start of a stream, which has no end. A server may close the connection before it has read the whole request.
+// read reads only the start of a stream, which has no end. A server may close the connection before
+// it has read the whole request.
 func read(answer *http.Response) (Response, error) {
 	if strings.HasPrefix(answer.Header.Get("Content-Type"), eventStream) {
 		line, err := bufio.NewReader(answer.Body).ReadString('\n')
@@ -132,7 +135,8 @@ const eventStream = "text/event-stream"
 const marker = `zqx9"'><zqx9>`
 
 // insides matches text of errors and stack traces that cannot occur in a sealed ticket by chance.
-var insides = regexp.MustCompile(`goroutine \d|\.go:\d|runtime error|panic[: ]|SQLITE_|sqlite[.: ]|gorm[.:/]|no such table|stack trace`)
+var insides = regexp.MustCompile(
+	`goroutine \d|\.go:\d|runtime error|panic[: ]|SQLITE_|sqlite[.: ]|gorm[.:/]|no such table|stack trace`)
 
 // complaint returns the violation in a response, or "".
 func (s *scanner) complaint(a attempt, answer Response) string {
@@ -145,9 +149,11 @@ func (s *scanner) complaint(a attempt, answer Response) string {
 		return "a look inside"
 	case answer.Header.Get("Set-Cookie")+answer.Header.Get("X-Injected") != "":
 		return "a header that was never sent"
-	case (target != "" || answer.StatusCode/100 == 3) && !(answer.StatusCode == http.StatusSeeOther && s.verified(target)):
+	case (target != "" || answer.StatusCode/100 == 3) &&
+		!(answer.StatusCode == http.StatusSeeOther && s.verified(target)):
 		return "a redirect to " + target
-	case media == "application/json" && a.method != http.MethodHead && answer.StatusCode != http.StatusPartialContent && !json.Valid([]byte(answer.Text)):
+	case media == "application/json" && a.method != http.MethodHead && answer.StatusCode != http.StatusPartialContent &&
+		!json.Valid([]byte(answer.Text)):
 		return "no JSON"
 	case media == "text/html" && !strings.Contains(answer.Header.Get("Content-Security-Policy"), "default-src 'none'"):
 		return "a page that may do anything"

@@ -19,63 +19,75 @@ import (
 )
 
 var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
-	It("writes no secret of a full run to the database, the write-ahead log, the key file or logs", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
-		client := world.NewClient()
-		page := client.Consent(ctx)
-		page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")
-		code := page.Approve(ctx, world.Token).Target().Query().Get("code")
-		tokens := client.Token(ctx, client.Exchange(code)).Tokens()
-		world.Call(ctx, tokens.Access)
-		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		world.Call(ctx, next.Access)
-		client.Token(ctx, client.Refresh("ppr_"+strings.Repeat("B", 43)))
-		spoiled := client.Exchange(code)
-		spoiled.Set("client_secret", "a-client-secret-that-was-sent")
-		client.Token(ctx, spoiled)
-		Post(ctx, world.Issuer+"/oauth/token?code="+code, url.Values{})
-		world.Call(ctx, world.Token)
-		stranger := "ppa_" + strings.Repeat("C", 43)
-		world.Call(ctx, stranger)
-		world.Clock.Advance(time.Minute)
-		for _, revision := range []string{httpSSE, sessions, stateless} {
-			world.Converse(ctx, revision, next.Access).Ask(ctx, "tools/list", params{})
-		}
-		ended := client.Connect(ctx)
-		_, err := world.EndGrantsOf(ctx, world.TokenFor(ctx, "ada", demosite.Author))
-		Expect(err).NotTo(HaveOccurred())
-		client.Token(ctx, client.Exchange(code)) // a replay
-		world.Call(ctx, ended.Access)
+	It("writes no secret of a full run to the database, the write-ahead log, the key file or logs",
+		func(ctx SpecContext) {
+			world := NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
+			client := world.NewClient()
+			page := client.Consent(ctx)
+			page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")
+			code := page.Approve(ctx, world.Token).Target().Query().Get("code")
+			tokens := client.Token(ctx, client.Exchange(code)).Tokens()
+			world.Call(ctx, tokens.Access)
+			next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			world.Call(ctx, next.Access)
+			client.Token(ctx, client.Refresh("ppr_"+strings.Repeat("B", 43)))
+			spoiled := client.Exchange(code)
+			spoiled.Set("client_secret", "a-client-secret-that-was-sent")
+			client.Token(ctx, spoiled)
+			Post(ctx, world.Issuer+"/oauth/token?code="+code, url.Values{})
+			world.Call(ctx, world.Token)
+			stranger := "ppa_" + strings.Repeat("C", 43)
+			world.Call(ctx, stranger)
+			world.Clock.Advance(time.Minute)
+			for _, revision := range []string{httpSSE, sessions, stateless} {
+				world.Converse(ctx, revision, next.Access).Ask(ctx, "tools/list", params{})
+			}
+			ended := client.Connect(ctx)
+			_, err := world.EndGrantsOf(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+			Expect(err).NotTo(HaveOccurred())
+			client.Token(ctx, client.Exchange(code)) // a replay
+			world.Call(ctx, ended.Access)
 
-		secrets := map[string]string{
-			"host token": world.Token, "wrong host token": "demo_a-wrong-token-that-was-pasted", "code": code, "verifier": client.Verifier,
-			"access token": tokens.Access, "second access token": next.Access, "refresh token": tokens.Refresh, "successor": next.Refresh,
-			"ticket": page.Hidden.Get("ticket"), "state": client.State, "client secret": "a-client-secret-that-was-sent",
-			"server secret": serverSecret(world), "a stranger's token": stranger, "third access token": ended.Access, "third refresh token": ended.Refresh,
-		}
-		before := filesOf(world.Dir)
-		client.Revoke(ctx, next.Refresh)
-		_, err = world.EndGrantsOf(ctx, world.Token)
-		Expect(err).NotTo(HaveOccurred())
-		world.Stop()
-		places := filesOf(world.Dir)
-		for name, content := range before {
-			places["running "+name] = content
-		}
-		places["log"] = []byte(world.Log.String())
-		Expect(places).To(HaveKey("running oauth.db-wal"))
-		Expect(places["log"]).NotTo(BeEmpty())
-		for what, secret := range secrets {
-			for _, spelled := range spellings(secret) {
-				for place, content := range places {
-					if what == "server secret" && strings.HasSuffix(place, ".secret") {
-						continue
+			secrets := map[string]string{
+				"host token":          world.Token,
+				"wrong host token":    "demo_a-wrong-token-that-was-pasted",
+				"code":                code,
+				"verifier":            client.Verifier,
+				"access token":        tokens.Access,
+				"second access token": next.Access,
+				"refresh token":       tokens.Refresh,
+				"successor":           next.Refresh,
+				"ticket":              page.Hidden.Get("ticket"),
+				"state":               client.State,
+				"client secret":       "a-client-secret-that-was-sent",
+				"server secret":       serverSecret(world),
+				"a stranger's token":  stranger,
+				"third access token":  ended.Access,
+				"third refresh token": ended.Refresh,
+			}
+			before := filesOf(world.Dir)
+			client.Revoke(ctx, next.Refresh)
+			_, err = world.EndGrantsOf(ctx, world.Token)
+			Expect(err).NotTo(HaveOccurred())
+			world.Stop()
+			places := filesOf(world.Dir)
+			for name, content := range before {
+				places["running "+name] = content
+			}
+			places["log"] = []byte(world.Log.String())
+			Expect(places).To(HaveKey("running oauth.db-wal"))
+			Expect(places["log"]).NotTo(BeEmpty())
+			for what, secret := range secrets {
+				for _, spelled := range spellings(secret) {
+					for place, content := range places {
+						if what == "server secret" && strings.HasSuffix(place, ".secret") {
+							continue
+						}
+						Expect(bytes.Contains(content, []byte(spelled))).To(BeFalse(), "%s found in %s", what, place)
 					}
-					Expect(bytes.Contains(content, []byte(spelled))).To(BeFalse(), "%s found in %s", what, place)
 				}
 			}
-		}
-	})
+		})
 })
 
 // serverSecret returns the newest server secret of a world.
@@ -113,7 +125,8 @@ func spellings(secret string) []string {
 		random = secret[4:]
 	}
 	return []string{
-		random, url.QueryEscape(secret), hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
+		random, url.QueryEscape(secret), hex.EncodeToString([]byte(secret)),
+		strings.ToUpper(hex.EncodeToString([]byte(secret))),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
 	}
 }

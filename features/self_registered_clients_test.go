@@ -12,19 +12,24 @@ import (
 )
 
 var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"), func() {
-	const loopback, callback, cursor = "http://127.0.0.1:4321/callback", "https://app.example/callback", "cursor://anysphere.cursor-mcp/oauth/callback"
+	const loopback, callback, cursor = "http://127.0.0.1:4321/callback", "https://app.example/callback",
+		"cursor://anysphere.cursor-mcp/oauth/callback"
 	var operated *Operated
 	run := func(ctx context.Context, args ...string) string {
 		return Run(ctx, append(args, operated.Kept()...)...).Out
 	}
 	BeforeEach(func() { operated = Operate(selfRegistration) })
 
-	DescribeTable("puts the redirect target into the headline of the consent page", Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
-		page := operated.RegisterClient(ctx, redirect).Consent(ctx)
-		Expect(page.Title).To(Equal("Connect " + headline + " to Demo site?"))
-		Expect(page.Text).To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"), ContainSubstring(advice)))
-		Expect(page.Text).NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
-	},
+	DescribeTable("puts the redirect target into the headline of the consent page",
+		Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
+			page := operated.RegisterClient(ctx, redirect).Consent(ctx)
+			Expect(page.Title).To(Equal("Connect " + headline + " to Demo site?"))
+			Expect(page.Text).
+				To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"),
+					ContainSubstring(advice)))
+			Expect(page.Text).
+				NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
+		},
 		Entry("a program on this computer", loopback, "an app on this computer",
 			"The app’s access goes to a program on this computer."),
 		Entry("an app on this device", cursor, "cursor://…", "The app’s access goes to an app on this device."),
@@ -55,22 +60,25 @@ var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"),
 		Expect(run(ctx, "trace")).To(ContainSubstring(label))
 		Expect(run(ctx, "connections")).To(ContainSubstring(`self-registered "Spec Client"`))
 		Expect(run(ctx, "grants", "list", "--name", "spec client")).To(ContainSubstring("self-registered  Spec Client"))
-		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).To(ContainSubstring(`"client": "self-registered"`))
+		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).
+			To(ContainSubstring(`"client": "self-registered"`))
 		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app that registered itself"))
 		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)),
 			MatchRegexp(`"grant_created","grant":"[^"]+","client":`+regexp.QuoteMeta(strconv.Quote(label))),
 			ContainSubstring(`"code_redeemed"`)))
-		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"), run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
+		for _, shown := range []string{operated.Log.String(), run(ctx, "trace", "--json"),
+			run(ctx, "grants", "list", "--json"), operated.Connections(ctx, operated.Token).Text} {
 			Expect(shown).NotTo(ContainSubstring(client.ID))
 		}
 	})
 
-	It("names a refused registration in the trace, with the rule and the remedy", Label("trace"), func(ctx SpecContext) {
-		operated.Discover(ctx)
-		operated.Register(ctx, map[string]any{"redirect_uris": []string{"some-app:/callback"}})
-		refused := operated.Newest(ctx, "challenge resource_metadata server_metadata registration:refused")
-		Expect(refused.State).To(Equal("stopped"))
-		Expect(refused.Last().Rule).To(Equal("A14"))
-		Expect(refused.Hint).To(ContainSubstring("allowed-private-schemes"))
-	})
+	It("names a refused registration in the trace, with the rule and the remedy",
+		Label("trace"), func(ctx SpecContext) {
+			operated.Discover(ctx)
+			operated.Register(ctx, map[string]any{"redirect_uris": []string{"some-app:/callback"}})
+			refused := operated.Newest(ctx, "challenge resource_metadata server_metadata registration:refused")
+			Expect(refused.State).To(Equal("stopped"))
+			Expect(refused.Last().Rule).To(Equal("A14"))
+			Expect(refused.Hint).To(ContainSubstring("allowed-private-schemes"))
+		})
 })

@@ -20,8 +20,8 @@ var _ = Describe("The session limits", Label("G20"), func() {
 	listTools := func(ctx context.Context, talk *Conversation) int {
 		return talk.Post(ctx, "tools/list", params{}).StatusCode
 	}
-	// open opens a session that is idle from then on. The server answers the notification that it begins with before handling it, and answers a request
-	// after both.
+	// open opens a session that is idle from then on. The server answers the notification that it
+	// begins with before handling it, and answers a request after both.
 	open := func(ctx context.Context, world *World, access string) *Conversation {
 		GinkgoHelper()
 		talk := world.Converse(ctx, sessions, access)
@@ -46,7 +46,8 @@ var _ = Describe("The session limits", Label("G20"), func() {
 			open(ctx, world, other)
 		}
 		for i, talk := range hoarded {
-			Expect(listTools(ctx, talk)).To(Equal(map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[i < 2*share]), "session %d", i)
+			Expect(listTools(ctx, talk)).
+				To(Equal(map[bool]int{true: http.StatusNotFound, false: http.StatusOK}[i < 2*share]), "session %d", i)
 		}
 	})
 
@@ -75,19 +76,22 @@ var _ = Describe("The session limits", Label("G20"), func() {
 		Expect(listTools(ctx, talks[1])).To(Equal(http.StatusNotFound))
 	})
 
-	It("count ended sessions in the metrics, and name the setting in the trace", Label("operations", "trace"), func(ctx SpecContext) {
-		operated := Operate(atMost(10, 1))
-		talks := hoard(ctx, operated.World, 2)
-		Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))
-		Expect(operated.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="sessions"} 1`))
-		Eventually(func() string {
-			var shown string
-			for _, traced := range operated.Traces(ctx) {
-				shown += Run(ctx, append([]string{"trace", traced.ID}, operated.Kept()...)...).Out
-			}
-			return shown
-		}).WithContext(ctx).WithTimeout(patience).Should(And(ContainSubstring("G20"), ContainSubstring("max-sessions-per-person")))
-	})
+	It("count ended sessions in the metrics, and name the setting in the trace",
+		Label("operations", "trace"), func(ctx SpecContext) {
+			operated := Operate(atMost(10, 1))
+			talks := hoard(ctx, operated.World, 2)
+			Expect(listTools(ctx, talks[0])).To(Equal(http.StatusNotFound))
+			Expect(operated.AskAdmin(ctx, "/metrics").Text).
+				To(ContainSubstring(`pasteport_limits_total{effect="evicted",limit="sessions"} 1`))
+			Eventually(func() string {
+				var shown string
+				for _, traced := range operated.Traces(ctx) {
+					shown += Run(ctx, append([]string{"trace", traced.ID}, operated.Kept()...)...).Out
+				}
+				return shown
+			}).WithContext(ctx).WithTimeout(patience).
+				Should(And(ContainSubstring("G20"), ContainSubstring("max-sessions-per-person")))
+		})
 
 	It("end the oldest stream of a person through a gateway", Label("gateway"), func(ctx SpecContext) {
 		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", atMost(10, 1))

@@ -58,7 +58,13 @@ func (k *publishedKeys) publish(keys ...map[string]any) {
 func (w *World) NewSigningClient(algorithm string, change ...func(document map[string]any)) *SigningClient {
 	GinkgoHelper()
 	name := strings.ToLower(rand.Text())
-	c := &SigningClient{Client: w.NewClient(), Algorithm: algorithm, KeyID: "key of " + name, Key: newKey(algorithm), Keys: &publishedKeys{}}
+	c := &SigningClient{
+		Client:    w.NewClient(),
+		Algorithm: algorithm,
+		KeyID:     "key of " + name,
+		Key:       newKey(algorithm),
+		Keys:      &publishedKeys{},
+	}
 	c.ID, c.Keys.url = w.Clients.URL("/"+name+".json"), w.Clients.URL("/"+name+"/jwks.json")
 	w.Clients.Serve("/"+name+"/jwks.json", func(w http.ResponseWriter, r *http.Request) {
 		c.Keys.fetches.Add(1)
@@ -74,7 +80,8 @@ func (w *World) NewSigningClient(algorithm string, change ...func(document map[s
 // Publish replaces the client's document.
 func (c *SigningClient) Publish(change ...func(document map[string]any)) {
 	GinkgoHelper()
-	document := map[string]any{"client_id": c.ID, "client_name": "Signing Client", "redirect_uris": []string{"http://127.0.0.1/callback"}}
+	document := map[string]any{"client_id": c.ID, "client_name": "Signing Client",
+		"redirect_uris": []string{"http://127.0.0.1/callback"}}
 	for _, apply := range change {
 		apply(document)
 	}
@@ -91,7 +98,11 @@ func (c *SigningClient) Assertion(change ...spoil) string {
 	GinkgoHelper()
 	header := map[string]any{"alg": c.Algorithm, "typ": "JWT", "kid": c.KeyID}
 	claims := map[string]any{
-		"iss": c.ID, "sub": c.ID, "aud": c.World.Issuer, "jti": rand.Text(), "exp": c.World.Clock.Now().Add(time.Minute).Unix(),
+		"iss": c.ID,
+		"sub": c.ID,
+		"aud": c.World.Issuer,
+		"jti": rand.Text(),
+		"exp": c.World.Clock.Now().Add(time.Minute).Unix(),
 	}
 	for _, apply := range change {
 		apply(header, claims)
@@ -124,7 +135,8 @@ func (c *SigningClient) sign(algorithm any, input string) (signature []byte) {
 		r, s, err = ecdsa.Sign(rand.Reader, c.Key.(*ecdsa.PrivateKey), digest[:])
 		signature = append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
 	case "PS256":
-		signature, err = c.Key.Sign(rand.Reader, digest[:], &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})
+		signature, err = c.Key.Sign(rand.Reader, digest[:],
+			&rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: crypto.SHA256})
 	case "RS256":
 		signature, err = c.Key.Sign(rand.Reader, digest[:], crypto.SHA256)
 	default:

@@ -78,7 +78,9 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		service.Call(ctx, service.NewClient().Connect(ctx).Access)
 		Get(ctx, service.Issuer+"/hostile-path?hostile=query")
 		service.Shutdown()
-		Expect(into.Names()).To(Equal([]string{"GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token", "POST /mcp", "GET"}))
+		Expect(into.Names()).
+			To(Equal([]string{"GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token",
+				"POST /mcp", "GET"}))
 		Expect(into.names).To(HaveEach("pasteport"))
 		for _, span := range into.spans {
 			Expect(span.Kind).To(Equal(otlp.Span_SPAN_KIND_SERVER))
@@ -94,7 +96,8 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Expect(hex.EncodeToString(into.spans[0].TraceId)).To(Equal("0af7651916cd43dd8448eb211c80319c"))
 		Expect(hex.EncodeToString(into.spans[0].ParentSpanId)).To(Equal("b7ad6b7169203331"))
 		Expect(into.spans[1].ParentSpanId).To(BeEmpty())
-		Expect(linesWith(service.Log.String(), `"trace":"0af7651916cd43dd8448eb211c80319c"`)).To(ContainElement(ContainSubstring(`"msg":"request"`)))
+		Expect(linesWith(service.Log.String(), `"trace":"0af7651916cd43dd8448eb211c80319c"`)).
+			To(ContainElement(ContainSubstring(`"msg":"request"`)))
 	})
 
 	It("marks server errors, and not refused requests", func(ctx SpecContext) {
@@ -105,8 +108,10 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Expect(page.Approve(ctx, service.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Post(ctx, service.Issuer+"/oauth/token", nil)
 		service.Shutdown()
-		Expect(into.spans[1]).To(And(HaveField("Name", "POST /oauth/authorize"), HaveField("Status.Code", otlp.Status_STATUS_CODE_ERROR)))
-		Expect(into.spans[2]).To(And(HaveField("Name", "POST /oauth/token"), HaveField("Status.Code", otlp.Status_STATUS_CODE_UNSET)))
+		Expect(into.spans[1]).
+			To(And(HaveField("Name", "POST /oauth/authorize"), HaveField("Status.Code", otlp.Status_STATUS_CODE_ERROR)))
+		Expect(into.spans[2]).
+			To(And(HaveField("Name", "POST /oauth/token"), HaveField("Status.Code", otlp.Status_STATUS_CODE_UNSET)))
 	})
 
 	It("sends no secret and no client input to the collector", func(ctx SpecContext) {
@@ -118,7 +123,8 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		Get(ctx, service.Issuer+"/"+service.Token+"?"+client.Verifier)
 		service.Shutdown()
 		Expect(into.spans).NotTo(BeEmpty())
-		for _, secret := range []string{code, tokens.Access, tokens.Refresh, service.Token, client.Verifier, client.State, client.ID, client.Challenge()} {
+		for _, secret := range []string{code, tokens.Access, tokens.Refresh, service.Token, client.Verifier,
+			client.State, client.ID, client.Challenge()} {
 			Expect(into.raw.String()).NotTo(ContainSubstring(secret))
 		}
 	})

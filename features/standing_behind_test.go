@@ -15,7 +15,8 @@ import (
 	"github.com/onsi/gomega/types"
 )
 
-// beats is the number of comments to wait for: long enough for a proxy that closes silent streams after a minute.
+// beats is the number of comments to wait for: long enough for a proxy that closes silent streams
+// after a minute.
 const (
 	beats     = 3
 	beatEvery = 25 * time.Second
@@ -55,7 +56,8 @@ func (d *Deployed) openStreams(ctx context.Context, n string) {
 // examine runs doctor with a whole login.
 func (d *Deployed) examine(ctx context.Context) Diagnosis {
 	GinkgoHelper()
-	return Diagnose(ctx, d.MCP(), "--token", d.Token, "--client-id", d.PublishDoctor(ctx), "--ca", d.authorities, "--timeout", "3s")
+	return Diagnose(ctx, d.MCP(), "--token", d.Token, "--client-id", d.PublishDoctor(ctx), "--ca", d.authorities,
+		"--timeout", "3s")
 }
 
 var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Label("proxies"), func() {
@@ -79,22 +81,24 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 		It("passes all checks of doctor", func(ctx SpecContext) {
 			diagnosis := Deploy(binary, proxy, "127.0.0.1").examine(ctx)
 			Expect(diagnosis.With("failure")).To(BeEmpty(), diagnosis.Out)
-			Expect(diagnosis.With("warning")).To(Equal([]string{"tls.certificate"}), "its certificate is valid for hours only")
+			Expect(diagnosis.With("warning")).
+				To(Equal([]string{"tls.certificate"}), "its certificate is valid for hours only")
 			Expect(diagnosis.Of("flow.stream").Status).To(Equal("ok"))
 		}, SpecTimeout(time.Minute))
 
-		It("works with a gateway too, and cancels upstream requests when a client disconnects", Label("gateway", "U4"), func(ctx SpecContext) {
-			upstream := NewUpstream(apiKey)
-			d := DeployGateway(binary, upstream, proxy)
-			Expect(d.examine(ctx).With("failure")).To(BeEmpty())
-			talk := d.Converse(ctx, stateless, d.NewClient().Connect(ctx).Access)
-			calling, hangUp := context.WithCancel(ctx)
-			r := talk.message(calling, "tools/call", params{"name": "hang", "arguments": params{}})
-			go func() { _, _ = http.DefaultTransport.RoundTrip(r) }()
-			Eventually(upstream.Hanging).WithContext(ctx).WithTimeout(patience).Should(Receive())
-			hangUp()
-			Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
-		}, SpecTimeout(time.Minute))
+		It("works with a gateway too, and cancels upstream requests when a client disconnects",
+			Label("gateway", "U4"), func(ctx SpecContext) {
+				upstream := NewUpstream(apiKey)
+				d := DeployGateway(binary, upstream, proxy)
+				Expect(d.examine(ctx).With("failure")).To(BeEmpty())
+				talk := d.Converse(ctx, stateless, d.NewClient().Connect(ctx).Access)
+				calling, hangUp := context.WithCancel(ctx)
+				r := talk.message(calling, "tools/call", params{"name": "hang", "arguments": params{}})
+				go func() { _, _ = http.DefaultTransport.RoundTrip(r) }()
+				Eventually(upstream.Hanging).WithContext(ctx).WithTimeout(patience).Should(Receive())
+				hangUp()
+				Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
+			}, SpecTimeout(time.Minute))
 
 		It("logs the forwarded client address, trusted from the proxy only", Label("B6"), func(ctx SpecContext) {
 			d := Deploy(binary, proxy, "127.0.0.1")
@@ -118,36 +122,44 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 		Entry("nginx", Proxy(nginxProxy)),
 	)
 
-	It("keeps streams open through both, with comments in time and events without delay, until their grants end", Label("G16"), func(ctx SpecContext) {
-		type talk struct {
-			*Conversation
-			lines   chan string
-			refresh string
-			client  *Client
-		}
-		var talks []*talk
-		for _, proxy := range []Proxy{caddyProxy, nginxProxy} {
-			d := Deploy(binary, proxy, "127.0.0.1")
-			client := d.NewClient()
-			tokens := client.Connect(ctx)
-			lines := d.Open(ctx, tokens.Access)
-			next(lines, "event: endpoint", patience)
-			target := d.Issuer + next(lines, "data: ", patience)
-			talks = append(talks, &talk{&Conversation{World: d.World, Revision: httpSSE, Access: tokens.Access, target: target}, lines, tokens.Refresh, client})
-		}
-		for range beats {
-			for _, talk := range talks {
-				next(talk.lines, ": keep-alive", beatEvery+patience)
+	It("keeps streams open through both, with comments in time and events without delay, until their grants end",
+		Label("G16"), func(ctx SpecContext) {
+			type talk struct {
+				*Conversation
+				lines   chan string
+				refresh string
+				client  *Client
 			}
-		}
-		for _, talk := range talks {
-			talk.Post(ctx, "initialize", params{"protocolVersion": httpSSE, "capabilities": params{}, "clientInfo": params{"name": "spec", "version": "1"}})
-			next(talk.lines, "event: message", patience)
-			Expect(next(talk.lines, "data: ", patience)).To(ContainSubstring(`"protocolVersion"`))
-			Expect(talk.client.Revoke(ctx, talk.refresh).StatusCode).To(Equal(http.StatusOK))
-			Eventually(talk.lines).WithTimeout(patience).Should(BeClosed())
-		}
-	}, SpecTimeout(3*time.Minute))
+			var talks []*talk
+			for _, proxy := range []Proxy{caddyProxy, nginxProxy} {
+				d := Deploy(binary, proxy, "127.0.0.1")
+				client := d.NewClient()
+				tokens := client.Connect(ctx)
+				lines := d.Open(ctx, tokens.Access)
+				next(lines, "event: endpoint", patience)
+				target := d.Issuer + next(lines, "data: ", patience)
+				talks = append(talks, &talk{&Conversation{
+					World:    d.World,
+					Revision: httpSSE,
+					Access:   tokens.Access,
+					target:   target,
+				}, lines, tokens.Refresh, client})
+			}
+			for range beats {
+				for _, talk := range talks {
+					next(talk.lines, ": keep-alive", beatEvery+patience)
+				}
+			}
+			for _, talk := range talks {
+				talk.Post(ctx, "initialize",
+					params{"protocolVersion": httpSSE, "capabilities": params{},
+						"clientInfo": params{"name": "spec", "version": "1"}})
+				next(talk.lines, "event: message", patience)
+				Expect(next(talk.lines, "data: ", patience)).To(ContainSubstring(`"protocolVersion"`))
+				Expect(talk.client.Revoke(ctx, talk.refresh).StatusCode).To(Equal(http.StatusOK))
+				Eventually(talk.lines).WithTimeout(patience).Should(BeClosed())
+			}
+		}, SpecTimeout(3*time.Minute))
 
 	DescribeTable("with an nginx that buffers", func(ctx SpecContext, outcome string, exchange ...string) {
 		found := Deploy(binary, nginxProxy, "127.0.0.1", exchange...).examine(ctx).Of("flow.stream")
@@ -156,16 +168,19 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 		Entry("delivers events because of X-Accel-Buffering", SpecTimeout(time.Minute), "ok",
 			"proxy_http_version 1.1;", "", "proxy_buffering off;", "proxy_buffering on;"),
 		Entry("is reported by doctor when nginx ignores the header", SpecTimeout(time.Minute), "failure",
-			"proxy_http_version 1.1;", "", "proxy_buffering off;", "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;"),
+			"proxy_http_version 1.1;", "", "proxy_buffering off;",
+			"proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;"),
 	)
 
-	DescribeTable("with another proxy in front, logs the address that this one forwards", Label("B6"), func(ctx SpecContext, proxy Proxy, exchange ...string) {
-		d := Deploy(binary, proxy, "127.0.0.1,"+peopleAddress, exchange...)
-		Post(ctx, d.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
-		Eventually(d.run.Err).WithTimeout(patience).Should(saysAddress("203.0.113.7"))
-	},
+	DescribeTable("with another proxy in front, logs the address that this one forwards",
+		Label("B6"), func(ctx SpecContext, proxy Proxy, exchange ...string) {
+			d := Deploy(binary, proxy, "127.0.0.1,"+peopleAddress, exchange...)
+			Post(ctx, d.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
+			Eventually(d.run.Err).WithTimeout(patience).Should(saysAddress("203.0.113.7"))
+		},
 		Entry("to Caddy, which must trust it", SpecTimeout(time.Minute), Proxy(caddyProxy),
-			"reverse_proxy {$UPSTREAM:127.0.0.1:8080}", "reverse_proxy {$UPSTREAM:127.0.0.1:8080} {\n\t\ttrusted_proxies "+peopleAddress+"\n\t}"),
+			"reverse_proxy {$UPSTREAM:127.0.0.1:8080}",
+			"reverse_proxy {$UPSTREAM:127.0.0.1:8080} {\n\t\ttrusted_proxies "+peopleAddress+"\n\t}"),
 		Entry("to nginx", SpecTimeout(time.Minute), Proxy(nginxProxy)),
 	)
 })

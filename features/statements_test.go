@@ -157,8 +157,18 @@ func (r *Recorder) Statements(act func()) []string {
 type budget struct{ approve, exchange, refresh, call int }
 
 var budgets = map[string]budget{
-	"PostgreSQL": {approve: 4, exchange: 2, refresh: 2, call: 1},
-	"MariaDB":    {approve: 4, exchange: 5, refresh: 2, call: 1},
+	"PostgreSQL": {
+		approve:  4,
+		exchange: 2,
+		refresh:  2,
+		call:     1,
+	},
+	"MariaDB": {
+		approve:  4,
+		exchange: 5,
+		refresh:  2,
+		call:     1,
+	},
 }
 
 var _ = Describe("The statements to a database server", Label("engines", "N14"), func() {

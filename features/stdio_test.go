@@ -54,7 +54,8 @@ type Site struct {
 // Admin returns the address of the admin listener.
 func (s *Site) Admin() string {
 	GinkgoHelper()
-	Eventually(s.Out.Contents).WithTimeout(patience).Should(MatchRegexp(`readiness and metrics for you: http://[^/]+/\n`))
+	Eventually(s.Out.Contents).WithTimeout(patience).
+		Should(MatchRegexp(`readiness and metrics for you: http://[^/]+/\n`))
 	_, rest, _ := strings.Cut(string(s.Out.Contents()), "metrics for you: ")
 	address, _, _ := strings.Cut(rest, "/\n")
 	return address
@@ -83,14 +84,16 @@ func (b Binary) ServeWithAdmin(admin string, clients *ClientSite, dir string, en
 	return &Site{&World{Issuer: issuer, Dir: dir, Clients: clients}, run}
 }
 
-// Certificate returns a file with the site's certificate. The spec is skipped on systems where Go does not read CA files.
+// Certificate returns a file with the site's certificate. The spec is skipped on systems where Go
+// does not read CA files.
 func (s *ClientSite) Certificate() string {
 	GinkgoHelper()
 	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
 		Skip("Go reads no SSL_CERT_FILE on " + runtime.GOOS)
 	}
 	file := filepath.Join(GinkgoT().TempDir(), "roots.pem")
-	Expect(os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw}), 0o600)).To(Succeed())
+	Expect(os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.server.Certificate().Raw}),
+		0o600)).To(Succeed())
 	return file
 }
 
@@ -123,38 +126,47 @@ var _ = Describe("Running the binary", func() {
 			return ConnectSDK(ctx, revision, &mcp.CommandTransport{Command: command})
 		}
 
-		DescribeTable("lists and calls without OAuth, and ends with the client, in revision", func(ctx SpecContext, revision string) {
-			dir := filepath.Join(GinkgoT().TempDir(), "site")
-			session := connect(ctx, revision, binary.Command(nil, "stdio", "--data", dir))
-			ListAndCall(ctx, session)
-			Expect(session.Close()).To(Succeed())
-			Expect(filesIn(dir)).To(And(ContainElement("content.db"), Not(ContainElement(ContainSubstring("oauth")))))
-		}, revisions())
-
-		It("has the role of the token in "+tokenVariable+", on the articles of the service", Label("roles"), func(ctx SpecContext) {
-			world := NewWorld()
-			slug := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).Use(ctx, "create_article", params{"title": "From afar"}).Slug()
-			for role, tools := range map[demosite.Role][]string{demosite.Reader: readerTools, demosite.Author: authorTools, demosite.Editor: editorTools} {
-				command := binary.Command([]string{tokenVariable + "=" + world.TokenFor(ctx, "ada", role)}, "stdio", "--data", world.Dir)
-				session := connect(ctx, sessions, command)
-				listed, err := session.ListTools(ctx, nil)
-				Expect(err).NotTo(HaveOccurred())
-				Expect(listed.Tools).To(HaveLen(len(tools)))
-				_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "delete_article", Arguments: params{"slug": slug}})
-				if role != demosite.Editor {
-					Expect(err).To(MatchError(ContainSubstring(`unknown tool "delete_article"`)))
-				} else {
-					Expect(err).NotTo(HaveOccurred())
-				}
+		DescribeTable("lists and calls without OAuth, and ends with the client, in revision",
+			func(ctx SpecContext, revision string) {
+				dir := filepath.Join(GinkgoT().TempDir(), "site")
+				session := connect(ctx, revision, binary.Command(nil, "stdio", "--data", dir))
+				ListAndCall(ctx, session)
 				Expect(session.Close()).To(Succeed())
-			}
-		})
+				Expect(filesIn(dir)).
+					To(And(ContainElement("content.db"), Not(ContainElement(ContainSubstring("oauth")))))
+			}, revisions())
+
+		It("has the role of the token in "+tokenVariable+", on the articles of the service",
+			Label("roles"), func(ctx SpecContext) {
+				world := NewWorld()
+				slug := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).
+					Use(ctx, "create_article", params{"title": "From afar"}).Slug()
+				for role, tools := range map[demosite.Role][]string{demosite.Reader: readerTools,
+					demosite.Author: authorTools, demosite.Editor: editorTools} {
+					command := binary.Command([]string{tokenVariable + "=" + world.TokenFor(ctx, "ada", role)}, "stdio",
+						"--data", world.Dir)
+					session := connect(ctx, sessions, command)
+					listed, err := session.ListTools(ctx, nil)
+					Expect(err).NotTo(HaveOccurred())
+					Expect(listed.Tools).To(HaveLen(len(tools)))
+					_, err = session.CallTool(ctx,
+						&mcp.CallToolParams{Name: "delete_article", Arguments: params{"slug": slug}})
+					if role != demosite.Editor {
+						Expect(err).To(MatchError(ContainSubstring(`unknown tool "delete_article"`)))
+					} else {
+						Expect(err).NotTo(HaveOccurred())
+					}
+					Expect(session.Close()).To(Succeed())
+				}
+			})
 
 		It("refuses an unknown token", func() {
 			run := binary.Run([]string{tokenVariable + "=demo_mistyped"}, "stdio", "--data", GinkgoT().TempDir())
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
 			Expect(run.Out.Contents()).To(BeEmpty())
-			Expect(string(run.Err.Contents())).To(And(ContainSubstring("the token of "+tokenVariable+" is unknown"), Not(ContainSubstring("mistyped"))))
+			Expect(string(run.Err.Contents())).
+				To(And(ContainSubstring("the token of "+tokenVariable+" is unknown"),
+					Not(ContainSubstring("mistyped"))))
 		})
 	})
 
@@ -173,7 +185,8 @@ var _ = Describe("Running the binary", func() {
 			second := binary.Serve(clients, dir)
 			Expect(string(second.Out.Contents())).NotTo(ContainSubstring("demo token"))
 			access := second.NewClient().ConnectAs(ctx, token).Access
-			Expect(second.Converse(ctx, stateless, access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+			Expect(second.Converse(ctx, stateless, access).Ask(ctx, "tools/list", params{}).Tools()).
+				To(ConsistOf(editorTools))
 			for _, run := range []*Site{first, second} {
 				Expect(string(run.Err.Contents())).NotTo(Or(ContainSubstring(token), ContainSubstring(access)))
 			}
@@ -182,7 +195,8 @@ var _ = Describe("Running the binary", func() {
 		It("takes the editor's token from "+tokenVariable+" and does not print it", func(ctx SpecContext) {
 			site := binary.Serve(clients, dir, tokenVariable+"=chosen-by-the-editor")
 			Expect(site.NewClient().ConnectAs(ctx, "chosen-by-the-editor").Access).To(HavePrefix("ppa_"))
-			Expect(string(site.Out.Contents()) + string(site.Err.Contents())).NotTo(ContainSubstring("chosen-by-the-editor"))
+			Expect(string(site.Out.Contents()) + string(site.Err.Contents())).
+				NotTo(ContainSubstring("chosen-by-the-editor"))
 		})
 
 		DescribeTable("ends open streams at SIGTERM and exits with code 0", func(ctx SpecContext, revision string) {
@@ -200,10 +214,12 @@ var _ = Describe("Running the binary", func() {
 			hung, err := net.Dial("tcp", strings.TrimPrefix(site.Issuer, "http://"))
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(hung.Close)
-			_, err = io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")
+			_, err = io.WriteString(hung, "POST /oauth/token HTTP/1.1\r\nHost: x\r\nContent-Type: "+
+				"application/x-www-form-urlencoded\r\nContent-Length: 10\r\n\r\nx")
 			Expect(err).NotTo(HaveOccurred())
 			client := site.NewClient()
-			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK)) // the unfinished request is being read by now
+			// The unfinished request is being read by now.
+			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusOK))
 			site.Terminate()
 			Eventually(site.Session).WithTimeout(patience).Should(gexec.Exit(0))
 			Expect(filesIn(dir)).NotTo(ContainElement(HaveSuffix("-wal")), "both databases are closed")
@@ -211,7 +227,8 @@ var _ = Describe("Running the binary", func() {
 
 		DescribeTable("refuses more than 32 KiB of headers", func(ctx SpecContext, bytes, status int) {
 			site := binary.Serve(clients, dir)
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, site.Issuer+"/.well-known/oauth-authorization-server", http.NoBody)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+				site.Issuer+"/.well-known/oauth-authorization-server", http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("X-Large", strings.Repeat("x", bytes))
 			Expect(Send(r).StatusCode).To(Equal(status))
@@ -226,25 +243,35 @@ var _ = Describe("Running the binary", func() {
 		})
 
 		DescribeTable("prints the operator's URLs", Label("operations"), func(host func() string, says string) {
-			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", net.JoinHostPort(host(), "0"), "--data", dir)
+			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr",
+				net.JoinHostPort(host(), "0"), "--data", dir)
 			Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say(says))
 		},
-			Entry("on loopback", func() string { return "127.0.0.1" }, `connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
-			Entry("on all addresses", func() string { return "0.0.0.0" }, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
-			Entry("on another address", outside, `readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on loopback\n`),
+			Entry("on loopback", func() string {
+				return "127.0.0.1"
+			}, `connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
+			Entry("on all addresses", func() string {
+				return "0.0.0.0"
+			}, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
+			Entry("on another address", outside,
+				`readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on `+
+					`loopback\n`),
 		)
 
-		DescribeTable("accepts only clients in allow-clients", Label("A8", "configuration"), func(ctx SpecContext, hosts string, status int) {
-			client := binary.Serve(clients, dir, "PASTEPORT_ALLOW_CLIENTS="+hosts).NewClient()
-			Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(status))
-		}, Entry("by host, with any port", "claude.ai, 127.0.0.1", http.StatusOK), Entry("and no others", "claude.ai", http.StatusForbidden))
+		DescribeTable("accepts only clients in allow-clients",
+			Label("A8", "configuration"), func(ctx SpecContext, hosts string, status int) {
+				client := binary.Serve(clients, dir, "PASTEPORT_ALLOW_CLIENTS="+hosts).NewClient()
+				Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(status))
+			}, Entry("by host, with any port", "claude.ai, 127.0.0.1", http.StatusOK),
+			Entry("and no others", "claude.ai", http.StatusForbidden))
 
-		DescribeTable("follows the log settings", Label("configuration", "H8"), func(ctx SpecContext, format, level string, expected OmegaMatcher) {
-			site := binary.Serve(clients, dir, "PASTEPORT_LOG_FORMAT="+format, "PASTEPORT_LOG_LEVEL="+level)
-			site.NewClient().Consent(ctx).Deny(ctx)
-			Eventually(site.Terminate()).WithTimeout(patience).Should(gexec.Exit(0))
-			Expect(linesWith(string(site.Err.Contents()), "consent_denied")).To(expected)
-		},
+		DescribeTable("follows the log settings",
+			Label("configuration", "H8"), func(ctx SpecContext, format, level string, expected OmegaMatcher) {
+				site := binary.Serve(clients, dir, "PASTEPORT_LOG_FORMAT="+format, "PASTEPORT_LOG_LEVEL="+level)
+				site.NewClient().Consent(ctx).Deny(ctx)
+				Eventually(site.Terminate()).WithTimeout(patience).Should(gexec.Exit(0))
+				Expect(linesWith(string(site.Err.Contents()), "consent_denied")).To(expected)
+			},
 			Entry("as text", "text", "info", ConsistOf(MatchRegexp(`^time=\S+ level=INFO msg=consent_denied `))),
 			Entry("and skips lines below the level", "text", "warn", BeEmpty()),
 		)
@@ -255,15 +282,19 @@ var _ = Describe("Running the binary", func() {
 			DeferCleanup(other.Close)
 			run := binary.Run(nil, "serve", "--dev", "--addr", other.Addr().String(), "--data", dir)
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
-			Expect(string(run.Err.Contents())).To(And(ContainSubstring("listening on "+other.Addr().String()), ContainSubstring("choose another with --addr")))
+			Expect(string(run.Err.Contents())).
+				To(And(ContainSubstring("listening on "+other.Addr().String()),
+					ContainSubstring("choose another with --addr")))
 			Expect(dir).NotTo(BeADirectory())
 		})
 
 		It("fails if it cannot create its folder", func() {
 			Expect(os.WriteFile(dir, nil, 0o600)).To(Succeed())
-			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--data", filepath.Join(dir, "inside-a-file"))
+			run := binary.Run(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--data",
+				filepath.Join(dir, "inside-a-file"))
 			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
-			Expect(string(run.Err.Contents())).To(And(ContainSubstring("making the data folder"), ContainSubstring("--data")))
+			Expect(string(run.Err.Contents())).
+				To(And(ContainSubstring("making the data folder"), ContainSubstring("--data")))
 		})
 	})
 
@@ -274,11 +305,15 @@ var _ = Describe("Running the binary", func() {
 		Expect(run.Out.Contents()).To(BeEmpty())
 	},
 		Entry("a service without an issuer", Label("F9"), 1, "add --issuer", "serve", "--addr", "127.0.0.1:0"),
-		Entry("--dev with a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr", "127.0.0.1:0", "--issuer", "https://cms.example.com"),
-		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer", "http://cms.example.com"),
-		Entry("a token lifetime that is too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from", "serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
+		Entry("--dev with a public issuer", Label("C49"), 1, "https://cms.example.com", "serve", "--dev", "--addr",
+			"127.0.0.1:0", "--issuer", "https://cms.example.com"),
+		Entry("an issuer without TLS", Label("F9"), 1, "is not https", "serve", "--addr", "127.0.0.1:0", "--issuer",
+			"http://cms.example.com"),
+		Entry("a token lifetime that is too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from",
+			"serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
 		Entry("an unknown flag", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
-		Entry("a malformed value", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve", "--auth-code-ttl", "soon"),
+		Entry("a malformed value", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve",
+			"--auth-code-ttl", "soon"),
 		Entry("an unexpected argument", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),
 		Entry("a flag of another command", 2, "unknown flag: --data", "version"),
 	)

@@ -63,7 +63,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
 			Expect(migrated).To(And(HaveField("Code", 0),
 				HaveField("Out", ContainSubstring("applied: 0001_one_row_for_each_grant"))), migrated.Err)
-			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).To(ContainSubstring("no migrations needed"))
+			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).
+				To(ContainSubstring("no migrations needed"))
 			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)
 			Expect(copied.Code).To(BeZero(), copied.Err)
 			Expect(copied.Out).To(And(MatchRegexp(
@@ -90,7 +91,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			Expect(checked.Code).To(BeZero(), checked.Out)
 
 			again := binary.Do(environment, "store", "copy", "--data", world.Dir)
-			Expect(again).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a service has used the destination"))))
+			Expect(again).To(
+				And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a service has used the destination"))))
 		}, NodeTimeout(2*time.Minute))
 
 		It("of "+name+" is refused at the start of a replica with another server secret", func(ctx SpecContext) {
@@ -101,7 +103,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			world.Stop()
 			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--to", url).Code).To(BeZero())
 			elsewhere := GinkgoT().TempDir()
-			started := binary.Do(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", elsewhere, "--database", url)
+			started := binary.Do(nil, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data",
+				elsewhere, "--database", url)
 			Expect(started).To(And(HaveField("Code", 1),
 				HaveField("Err", ContainSubstring("copy it from another replica"))))
 			checked := Run(ctx, "store", "check", "--data", elsewhere, "--database", url)
@@ -109,7 +112,8 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			Expect(checked.Out).To(MatchRegexp(`(?m)^FAILED  server secret .*name the file that the replicas have`))
 			back := filepath.Join(elsewhere, "back.db")
 			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--from", url, "--to", "sqlite://"+back).Out).
-				To(ContainSubstring("copy the server secret, " + filepath.Join(world.Dir, "oauth.db.secret") + ", to " + back + ".secret"))
+				To(ContainSubstring("copy the server secret, " + filepath.Join(world.Dir, "oauth.db.secret") + ", to " +
+					back + ".secret"))
 		}, NodeTimeout(2*time.Minute))
 	}
 })
@@ -124,11 +128,14 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		checks, ran := world.CheckStore(ctx)
 		Expect(ran.Code).To(BeZero(), ran.Out)
-		Expect(checks).To(ContainElements(storeCheck{"authorization_codes", "3 rows, all readable", ""}, storeCheck{"grants", "2 rows, all readable", ""}, HaveField("Check", "durability"), HaveField("Check", "server secret")))
+		Expect(checks).To(ContainElements(storeCheck{"authorization_codes", "3 rows, all readable", ""},
+			storeCheck{"grants", "2 rows, all readable", ""}, HaveField("Check", "durability"),
+			HaveField("Check", "server secret")))
 		Expect(checks).To(HaveEach(And(HaveField("Problem", ""), HaveField("Found", Not(BeEmpty())))))
 		lines := Run(ctx, append([]string{"store", "check"}, world.Kept()...)...).Out
 		Expect(strings.Split(strings.TrimSpace(lines), "\n")).To(And(HaveLen(len(checks)), HaveEach(HavePrefix("ok "))))
-		Expect(lines).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(world.Token), ContainSubstring(serverSecret(world))))
+		Expect(lines).NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(world.Token),
+			ContainSubstring(serverSecret(world))))
 	})
 
 	It("fails when a check fails", func(ctx SpecContext) {
@@ -139,7 +146,9 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		Expect(err).NotTo(HaveOccurred())
 		checks, ran := world.CheckStore(ctx)
 		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", MatchRegexp(`pasteport: 1 of \d+ checks failed`))))
-		Expect(checks).To(ContainElement(And(HaveField("Check", "grants"), HaveField("Problem", ContainSubstring("restore the database from a backup")))))
+		Expect(checks).To(
+			ContainElement(And(HaveField("Check", "grants"),
+				HaveField("Problem", ContainSubstring("restore the database from a backup")))))
 	})
 
 	It("completes an interrupted copy", func(ctx SpecContext) {
@@ -147,37 +156,46 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		world.inFile()
 		world.NewClient().Connect(ctx)
 		world.Stop()
-		copying := []string{"store", "copy", "--data", world.Dir, "--to", "sqlite://" + filepath.Join(GinkgoT().TempDir(), "oauth.db")}
+		copying := []string{"store", "copy", "--data", world.Dir, "--to",
+			"sqlite://" + filepath.Join(GinkgoT().TempDir(), "oauth.db")}
 		interrupted, press := context.WithCancel(ctx)
 		press()
-		Expect(Run(interrupted, copying...)).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the same command completes it"))))
+		Expect(Run(interrupted, copying...)).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the same command completes it"))))
 		Expect(Run(ctx, copying...).Code).To(BeZero())
 		Expect(Run(ctx, copying...)).
 			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a copy to it was finished"))))
 	})
 
-	DescribeTable("fails with a message that contains no password", func(ctx SpecContext, code int, said string, args ...string) {
-		world := NewWorld()
-		world.inFile()
-		world.Stop()
-		args = append([]string{"store"}, args...)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "WORLD", world.Dir)
-		}
-		refused := Run(ctx, slices.Concat(args, []string{"--data", world.Dir})...)
-		Expect(refused.Code).To(Equal(code), refused.Out)
-		Expect(refused.Err).To(ContainSubstring(said))
-		Expect(refused.Out + refused.Err).NotTo(ContainSubstring("hidden"))
-	},
+	DescribeTable("fails with a message that contains no password",
+		func(ctx SpecContext, code int, said string, args ...string) {
+			world := NewWorld()
+			world.inFile()
+			world.Stop()
+			args = append([]string{"store"}, args...)
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "WORLD", world.Dir)
+			}
+			refused := Run(ctx, slices.Concat(args, []string{"--data", world.Dir})...)
+			Expect(refused.Code).To(Equal(code), refused.Out)
+			Expect(refused.Err).To(ContainSubstring(said))
+			Expect(refused.Out + refused.Err).NotTo(ContainSubstring("hidden"))
+		},
 		Entry("when the copy has no destination", 2, "add --to, or set database", "copy"),
 		Entry("when an address is malformed", 2, "--to is not a store", "copy", "--to", "hidden"),
-		Entry("when an address names an unknown engine", 2, "--from is not a store", "copy", "--from", "oracle://user:hidden@host/name"),
+		Entry("when an address names an unknown engine", 2, "--from is not a store", "copy", "--from",
+			"oracle://user:hidden@host/name"),
 		Entry("when a file path is relative", 2, "--to is not a store", "copy", "--to", "sqlite://oauth.db"),
-		Entry("when source and destination are the same", 1, "the same store", "copy", "--to", "sqlite://WORLD/oauth.db"),
-		Entry("when the source does not exist", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db", "--to", "sqlite://WORLD/other.db"),
-		Entry("when the destination does not respond", 1, "the server does not let us in", "copy", "--to", "postgres://user:hidden@127.0.0.1:1/name"),
-		Entry("when the store to migrate does not respond", 1, "the server does not let us in", "migrate", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
-		Entry("when the store to check does not respond", 1, "the server does not let us in", "check", "--database", "mysql://user:hidden@127.0.0.1:1/name"),
+		Entry("when source and destination are the same", 1, "the same store", "copy", "--to",
+			"sqlite://WORLD/oauth.db"),
+		Entry("when the source does not exist", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db",
+			"--to", "sqlite://WORLD/other.db"),
+		Entry("when the destination does not respond", 1, "the server does not let us in", "copy", "--to",
+			"postgres://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to migrate does not respond", 1, "the server does not let us in", "migrate", "--database",
+			"mysql://user:hidden@127.0.0.1:1/name"),
+		Entry("when the store to check does not respond", 1, "the server does not let us in", "check", "--database",
+			"mysql://user:hidden@127.0.0.1:1/name"),
 	)
 
 	It("requires the server secret of the source", Label("J2"), func(ctx SpecContext) {
@@ -192,6 +210,7 @@ var _ = Describe("Maintaining a store on the command line", func() {
 	})
 
 	It("fails to check a missing store", func(ctx SpecContext) {
-		Expect(Run(ctx, "store", "check", "--data", "/nowhere")).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("name its folder with --data"))))
+		Expect(Run(ctx, "store", "check", "--data", "/nowhere")).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("name its folder with --data"))))
 	})
 })

@@ -19,7 +19,8 @@ const patience = time.Minute
 // Event is a server-sent event.
 type Event struct{ Name, Data string }
 
-// events reads events until the end, and skips events without data, which only set the id to resume from.
+// events reads events until the end, and skips events without data, which only set the id to resume
+// from.
 func events(from io.Reader) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		var event Event

@@ -79,9 +79,11 @@ func (o *Operated) Shake(change ...func(*tls.Config)) (int64, error) {
 var _ = Describe("TLS", Label("operations"), func() {
 	It("serves HTTP/2 with the certificate in the files", func(ctx SpecContext) {
 		service := Secured(NewCertificateFiles(1, 90*24*time.Hour))
-		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true,
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 		DeferCleanup(client.CloseIdleConnections)
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https"+service.Issuer[len("http"):]+"/.well-known/oauth-authorization-server", http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+			"https"+service.Issuer[len("http"):]+"/.well-known/oauth-authorization-server", http.NoBody)
 		Expect(err).NotTo(HaveOccurred())
 		answer, err := client.Do(r)
 		Expect(err).NotTo(HaveOccurred())
@@ -94,7 +96,9 @@ var _ = Describe("TLS", Label("operations"), func() {
 		service := Secured(NewCertificateFiles(1, 90*24*time.Hour))
 		_, err := service.Shake(func(config *tls.Config) { config.MaxVersion = tls.VersionTLS12 })
 		Expect(err).NotTo(HaveOccurred())
-		_, err = service.Shake(func(config *tls.Config) { config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+		_, err = service.Shake(func(config *tls.Config) {
+			config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+		})
 		Expect(err).To(MatchError(ContainSubstring("protocol version")))
 	})
 
@@ -115,17 +119,22 @@ var _ = Describe("TLS", Label("operations"), func() {
 			service.Clock.Advance(time.Second)
 			Expect(service.Shake()).To(BeEquivalentTo(1))
 		}
-		Expect(linesWith(service.Log.String(), "the new TLS certificate is invalid, the old one stays in use")).To(ConsistOf(ContainSubstring(complaint)))
+		Expect(linesWith(service.Log.String(), "the new TLS certificate is invalid, the old one stays in use")).
+			To(ConsistOf(ContainSubstring(complaint)))
 		files.Issue(2, 90*24*time.Hour)
 		service.Clock.Advance(time.Second)
 		Expect(service.Shake()).To(BeEquivalentTo(2))
 	},
-		Entry("when the new certificate is malformed", func(f CertificateFiles) { f.write(f.Cert, "CERTIFICATE", []byte("no certificate")) }, "both must be PEM and belong together"),
+		Entry("when the new certificate is malformed", func(f CertificateFiles) {
+			f.write(f.Cert, "CERTIFICATE", []byte("no certificate"))
+		}, "both must be PEM and belong together"),
 		Entry("when the new key belongs to another certificate", func(f CertificateFiles) {
 			other := NewCertificateFiles(3, time.Hour)
 			Expect(os.Rename(other.Key, f.Key)).To(Succeed())
 		}, "both must be PEM and belong together"),
-		Entry("when a file is missing", func(f CertificateFiles) { Expect(os.Remove(f.Cert)).To(Succeed()) }, "no such file"),
+		Entry("when a file is missing", func(f CertificateFiles) {
+			Expect(os.Remove(f.Cert)).To(Succeed())
+		}, "no such file"),
 	)
 
 	It("warns once a day when the certificate expires soon", func() {
@@ -149,23 +158,31 @@ var _ = Describe("TLS", Label("operations"), func() {
 		for _, file := range []string{files.Cert, files.Key} {
 			Expect(os.Truncate(file, 0)).To(Succeed())
 		}
-		ran := Run(ctx, "config", "--issuer", "https://cms.example.com", "--tls-cert", files.Cert, "--tls-key", files.Key)
-		Expect(ran).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("both must be PEM and belong together"))))
+		ran := Run(ctx, "config", "--issuer", "https://cms.example.com", "--tls-cert", files.Cert,
+			"--tls-key", files.Key)
+		Expect(ran).To(And(HaveField("Code", 1),
+			HaveField("Err", ContainSubstring("both must be PEM and belong together"))))
 	})
 
 	DescribeTable("refuses to start with", func(ctx SpecContext, complaint string, flags ...string) {
 		dir := filepath.Join(GinkgoT().TempDir(), "site")
-		ran := Run(ctx, append([]string{"serve", "--issuer", "https://cms.example.com", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", dir}, flags...)...)
+		ran := Run(ctx, append([]string{"serve", "--issuer", "https://cms.example.com", "--addr", "127.0.0.1:0",
+			"--admin-addr", "off", "--data", dir}, flags...)...)
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(ContainSubstring(complaint))
 		Expect(dir).NotTo(BeADirectory())
 	},
 		Entry("a certificate without a key", "--tls-cert and tls-key belong together", "--tls-cert", "cert.pem"),
 		Entry("missing files", "no such file", "--tls-cert", "/nowhere/cert.pem", "--tls-key", "/nowhere/key.pem"),
-		Entry("certificate files and ACME at once", "exclude each other", "--tls-cert", "cert.pem", "--tls-key", "key.pem", "--acme-domains", "cms.example.com"),
-		Entry("a domain without a dot", `"localhost", which an ACME authority cannot validate`, "--acme-domains", "localhost"),
-		Entry("a wildcard", `"*.example.com", which an ACME authority cannot validate`, "--acme-domains", "*.example.com"),
-		Entry("a URL for a domain", "which an ACME authority cannot validate", "--acme-domains", "https://cms.example.com"),
-		Entry("an ACME directory without TLS", "acme-directory", "--acme-domains", "cms.example.com", "--acme-directory", "http://127.0.0.1/dir"),
+		Entry("certificate files and ACME at once", "exclude each other", "--tls-cert", "cert.pem", "--tls-key",
+			"key.pem", "--acme-domains", "cms.example.com"),
+		Entry("a domain without a dot", `"localhost", which an ACME authority cannot validate`, "--acme-domains",
+			"localhost"),
+		Entry("a wildcard", `"*.example.com", which an ACME authority cannot validate`, "--acme-domains",
+			"*.example.com"),
+		Entry("a URL for a domain", "which an ACME authority cannot validate", "--acme-domains",
+			"https://cms.example.com"),
+		Entry("an ACME directory without TLS", "acme-directory", "--acme-domains", "cms.example.com",
+			"--acme-directory", "http://127.0.0.1/dir"),
 	)
 })

@@ -31,8 +31,8 @@ func NewTokenFile(ctx context.Context, tokens ...[]string) TokenFile {
 // hashedLines are the lines that onceHashed has made.
 var hashedLines = map[string]string{}
 
-// onceHashed calls hash once per process for each input, because a hash takes 20 ms of a processor on purpose. The lines before belong to the
-// input: they determine the salt.
+// onceHashed calls hash once per process for each input, because a hash takes 20 ms of a processor
+// on purpose. The lines before belong to the input: they determine the salt.
 func onceHashed(input string, hash func() string) string {
 	if hashedLines[input] == "" {
 		hashedLines[input] = hash()
@@ -73,14 +73,17 @@ var _ = Describe("The token file", func() {
 	var world *World
 	var client *Client
 	BeforeEach(func(ctx SpecContext) {
-		file = NewTokenFile(ctx, []string{editorToken, "--subject=ada", "--role=editor"}, []string{bob, "--subject=bob", "--role=author", "--scope=mcp"})
+		file = NewTokenFile(ctx, []string{editorToken, "--subject=ada", "--role=editor"},
+			[]string{bob, "--subject=bob", "--role=author", "--scope=mcp"})
 		world = NewWorld(file.verify)
 		client = world.NewClient()
 	})
 
 	It("accepts the tokens in the file, with their roles", Label("roles"), func(ctx SpecContext) {
-		Expect(world.Converse(ctx, stateless, client.Connect(ctx).Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
-		Expect(world.Converse(ctx, stateless, client.ConnectAs(ctx, bob).Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
+		Expect(world.Converse(ctx, stateless, client.Connect(ctx).Access).Ask(ctx, "tools/list", params{}).Tools()).
+			To(ConsistOf(editorTools))
+		Expect(world.Converse(ctx, stateless, client.ConnectAs(ctx, bob).Access).Ask(ctx, "tools/list", params{}).
+			Tools()).To(ConsistOf(authorTools))
 	})
 
 	It("refuses other tokens", Label("B8"), func(ctx SpecContext) {
@@ -115,17 +118,21 @@ var _ = Describe("The token file", func() {
 		tokens := client.ConnectAs(ctx, bob)
 		file.Save(strings.Replace(file.Text(), "role=author", "role=reader", 1))
 		next := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
-		Expect(world.Converse(ctx, stateless, next.Access).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(readerTools))
+		Expect(world.Converse(ctx, stateless, next.Access).Ask(ctx, "tools/list", params{}).Tools()).
+			To(ConsistOf(readerTools))
 	})
 
-	DescribeTable("keeps the previous tokens and logs it while the file", func(ctx SpecContext, spoil func(), said string) {
-		tokens := client.Connect(ctx)
-		spoil()
-		next := client.Token(ctx, client.Refresh(tokens.Refresh))
-		Expect(next.StatusCode).To(Equal(http.StatusOK), next.Text)
-		client.ConnectAs(ctx, bob)
-		Expect(world.Log.String()).To(And(ContainSubstring("token file cannot be used"), ContainSubstring(said), ContainSubstring(string(file))))
-	},
+	DescribeTable("keeps the previous tokens and logs it while the file",
+		func(ctx SpecContext, spoil func(), said string) {
+			tokens := client.Connect(ctx)
+			spoil()
+			next := client.Token(ctx, client.Refresh(tokens.Refresh))
+			Expect(next.StatusCode).To(Equal(http.StatusOK), next.Text)
+			client.ConnectAs(ctx, bob)
+			Expect(world.Log.String()).
+				To(And(ContainSubstring("token file cannot be used"), ContainSubstring(said),
+					ContainSubstring(string(file))))
+		},
 		Entry("has a syntax error", func() { file.Save(file.Text() + "a-new-token role=editor\n") }, "line 4"),
 		Entry("is missing", func() { Expect(os.Remove(string(file))).To(Succeed()) }, "no such file"),
 	)
@@ -142,15 +149,19 @@ var _ = Describe("The token file", func() {
 	})
 
 	It("issues no token of the demo site, because the demo site is not the verifier", func(ctx SpecContext) {
-		Expect(client.Consent(ctx).Approve(ctx, world.TokenFor(ctx, "eve", "editor")).StatusCode).To(Equal(http.StatusForbidden))
+		Expect(client.Consent(ctx).Approve(ctx, world.TokenFor(ctx, "eve", "editor")).StatusCode).
+			To(Equal(http.StatusForbidden))
 	})
 })
 
 var _ = Describe("Hashing a token", func() {
 	It("trims it like a pasted token, and prints a line with its person", Label("B7"), func(ctx SpecContext) {
-		hashed := RunTyping(ctx, "  Bearer a-token \r\n", "hash-token", "--subject", "ada", "--role", "editor", "--role", "author", "--scope", "mcp")
+		hashed := RunTyping(ctx, "  Bearer a-token \r\n", "hash-token", "--subject", "ada", "--role", "editor",
+			"--role", "author", "--scope", "mcp")
 		Expect(hashed.Code).To(BeZero(), hashed.Err)
-		Expect(hashed.Out).To(MatchRegexp(`^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43} subject=ada role=editor role=author scope=mcp\n$`))
+		Expect(hashed.Out).
+			To(MatchRegexp(`^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43} subject=ada ` +
+				`role=editor role=author scope=mcp\n$`))
 		Expect(hashed.Err).To(BeEmpty())
 	})
 
@@ -160,13 +171,14 @@ var _ = Describe("Hashing a token", func() {
 		Expect(NewTokenFile(ctx).Line(ctx, "another")).NotTo(Equal(file.Line(ctx, "another")))
 	})
 
-	It("names the line of a token that is already in the file, because duplicates are not allowed", func(ctx SpecContext) {
-		file := NewTokenFile(ctx, []string{"a-token"})
-		refused := RunTyping(ctx, "a-token\n", "hash-token", "--token-file", string(file))
-		Expect(refused.Code).To(Equal(1))
-		Expect(refused.Out).To(BeEmpty())
-		Expect(refused.Err).To(ContainSubstring("in line 2 of the token file"))
-	})
+	It("names the line of a token that is already in the file, because duplicates are not allowed",
+		func(ctx SpecContext) {
+			file := NewTokenFile(ctx, []string{"a-token"})
+			refused := RunTyping(ctx, "a-token\n", "hash-token", "--token-file", string(file))
+			Expect(refused.Code).To(Equal(1))
+			Expect(refused.Out).To(BeEmpty())
+			Expect(refused.Err).To(ContainSubstring("in line 2 of the token file"))
+		})
 
 	DescribeTable("refuses, without printing it,", func(ctx SpecContext, code int, typed, said string, args ...string) {
 		refused := RunTyping(ctx, typed, append([]string{"hash-token"}, args...)...)

@@ -25,59 +25,93 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 	BeforeAll(func(ctx SpecContext) { code = client.Authorize(ctx) })
 
 	DescribeTableSubtree("with a", func(form func() url.Values) {
-		DescribeTable("is refused without side effects", func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
-			answer := client.Token(ctx, form(), spoil)
-			Expect(answer).To(BeRefusedAs(status, refusal))
-			Expect(answer.Header.Get("Pragma")).To(Equal("no-cache"))
-			Expect(answer.Text).NotTo(ContainSubstring("evil"))
-			Expect(answer.Header.Values("WWW-Authenticate")).To(HaveLen(map[bool]int{true: 1}[status == http.StatusUnauthorized]))
-		},
+		DescribeTable("is refused without side effects",
+			func(ctx SpecContext, status int, refusal string, spoil func(*http.Request)) {
+				answer := client.Token(ctx, form(), spoil)
+				Expect(answer).To(BeRefusedAs(status, refusal))
+				Expect(answer.Header.Get("Pragma")).To(Equal("no-cache"))
+				Expect(answer.Text).NotTo(ContainSubstring("evil"))
+				Expect(answer.Header.Values("WWW-Authenticate")).
+					To(HaveLen(map[bool]int{true: 1}[status == http.StatusUnauthorized]))
+			},
 			Entry("on GET", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodGet }),
 			Entry("on PUT", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodPut }),
-			Entry("on DELETE", Label("D1"), 405, "invalid_request", func(r *http.Request) { r.Method = http.MethodDelete }),
-			Entry("without a media type", Label("D2"), 400, "invalid_request", func(r *http.Request) { r.Header.Del("Content-Type") }),
+			Entry("on DELETE", Label("D1"), 405, "invalid_request", func(r *http.Request) {
+				r.Method = http.MethodDelete
+			}),
+			Entry("without a media type", Label("D2"), 400, "invalid_request", func(r *http.Request) {
+				r.Header.Del("Content-Type")
+			}),
 			Entry("in JSON", Label("D2"), 400, "invalid_request", with("Content-Type", "application/json")),
-			Entry("in a media type with the same prefix", Label("D2"), 400, "invalid_request", with("Content-Type", "application/x-www-form-urlencoded-evil")),
-			Entry("of more than 32 KiB", Label("D3"), 413, "invalid_request", body("evil="+strings.Repeat("x", 32<<10))),
+			Entry("in a media type with the same prefix", Label("D2"), 400, "invalid_request",
+				with("Content-Type", "application/x-www-form-urlencoded-evil")),
+			Entry("of more than 32 KiB", Label("D3"), 413, "invalid_request",
+				body("evil="+strings.Repeat("x", 32<<10))),
 			Entry("with half an escape", Label("D3"), 400, "invalid_request", body("grant_type=%e")),
 			Entry("with a semicolon", Label("D3"), 400, "invalid_request", body("grant_type=refresh_token;evil")),
-			Entry("with a secret in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "client_secret=evil" }),
-			Entry("with a client in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "x=1&client_id=evil" }),
-			Entry("with an empty code in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) { r.URL.RawQuery = "code" }),
-			Entry("with a password", Label("D7"), 401, "invalid_client", func(r *http.Request) { basic(client.ID, "evil")(r) }),
-			Entry("with credentials that are not Base64", Label("D7"), 401, "invalid_client", with("Authorization", "Basic evil!")),
-			Entry("with credentials without a colon", Label("D7"), 401, "invalid_client", with("Authorization", "basic "+base64.StdEncoding.EncodeToString([]byte("evil")))),
-			Entry("with half an escape in the client_id", Label("D7"), 401, "invalid_client", with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
+			Entry("with a secret in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
+				r.URL.RawQuery = "client_secret=evil"
+			}),
+			Entry("with a client in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
+				r.URL.RawQuery = "x=1&client_id=evil"
+			}),
+			Entry("with an empty code in the URL", Label("D4"), 400, "invalid_request", func(r *http.Request) {
+				r.URL.RawQuery = "code"
+			}),
+			Entry("with a password", Label("D7"), 401, "invalid_client", func(r *http.Request) {
+				basic(client.ID, "evil")(r)
+			}),
+			Entry("with credentials that are not Base64", Label("D7"), 401, "invalid_client",
+				with("Authorization", "Basic evil!")),
+			Entry("with credentials without a colon", Label("D7"), 401, "invalid_client",
+				with("Authorization", "basic "+base64.StdEncoding.EncodeToString([]byte("evil")))),
+			Entry("with half an escape in the client_id", Label("D7"), 401, "invalid_client",
+				with("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte("%e:")))),
 			Entry("with two Authorization headers", Label("D7"), 400, "invalid_request", func(r *http.Request) {
-				r.Header["Authorization"] = []string{"Bearer x", "Basic " + base64.StdEncoding.EncodeToString([]byte("evil:evil"))}
+				r.Header["Authorization"] = []string{"Bearer x",
+					"Basic " + base64.StdEncoding.EncodeToString([]byte("evil:evil"))}
 			}),
 			Entry("in two media types", Label("D2"), 400, "invalid_request", func(r *http.Request) {
 				r.Header["Content-Type"] = []string{"application/x-www-form-urlencoded", "text/plain"}
 			}),
-			Entry("with another client_id in the header", Label("D7"), 400, "invalid_request", basic("https://evil.example/c.json", "")),
+			Entry("with another client_id in the header", Label("D7"), 400, "invalid_request",
+				basic("https://evil.example/c.json", "")),
 		)
 
-		DescribeTable("is refused without side effects for its fields", func(ctx SpecContext, status int, refusal string, spoil func(url.Values)) {
-			spoiled := form()
-			spoil(spoiled)
-			Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
-		},
+		DescribeTable("is refused without side effects for its fields",
+			func(ctx SpecContext, status int, refusal string, spoil func(url.Values)) {
+				spoiled := form()
+				spoil(spoiled)
+				Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
+			},
 			Entry("when grant_type is repeated", Label("D5"), 400, "invalid_request", repeat("grant_type")),
 			Entry("when client_id is repeated", Label("D5"), 400, "invalid_request", repeat("client_id")),
-			Entry("when an unknown parameter is repeated", Label("D5"), 400, "invalid_request", func(v url.Values) { v["evil"] = []string{"1", "2"} }),
+			Entry("when an unknown parameter is repeated", Label("D5"), 400, "invalid_request", func(v url.Values) {
+				v["evil"] = []string{"1", "2"}
+			}),
 			Entry("when grant_type is missing", Label("D6"), 400, "invalid_request", drop("grant_type")),
 			Entry("when grant_type is empty", Label("D5", "D6"), 400, "invalid_request", set("grant_type", "")),
-			Entry("when grant_type is in capitals", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "REFRESH_TOKEN")),
-			Entry("when grant_type is client_credentials", Label("D6"), 400, "unsupported_grant_type", set("grant_type", "client_credentials")),
+			Entry("when grant_type is in capitals", Label("D6"), 400, "unsupported_grant_type",
+				set("grant_type", "REFRESH_TOKEN")),
+			Entry("when grant_type is client_credentials", Label("D6"), 400, "unsupported_grant_type",
+				set("grant_type", "client_credentials")),
 			Entry("when a client_secret is sent", Label("D8"), 401, "invalid_client", set("client_secret", "evil")),
 			Entry("when client_id is missing", Label("D9"), 400, "invalid_request", drop("client_id")),
 			Entry("when client_id is empty", Label("D5", "D9"), 400, "invalid_request", set("client_id", "")),
 			Entry("when an assertion is sent", Label("D10"), 401, "invalid_client", set("client_assertion", "e.v.il")),
-			Entry("when an assertion type is sent", Label("D10"), 401, "invalid_client", set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
-			Entry("when client_id is another client's", Label("D11", "D13", "D22"), 400, "invalid_grant", set("client_id", "https://evil.example/c.json")),
-			Entry("when client_id has a trailing slash", Label("C10", "D11"), 400, "invalid_grant", func(v url.Values) { v.Set("client_id", client.ID+"/") }),
-			Entry("when resource is the origin", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v.Set("resource", world.Issuer) }),
-			Entry("when there are two resources", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) { v["resource"] = []string{world.MCP(), "https://evil.example"} }),
+			Entry("when an assertion type is sent", Label("D10"), 401, "invalid_client",
+				set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")),
+			Entry("when client_id is another client's", Label("D11", "D13", "D22"), 400, "invalid_grant",
+				set("client_id", "https://evil.example/c.json")),
+			Entry("when client_id has a trailing slash", Label("C10", "D11"), 400, "invalid_grant", func(v url.Values) {
+				v.Set("client_id", client.ID+"/")
+			}),
+			Entry("when resource is the origin", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) {
+				v.Set("resource", world.Issuer)
+			}),
+			Entry("when there are two resources", Label("D17", "D24"), 400, "invalid_target", func(v url.Values) {
+				v["resource"] = []string{world.MCP(), "https://evil.example"}
+			}),
 			Entry("when its scope is malformed", Label("D18", "D24"), 400, "invalid_scope", set("scope", `"evil"`)),
 			Entry("when its scope was not granted", Label("D18", "D24"), 400, "invalid_scope", set("scope", "evil")),
 		)
@@ -86,45 +120,72 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 		Entry("refresh token", func() url.Values { return client.Refresh(tokens.Refresh) }),
 	)
 
-	DescribeTable("is refused without side effects for its code", Label("I3"), func(ctx SpecContext, refusal string, spoil func(url.Values)) {
-		form := client.Exchange(code)
-		spoil(form)
-		Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
-	},
-		Entry("when there is none", Label("D12"), "invalid_request", drop("code")), Entry("when it is empty", Label("D5", "D12"), "invalid_request", set("code", "")),
+	DescribeTable("is refused without side effects for its code",
+		Label("I3"), func(ctx SpecContext, refusal string, spoil func(url.Values)) {
+			form := client.Exchange(code)
+			spoil(form)
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
+		},
+		Entry("when there is none", Label("D12"), "invalid_request", drop("code")),
+		Entry("when it is empty", Label("D5", "D12"), "invalid_request", set("code", "")),
 		Entry("when it is unknown", Label("D12"), "invalid_grant", set("code", "ppc_"+strings.Repeat("A", 43))),
-		Entry("when it is short", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code[:len(code)-1]) }),
+		Entry("when it is short", Label("D12"), "invalid_grant", func(v url.Values) {
+			v.Set("code", code[:len(code)-1])
+		}),
 		Entry("when it is long", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code+"A") }),
-		Entry("when it has a line break", Label("D12"), "invalid_grant", func(v url.Values) { v.Set("code", code+"\n") }),
-		Entry("when it is a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) { v.Set("code", tokens.Refresh) }),
-		Entry("when it has the prefix of a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) { v.Set("code", "ppr_"+code[4:]) }),
+		Entry("when it has a line break", Label("D12"), "invalid_grant", func(v url.Values) {
+			v.Set("code", code+"\n")
+		}),
+		Entry("when it is a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) {
+			v.Set("code", tokens.Refresh)
+		}),
+		Entry("when it has the prefix of a refresh token", Label("D12", "H1"), "invalid_grant", func(v url.Values) {
+			v.Set("code", "ppr_"+code[4:])
+		}),
 		Entry("when there is no verifier", Label("D12"), "invalid_request", drop("code_verifier")),
 		Entry("when the verifier has 42 characters", Label("D12"), "invalid_grant", set("code_verifier", other[:42])),
-		Entry("when the verifier has 129 characters", Label("D12"), "invalid_grant", set("code_verifier", strings.Repeat("a", 129))),
-		Entry("when the verifier has an invalid character", Label("D12"), "invalid_grant", set("code_verifier", other+"+")),
+		Entry("when the verifier has 129 characters", Label("D12"), "invalid_grant",
+			set("code_verifier", strings.Repeat("a", 129))),
+		Entry("when the verifier has an invalid character", Label("D12"), "invalid_grant",
+			set("code_verifier", other+"+")),
 		Entry("when the verifier is wrong", Label("D16"), "invalid_grant", set("code_verifier", other)),
-		Entry("when the verifier is the challenge", Label("D16"), "invalid_grant", func(v url.Values) { v.Set("code_verifier", client.Challenge()) }),
-		Entry("when the redirect has another port", Label("D15"), "invalid_grant", set("redirect_uri", "http://127.0.0.1:4322/callback")),
-		Entry("when the redirect is another published one", Label("D15"), "invalid_grant", set("redirect_uri", "https://client.example/callback")),
-		Entry("when the redirect is the published one without its port", Label("D15"), "invalid_grant", set("redirect_uri", "http://127.0.0.1/callback")),
+		Entry("when the verifier is the challenge", Label("D16"), "invalid_grant", func(v url.Values) {
+			v.Set("code_verifier", client.Challenge())
+		}),
+		Entry("when the redirect has another port", Label("D15"), "invalid_grant",
+			set("redirect_uri", "http://127.0.0.1:4322/callback")),
+		Entry("when the redirect is another published one", Label("D15"), "invalid_grant",
+			set("redirect_uri", "https://client.example/callback")),
+		Entry("when the redirect is the published one without its port", Label("D15"), "invalid_grant",
+			set("redirect_uri", "http://127.0.0.1/callback")),
 	)
 
-	DescribeTable("is refused without side effects for its refresh token", func(ctx SpecContext, refusal string, spoil func(url.Values)) {
-		form := client.Refresh(tokens.Refresh)
-		spoil(form)
-		Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
-	},
-		Entry("when there is none", Label("D22"), "invalid_request", drop("refresh_token")), Entry("when it is empty", Label("D22"), "invalid_request", set("refresh_token", "")),
-		Entry("when it is unknown", Label("D22"), "invalid_grant", set("refresh_token", "ppr_"+strings.Repeat("A", 43))),
-		Entry("when it is an access token", Label("D22", "H1"), "invalid_grant", func(v url.Values) { v.Set("refresh_token", tokens.Access) }),
-		Entry("when it is a code", Label("D22", "H1"), "invalid_grant", func(v url.Values) { v.Set("refresh_token", code) }),
-		Entry("when it is the site's own token", Label("D22"), "invalid_grant", func(v url.Values) { v.Set("refresh_token", world.Token) }),
+	DescribeTable("is refused without side effects for its refresh token",
+		func(ctx SpecContext, refusal string, spoil func(url.Values)) {
+			form := client.Refresh(tokens.Refresh)
+			spoil(form)
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, refusal))
+		},
+		Entry("when there is none", Label("D22"), "invalid_request", drop("refresh_token")),
+		Entry("when it is empty", Label("D22"), "invalid_request", set("refresh_token", "")),
+		Entry("when it is unknown", Label("D22"), "invalid_grant",
+			set("refresh_token", "ppr_"+strings.Repeat("A", 43))),
+		Entry("when it is an access token", Label("D22", "H1"), "invalid_grant", func(v url.Values) {
+			v.Set("refresh_token", tokens.Access)
+		}),
+		Entry("when it is a code", Label("D22", "H1"), "invalid_grant", func(v url.Values) {
+			v.Set("refresh_token", code)
+		}),
+		Entry("when it is the site's own token", Label("D22"), "invalid_grant", func(v url.Values) {
+			v.Set("refresh_token", world.Token)
+		}),
 		Entry("when one scope of two was not granted", Label("D24"), "invalid_scope", set("scope", "mcp evil")),
 	)
 
 	// These specs come last, because they use up the code and the tokens.
 	It("leave code and refresh token usable", Label("D16", "D22", "I3"), func(ctx SpecContext) {
-		Expect(client.Token(ctx, client.Exchange(code), with("Authorization", "Digest evil")).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Exchange(code), with("Authorization", "Digest evil")).StatusCode).
+			To(Equal(http.StatusOK))
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	})
@@ -134,19 +195,26 @@ var _ = Describe("Invalid token requests", Label("RFC 6749"), Ordered, ContinueO
 		mine := client.Token(ctx, client.Exchange(spent)).Tokens()
 		unproved := client.Exchange(spent)
 		unproved.Set("code_verifier", other)
-		texts := []string{client.Token(ctx, unproved).Text, client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43))).Text}
+		texts := []string{client.Token(ctx, unproved).Text,
+			client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43))).Text}
 		client.Revoke(ctx, mine.Refresh)
 		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeNumerically(">", 0))
-		texts = append(texts, client.Token(ctx, client.Exchange(ended)).Text, client.Token(ctx, client.Refresh(mine.Refresh)).Text)
+		texts = append(texts, client.Token(ctx, client.Exchange(ended)).Text,
+			client.Token(ctx, client.Refresh(mine.Refresh)).Text)
 		late := client.Authorize(ctx)
 		world.Clock.Advance(5 * time.Minute)
-		texts = append(texts, client.Token(ctx, client.Exchange(late)).Text, client.Token(ctx, client.Refresh("garbage")).Text)
-		Expect(texts).To(HaveEach(MatchJSON(`{"error":"invalid_grant","error_description":"The code or refresh token is invalid, expired or already used"}`)))
+		texts = append(texts, client.Token(ctx, client.Exchange(late)).Text,
+			client.Token(ctx, client.Refresh("garbage")).Text)
+		Expect(texts).To(
+			HaveEach(MatchJSON(
+				`{"error":"invalid_grant","error_description":"The code or refresh token is invalid, expired or ` +
+					`already used"}`)))
 	})
 
-	It("get an error for a code after the site has revoked its token", Label("D21", "I8", "I10"), func(ctx SpecContext) {
-		pending := client.Authorize(ctx)
-		Expect(world.EndGrantsOf(ctx, world.Token)).To(BeNumerically(">", 0))
-		Expect(client.Token(ctx, client.Exchange(pending))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-	})
+	It("get an error for a code after the site has revoked its token",
+		Label("D21", "I8", "I10"), func(ctx SpecContext) {
+			pending := client.Authorize(ctx)
+			Expect(world.EndGrantsOf(ctx, world.Token)).To(BeNumerically(">", 0))
+			Expect(client.Token(ctx, client.Exchange(pending))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+		})
 })

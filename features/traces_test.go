@@ -61,7 +61,8 @@ func (o *Operated) Traces(ctx context.Context) []Traced {
 	return traces
 }
 
-// Newest waits until the newest connection has this path, because steps are written asynchronously, and returns it.
+// Newest waits until the newest connection has this path, because steps are written asynchronously,
+// and returns it.
 func (o *Operated) Newest(ctx context.Context, path string) (newest Traced) {
 	GinkgoHelper()
 	Eventually(func() string {
@@ -82,4 +83,5 @@ func (o *Operated) Discover(ctx context.Context) {
 	Get(ctx, o.Issuer+"/.well-known/oauth-authorization-server")
 }
 
-const wholeWay = "challenge resource_metadata server_metadata authorize client_metadata page token_judged code_issued exchange call"
+const wholeWay = "challenge resource_metadata server_metadata authorize client_metadata page token_judged " +
+	"code_issued exchange call"

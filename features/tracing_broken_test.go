@@ -23,15 +23,18 @@ func connectSDK(ctx context.Context, f *Front) error {
 	wire := f.server.Client()
 	client := f.world.NewClient()
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: client.ID}, RedirectURL: client.Redirect, Client: wire,
-		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: client.ID},
+		RedirectURL:                    client.Redirect, Client: wire,
+		AuthorizationCodeFetcher: func(ctx context.Context,
+			args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			defer GinkgoRecover()
 			page := Get(ctx, args.URL)
 			if page.StatusCode != http.StatusOK { // the person gives up
 				return nil, context.Canceled
 			}
 			back := ReadPage(page).Approve(ctx, f.world.Token).Target().Query()
-			return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")}, nil
+			return &auth.AuthorizationResult{Code: back.Get("code"), State: back.Get("state"), Iss: back.Get("iss")},
+				nil
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -69,7 +72,8 @@ func (w *World) Stories(ctx context.Context) []Story {
 			}
 			path = append(path, name)
 		}
-		stories = append(stories, Story{strings.Join(path, " "), string(connection.State), connection.Verdict + " " + connection.Hint})
+		stories = append(stories,
+			Story{strings.Join(path, " "), string(connection.State), connection.Verdict + " " + connection.Hint})
 	}
 	return stories
 }
@@ -80,14 +84,19 @@ const (
 )
 
 var _ = Describe("Tracing connections to a broken deployment", Label("trace"), func() {
-	DescribeTable("names the step at which a client stops", func(ctx SpecContext, spoil func(*Front), connect func(context.Context, *Front), path, state, says string) {
-		front := NewFront(spoil)
-		connect(ctx, front)
-		front.world.Clock.Advance(time.Minute) // past all timeouts of the trace
-		Eventually(func() []Story { return front.world.Stories(ctx) }).WithContext(ctx).WithTimeout(patience).Should(
-			ContainElement(And(HaveField("Path", path), HaveField("State", state), HaveField("Says", ContainSubstring(says)))))
-	},
-		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered, "half way", "refuses an issuer that differs from the requested address"),
+	DescribeTable("names the step at which a client stops",
+		func(ctx SpecContext, spoil func(*Front), connect func(context.Context, *Front), path, state, says string) {
+			front := NewFront(spoil)
+			connect(ctx, front)
+			front.world.Clock.Advance(time.Minute) // past all timeouts of the trace
+			Eventually(func() []Story {
+				return front.world.Stories(ctx)
+			}).WithContext(ctx).WithTimeout(patience).Should(
+				ContainElement(And(HaveField("Path", path), HaveField("State", state),
+					HaveField("Says", ContainSubstring(says)))))
+		},
+		Entry("when the issuer is http behind a proxy with TLS", httpIssuer, throughSDK, discovered+" "+discovered,
+			"half way", "refuses an issuer that differs from the requested address"),
 		Entry("when CORS is missing", Label("browser"), onBoth(func(path string) func(*Front) {
 			return header(path, "Access-Control-Allow-Origin")
 		}), throughBrowser,
@@ -101,7 +110,8 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 		Entry("when the content type of the metadata is wrong", onBoth(func(path string) func(*Front) {
 			return header(path, "Content-Type", "text/plain")
 		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
-		Entry("when events are buffered", buffered, throughSSE, approved+" exchange stream", "half way", "buffers text/event-stream"),
+		Entry("when events are buffered", buffered, throughSSE, approved+" exchange stream", "half way",
+			"buffers text/event-stream"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
 			f.world = NewWorld(func(config *server.Config) { config.PrivateKeyJWT = true })
 			client := f.world.NewSigningClient("ES256")
@@ -113,8 +123,10 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 			f.world.Clients.server.Close()
 			throughSDK(ctx, f)
 		}, discovered+" authorize client_metadata:refused", "stopped", "firewall"),
-		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved, "half way", "POST /oauth/token does not reach"),
-		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration, discovered+" "+discovered, "half way", "Probably it has to register itself", Label("T3")),
+		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved,
+			"half way", "POST /oauth/token does not reach"),
+		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration,
+			discovered+" "+discovered, "half way", "Probably it has to register itself", Label("T3")),
 		Entry("when WWW-Authenticate comes twice", changing("/mcp", func(r *http.Response) {
 			r.Header.Add("WWW-Authenticate", r.Header.Get("WWW-Authenticate"))
 		}), toTheLetter, "challenge", "half way", "duplicates WWW-Authenticate"),
@@ -125,7 +137,9 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 		throughSDK(ctx, front)
 		listed := Run(ctx, append([]string{"connections"}, front.world.Kept()...)...)
 		Expect(listed.Code).To(Equal(0))
-		Expect(listed.Out).To(And(ContainSubstring("No client has reached this service"), ContainSubstring("certificate"), ContainSubstring("pasteport doctor")))
+		Expect(listed.Out).
+			To(And(ContainSubstring("No client has reached this service"), ContainSubstring("certificate"),
+				ContainSubstring("pasteport doctor")))
 	})
 })
 
@@ -141,13 +155,15 @@ func throughSSE(ctx context.Context, f *Front) {
 	access := client.Token(ctx, form).Tokens().Access
 	short, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	transport := &mcp.SSEClientTransport{Endpoint: f.URL() + "/mcp", HTTPClient: &http.Client{Transport: bearer(access)}}
+	transport := &mcp.SSEClientTransport{Endpoint: f.URL() + "/mcp",
+		HTTPClient: &http.Client{Transport: bearer(access)}}
 	_, err := mcp.NewClient(&mcp.Implementation{Name: "spec", Version: "1"}, nil).Connect(short, transport, nil)
 	Expect(err).To(MatchError(context.DeadlineExceeded))
 }
 
-// toTheLetter takes the first steps of a client that follows RFC 9110 and RFC 9728 strictly, unlike the official Go SDK's:
-// one challenge, no redirect, application/json, and the requested resource. It stops at the first violation.
+// toTheLetter takes the first steps of a client that follows RFC 9110 and RFC 9728 strictly, unlike
+// the official Go SDK's: one challenge, no redirect, application/json, and the requested resource.
+// It stops at the first violation.
 func toTheLetter(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, f.URL()+"/mcp", strings.NewReader(listTools))
@@ -156,7 +172,8 @@ func toTheLetter(ctx context.Context, f *Front) {
 		return
 	}
 	document := Get(ctx, f.URL()+resourcePath)
-	if document.StatusCode != http.StatusOK || document.Header.Get("Content-Type") != "application/json" || !strings.Contains(document.Text, `"`+f.URL()+`/mcp"`) {
+	if document.StatusCode != http.StatusOK || document.Header.Get("Content-Type") != "application/json" ||
+		!strings.Contains(document.Text, `"`+f.URL()+`/mcp"`) {
 		return
 	}
 	Fail("the deployment is not broken")
@@ -166,9 +183,10 @@ func toTheLetter(ctx context.Context, f *Front) {
 func throughRegistration(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
-		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			RedirectURIs: []string{"http://127.0.0.1:4321/callback"},
-		}},
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{
+			Metadata: &oauthex.ClientRegistrationMetadata{
+				RedirectURIs: []string{"http://127.0.0.1:4321/callback"},
+			}},
 		RedirectURL: "http://127.0.0.1:4321/callback",
 		AuthorizationCodeFetcher: func(context.Context, *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return nil, context.Canceled
@@ -184,7 +202,9 @@ func throughRegistration(ctx context.Context, f *Front) {
 func throughBrowser(ctx context.Context, f *Front) {
 	GinkgoHelper()
 	browser := NewBrowser()
-	page, _ := replayed(Response{&http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}}, "<title>inspector</title>"})
+	page, _ := replayed(
+		Response{&http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/html"}}},
+			"<title>inspector</title>"})
 	browser.Do(ctx, chromedp.Navigate(page))
 	read := `fetch("` + f.URL() + resourcePath + `").then(() => "read", () => "blocked")`
 	Expect(Ask(ctx, browser, chromedp.Evaluate[string](read, chromedp.EvalAwaitPromise))).To(Equal("blocked"))

@@ -44,7 +44,8 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		_, err := service.EndGrantsOf(ctx, service.Token)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(service.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))
-		refused := service.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange call ended call:refused")
+		refused := service.Newest(ctx,
+			"authorize client_metadata page token_judged code_issued exchange call ended call:refused")
 		Expect(refused.Last().Rule).To(Equal("G7"))
 		Expect(refused.State).To(Equal("ended"))
 		service.Discover(ctx)
@@ -65,11 +66,14 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Entry("at a client that tries dynamic registration", func(ctx context.Context) {
 			service.Discover(ctx)
 			Post(ctx, service.Issuer+"/oauth/register", url.Values{})
-		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off", "Set self-registration: true"),
-		Entry("at a client that registers itself at the root, as those of MCP 2025-03-26 do", Label("T3", "F4"), func(ctx context.Context) {
-			service.Discover(ctx)
-			Expect(Post(ctx, service.Issuer+"/register", url.Values{}).StatusCode).To(Equal(http.StatusNotFound))
-		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off", "Set self-registration: true"),
+		}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off",
+			"Set self-registration: true"),
+		Entry("at a client that registers itself at the root, as those of MCP 2025-03-26 do",
+			Label("T3", "F4"), func(ctx context.Context) {
+				service.Discover(ctx)
+				Expect(Post(ctx, service.Issuer+"/register", url.Values{}).StatusCode).To(Equal(http.StatusNotFound))
+			}, "challenge resource_metadata server_metadata registration:refused", "F4", "self-registration is off",
+			"Set self-registration: true"),
 		Entry("at a client that looks for OpenID configuration", func(ctx context.Context) {
 			Get(ctx, service.Issuer+"/.well-known/openid-configuration")
 		}, "server_metadata:refused", "F5", "not an OpenID provider", "oauth-authorization-server"),
@@ -106,29 +110,36 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			client.Consent(ctx).Deny(ctx)
 		}, "authorize client_metadata page token_judged:refused", "B5", "did not allow", "Deny"),
 		Entry("at a form of another site", func(ctx context.Context) {
-			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{}, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
+			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{}, func(r *http.Request) {
+				r.Header.Set("Sec-Fetch-Site", "cross-site")
+			})
 		}, "authorize:refused", "B3", "another site", ""),
 		Entry("at a wrong code_verifier", func(ctx context.Context) {
 			form := client.Exchange(client.Authorize(ctx))
 			form.Set("code_verifier", strings.Repeat("x", 43))
 			client.Token(ctx, form)
-		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D16", "code_verifier does not fit", "confused two attempts"),
+		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D16",
+			"code_verifier does not fit", "confused two attempts"),
 		Entry("at a malformed code, assigned to the client's newest attempt", func(ctx context.Context) {
 			client.Authorize(ctx)
 			client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43)))
-		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D12, D22", "unknown", "replicas"),
+		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D12, D22", "unknown",
+			"replicas"),
 		Entry("at an expired code", func(ctx context.Context) {
 			code := client.Authorize(ctx)
 			service.Clock.Advance(5 * time.Minute)
 			client.Token(ctx, client.Exchange(code))
-		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D14", "has expired", "auth-code-ttl"),
+		}, "authorize client_metadata page token_judged code_issued exchange:refused", "D14", "has expired",
+			"auth-code-ttl"),
 		Entry("at a client_secret", func(ctx context.Context) {
 			form := client.Exchange("x")
 			form.Set("client_secret", "s")
 			client.Token(ctx, form)
 		}, "exchange:refused", "D8", "no secret", "maker"),
 		Entry("at another origin", func(ctx context.Context) {
-			Post(ctx, service.MCP(), url.Values{}, func(r *http.Request) { r.Header.Set("Origin", "https://elsewhere.example") })
+			Post(ctx, service.MCP(), url.Values{}, func(r *http.Request) {
+				r.Header.Set("Origin", "https://elsewhere.example")
+			})
 		}, "call:refused", "G1", "not allowed", "allow it"),
 		Entry("at a request that the MCP layer refuses", func(ctx context.Context) {
 			access := client.Connect(ctx).Access
@@ -143,11 +154,13 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			form := client.Refresh(tokens.Refresh)
 			form.Set("client_id", service.NewClient().ID)
 			client.Token(ctx, form)
-		}, "authorize client_metadata page token_judged code_issued exchange refresh:refused", "D22", "another client", "right deployment"),
+		}, "authorize client_metadata page token_judged code_issued exchange refresh:refused", "D22", "another client",
+			"right deployment"),
 	)
 
 	DescribeTable("names the missing step after a timeout",
-		func(ctx SpecContext, take func(context.Context), path string, patience time.Duration, missing, never, hint string) {
+		func(ctx SpecContext, take func(context.Context), path string, patience time.Duration, missing, never,
+			hint string) {
 			take(ctx)
 			waits := service.Newest(ctx, path)
 			Expect(waits.State).To(Equal("under way"))
@@ -160,26 +173,33 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			Expect(gone.Hint).To(ContainSubstring(hint))
 		},
 		Entry("after the challenge", func(ctx context.Context) { service.Call(ctx, "") },
-			"challenge", time.Minute, "resource_metadata", "never requested the metadata of the resource", "WWW-Authenticate"),
+			"challenge", time.Minute, "resource_metadata", "never requested the metadata of the resource",
+			"WWW-Authenticate"),
 		Entry("after the resource metadata", func(ctx context.Context) {
 			service.Call(ctx, "")
 			Get(ctx, service.Issuer+"/.well-known/oauth-protected-resource/mcp")
-		}, "challenge resource_metadata", time.Minute, "server_metadata", "never requested that of the server", "trailing slash"),
+		}, "challenge resource_metadata", time.Minute, "server_metadata", "never requested that of the server",
+			"trailing slash"),
 		Entry("after the server metadata", func(ctx context.Context) { service.Discover(ctx) },
-			"challenge resource_metadata server_metadata", time.Minute, "authorize", "never opened the authorization page", "issuer"),
+			"challenge resource_metadata server_metadata", time.Minute, "authorize",
+			"never opened the authorization page", "issuer"),
 		Entry("at the consent page", func(ctx context.Context) { client.Consent(ctx) },
-			"authorize client_metadata page", 10*time.Minute, "token_judged", "the person never submitted it", "closed it"),
+			"authorize client_metadata page", 10*time.Minute, "token_judged", "the person never submitted it",
+			"closed it"),
 		Entry("after the code", func(ctx context.Context) { client.Authorize(ctx) },
-			"authorize client_metadata page token_judged code_issued", time.Minute, "exchange", "never exchanged it", "/oauth/token"),
+			"authorize client_metadata page token_judged code_issued", time.Minute, "exchange", "never exchanged it",
+			"/oauth/token"),
 		Entry("after the token", func(ctx context.Context) { client.Connect(ctx) },
-			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call", "received its token but never used it", "Authorization header"),
+			"authorize client_metadata page token_judged code_issued exchange", time.Minute, "call",
+			"received its token but never used it", "Authorization header"),
 		Entry("after the stream", func(ctx context.Context) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, service.MCP(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Authorization", "Bearer "+client.Connect(ctx).Access)
 			r.Header.Set("Accept", "text/event-stream")
 			Follow(r).Next("endpoint")
-		}, "authorize client_metadata page token_judged code_issued exchange stream", time.Minute, "call", "never sent a message", "buffering"),
+		}, "authorize client_metadata page token_judged code_issued exchange stream", time.Minute, "call",
+			"never sent a message", "buffering"),
 	)
 
 	It("finds an attempt by the incident id on the page", func(ctx SpecContext) {
@@ -188,9 +208,11 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		service.Newest(ctx, "authorize client_metadata:refused")
 		found := service.AskAdmin(ctx, "/connections/"+incidentOn(page))
 		Expect(found.StatusCode).To(Equal(http.StatusOK))
-		Expect(found.Text).To(And(ContainSubstring("rule C42"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
+		Expect(found.Text).
+			To(And(ContainSubstring("rule C42"), ContainSubstring("<dt>Client</dt> <dd>"+client.ID+"</dd>")))
 		Expect(page.Header.Get("X-Request-Id")).To(Equal(incidentOn(page)), "header and page have the same id")
-		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).To(ContainElement(ContainSubstring(`"rule":"C42"`)))
+		Expect(linesWith(service.Log.String(), `"request":"`+incidentOn(page)+`"`)).
+			To(ContainElement(ContainSubstring(`"rule":"C42"`)))
 	})
 
 	It("does not assign old requests to a new connection", func(ctx SpecContext) {
@@ -216,7 +238,9 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		for range 201 {
 			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{})
 		}
-		Eventually(func() []Traced { return service.Traces(ctx) }).WithContext(ctx).WithTimeout(patience).Should(HaveLen(201))
+		Eventually(func() []Traced {
+			return service.Traces(ctx)
+		}).WithContext(ctx).WithTimeout(patience).Should(HaveLen(201))
 		page := service.AskAdmin(ctx, "/").Text
 		Expect(strings.Count(page, "<li>")).To(Equal(200))
 		Expect(page).To(ContainSubstring("This list has the newest only"))

@@ -14,7 +14,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// BeChallenged matches the response to a request without a valid token; code is "" if the request had no token.
+// BeChallenged matches the response to a request without a valid token; code is "" if the request
+// had no token.
 func BeChallenged(world *World, code string) types.GomegaMatcher {
 	challenge := `Bearer resource_metadata="` + world.Issuer + `/.well-known/oauth-protected-resource/mcp"`
 	if code != "" {
@@ -50,7 +51,8 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		It("calls tools", func(ctx SpecContext) {
 			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
 			slug := talk.Use(ctx, "create_article", params{"title": "Written over " + revision}).Slug()
-			Expect(talk.Use(ctx, "list_articles", params{}).Text()).To(And(ContainSubstring(slug), ContainSubstring("Written over "+revision)))
+			Expect(talk.Use(ctx, "list_articles", params{}).Text()).
+				To(And(ContainSubstring(slug), ContainSubstring("Written over "+revision)))
 		})
 
 		It("requires a token", Label("G3", "G13"), func(ctx SpecContext) {
@@ -63,7 +65,12 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		It("does not reveal why a token is refused", Label("G7", "G9"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx)
 			for _, wrong := range []string{tokens.Refresh, world.Token, "ppa_" + strings.Repeat("A", 43), "x"} {
-				stranger := &Conversation{World: world, Revision: revision, Access: wrong, target: world.MCP()}
+				stranger := &Conversation{
+					World:    world,
+					Revision: revision,
+					Access:   wrong,
+					target:   world.MCP(),
+				}
 				Expect(stranger.Post(ctx, "tools/list", params{})).To(BeChallenged(world, "invalid_token"))
 			}
 		})
@@ -89,30 +96,47 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		Expect(answer.Text).To(BeEmpty())
 	})
 
-	DescribeTable("refuses pages of other origins before it checks the token", Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
-		for _, access := range []string{"", client.Connect(ctx).Access} {
-			talk := &Conversation{World: world, Revision: stateless, Access: access, target: world.MCP()}
-			answer := talk.Post(ctx, "tools/list", params{}, spoil)
-			Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
-			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
-			Expect(decode(answer)).To(And(HaveKey("error"), Not(HaveKey("id"))))
-		}
-	},
+	DescribeTable("refuses pages of other origins before it checks the token",
+		Label("G1"), func(ctx SpecContext, spoil func(*http.Request)) {
+			for _, access := range []string{"", client.Connect(ctx).Access} {
+				talk := &Conversation{
+					World:    world,
+					Revision: stateless,
+					Access:   access,
+					target:   world.MCP(),
+				}
+				answer := talk.Post(ctx, "tools/list", params{}, spoil)
+				Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+				Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
+				Expect(decode(answer)).To(And(HaveKey("error"), Not(HaveKey("id"))))
+			}
+		},
 		Entry("when the origin is unknown", with("Origin", "https://evil.example")),
 		Entry("when the origin is null", with("Origin", "null")),
 		Entry("when the Host is another name (DNS rebinding)", func(r *http.Request) { r.Host = "evil.example" }),
 	)
 
-	It("accepts pages of its own origin and exposes the headers that they need", Label("G1", "G2"), func(ctx SpecContext) {
-		talk := &Conversation{World: world, Revision: stateless, Access: client.Connect(ctx).Access, target: world.MCP()}
-		answer := talk.Post(ctx, "tools/list", params{}, with("Origin", world.Issuer))
-		Expect(answer.StatusCode).To(Equal(http.StatusOK))
-		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal(world.Issuer))
-		Expect(answer.Header.Get("Access-Control-Expose-Headers")).To(ContainSubstring("WWW-Authenticate"))
-	})
+	It("accepts pages of its own origin and exposes the headers that they need",
+		Label("G1", "G2"), func(ctx SpecContext) {
+			talk := &Conversation{
+				World:    world,
+				Revision: stateless,
+				Access:   client.Connect(ctx).Access,
+				target:   world.MCP(),
+			}
+			answer := talk.Post(ctx, "tools/list", params{}, with("Origin", world.Issuer))
+			Expect(answer.StatusCode).To(Equal(http.StatusOK))
+			Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal(world.Issuer))
+			Expect(answer.Header.Get("Access-Control-Expose-Headers")).To(ContainSubstring("WWW-Authenticate"))
+		})
 
 	DescribeTable("refuses", func(ctx SpecContext, status int, revision, method string, change func(*http.Request)) {
-		talk := &Conversation{World: world, Revision: revision, Access: client.Connect(ctx).Access, target: world.MCP()}
+		talk := &Conversation{
+			World:    world,
+			Revision: revision,
+			Access:   client.Connect(ctx).Access,
+			target:   world.MCP(),
+		}
 		r := talk.Request(ctx, method)
 		if method == http.MethodPost {
 			r = talk.message(ctx, "tools/list", params{})
@@ -120,12 +144,18 @@ var _ = Describe("MCP transports", Label("MCP transports"), func() {
 		change(r)
 		Expect(Send(r).StatusCode).To(Equal(status))
 	},
-		Entry("a stream that the client does not accept", http.StatusNotAcceptable, httpSSE, "GET", with("Accept", "application/json")),
-		Entry("a message outside of a session", http.StatusBadRequest, sessions, "POST", with("Accept", "application/json, text/event-stream")),
-		Entry("a session that does not exist", http.StatusNotFound, sessions, "POST", with("Mcp-Session-Id", "unknown")),
-		Entry("a stream in a revision without sessions", http.StatusMethodNotAllowed, stateless, "GET", with("Accept", "text/event-stream")),
-		Entry("a DELETE in a revision without sessions", http.StatusMethodNotAllowed, stateless, "DELETE", with("Accept", "*/*")),
-		Entry("an unknown revision", http.StatusBadRequest, stateless, "POST", with("MCP-Protocol-Version", "2099-01-01")),
+		Entry("a stream that the client does not accept", http.StatusNotAcceptable, httpSSE, "GET",
+			with("Accept", "application/json")),
+		Entry("a message outside of a session", http.StatusBadRequest, sessions, "POST",
+			with("Accept", "application/json, text/event-stream")),
+		Entry("a session that does not exist", http.StatusNotFound, sessions, "POST",
+			with("Mcp-Session-Id", "unknown")),
+		Entry("a stream in a revision without sessions", http.StatusMethodNotAllowed, stateless, "GET",
+			with("Accept", "text/event-stream")),
+		Entry("a DELETE in a revision without sessions", http.StatusMethodNotAllowed, stateless, "DELETE",
+			with("Accept", "*/*")),
+		Entry("an unknown revision", http.StatusBadRequest, stateless, "POST",
+			with("MCP-Protocol-Version", "2099-01-01")),
 	)
 })
 
@@ -143,7 +173,8 @@ var _ = Describe("A session", Label("MCP transports", "G14"), func() {
 			intruder := *talk
 			intruder.Access = client.ConnectAs(ctx, world.TokenFor(ctx, "mallory", demosite.Editor)).Access
 
-			answer := intruder.Post(ctx, "tools/call", params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
+			answer := intruder.Post(ctx, "tools/call",
+				params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
 			Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 		})
@@ -187,7 +218,9 @@ var _ = Describe("A session", Label("MCP transports", "G14"), func() {
 	It("ends with its stream", Label("MCP "+httpSSE), func(ctx SpecContext) {
 		talk := world.Converse(ctx, httpSSE, client.Connect(ctx).Access)
 		Expect(talk.stream.Body.Close()).To(Succeed())
-		Eventually(func() int { return talk.Post(ctx, "ping", params{}).StatusCode }).WithTimeout(patience).Should(Equal(http.StatusNotFound))
+		Eventually(func() int {
+			return talk.Post(ctx, "ping", params{}).StatusCode
+		}).WithTimeout(patience).Should(Equal(http.StatusNotFound))
 	})
 })
 
@@ -218,13 +251,15 @@ var _ = Describe("A stream", Label("G16"), func() {
 			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		})
 
-		It("ends when the site revokes the person's token, without affecting other people", Label("J10"), func(ctx SpecContext) {
-			token := world.TokenFor(ctx, "ada", demosite.Author)
-			stream, other := listen(ctx, client.ConnectAs(ctx, token).Access), listen(ctx, client.Connect(ctx).Access)
-			Expect(world.EndGrantsOf(ctx, token)).To(Equal(1))
-			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
-			Expect(other.Events).NotTo(BeClosed())
-		})
+		It("ends when the site revokes the person's token, without affecting other people",
+			Label("J10"), func(ctx SpecContext) {
+				token := world.TokenFor(ctx, "ada", demosite.Author)
+				stream, other := listen(ctx, client.ConnectAs(ctx, token).Access),
+					listen(ctx, client.Connect(ctx).Access)
+				Expect(world.EndGrantsOf(ctx, token)).To(Equal(1))
+				Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+				Expect(other.Events).NotTo(BeClosed())
+			})
 
 		It("ends when the access token expires", func(ctx SpecContext) {
 			tokens := client.Connect(ctx)

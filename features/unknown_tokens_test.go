@@ -18,7 +18,9 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) { config.Limits.MaxUnknownTokensPerMinute = 5 })
+		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
+			config.Limits.MaxUnknownTokensPerMinute = 5
+		})
 		client = world.NewClient()
 	})
 	from := func(ctx context.Context, address string, form url.Values) Response {
@@ -32,18 +34,21 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(unknown)).StatusCode).To(Equal(http.StatusTooManyRequests))
 	}
 
-	It("are refused above the limit for the rest of the minute, without affecting other addresses", func(ctx SpecContext) {
-		exhaust(ctx)
-		world.Clock.Advance(20 * time.Second)
-		for _, form := range []url.Values{client.Refresh(unknown), client.Refresh("garbage"), client.Exchange("garbage")} {
-			refused := from(ctx, office, form)
-			Expect(refused).To(BeRefusedAs(http.StatusTooManyRequests, "temporarily_unavailable"))
-			Expect(refused.Header.Get("Retry-After")).To(Equal("40"))
-		}
-		Expect(from(ctx, "203.0.113.8", client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-		world.Clock.Advance(40 * time.Second)
-		Expect(from(ctx, office, client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-	})
+	It("are refused above the limit for the rest of the minute, without affecting other addresses",
+		func(ctx SpecContext) {
+			exhaust(ctx)
+			world.Clock.Advance(20 * time.Second)
+			for _, form := range []url.Values{client.Refresh(unknown), client.Refresh("garbage"),
+				client.Exchange("garbage")} {
+				refused := from(ctx, office, form)
+				Expect(refused).To(BeRefusedAs(http.StatusTooManyRequests, "temporarily_unavailable"))
+				Expect(refused.Header.Get("Retry-After")).To(Equal("40"))
+			}
+			Expect(from(ctx, "203.0.113.8", client.Refresh(unknown))).
+				To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+			world.Clock.Advance(40 * time.Second)
+			Expect(from(ctx, office, client.Refresh(unknown))).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+		})
 
 	It("do not affect exchanges and refreshes with known tokens", func(ctx SpecContext) {
 		exhaust(ctx)
@@ -52,14 +57,15 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 		Expect(from(ctx, office, client.Refresh(exchanged.Tokens().Refresh)).StatusCode).To(Equal(http.StatusOK))
 	})
 
-	DescribeTable("do not include a known token that is refused", func(ctx SpecContext, refused func(context.Context) url.Values) {
-		form := refused(ctx)
-		for range 8 {
+	DescribeTable("do not include a known token that is refused",
+		func(ctx SpecContext, refused func(context.Context) url.Values) {
+			form := refused(ctx)
+			for range 8 {
+				Expect(from(ctx, office, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+			}
+			exhaust(ctx)
 			Expect(from(ctx, office, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-		}
-		exhaust(ctx)
-		Expect(from(ctx, office, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
-	},
+		},
 		Entry("with a wrong verifier", func(ctx context.Context) url.Values {
 			form := client.Exchange(client.Authorize(ctx))
 			form.Set("code_verifier", "another-verifier-that-is-long-enough-for-the-rules")
@@ -96,7 +102,9 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 
 	It("appear in the trace with the setting", Label("trace"), func(ctx SpecContext) {
 		exhaust(ctx)
-		Eventually(func() string { return Run(ctx, append([]string{"trace"}, world.Kept()...)...).Out }).WithContext(ctx).WithTimeout(patience).
+		Eventually(func() string {
+			return Run(ctx, append([]string{"trace"}, world.Kept()...)...).Out
+		}).WithContext(ctx).WithTimeout(patience).
 			Should(And(ContainSubstring("D31"), ContainSubstring("max-unknown-tokens-per-minute")))
 	})
 })
@@ -104,7 +112,9 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() {
 	It("lets all of its clients reconnect immediately from one address", func(ctx SpecContext) {
 		const clients = 150
-		world := NewWorld(behind("127.0.0.1/32"), func(config *server.Config) { config.Limits.MaxGrantsPerToken = 2 * clients })
+		world := NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
+			config.Limits.MaxGrantsPerToken = 2 * clients
+		})
 		client := world.NewClient()
 		held := make([]string, 0, clients)
 		for range clients {
@@ -114,7 +124,8 @@ var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() 
 		Expect(ended.Out).To(HaveSuffix(fmt.Sprintf("ended: %d\n", clients)), ended.Err)
 		fromOffice := forwarded(office)
 		for _, token := range held {
-			Expect(client.Token(ctx, client.Refresh(token), fromOffice)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+			Expect(client.Token(ctx, client.Refresh(token), fromOffice)).
+				To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
 			again := client.Token(ctx, client.Exchange(client.Authorize(ctx)), fromOffice)
 			Expect(again.StatusCode).To(Equal(http.StatusOK), again.Text)
 		}

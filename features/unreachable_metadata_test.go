@@ -43,37 +43,50 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 	ask := func(ctx context.Context) Response { return client.AskFor(ctx, client.Request()) }
 	unchecked := func() types.GomegaMatcher {
 		return And(HaveField("StatusCode", http.StatusOK), HaveField("Text", And(
-			ContainSubstring("This site could not check the app’s description just now; it was last checked on"), ContainSubstring("<time>"+approvedOn+"</time>"))))
+			ContainSubstring("This site could not check the app’s description just now; it was last checked on"),
+			ContainSubstring("<time>"+approvedOn+"</time>"))))
 	}
 	isRefused := BeASafePage(http.StatusBadGateway, "invalid_client")
 
-	DescribeTable("goes on for people who have connected before and for new ones, when its host", func(ctx SpecContext, answer http.HandlerFunc, reason string) {
-		serve(answer)
-		Expect(ask(ctx)).To(unchecked())
-		another := world.TokenFor(ctx, "lin", demosite.Reader)
-		for _, token := range []string{world.Token, another} {
-			answer := client.Consent(ctx).Approve(ctx, token)
-			Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
-			Expect(client.Token(ctx, client.Exchange(answer.Target().Query().Get("code"))).StatusCode).To(Equal(http.StatusOK))
-		}
-		Expect(world.Decisions()).To(ContainElement(And(HavePrefix("cimd_unchecked "), ContainSubstring(reason))))
-		Expect(world.Decisions()).NotTo(ContainElement(HavePrefix("cimd_rejected")))
-	},
-		Entry("answers 403 with a challenge for browsers", http.HandlerFunc(challenged), "the status of the response is 403"),
+	DescribeTable("goes on for people who have connected before and for new ones, when its host",
+		func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+			serve(answer)
+			Expect(ask(ctx)).To(unchecked())
+			another := world.TokenFor(ctx, "lin", demosite.Reader)
+			for _, token := range []string{world.Token, another} {
+				answer := client.Consent(ctx).Approve(ctx, token)
+				Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+				Expect(client.Token(ctx, client.Exchange(answer.Target().Query().Get("code"))).StatusCode).
+					To(Equal(http.StatusOK))
+			}
+			Expect(world.Decisions()).To(ContainElement(And(HavePrefix("cimd_unchecked "), ContainSubstring(reason))))
+			Expect(world.Decisions()).NotTo(ContainElement(HavePrefix("cimd_rejected")))
+		},
+		Entry("answers 403 with a challenge for browsers", http.HandlerFunc(challenged),
+			"the status of the response is 403"),
 		Entry("answers 429", statusOnly(http.StatusTooManyRequests), "the status of the response is 429"),
 		Entry("answers 503", statusOnly(http.StatusServiceUnavailable), "the status of the response is 503"),
 		Entry("never answers", Label("long"), hanging, "get the document"),
-		Entry("closes the connection", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), "get the document"),
+		Entry("closes the connection", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}), "get the document"),
 	)
 
-	It("tells it again after a wrong token, in the log, in the trace and in a metric", Label("B8", "H8"), func(ctx SpecContext) {
-		serve(challenged)
-		again := client.Consent(ctx).Approve(ctx, "demo_wrong")
-		Expect(again.StatusCode).To(Equal(http.StatusForbidden))
-		Expect(again.Text).To(ContainSubstring("<time>" + approvedOn + "</time>"))
-		Expect(linesWith(world.Log.String(), `"msg":"cimd_unchecked"`)).To(ConsistOf(And(ContainSubstring("status of the response is 403"), ContainSubstring(`"checked_at":"`+approvedOn))))
-		Eventually(func() []string { return world.reasons(ctx, "client_metadata") }).WithTimeout(patience).Should(ContainElement(And(HavePrefix("C57"), ContainSubstring("its version of "+approvedOn), ContainSubstring("status of the response is 403"))))
-	})
+	It("tells it again after a wrong token, in the log, in the trace and in a metric",
+		Label("B8", "H8"), func(ctx SpecContext) {
+			serve(challenged)
+			again := client.Consent(ctx).Approve(ctx, "demo_wrong")
+			Expect(again.StatusCode).To(Equal(http.StatusForbidden))
+			Expect(again.Text).To(ContainSubstring("<time>" + approvedOn + "</time>"))
+			Expect(linesWith(world.Log.String(), `"msg":"cimd_unchecked"`)).
+				To(ConsistOf(And(ContainSubstring("status of the response is 403"),
+					ContainSubstring(`"checked_at":"`+approvedOn))))
+			Eventually(func() []string {
+				return world.reasons(ctx, "client_metadata")
+			}).WithTimeout(patience).
+				Should(ContainElement(And(HavePrefix("C57"), ContainSubstring("its version of "+approvedOn),
+					ContainSubstring("status of the response is 403"))))
+		})
 
 	DescribeTable("ends after a definite answer", func(ctx SpecContext, definite http.HandlerFunc, status int) {
 		serve(challenged)
@@ -112,16 +125,17 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		Expect(ask(ctx)).To(isRefused)
 	})
 
-	It("refuses a redirect URI as soon as one fetch has returned a document without it", Label("A12"), func(ctx SpecContext) {
-		serve(challenged)
-		Expect(ask(ctx)).To(unchecked())
-		client.lists("no-store", "https://client.example/new")
-		world.Clock.Advance(time.Minute)
-		Expect(ask(ctx)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
-		serve(challenged)
-		world.Clock.Advance(time.Minute)
-		Expect(ask(ctx)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
-	})
+	It("refuses a redirect URI as soon as one fetch has returned a document without it",
+		Label("A12"), func(ctx SpecContext) {
+			serve(challenged)
+			Expect(ask(ctx)).To(unchecked())
+			client.lists("no-store", "https://client.example/new")
+			world.Clock.Advance(time.Minute)
+			Expect(ask(ctx)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
+			serve(challenged)
+			world.Clock.Advance(time.Minute)
+			Expect(ask(ctx)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))
+		})
 
 	It("goes on after a restart", Label("C58"), func(ctx SpecContext) {
 		serve(challenged)
@@ -130,17 +144,20 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		client.Connect(ctx)
 	})
 
-	It("goes on at a replica that has never fetched the document, and ends there after a definite answer to another", Label("C58", "I22"), func(ctx SpecContext) {
-		replica := world.Replica()
-		askThere := func() Response { return Get(ctx, replica.Address+"/oauth/authorize?"+client.Request().Encode()) }
-		serve(challenged)
-		Expect(askThere()).To(unchecked())
-		serve(statusOnly(http.StatusNotFound))
-		Expect(ask(ctx)).To(isRefused)
-		serve(challenged)
-		world.Clock.Advance(time.Minute)
-		Expect(askThere()).To(isRefused)
-	})
+	It("goes on at a replica that has never fetched the document, and ends there after a definite answer to another",
+		Label("C58", "I22"), func(ctx SpecContext) {
+			replica := world.Replica()
+			askThere := func() Response {
+				return Get(ctx, replica.Address+"/oauth/authorize?"+client.Request().Encode())
+			}
+			serve(challenged)
+			Expect(askThere()).To(unchecked())
+			serve(statusOnly(http.StatusNotFound))
+			Expect(ask(ctx)).To(isRefused)
+			serve(challenged)
+			world.Clock.Advance(time.Minute)
+			Expect(askThere()).To(isRefused)
+		})
 
 	It("uses a newer document that another replica has fetched", Label("C58", "I22"), func(ctx SpecContext) {
 		replica := world.Replica()
@@ -159,7 +176,8 @@ var _ = Describe("Connecting while the document of an app cannot be fetched", La
 		stranger.Consent(ctx)
 		Expect(world.Rows(ctx)["client_documents"]).To(ConsistOf(ContainSubstring(client.path())))
 		stranger.Connect(ctx)
-		Expect(world.Rows(ctx)["client_documents"]).To(ConsistOf(ContainSubstring(client.path()), ContainSubstring(stranger.path())))
+		Expect(world.Rows(ctx)["client_documents"]).
+			To(ConsistOf(ContainSubstring(client.path()), ContainSubstring(stranger.path())))
 	})
 })
 

@@ -18,7 +18,8 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 	const (
 		nginx  = "<center>The plain HTTP request was sent to HTTPS port</center>"
 		apache = "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />"
-		result = `{"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n","version":"1"}},"jsonrpc":"2.0","id":1}`
+		result = `{"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"n",` +
+			`"version":"1"}},"jsonrpc":"2.0","id":1}`
 		failed = `{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"invalid api key"}}`
 	)
 	answering := func(status int, mediaType, body string) func() string {
@@ -44,27 +45,44 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		Expect(string(report.State.State)).To(Equal(state))
 		Expect(report.State.Cause()).To(ContainSubstring(cause))
 	},
-		Entry("TLS in the text of nginx", answering(http.StatusBadRequest, "text/html", nginx), "speaks-tls", "it speaks TLS"),
-		Entry("TLS in the text of Apache", answering(http.StatusBadRequest, "text/html", apache), "speaks-tls", "it speaks TLS"),
-		Entry("no TLS in another text with the word", answering(http.StatusBadRequest, "application/json", `{"error":"HTTPS is in a parameter"}`), "wrong-path", "400"),
+		Entry("TLS in the text of nginx", answering(http.StatusBadRequest, "text/html", nginx), "speaks-tls",
+			"it speaks TLS"),
+		Entry("TLS in the text of Apache", answering(http.StatusBadRequest, "text/html", apache), "speaks-tls",
+			"it speaks TLS"),
+		Entry("no TLS in another text with the word",
+			answering(http.StatusBadRequest, "application/json", `{"error":"HTTPS is in a parameter"}`),
+			"wrong-path", "400"),
 		Entry("a result", answering(http.StatusOK, "application/json", result), "accepts-any-key", ""),
-		Entry("JSON of another API", answering(http.StatusOK, "application/json", `{"ok":true}`), "no-mcp-result", "it answered 200 with other content than a result of MCP"),
-		Entry("a result of another API", answering(http.StatusOK, "application/json", `{"result":"ok"}`), "no-mcp-result", "it answered 200 with other content than a result of MCP"),
-		Entry("a message without an object as its result", answering(http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":1,"result":"ok"}`), "no-mcp-result", "other content"),
-		Entry("an empty answer", answering(http.StatusAccepted, "", ""), "no-mcp-result", "it answered 202 with other content than a result of MCP"),
-		Entry("an error in place of 401", answering(http.StatusOK, "application/json", failed), "json-rpc-error", "it answered initialize with a JSON-RPC error and 200"),
-		Entry("a refusal of keys that are malformed", Label("U14"), upstreamAnswering(func(w http.ResponseWriter, r *http.Request) {
-			w.WriteHeader(map[bool]int{true: http.StatusUnauthorized, false: http.StatusBadRequest}[r.Header.Get("Authorization") == ""])
-		}), "refuses-unknown-keys", ""),
+		Entry("JSON of another API", answering(http.StatusOK, "application/json", `{"ok":true}`), "no-mcp-result",
+			"it answered 200 with other content than a result of MCP"),
+		Entry("a result of another API", answering(http.StatusOK, "application/json", `{"result":"ok"}`),
+			"no-mcp-result", "it answered 200 with other content than a result of MCP"),
+		Entry("a message without an object as its result",
+			answering(http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":1,"result":"ok"}`), "no-mcp-result",
+			"other content"),
+		Entry("an empty answer", answering(http.StatusAccepted, "", ""), "no-mcp-result",
+			"it answered 202 with other content than a result of MCP"),
+		Entry("an error in place of 401", answering(http.StatusOK, "application/json", failed), "json-rpc-error",
+			"it answered initialize with a JSON-RPC error and 200"),
+		Entry("a refusal of keys that are malformed", Label("U14"),
+			upstreamAnswering(func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(map[bool]int{true: http.StatusUnauthorized,
+					false: http.StatusBadRequest}[r.Header.Get("Authorization") == ""])
+			}), "refuses-unknown-keys", ""),
 		Entry("TLS in an alert", alerting, "speaks-tls", "it speaks TLS"),
-		Entry("a long result", answering(http.StatusOK, "application/json", strings.Replace(result, `"name":"n"`, `"name":"`+strings.Repeat("n", 1<<18)+`"`, 1)), "accepts-any-key", ""),
+		Entry("a long result",
+			answering(http.StatusOK, "application/json",
+				strings.Replace(result, `"name":"n"`, `"name":"`+strings.Repeat("n", 1<<18)+`"`, 1)),
+			"accepts-any-key", ""),
 	)
 
 	It("finds no TLS in an answer that came over TLS", Label("U20"), func(ctx SpecContext) {
 		files := NewCertificateFiles(1, time.Hour)
 		upstream := NewUpstreamOverTLS(files.serverTLS())
 		upstream.Answer(failing(http.StatusBadRequest, "text/html", nginx))
-		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Connect.CAFile = files.Cert })
+		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *server.Config) {
+			c.Gateway.Connect.CAFile = files.Cert
+		})
 		Expect(string(report.State.State)).To(Equal("wrong-path"))
 	})
 })
@@ -86,17 +104,18 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 		}
 	}
 
-	DescribeTable("sends one request, and no key again, while it answers", func(ctx SpecContext, status int, retryAfter string, wait time.Duration) {
-		upstream := NewUpstream()
-		upstream.Answer(lockedOut(status, retryAfter))
-		service, report := operateChecked(ctx, upstream.URL+"/mcp")
-		Expect(report.State.RetryAfter).To(Equal(wait))
-		Expect(report.State.String()).To(MatchRegexp(`^it answered \d+, so that it wants fewer requests: `))
-		checkAgain(ctx, service, "try-later")
-		Expect(keys(upstream)).To(Equal(1))
-		Expect(strings.Count(upstream.Wire(), `"method":"initialize"`)).To(Equal(4))
-		Expect(upstream.Wire()).NotTo(ContainSubstring("server/discover"))
-	},
+	DescribeTable("sends one request, and no key again, while it answers",
+		func(ctx SpecContext, status int, retryAfter string, wait time.Duration) {
+			upstream := NewUpstream()
+			upstream.Answer(lockedOut(status, retryAfter))
+			service, report := operateChecked(ctx, upstream.URL+"/mcp")
+			Expect(report.State.RetryAfter).To(Equal(wait))
+			Expect(report.State.String()).To(MatchRegexp(`^it answered \d+, so that it wants fewer requests: `))
+			checkAgain(ctx, service, "try-later")
+			Expect(keys(upstream)).To(Equal(1))
+			Expect(strings.Count(upstream.Wire(), `"method":"initialize"`)).To(Equal(4))
+			Expect(upstream.Wire()).NotTo(ContainSubstring("server/discover"))
+		},
 		Entry("429", http.StatusTooManyRequests, "", time.Duration(0)),
 		Entry("429 with a time", http.StatusTooManyRequests, "120", 2*time.Minute),
 		Entry("403 with a time", http.StatusForbidden, "30", 30*time.Second),
@@ -104,13 +123,14 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 		Entry("429 with a time that is no number", http.StatusTooManyRequests, "soon", time.Duration(0)),
 	)
 
-	DescribeTable("sends no key again while it answers everything with", func(ctx SpecContext, status int, state string) {
-		upstream := NewUpstream()
-		upstream.Answer(failing(status, "text/plain", "no"))
-		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
-		checkAgain(ctx, service, state)
-		Expect(keys(upstream)).To(BeNumerically("<=", 3), "those of the first check")
-	},
+	DescribeTable("sends no key again while it answers everything with",
+		func(ctx SpecContext, status int, state string) {
+			upstream := NewUpstream()
+			upstream.Answer(failing(status, "text/plain", "no"))
+			service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+			checkAgain(ctx, service, state)
+			Expect(keys(upstream)).To(BeNumerically("<=", 3), "those of the first check")
+		},
 		Entry("404", http.StatusNotFound, "wrong-path"),
 		Entry("500", http.StatusInternalServerError, "failing"),
 	)

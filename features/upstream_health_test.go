@@ -17,8 +17,10 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/server"
 )
 
-// operateChecked serves a gateway until the first check of its upstream has ended, and returns its report.
-func operateChecked(ctx context.Context, address string, adjust ...func(*server.Config)) (*Operated, server.UpstreamStatus) {
+// operateChecked serves a gateway until the first check of its upstream has ended, and returns its
+// report.
+func operateChecked(ctx context.Context, address string, adjust ...func(*server.Config)) (*Operated,
+	server.UpstreamStatus) {
 	GinkgoHelper()
 	checked := make(chan []server.UpstreamStatus, 1)
 	service := Operate(append([]func(*server.Config){gatewayTo(address), func(config *server.Config) {
@@ -60,7 +62,8 @@ func upstreamAt(address string) *UpstreamServer {
 
 // enteringHosts lets people enter the address of the upstream.
 func enteringHosts(c *server.Config) {
-	c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"http://127.0.0.1:9000"}}, {Name: "token", Secret: true}}
+	c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"http://127.0.0.1:9000"}},
+		{Name: "token", Secret: true}}
 }
 
 const (
@@ -76,46 +79,96 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 		page                 string
 	}
 
-	DescribeTable("names the cause and the remedy at the start, in /readyz, the metrics, the admin page and doctor, and warns on the consent page, when the upstream", Label("U33", "doctor"),
+	DescribeTable("names the cause and the remedy at the start, in /readyz, the metrics, the admin page and doctor, "+
+		"and warns on the consent page, when the upstream", Label("U33", "doctor"),
 		func(ctx SpecContext, m mistake) {
-			service, report := operateChecked(ctx, m.address(), func(config *server.Config) { config.CheckLimit = m.limit })
+			service, report := operateChecked(ctx, m.address(), func(config *server.Config) {
+				config.CheckLimit = m.limit
+			})
 			Expect(report.State.String()).To(MatchRegexp("^" + m.cause + ".*: " + m.remedy))
-			Expect(linesWith(service.Log.String(), "an upstream does not work")).To(ConsistOf(And(ContainSubstring(`"level":"WARN"`), ContainSubstring(`"state":"`+m.state))))
+			Expect(linesWith(service.Log.String(), "an upstream does not work")).
+				To(ConsistOf(And(ContainSubstring(`"level":"WARN"`), ContainSubstring(`"state":"`+m.state))))
 
 			ready := service.AskAdmin(ctx, "/readyz")
 			Expect(ready.StatusCode).To(Equal(http.StatusOK))
-			Expect(ready.Text).To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+m.cause), ContainSubstring(`"state":"`+m.state), MatchRegexp(`"remedy":"`+m.remedy)))
+			Expect(ready.Text).
+				To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+m.cause),
+					ContainSubstring(`"state":"`+m.state), MatchRegexp(`"remedy":"`+m.remedy)))
 			Expect(service.AskAdmin(ctx, "/").Text).To(And(MatchRegexp(m.cause), MatchRegexp("Remedy: "+m.remedy)))
 			Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(
 				ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 0\n", service.MCP())),
-				ContainSubstring(fmt.Sprintf("pasteport_upstream_state{resource=%q,state=%q} 1\n", service.MCP(), m.state))))
+				ContainSubstring(fmt.Sprintf("pasteport_upstream_state{resource=%q,state=%q} 1\n",
+					service.MCP(), m.state))))
 
 			diagnosis := service.diagnose(ctx)
 			Expect(diagnosis.With("failure")).To(Equal([]string{"upstream /mcp"}), diagnosis.Out)
-			Expect(diagnosis.Of("upstream /mcp")).To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Mend", MatchRegexp("^"+m.remedy))))
+			Expect(diagnosis.Of("upstream /mcp")).
+				To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Mend", MatchRegexp("^"+m.remedy))))
 
 			page := service.NewClient().Consent(ctx)
-			Expect(page.Text).To(And(ContainSubstring(m.page), Not(ContainSubstring(strings.TrimSuffix(m.address(), "/mcp")))))
+			Expect(page.Text).
+				To(And(ContainSubstring(m.page), Not(ContainSubstring(strings.TrimSuffix(m.address(), "/mcp")))))
 			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(m.page), "it does not forget")
 		},
-		Entry("is dead", mistake{address: func() string { return "http://" + freeAddress() + "/mcp" },
-			state: "unreachable", cause: `it cannot be reached: dial tcp \S+ connect: connection refused`, remedy: "start the MCP server, or correct upstream", page: pageOfOutage}),
-		Entry("is at another path", mistake{address: upstreamAnswering(http.NotFound),
-			state: "wrong-path", cause: "it answered 404, 404, 404 to .*, so no MCP server is at this path", remedy: "set upstream to the full URL of the MCP endpoint", page: pageOfMistake}),
-		Entry("is a page for people", mistake{address: upstreamAnswering(failing(http.StatusOK, "text/html; charset=utf-8", "<h1>Sign in</h1>")),
-			state: "html-page", cause: "it answered with an HTML page", remedy: "set upstream to the full URL of the MCP endpoint", page: pageOfMistake}),
-		Entry("checks no keys", mistake{address: func() string { return NewUpstream().URL + "/mcp" },
-			state: "accepts-any-key", cause: "it accepts any token", remedy: "let the server check tokens, or choose another verifier", page: pageOfMistake}),
-		Entry("refuses the host name", mistake{address: upstreamAnswering(pythonRefusal),
-			state: "refuses-host", cause: "it refuses the host name of the request with 421", remedy: "set upstream-host", page: pageOfMistake}),
-		Entry("has a certificate of an unknown authority", mistake{address: func() string {
-			return NewUpstreamOverTLS(NewCertificateFiles(1, time.Hour).serverTLS(), apiKey).URL + "/mcp"
-		},
-			state: "untrusted-certificate", cause: "its certificate is not trusted: x509: certificate signed by unknown authority", remedy: "set upstream-ca", page: pageOfMistake}),
-		Entry("redirects", mistake{address: upstreamAnswering(redirected),
-			state: "redirects", cause: "it redirects to the same address with a slash at the end of its path, which is not followed", remedy: "set upstream to the address of the MCP server itself", page: pageOfMistake}),
-		Entry("is slow", mistake{address: upstreamAnswering(hanging), limit: 100 * time.Millisecond,
-			state: "slow", cause: "it did not answer in time", remedy: "read its log", page: pageOfOutage}),
+		Entry("is dead", mistake{
+			address: func() string { return "http://" + freeAddress() + "/mcp" },
+			state:   "unreachable",
+			cause:   `it cannot be reached: dial tcp \S+ connect: connection refused`,
+			remedy:  "start the MCP server, or correct upstream",
+			page:    pageOfOutage,
+		}),
+		Entry("is at another path", mistake{
+			address: upstreamAnswering(http.NotFound),
+			state:   "wrong-path",
+			cause:   "it answered 404, 404, 404 to .*, so no MCP server is at this path",
+			remedy:  "set upstream to the full URL of the MCP endpoint",
+			page:    pageOfMistake,
+		}),
+		Entry("is a page for people", mistake{
+			address: upstreamAnswering(failing(http.StatusOK, "text/html; charset=utf-8", "<h1>Sign in</h1>")),
+			state:   "html-page",
+			cause:   "it answered with an HTML page",
+			remedy:  "set upstream to the full URL of the MCP endpoint",
+			page:    pageOfMistake,
+		}),
+		Entry("checks no keys", mistake{
+			address: func() string { return NewUpstream().URL + "/mcp" },
+			state:   "accepts-any-key",
+			cause:   "it accepts any token",
+			remedy:  "let the server check tokens, or choose another verifier",
+			page:    pageOfMistake,
+		}),
+		Entry("refuses the host name", mistake{
+			address: upstreamAnswering(pythonRefusal),
+			state:   "refuses-host",
+			cause:   "it refuses the host name of the request with 421",
+			remedy:  "set upstream-host",
+			page:    pageOfMistake,
+		}),
+		Entry("has a certificate of an unknown authority", mistake{
+			address: func() string {
+				return NewUpstreamOverTLS(NewCertificateFiles(1, time.Hour).serverTLS(), apiKey).URL + "/mcp"
+			},
+			state:  "untrusted-certificate",
+			cause:  "its certificate is not trusted: x509: certificate signed by unknown authority",
+			remedy: "set upstream-ca",
+			page:   pageOfMistake,
+		}),
+		Entry("redirects", mistake{
+			address: upstreamAnswering(redirected),
+			state:   "redirects",
+			cause:   "it redirects to the same address with a slash at the end of its path, which is not followed",
+			remedy:  "set upstream to the address of the MCP server itself",
+			page:    pageOfMistake,
+		}),
+		Entry("is slow", mistake{
+			address: upstreamAnswering(hanging),
+			limit:   100 * time.Millisecond,
+			state:   "slow",
+			cause:   "it did not answer in time",
+			remedy:  "read its log",
+			page:    pageOfOutage,
+		}),
 	)
 })
 
@@ -142,67 +195,96 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		}
 	}
 
-	DescribeTable("finds", func(ctx SpecContext, address func() string, adjust func(context.Context, *server.Config), state string, works bool) {
+	DescribeTable("finds", func(ctx SpecContext, address func() string, adjust func(context.Context, *server.Config),
+		state string, works bool) {
 		service, report := operateChecked(ctx, address(), func(c *server.Config) { adjust(ctx, c) })
 		Expect(string(report.State.State)).To(Equal(state))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(map[bool]string{true: `"status":"ok"`, false: `"status":"degraded"`}[works]))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).
+			To(ContainSubstring(map[bool]string{true: `"status":"ok"`, false: `"status":"degraded"`}[works]))
 	},
 		Entry("that it refuses unknown keys", of("/mcp", apiKey), asItIs, "refuses-unknown-keys", true),
-		Entry("that a server of HTTP+SSE refuses unknown keys", Label("U13"), of("/sse", apiKey), asItIs, "refuses-unknown-keys", true),
+		Entry("that a server of HTTP+SSE refuses unknown keys", Label("U13"), of("/sse", apiKey), asItIs,
+			"refuses-unknown-keys", true),
 		Entry("that it checks no keys where another verifier does", of("/mcp"), verifying, "checks-no-keys", true),
-		Entry("that it accepts the secret for all callers", of("/mcp", apiKey), credential(bootstrap.CredentialStatic), "reachable", true),
-		Entry("that a server of HTTP+SSE accepts it", Label("U13"), of("/sse", apiKey), credential(bootstrap.CredentialStatic), "reachable", true),
-		Entry("that it refuses the secret for all callers", of("/mcp", "another-key"), credential(bootstrap.CredentialStatic), "refuses-secret", false),
+		Entry("that it accepts the secret for all callers", of("/mcp", apiKey), credential(bootstrap.CredentialStatic),
+			"reachable", true),
+		Entry("that a server of HTTP+SSE accepts it", Label("U13"), of("/sse", apiKey),
+			credential(bootstrap.CredentialStatic), "reachable", true),
+		Entry("that it refuses the secret for all callers", of("/mcp", "another-key"),
+			credential(bootstrap.CredentialStatic), "refuses-secret", false),
 		Entry("that it needs no key", of("/mcp"), credential(bootstrap.CredentialNone), "reachable", true),
-		Entry("that it requires a key", of("/mcp", apiKey), credential(bootstrap.CredentialNone), "requires-a-key", false),
-		Entry("that it is unavailable", upstreamAnswering(failing(http.StatusServiceUnavailable, "text/plain", "restarting")), asItIs, "failing", false),
-		Entry("that it hangs up", upstreamAnswering(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), asItIs, "broken-connection", false),
+		Entry("that it requires a key", of("/mcp", apiKey), credential(bootstrap.CredentialNone),
+			"requires-a-key", false),
+		Entry("that it is unavailable",
+			upstreamAnswering(failing(http.StatusServiceUnavailable, "text/plain", "restarting")), asItIs,
+			"failing", false),
+		Entry("that it hangs up", upstreamAnswering(func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}), asItIs, "broken-connection", false),
 		Entry("that it has OAuth of its own",
 			upstreamAnswering(challenging("https://mcp.example/.well-known/oauth-protected-resource")), asItIs,
 			"has-oauth", true),
-		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")), asItIs, "forbidden", true),
+		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")),
+			asItIs, "forbidden", true),
 		Entry("that it speaks TLS", overTLS("http://ADDRESS/mcp"), asItIs, "speaks-tls", false),
-		Entry("a proxy that cannot be reached", Label("U20"), func() string { return beyond + "/mcp" }, through(func() string { return "http://" + freeAddress() }), "proxy-refuses", false),
-		Entry("a proxy that requires another password", Label("U20"), func() string { return beyond + "/mcp" }, through(func() string {
+		Entry("a proxy that cannot be reached", Label("U20"), func() string {
+			return beyond + "/mcp"
+		}, through(func() string { return "http://" + freeAddress() }), "proxy-refuses", false),
+		Entry("a proxy that requires another password", Label("U20"), func() string {
+			return beyond + "/mcp"
+		}, through(func() string {
 			proxy := NewEgressProxy()
 			proxy.Password = "of-the-proxy"
 			return (&EgressProxy{Password: "another", server: proxy.server}).URL()
 		}), "proxy-refuses", false),
-		Entry("that it does not speak TLS", func() string { return strings.Replace(NewUpstream(apiKey).URL, "http", "https", 1) + "/mcp" }, asItIs, "speaks-no-tls", false),
+		Entry("that it does not speak TLS", func() string {
+			return strings.Replace(NewUpstream(apiKey).URL, "http", "https", 1) + "/mcp"
+		}, asItIs, "speaks-no-tls", false),
 	)
 
-	DescribeTable("names a problem of TLS other than the authority:", Label("U20"), func(ctx SpecContext, life time.Duration, demand tls.ClientAuthType, cause string) {
-		files := NewCertificateFiles(1, life)
-		config := files.serverTLS()
-		config.ClientAuth = demand
-		_, report := operateChecked(ctx, NewUpstreamOverTLS(config, apiKey).URL+"/mcp", func(c *server.Config) { c.Gateway.Connect.CAFile = files.Cert })
-		Expect(string(report.State.State)).To(Equal("wrong-tls"))
-		Expect(report.State.String()).To(And(ContainSubstring(cause), ContainSubstring("set upstream-cert if it requires one")))
-	},
+	DescribeTable("names a problem of TLS other than the authority:",
+		Label("U20"), func(ctx SpecContext, life time.Duration, demand tls.ClientAuthType, cause string) {
+			files := NewCertificateFiles(1, life)
+			config := files.serverTLS()
+			config.ClientAuth = demand
+			_, report := operateChecked(ctx, NewUpstreamOverTLS(config, apiKey).URL+"/mcp", func(c *server.Config) {
+				c.Gateway.Connect.CAFile = files.Cert
+			})
+			Expect(string(report.State.State)).To(Equal("wrong-tls"))
+			Expect(report.State.String()).
+				To(And(ContainSubstring(cause), ContainSubstring("set upstream-cert if it requires one")))
+		},
 		Entry("it requires a certificate of the gateway", time.Hour, tls.RequireAnyClientCert, "certificate required"),
-		Entry("its certificate has expired", -time.Second, tls.NoClientCert, "certificate has expired or is not yet valid"),
+		Entry("its certificate has expired", -time.Second, tls.NoClientCert,
+			"certificate has expired or is not yet valid"),
 	)
 
-	It("presents a random key as calls do, with the Host of calls, and ends the session that the server opens", Label("U18"), func(ctx SpecContext) {
-		upstream := NewUpstream()
-		_, report := operateChecked(ctx, upstream.URL+"/mcp?team=s3cret", func(c *server.Config) {
-			verifying(ctx, c)
-			c.Gateway.Present, c.Gateway.Host = []string{"X-Api-Key: {token}"}, "localhost:9000"
+	It("presents a random key as calls do, with the Host of calls, and ends the session that the server opens",
+		Label("U18"), func(ctx SpecContext) {
+			upstream := NewUpstream()
+			_, report := operateChecked(ctx, upstream.URL+"/mcp?team=s3cret", func(c *server.Config) {
+				verifying(ctx, c)
+				c.Gateway.Present, c.Gateway.Host = []string{"X-Api-Key: {token}"}, "localhost:9000"
+			})
+			Expect(report.State.Works()).To(BeTrue())
+			Expect(report.Name).To(Equal(upstream.URL))
+			Expect(upstream.Wire()).
+				To(And(MatchRegexp(
+					`(?s)^POST /mcp\?team=s3cret HTTP/1.1\r\nHost: localhost:9000\r\n.*X-Api-Key: `+
+						`pasteport-probe-[^\n]+.*"method":"initialize"`),
+					ContainSubstring("DELETE /mcp?team=s3cret HTTP/1.1"), Not(ContainSubstring("Authorization"))))
 		})
-		Expect(report.State.Works()).To(BeTrue())
-		Expect(report.Name).To(Equal(upstream.URL))
-		Expect(upstream.Wire()).To(And(MatchRegexp(`(?s)^POST /mcp\?team=s3cret HTTP/1.1\r\nHost: localhost:9000\r\n.*X-Api-Key: pasteport-probe-[^\n]+.*"method":"initialize"`),
-			ContainSubstring("DELETE /mcp?team=s3cret HTTP/1.1"), Not(ContainSubstring("Authorization"))))
-	})
 
-	It("sends no more keys while the server refuses requests without one, so that it is not locked out", func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey)
-		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
-		for range 3 {
-			Expect(service.service.CheckUpstreams(ctx)).To(ConsistOf(HaveField("State.State", BeEquivalentTo("refuses-unknown-keys"))))
-		}
-		Expect(strings.Count(upstream.Wire(), "pasteport-probe-")).To(Equal(1))
-	})
+	It("sends no more keys while the server refuses requests without one, so that it is not locked out",
+		func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+			for range 3 {
+				Expect(service.service.CheckUpstreams(ctx)).
+					To(ConsistOf(HaveField("State.State", BeEquivalentTo("refuses-unknown-keys"))))
+			}
+			Expect(strings.Count(upstream.Wire(), "pasteport-probe-")).To(Equal(1))
+		})
 
 	It("finds a server that stops to check keys", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
@@ -210,34 +292,42 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		upstream.mu.Lock()
 		upstream.keys = nil
 		upstream.mu.Unlock()
-		Expect(service.service.CheckUpstreams(ctx)).To(ConsistOf(HaveField("State.State", BeEquivalentTo("accepts-any-key"))))
+		Expect(service.service.CheckUpstreams(ctx)).
+			To(ConsistOf(HaveField("State.State", BeEquivalentTo("accepts-any-key"))))
 	})
 
-	It("reports that a server works again after it has started, and logs only the changes", Label("U33"), func(ctx SpecContext) {
-		address := freeAddress()
-		service, _ := operateChecked(ctx, "http://"+address+"/mcp")
-		service.service.CheckUpstreams(ctx)
-		Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
-		upstreamAt(address)
-		service.service.CheckUpstreams(ctx)
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(
-			`"detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"`)))
-		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 1\n", service.MCP())))
-		page := service.NewClient().Consent(ctx)
-		Expect(page.Text).NotTo(ContainSubstring(pageOfOutage))
-		Expect(page.Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
-		Expect(linesWith(service.Log.String(), "an upstream does not work")).To(HaveLen(1))
-		Expect(linesWith(service.Log.String(), "an upstream works again")).To(HaveLen(1))
-	})
+	It("reports that a server works again after it has started, and logs only the changes",
+		Label("U33"), func(ctx SpecContext) {
+			address := freeAddress()
+			service, _ := operateChecked(ctx, "http://"+address+"/mcp")
+			service.service.CheckUpstreams(ctx)
+			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
+			upstreamAt(address)
+			service.service.CheckUpstreams(ctx)
+			Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(
+				`"detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"`)))
+			Expect(service.AskAdmin(ctx, "/metrics").Text).
+				To(ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 1\n", service.MCP())))
+			page := service.NewClient().Consent(ctx)
+			Expect(page.Text).NotTo(ContainSubstring(pageOfOutage))
+			Expect(page.Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(linesWith(service.Log.String(), "an upstream does not work")).To(HaveLen(1))
+			Expect(linesWith(service.Log.String(), "an upstream works again")).To(HaveLen(1))
+		})
 
-	It("names the cause and the remedy to the person whose token cannot be checked", Label("B9", "B24"), func(ctx SpecContext) {
-		dead, _ := operateChecked(ctx, "http://"+freeAddress()+"/mcp")
-		Expect(dead.NewClient().Consent(ctx).Approve(ctx, apiKey)).To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
-			ContainSubstring("This site cannot check tokens just now."), ContainSubstring("If this lasts, tell the people who run it."), ContainSubstring(pageOfOutage)))))
-		elsewhere, _ := operateChecked(ctx, upstreamAnswering(redirected)())
-		Expect(elsewhere.NewClient().Consent(ctx).Approve(ctx, apiKey)).To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
-			ContainSubstring("because of a mistake in its configuration"), ContainSubstring("tell the people who run it"), ContainSubstring(pageOfMistake)))))
-	})
+	It("names the cause and the remedy to the person whose token cannot be checked",
+		Label("B9", "B24"), func(ctx SpecContext) {
+			dead, _ := operateChecked(ctx, "http://"+freeAddress()+"/mcp")
+			Expect(dead.NewClient().Consent(ctx).Approve(ctx, apiKey)).
+				To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
+					ContainSubstring("This site cannot check tokens just now."),
+					ContainSubstring("If this lasts, tell the people who run it."), ContainSubstring(pageOfOutage)))))
+			elsewhere, _ := operateChecked(ctx, upstreamAnswering(redirected)())
+			Expect(elsewhere.NewClient().Consent(ctx).Approve(ctx, apiKey)).
+				To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
+					ContainSubstring("because of a mistake in its configuration"),
+					ContainSubstring("tell the people who run it"), ContainSubstring(pageOfMistake)))))
+		})
 
 	It("leaves addresses that people enter to their connections", Label("U30"), func(ctx SpecContext) {
 		service, report := operateChecked(ctx, "{url}/mcp", enteringHosts)
@@ -262,7 +352,8 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 
 	It("warns of a neighbour that does not work, and fails for the server at the URL only", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) {
-			config.Gateway.Upstreams = append(config.Gateway.Upstreams, server.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
+			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
+				server.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
 		})
 		d := service.diagnose(ctx)
 		Expect(d.Of("upstream /mcp").Status).To(Equal("ok"))
@@ -270,11 +361,13 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 		Expect(d.Code).To(BeZero())
 	})
 
-	It("warns of one that may refuse the gateway, because people with a key may be able to connect", func(ctx SpecContext) {
-		service, _ := operateChecked(ctx, upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no"))())
-		found := service.diagnose(ctx).Of("upstream /mcp")
-		Expect(found).To(And(HaveField("Status", "warning"), HaveField("Mend", ContainSubstring("allow the address of the gateway"))))
-	})
+	It("warns of one that may refuse the gateway, because people with a key may be able to connect",
+		func(ctx SpecContext) {
+			service, _ := operateChecked(ctx, upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no"))())
+			found := service.diagnose(ctx).Of("upstream /mcp")
+			Expect(found).To(And(HaveField("Status", "warning"),
+				HaveField("Mend", ContainSubstring("allow the address of the gateway"))))
+		})
 
 	DescribeTable("skips the check and states what to do", func(ctx SpecContext, admin func() string, reason string) {
 		d := Diagnose(ctx, NewWorld().MCP(), "--admin-addr", admin())
@@ -282,21 +375,31 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 		skipped := d.Of("upstream")
 		Expect(skipped).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring(reason))))
 	},
-		Entry("without an admin listener", func() string { return "off" }, "admin-addr is off: give the gateway an admin listener"),
-		Entry("when nothing answers there", freeAddress, "connection refused): if this server is a pasteport gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr"),
-		Entry("when the listener is of another service", func() string { return strings.TrimPrefix(Operate().Admin, "http://") }, "has no upstream for this URL"),
-		Entry("when another server answers", func() string { return strings.TrimPrefix(NewUpstream(apiKey).URL, "http://") }, "it answered 401 Unauthorized and is no admin listener of pasteport"),
+		Entry("without an admin listener", func() string {
+			return "off"
+		}, "admin-addr is off: give the gateway an admin listener"),
+		Entry("when nothing answers there", freeAddress, "connection refused): if this server is a pasteport "+
+			"gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr"),
+		Entry("when the listener is of another service", func() string {
+			return strings.TrimPrefix(Operate().Admin, "http://")
+		}, "has no upstream for this URL"),
+		Entry("when another server answers", func() string {
+			return strings.TrimPrefix(NewUpstream(apiKey).URL, "http://")
+		}, "it answered 401 Unauthorized and is no admin listener of pasteport"),
 	)
 
 	It("asks for a public URL too, and runs in spite of mistakes in the settings", func(ctx SpecContext) {
 		public := "https://" + net.JoinHostPort(outside(), "1")
-		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) { config.Issuer, config.Development = public, false })
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) {
+			config.Issuer, config.Development = public, false
+		})
 		admin := strings.TrimPrefix(service.Admin, "http://")
 		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).
 			To(HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization"))
 		GinkgoT().Setenv("PASTEPORT_ACCESS_TOKEN_TTL", "banana")
 		d := Diagnose(ctx, service.MCP(), "--admin-addr", admin)
 		Expect(d.Of("challenge.status").Status).To(Equal("ok"))
-		Expect(d.Of("upstream")).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring("PASTEPORT_ACCESS_TOKEN_TTL"))))
+		Expect(d.Of("upstream")).
+			To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring("PASTEPORT_ACCESS_TOKEN_TTL"))))
 	})
 })

@@ -106,7 +106,13 @@ var _ = Describe("An upstream behind a balancer with cookies", Label("gateway", 
 					}
 					sessionsSeen++
 				}
-				http.SetCookie(w, &http.Cookie{Name: "lb", Value: "one", Path: "/", HttpOnly: true, Secure: true})
+				http.SetCookie(w, &http.Cookie{
+					Name:     "lb",
+					Value:    "one",
+					Path:     "/",
+					HttpOnly: true,
+					Secure:   true,
+				})
 				upstream.Config.Handler.ServeHTTP(w, r)
 			}))
 			DeferCleanup(balancer.Close)

@@ -66,8 +66,15 @@ func NewUpstreamOverTLS(config *tls.Config, keys ...string) *UpstreamServer {
 	})
 }
 
-func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*httptest.Server), options ...*mcp.ServerOptions) *UpstreamServer {
-	u := &UpstreamServer{options: cmp.Or(append(options, nil)...), keys: keys, keyOf: keyOf, Hanging: make(chan string, 10), Cancelled: make(chan string, 10)}
+func startUpstream(keyOf func(*http.Request) string, keys []string, start func(*httptest.Server),
+	options ...*mcp.ServerOptions) *UpstreamServer {
+	u := &UpstreamServer{
+		options:   cmp.Or(append(options, nil)...),
+		keys:      keys,
+		keyOf:     keyOf,
+		Hanging:   make(chan string, 10),
+		Cancelled: make(chan string, 10),
+	}
 	u.Server = httptest.NewUnstartedServer(u.handler())
 	u.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	start(u.Server)
@@ -84,13 +91,15 @@ func (u *UpstreamServer) handler() http.Handler {
 	u.addTools(server)
 	get := func(*http.Request) *mcp.Server { return server }
 	withSessions := mcp.NewStreamableHTTPHandler(get, nil)
-	without := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
+	without := mcp.NewStreamableHTTPHandler(get,
+		&mcp.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	routes := http.NewServeMux()
 	routes.Handle("/sse", mcp.NewSSEHandler(get, nil))
 	routes.Handle("/stateless", without)
 	routes.Handle("/json", mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}))
 	routes.Handle("/silent", without)
-	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) { // like the TypeScript SDK without sessions
+	// Like the TypeScript SDK without sessions.
+	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -122,28 +131,32 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 	}) (*mcp.CallToolResult, any, error) {
 		return textual(strings.ToUpper(in.Text)), nil, nil
 	})
-	mcp.AddTool(server, &mcp.Tool{Name: "delete_all"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-		return textual("all gone"), nil, nil
-	})
-	mcp.AddTool(server, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		u.Hanging <- "hang"
-		<-ctx.Done()
-		u.Cancelled <- "hang"
-		return nil, nil, ctx.Err()
-	})
+	mcp.AddTool(server, &mcp.Tool{Name: "delete_all"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return textual("all gone"), nil, nil
+		})
+	mcp.AddTool(server, &mcp.Tool{Name: "hang"},
+		func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			u.Hanging <- "hang"
+			<-ctx.Done()
+			u.Cancelled <- "hang"
+			return nil, nil, ctx.Err()
+		})
 }
 
 // AddQuestion adds a tool that elicits a name from the person and returns it.
 func (u *UpstreamServer) AddQuestion() {
-	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"}, func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-		given, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
-			"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
-		}})
-		if err != nil {
-			return nil, nil, err
-		}
-		return textual(fmt.Sprint(given.Content["name"])), nil, nil
-	})
+	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"},
+		func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			given, err := r.Session.Elicit(ctx,
+				&mcp.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
+					"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
+				}})
+			if err != nil {
+				return nil, nil, err
+			}
+			return textual(fmt.Sprint(given.Content["name"])), nil, nil
+		})
 }
 
 func textual(text string) *mcp.CallToolResult {
@@ -189,7 +202,9 @@ func (u *UpstreamServer) Answer(answer http.HandlerFunc) {
 func (u *UpstreamServer) Asked() []*http.Request {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(u.asked), func(r *http.Request) bool { return r.Header.Get("X-Request-Id") == "" })
+	return slices.DeleteFunc(slices.Clone(u.asked), func(r *http.Request) bool {
+		return r.Header.Get("X-Request-Id") == ""
+	})
 }
 
 // Wire returns all received bytes.
@@ -210,7 +225,8 @@ func gatewayTo(upstream string) func(*server.Config) {
 	}
 }
 
-// NewGateway starts a gateway to the upstream, whose key people paste; adjust may change its settings.
+// NewGateway starts a gateway to the upstream, whose key people paste; adjust may change its
+// settings.
 func NewGateway(upstream string, adjust ...func(*server.Config)) *World {
 	GinkgoHelper()
 	w := newWorld(append([]func(*server.Config){gatewayTo(upstream)}, adjust...)...)

@@ -46,7 +46,13 @@ func NewWorld(adjust ...func(*server.Config)) *World {
 }
 
 func newWorld(adjust ...func(*server.Config)) *World {
-	w := &World{Dir: GinkgoT().TempDir(), Token: editorToken, Clients: NewClientSite(), Clock: NewClock(), Log: &Log{}}
+	w := &World{
+		Dir:     GinkgoT().TempDir(),
+		Token:   editorToken,
+		Clients: NewClientSite(),
+		Clock:   NewClock(),
+		Log:     &Log{},
+	}
 	if worldsOn != "" {
 		w.Database = databaseServers[worldsOn].database()
 	}
@@ -74,7 +80,12 @@ func (w *World) start(addr string) {
 func (w *World) open(listener net.Listener) {
 	GinkgoHelper()
 	w.Issuer = "http://" + listener.Addr().String()
-	config := server.Config{DataDir: w.Dir, Development: true, EditorToken: w.Token, RootCAs: w.Clients.Roots()}
+	config := server.Config{
+		DataDir:     w.Dir,
+		Development: true,
+		EditorToken: w.Token,
+		RootCAs:     w.Clients.Roots(),
+	}
 	config.Database.URL = w.Database
 	config.Issuer, config.Now = w.Issuer, w.Clock.Now
 	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
@@ -112,11 +123,18 @@ func (w *World) Restart() {
 	w.start(w.Issuer[len("http://"):])
 }
 
-// Replica starts another service on the same folder, like a second process behind the same address: it has the first's issuer
-// and listens at another address. adjust may change its settings.
+// Replica starts another service on the same folder, like a second process behind the same address:
+// it has the first's issuer and listens at another address. adjust may change its settings.
 func (w *World) Replica(adjust ...func(*server.Config)) *Replica {
 	GinkgoHelper()
-	other := &World{Dir: w.Dir, Database: w.Database, Token: w.Token, Clients: w.Clients, Clock: w.Clock, Log: &Log{}}
+	other := &World{
+		Dir:      w.Dir,
+		Database: w.Database,
+		Token:    w.Token,
+		Clients:  w.Clients,
+		Clock:    w.Clock,
+		Log:      &Log{},
+	}
 	other.adjust = func(config *server.Config) {
 		w.adjust(config)
 		config.Issuer = w.Issuer
@@ -217,7 +235,8 @@ func receive(r *http.Request) (Response, error) {
 	return Response{answer, string(text)}, err
 }
 
-// losable marks the context of requests whose responses may be lost; Send then returns the error of a proxy.
+// losable marks the context of requests whose responses may be lost; Send then returns the error of
+// a proxy.
 type losable struct{}
 
 // Get fetches a URL.

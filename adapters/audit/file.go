@@ -15,8 +15,9 @@ import (
 
 // The errors of a file that cannot be continued.
 var (
-	ErrUnchained = errors.New("its last line is not that of a chain: it was changed, or written without one; verify the file with \"pasteport audit verify\", and move it away to begin another")
-	ErrLocked    = errors.New("another process writes to it: give each process a file of its own")
+	ErrUnchained = errors.New("its last line is not that of a chain: it was changed, or written without one; verify " +
+		"the file with \"pasteport audit verify\", and move it away to begin another")
+	ErrLocked = errors.New("another process writes to it: give each process a file of its own")
 )
 
 // Options configure a File.
@@ -31,7 +32,8 @@ type Options struct {
 	Logger *slog.Logger     // nil for none
 }
 
-// File is an audit file in JSON Lines. Each line is written by one system call before Record returns, so that a crash of the process loses none.
+// File is an audit file in JSON Lines. Each line is written by one system call before Record
+// returns, so that a crash of the process loses none.
 type File struct {
 	options Options
 	gap     gapFile
@@ -49,8 +51,9 @@ type File struct {
 	closed  bool
 }
 
-// Open opens a file, and creates it for its owner only. It removes a line that a crash has cut off, and reports that in the file and in the log. With
-// Options.Chain it fails for a file whose last line is not of a chain.
+// Open opens a file, and creates it for its owner only. It removes a line that a crash has cut off,
+// and reports that in the file and in the log. With Options.Chain it fails for a file whose last
+// line is not of a chain.
 func Open(o Options) (*File, error) {
 	if o.Now == nil {
 		o.Now = time.Now

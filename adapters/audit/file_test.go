@@ -23,8 +23,17 @@ import (
 // called returns the call with a number.
 func called(number int) domain.Call {
 	return domain.Call{
-		Time: time.Unix(1_700_000_000+int64(number), 0), Subject: "ann", Client: "https://client.example.com/id", Grant: "g1", Resource: "https://cms.example.com/mcp",
-		Method: "tools/call", Name: fmt.Sprint("tool-", number), Arguments: []byte(`{"a":1}`), Outcome: domain.OK, Status: 200, Duration: 1500 * time.Microsecond,
+		Time:      time.Unix(1_700_000_000+int64(number), 0),
+		Subject:   "ann",
+		Client:    "https://client.example.com/id",
+		Grant:     "g1",
+		Resource:  "https://cms.example.com/mcp",
+		Method:    "tools/call",
+		Name:      fmt.Sprint("tool-", number),
+		Arguments: []byte(`{"a":1}`),
+		Outcome:   domain.OK,
+		Status:    200,
+		Duration:  1500 * time.Microsecond,
 	}
 }
 
@@ -101,9 +110,12 @@ var _ = Describe("An audit file", func() {
 		recorded(options, 1, 1)
 		text, err := os.ReadFile(path)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(string(text)).To(Equal(`{"time":"2023-11-14T22:13:21.000000Z","subject":"ann","client":"https://client.example.com/id","grant":"g1",` +
-			`"resource":"https://cms.example.com/mcp","method":"tools/call","name":"tool-1",` +
-			`"arguments_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862","outcome":"ok","status":200,"duration_ms":1.5}` + "\n"))
+		Expect(string(text)).
+			To(Equal(`{"time":"2023-11-14T22:13:21.000000Z","subject":"ann","client":"https://client.example.com/id",` +
+				`"grant":"g1",` +
+				`"resource":"https://cms.example.com/mcp","method":"tools/call","name":"tool-1",` +
+				`"arguments_sha256":"015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862",` +
+				`"outcome":"ok","status":200,"duration_ms":1.5}` + "\n"))
 		info, err := os.Stat(path)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
@@ -117,36 +129,37 @@ var _ = Describe("An audit file", func() {
 		Expect(string(text)).To(ContainSubstring(`"arguments":{"a":1},`))
 	})
 
-	It("keeps every line whole and in one chain while calls are concurrent and the file rotates", Label("V3", "V4"), func() {
-		options.MaxSize = 64 << 10
-		file := opened(options)
-		var load sync.WaitGroup
-		for worker := range 8 {
-			load.Go(func() {
-				for number := range 250 {
-					file.Record(context.Background(), called(worker*250+number))
-				}
-			})
-		}
-		load.Wait()
-		Expect(file.Lost()).To(BeZero())
-		Expect(file.Written()).To(BeEquivalentTo(2000))
-		files := all(path)
-		Expect(len(files)).To(BeNumerically(">", 8))
-		tools := calls(files...)
-		slices.Sort(tools)
-		Expect(slices.Compact(tools)).To(HaveLen(2000))
-		report := verified("", files...)
-		Expect(report.Problems).To(BeEmpty())
-		Expect(report.Notes).To(BeEmpty())
-		Expect(report.First).To(BeEquivalentTo(1))
-		Expect(report.Last).To(BeEquivalentTo(2000 + len(files)))
-		for _, name := range files {
-			info, err := os.Stat(name)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(info.Size()).To(BeNumerically("<", 66<<10))
-		}
-	})
+	It("keeps every line whole and in one chain while calls are concurrent and the file rotates",
+		Label("V3", "V4"), func() {
+			options.MaxSize = 64 << 10
+			file := opened(options)
+			var load sync.WaitGroup
+			for worker := range 8 {
+				load.Go(func() {
+					for number := range 250 {
+						file.Record(context.Background(), called(worker*250+number))
+					}
+				})
+			}
+			load.Wait()
+			Expect(file.Lost()).To(BeZero())
+			Expect(file.Written()).To(BeEquivalentTo(2000))
+			files := all(path)
+			Expect(len(files)).To(BeNumerically(">", 8))
+			tools := calls(files...)
+			slices.Sort(tools)
+			Expect(slices.Compact(tools)).To(HaveLen(2000))
+			report := verified("", files...)
+			Expect(report.Problems).To(BeEmpty())
+			Expect(report.Notes).To(BeEmpty())
+			Expect(report.First).To(BeEquivalentTo(1))
+			Expect(report.Last).To(BeEquivalentTo(2000 + len(files)))
+			for _, name := range files {
+				info, err := os.Stat(name)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(info.Size()).To(BeNumerically("<", 66<<10))
+			}
+		})
 
 	It("keeps the given number of renamed files, and no file of others is deleted", Label("V3"), func() {
 		options.MaxSize, options.Keep = 64<<10, 2
@@ -201,7 +214,8 @@ var _ = Describe("An audit file", func() {
 		}
 		Expect(report.Notes).To(ConsistOf(HaveField("Text", ContainSubstring("cut off by a crash"))))
 		Expect(calls(path)).To(Equal([]string{"tool-1", "tool-2", "tool-4"}))
-	}, Entry("in its middle", 100), Entry("before its last byte", 2), Entry("before its line feed, and completes it", 1))
+	}, Entry("in its middle", 100), Entry("before its last byte", 2),
+		Entry("before its line feed, and completes it", 1))
 
 	It("is not continued after a last line without a valid hash, nor by a second process", Label("V4"), func() {
 		Expect(os.WriteFile(path, []byte("{\"time\":\"x\"}\n"), 0o600)).To(Succeed())

@@ -56,9 +56,20 @@ func milliseconds(duration time.Duration) float64 { return float64(duration.Micr
 // encodeCall returns the line of a call, without a line feed.
 func encodeCall(call audit.Call, withArguments bool) []byte {
 	line := callLine{
-		Time: formatTime(call.Time), Request: call.Request, Subject: call.Subject, Client: call.Client, Grant: call.Grant, Resource: call.Resource,
-		Method: call.Method, Name: call.Name, ArgumentsDigest: call.ArgumentsDigest(), Outcome: call.Outcome, Code: call.Code, Rule: call.Rule,
-		Status: call.Status, Duration: milliseconds(call.Duration),
+		Time:            formatTime(call.Time),
+		Request:         call.Request,
+		Subject:         call.Subject,
+		Client:          call.Client,
+		Grant:           call.Grant,
+		Resource:        call.Resource,
+		Method:          call.Method,
+		Name:            call.Name,
+		ArgumentsDigest: call.ArgumentsDigest(),
+		Outcome:         call.Outcome,
+		Code:            call.Code,
+		Rule:            call.Rule,
+		Status:          call.Status,
+		Duration:        milliseconds(call.Duration),
 	}
 	if withArguments {
 		line.Arguments = call.Arguments
@@ -87,7 +98,8 @@ const (
 	hashSuffix = len(hashField) + 2*sha256.Size + len(`"}`)
 )
 
-// seal adds the number of the line, the hash of the line before it and the hash of its own text so far.
+// seal adds the number of the line, the hash of the line before it and the hash of its own text so
+// far.
 func (l link) seal(line []byte) ([]byte, link) {
 	line = append(bytes.TrimSuffix(line, []byte("}")), fmt.Sprintf(`,"seq":%d,"prev":"%s"`, l.Seq+1, l.Hash)...)
 	next := link{l.Seq + 1, hashOf(line)}
@@ -112,7 +124,8 @@ type sealedLine struct {
 // parseSealed returns an error for a line that has no hash, or another than that of its text.
 func parseSealed(line []byte) (sealedLine, error) {
 	text, suffix := line[:max(0, len(line)-hashSuffix)], line[max(0, len(line)-hashSuffix):]
-	if len(suffix) < hashSuffix || !bytes.HasPrefix(suffix, []byte(hashField)) || !bytes.HasSuffix(suffix, []byte(`"}`)) {
+	if len(suffix) < hashSuffix || !bytes.HasPrefix(suffix, []byte(hashField)) ||
+		!bytes.HasSuffix(suffix, []byte(`"}`)) {
 		return sealedLine{}, errNoHash
 	}
 	var read struct {

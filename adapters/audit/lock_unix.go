@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock makes sure that one process writes to the file: two would break the chain and rename the file of the other. The lock ends with the process.
+// lock makes sure that one process writes to the file: two would break the chain and rename the
+// file of the other. The lock ends with the process.
 func lock(file *os.File) error {
 	switch err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
 	case nil:

@@ -11,8 +11,10 @@ import (
 func Log(logger *slog.Logger, withArguments bool) audit.Recorder {
 	return func(_ context.Context, call audit.Call) {
 		attributes := []slog.Attr{
-			slog.String("request", call.Request), slog.String("subject", call.Subject), slog.String("client", call.Client),
-			slog.String("grant", call.Grant), slog.String("resource", call.Resource), slog.String("method", call.Method),
+			slog.String("request", call.Request), slog.String("subject", call.Subject),
+			slog.String("client", call.Client),
+			slog.String("grant", call.Grant), slog.String("resource", call.Resource),
+			slog.String("method", call.Method),
 		}
 		add := func(isSet bool, attribute slog.Attr) {
 			if isSet {
@@ -29,7 +31,8 @@ func Log(logger *slog.Logger, withArguments bool) audit.Recorder {
 		add(call.Rule != "", slog.String("rule", call.Rule))
 		add(call.Status != 0, slog.Int("status", call.Status))
 		attributes = append(attributes, slog.Float64("duration_ms", milliseconds(call.Duration)))
-		logger.LogAttrs(context.Background(), slog.LevelInfo, "call", attributes...) // the request's context would add its id twice
+		// The request's context would add its id twice.
+		logger.LogAttrs(context.Background(), slog.LevelInfo, "call", attributes...)
 	}
 }
 

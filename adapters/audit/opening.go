@@ -12,8 +12,9 @@ import (
 // ownerOnly is the mode of a new file, because subjects are personal data.
 const ownerOnly = 0o600
 
-// open opens the file at the path in place of the open one, which stays open if that fails. At the first time the chain continues from the last line
-// of the file, or from that of the file that was renamed before; later it continues from the last line that was written.
+// open opens the file at the path in place of the open one, which stays open if that fails. At the
+// first time the chain continues from the last line of the file, or from that of the file that was
+// renamed before; later it continues from the last line that was written.
 func (f *File) open(first bool) error {
 	file, err := os.OpenFile(f.options.Path, os.O_APPEND|os.O_CREATE|os.O_RDWR, ownerOnly)
 	if err != nil {
@@ -84,7 +85,8 @@ func (f *File) readEnd(file *os.File) (tail, error) {
 	if err != nil {
 		return end, fmt.Errorf("removing a line that was cut off: %w", err)
 	}
-	f.options.Logger.Warn("removed a line of the audit file that a crash has cut off", "file", f.options.Path, "bytes", len(end.torn))
+	f.options.Logger.Warn("removed a line of the audit file that a crash has cut off", "file", f.options.Path, "bytes",
+		len(end.torn))
 	return end, nil
 }
 
@@ -133,7 +135,8 @@ func (f *File) isAtPath() bool {
 	return err == nil && os.SameFile(opened, there)
 }
 
-// rotate renames the file after the time, and opens another. A failure is logged once, and the lines go on in the old file.
+// rotate renames the file after the time, and opens another. A failure is logged once, and the
+// lines go on in the old file.
 func (f *File) rotate() {
 	err := f.rename()
 	if err == nil {

@@ -43,7 +43,8 @@ func readTail(file *os.File) (t tail, err error) {
 	return t, nil
 }
 
-// lastLinkOf returns the place of the last line of the newest file that was renamed from path, in any of the ways of this package and of logrotate.
+// lastLinkOf returns the place of the last line of the newest file that was renamed from path, in
+// any of the ways of this package and of logrotate.
 func lastLinkOf(path string) (link, error) {
 	var renamed []string
 	for _, separator := range []string{"-", "."} {
@@ -87,7 +88,8 @@ func globEscaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// rotatedFormat is the time in the name of a rotated file. Sorted by name, the files are in the order of their lines.
+// rotatedFormat is the time in the name of a rotated file. Sorted by name, the files are in the
+// order of their lines.
 const rotatedFormat = "20060102T150405.000000Z"
 
 // rotated returns the files that this package has renamed from path, the oldest first.

@@ -48,8 +48,9 @@ type Report struct {
 	Notes       []Finding // events such as a line that was cut off by a crash
 }
 
-// Verify checks the chain of the lines in files, which it sorts by their first lines. Without a key, a chain shows changes only to those who know a
-// hash from another place: expect is the hash that the last line must have, "" for any.
+// Verify checks the chain of the lines in files, which it sorts by their first lines. Without a
+// key, a chain shows changes only to those who know a hash from another place: expect is the hash
+// that the last line must have, "" for any.
 func Verify(expect string, sources ...Source) (Report, error) {
 	type opened struct {
 		name   string
@@ -75,7 +76,8 @@ func Verify(expect string, sources ...Source) (Report, error) {
 	v.report.Last, v.report.Hash = v.last.Seq, v.last.Hash
 	if expect != "" && expect != v.last.Hash {
 		v.line = 0
-		v.problem("the last line does not have the expected hash: lines after it are missing, or the chain was written anew")
+		v.problem("the last line does not have the expected hash: lines after it are missing, or the chain was " +
+			"written anew")
 	}
 	return v.report, nil
 }
@@ -129,7 +131,8 @@ func readLine(reader *bufio.Reader) (line []byte, err error) {
 	}
 }
 
-// readTorn reads a line without a line feed. Only a crash, or a service that writes at this moment, leaves one, and only at the end.
+// readTorn reads a line without a line feed. Only a crash, or a service that writes at this moment,
+// leaves one, and only at the end.
 func (v *verifier) readTorn(line []byte) {
 	if sealed, err := parseSealed(line); err == nil {
 		v.follow(sealed)

@@ -78,7 +78,8 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 				if i == changed {
 					content = lines
 				}
-				sources = append(sources, audit.Source{Name: filepath.Base(name), Reader: bytes.NewReader(bytes.Join(content, nil))})
+				sources = append(sources,
+					audit.Source{Name: filepath.Base(name), Reader: bytes.NewReader(bytes.Join(content, nil))})
 			}
 			report, err := audit.Verify(expect, sources...)
 			Expect(err).NotTo(HaveOccurred())
@@ -89,7 +90,8 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 	DescribeTable("says where the problem is", func(change func([][]byte) [][]byte, problem string) {
 		recorded(audit.Options{Path: path, Chain: true}, 1, 9)
 		lines := change(linesOf(path))
-		report, err := audit.Verify("", audit.Source{Name: "calls.jsonl", Reader: bytes.NewReader(bytes.Join(lines, nil))})
+		report, err := audit.Verify("",
+			audit.Source{Name: "calls.jsonl", Reader: bytes.NewReader(bytes.Join(lines, nil))})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report.Problems).To(HaveLen(1), fmt.Sprint(report.Problems))
 		Expect(report.Problems[0].String()).To(Equal(problem))
@@ -102,8 +104,12 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 			l[9] = bytes.Replace(l[9], []byte("ann"), []byte("bob"), 1)
 			return l
 		}, "calls.jsonl:10: it was changed: its text does not have the hash that it carries"),
-		Entry("for missing lines", func(l [][]byte) [][]byte { return slices.Delete(l, 3, 5) }, "calls.jsonl:4: 2 lines are missing before it, numbers 4 to 5"),
-		Entry("for a missing first line", func(l [][]byte) [][]byte { return l[1:] }, "calls.jsonl:1: the first line of the file is missing"),
+		Entry("for missing lines", func(l [][]byte) [][]byte {
+			return slices.Delete(l, 3, 5)
+		}, "calls.jsonl:4: 2 lines are missing before it, numbers 4 to 5"),
+		Entry("for a missing first line", func(l [][]byte) [][]byte {
+			return l[1:]
+		}, "calls.jsonl:1: the first line of the file is missing"),
 		Entry("for a line that is there twice", func(l [][]byte) [][]byte { return slices.Insert(l, 4, l[3]) },
 			"calls.jsonl:5: it is there twice: it is the same as the line before"),
 		Entry("for a line that was put in again", func(l [][]byte) [][]byte { return append(l, l[2]) },
@@ -155,7 +161,8 @@ func BenchmarkVerify(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if report, err := audit.Verify("", audit.Source{Name: path, Reader: bytes.NewReader(text)}); err != nil || len(report.Problems) > 0 {
+		if report, err := audit.Verify("", audit.Source{Name: path, Reader: bytes.NewReader(text)}); err != nil ||
+			len(report.Problems) > 0 {
 			b.Fatal(err, report.Problems)
 		}
 	}
@@ -165,7 +172,8 @@ func BenchmarkVerify(b *testing.B) {
 func BenchmarkRecord(b *testing.B) {
 	for _, chain := range []bool{false, true} {
 		b.Run(fmt.Sprintf("chain=%v", chain), func(b *testing.B) {
-			file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"), Chain: chain, Now: time.Now})
+			file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"), Chain: chain,
+				Now: time.Now})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -197,7 +205,8 @@ func FuzzVerify(f *testing.F) {
 		}
 		var before []byte
 		for line := range strings.Lines(text) {
-			if whole, isWhole := strings.CutSuffix(line, "\n"); isWhole && before != nil && !audit.Follows([]byte(whole), before) {
+			if whole, isWhole := strings.CutSuffix(line, "\n"); isWhole && before != nil &&
+				!audit.Follows([]byte(whole), before) {
 				t.Fatalf("accepted %q after %q", whole, before)
 			} else {
 				before = []byte(whole)

@@ -1,5 +1,6 @@
-// Package certificates provides the TLS configuration of a server whose certificate changes while it runs: Files reads it from two PEM
-// files, Authority obtains it from an ACME certificate authority.
+// Package certificates provides the TLS configuration of a server whose certificate changes while
+// it runs: Files reads it from two PEM files, Authority obtains it from an ACME certificate
+// authority.
 package certificates
 
 import (
@@ -17,8 +18,8 @@ const (
 	warnInterval   = 24 * time.Hour
 )
 
-// Files is a certificate in two PEM files. It reloads changed files during handshakes. If they are invalid it logs the error and keeps
-// the previous certificate. It is safe for concurrent use.
+// Files is a certificate in two PEM files. It reloads changed files during handshakes. If they are
+// invalid it logs the error and keeps the previous certificate. It is safe for concurrent use.
 type Files struct {
 	cert, key string
 	now       func() time.Time
@@ -32,7 +33,12 @@ type Files struct {
 
 // OpenFiles reads the chain and the private key, and fails if they are invalid.
 func OpenFiles(cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
-	f := &Files{cert: cert, key: key, now: now, logger: logger}
+	f := &Files{
+		cert:   cert,
+		key:    key,
+		now:    now,
+		logger: logger,
+	}
 	if err := f.load(); err != nil {
 		return nil, err
 	}
@@ -77,7 +83,8 @@ func (f *Files) load() error {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return fmt.Errorf("reading the TLS certificate %s with the key %s: %w: both must be PEM and belong together", f.cert, f.key, err)
+		return fmt.Errorf("reading the TLS certificate %s with the key %s: %w: both must be PEM and belong together",
+			f.cert, f.key, err)
 	}
 	f.current, f.warnedAt = &pair, time.Time{}
 	f.logger.Info("TLS certificate read", "file", f.cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)

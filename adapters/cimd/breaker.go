@@ -13,15 +13,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// After maxTimeouts in a row, a target is not tried for minPause. Each later timeout doubles the pause, up to maxPause.
+// After maxTimeouts in a row, a target is not tried for minPause. Each later timeout doubles the
+// pause, up to maxPause.
 const (
 	maxTimeouts = 3
 	minPause    = 10 * time.Second
 	maxPause    = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for targets that time out, by target.breakerKey. After a pause only one fetch at a time probes the target.
-// github.com/sony/gobreaker cannot use the clock of the directory.
+// breaker is a circuit breaker for targets that time out, by target.breakerKey. After a pause only
+// one fetch at a time probes the target. github.com/sony/gobreaker cannot use the clock of the
+// directory.
 type breaker struct {
 	mu   sync.Mutex
 	slow *lru.Cache[string, slowTarget]
@@ -40,7 +42,8 @@ func (b *breaker) check(key string, now time.Time) (slow bool, err error) {
 	defer b.mu.Unlock()
 	known, slow := b.slow.Get(key)
 	if left := known.pausedUntil.Sub(now); 0 < left && left <= maxPause {
-		return true, oauth.RetryableAfter(left, fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts))
+		return true, oauth.RetryableAfter(left,
+			fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts))
 	}
 	return slow, nil
 }

@@ -21,8 +21,9 @@ const (
 	maxWaitingPerAddress = 128
 )
 
-// One /24 or /48 may use a fourth of all slots and half of the slots of a domain for unknown documents. Otherwise an attacker with a /48 could
-// take all slots at once, and others would wait until one of those fetches ends.
+// One /24 or /48 may use a fourth of all slots and half of the slots of a domain for unknown
+// documents. Otherwise an attacker with a /48 could take all slots at once, and others would wait
+// until one of those fetches ends.
 const (
 	networkDivisor         = 4
 	networkDivisorOfDomain = 2
@@ -39,8 +40,12 @@ type budget struct {
 
 func newBudget(l oauth.Limits, wait time.Duration) *budget {
 	return &budget{
-		limits: l, wait: wait, rates: newRates(l), breaker: newBreaker(),
-		queue: fairqueue.New(fairqueue.Limits{Slots: l.MaxFetches, MaxWaiting: maxWaiting, MaxWaitingPerAddress: maxWaitingPerAddress}),
+		limits:  l,
+		wait:    wait,
+		rates:   newRates(l),
+		breaker: newBreaker(),
+		queue: fairqueue.New(fairqueue.Limits{Slots: l.MaxFetches, MaxWaiting: maxWaiting,
+			MaxWaitingPerAddress: maxWaitingPerAddress}),
 	}
 }
 
@@ -53,7 +58,8 @@ type target struct {
 
 func (t target) host() string { return strings.TrimSuffix(strings.ToLower(t.at.Host()), ":443") }
 
-// domain returns the registrable domain of the host. For an IP address, or a name without one such as localhost, it returns the host.
+// domain returns the registrable domain of the host. For an IP address, or a name without one such
+// as localhost, it returns the host.
 func (t target) domain() string {
 	host := t.host()
 	name, _, _ := strings.Cut(host, ":")
@@ -76,10 +82,11 @@ func (t target) network() netip.Prefix {
 	return networks[len(networks)-1]
 }
 
-// breakerKey returns the key under which the breaker counts the fetch. For an unknown document it is the host with the network of the requester:
-// an attacker who requests slow paths of a host pauses it for the attacker's network only. It is the host and not the domain, because one slow tenant
-// of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one domain, and the shares of networks bound slow domains.
-// Each known document has a separate key.
+// breakerKey returns the key under which the breaker counts the fetch. For an unknown document it
+// is the host with the network of the requester: an attacker who requests slow paths of a host
+// pauses it for the attacker's network only. It is the host and not the domain, because one slow
+// tenant of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one
+// domain, and the shares of networks bound slow domains. Each known document has a separate key.
 func (t target) breakerKey() string {
 	if t.known {
 		return t.at.String()
@@ -90,7 +97,8 @@ func (t target) breakerKey() string {
 	return t.host()
 }
 
-// claim returns the claim of a fetch. Known documents have separate shares, so that unknown ones do not use them up.
+// claim returns the claim of a fetch. Known documents have separate shares, so that unknown ones do
+// not use them up.
 func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	claim := fairqueue.Claim{Networks: t.requester.Networks()}
 	share := func(limit int, key ...string) {
@@ -113,8 +121,9 @@ func (b *budget) claim(t target, slow bool) fairqueue.Claim {
 	return claim
 }
 
-// acquire waits for a slot. It returns oauth.ErrMetadataBudget if the requester has no fetches left or no slot becomes free in time, and
-// oauth.ErrMetadataSlow during a pause of the breaker. The caller must call Leave after the fetch.
+// acquire waits for a slot. It returns oauth.ErrMetadataBudget if the requester has no fetches left
+// or no slot becomes free in time, and oauth.ErrMetadataSlow during a pause of the breaker. The
+// caller must call Leave after the fetch.
 func (b *budget) acquire(ctx context.Context, t target, now func() time.Time) (*fairqueue.Slot, error) {
 	if err := b.rates.admits(t, now()); err != nil {
 		return nil, err

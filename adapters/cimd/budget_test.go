@@ -24,10 +24,17 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	)
 
 	BeforeEach(func() {
-		client, other, clock, bounds, seen, shares = newSite(), newSite(), newClock(), patient(), &effects{}, oauth.Limits{}
+		client, other, clock, bounds, seen, shares = newSite(), newSite(), newClock(), patient(), &effects{},
+			oauth.Limits{}
 	})
 	open := func() {
-		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Limits: shares, Limited: seen.observe}, bounds)
+		directory = newDirectory(Options{
+			Now:           clock.now,
+			RootCAs:       client.roots(),
+			AllowLoopback: true,
+			Limits:        shares,
+			Limited:       seen.observe,
+		}, bounds)
 	}
 	ask := func(ctx context.Context, address string, id oauth.ClientID) error {
 		_, err := directory.Client(oauth.WithRequester(ctx, requesterAt(address)), id, "")
@@ -58,7 +65,8 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		second := background(ctx, "198.51.100.1", other.client("/next"))
 		Eventually(waiting).Should(Equal(1))
 		directory.budget.wait = 20 * time.Millisecond
-		Expect(ask(ctx, "203.0.113.1", other.client("/third"))).To(MatchError(And(ContainSubstring("no place"), ContainSubstring("too many"))))
+		Expect(ask(ctx, "203.0.113.1", other.client("/third"))).
+			To(MatchError(And(ContainSubstring("no place"), ContainSubstring("too many"))))
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
 		release()
 		Eventually(first).Should(Receive(BeNil()))
@@ -66,24 +74,25 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(seen.count(oauth.LimitSlowed)).To(Equal(1))
 	})
 
-	DescribeTable("limits the share of", func(ctx SpecContext, shrink func(*oauth.Limits), blocked, free func(ctx context.Context) error) {
-		shrink(&shares)
-		open()
-		release := hold()
-		outcomes := make(chan error, 3)
-		let := func(ask func(ctx context.Context) error) { go func() { outcomes <- ask(ctx) }() }
-		let(func(ctx context.Context) error { return ask(ctx, "192.0.2.1", client.client("/slow")) })
-		Eventually(fetches(client)).Should(Equal(1))
-		let(blocked)
-		Eventually(waiting).Should(Equal(1))
-		let(free)
-		Eventually(func() int { return fetches(client)() + fetches(other)() }).Should(Equal(2))
-		Expect(waiting()).To(Equal(1))
-		release()
-		for range 3 {
-			Eventually(outcomes).Should(Receive(BeNil()))
-		}
-	},
+	DescribeTable("limits the share of",
+		func(ctx SpecContext, shrink func(*oauth.Limits), blocked, free func(ctx context.Context) error) {
+			shrink(&shares)
+			open()
+			release := hold()
+			outcomes := make(chan error, 3)
+			let := func(ask func(ctx context.Context) error) { go func() { outcomes <- ask(ctx) }() }
+			let(func(ctx context.Context) error { return ask(ctx, "192.0.2.1", client.client("/slow")) })
+			Eventually(fetches(client)).Should(Equal(1))
+			let(blocked)
+			Eventually(waiting).Should(Equal(1))
+			let(free)
+			Eventually(func() int { return fetches(client)() + fetches(other)() }).Should(Equal(2))
+			Expect(waiting()).To(Equal(1))
+			release()
+			for range 3 {
+				Eventually(outcomes).Should(Receive(BeNil()))
+			}
+		},
 		Entry("one domain", func(l *oauth.Limits) { l.MaxFetchesPerDomain = 1 },
 			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", client.client("/next")) },
 			func(ctx context.Context) error { return ask(ctx, "192.0.2.1", other.client("/next")) }),
@@ -98,20 +107,21 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 			func(ctx context.Context) error { return ask(ctx, "198.51.100.1", other.client("/free")) }),
 	)
 
-	It("fetches a known document while unknown ones of its host and its requester use all their places", Label("C55"), func(ctx SpecContext) {
-		shares.MaxFetchesPerDomain, shares.MaxFetchesPerAddress = 1, 1
-		open()
-		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
-		clock.advance(time.Minute)
-		release := hold()
-		first := background(ctx, "192.0.2.1", client.client("/slow"))
-		Eventually(fetches(client)).Should(Equal(2))
-		known := background(ctx, "192.0.2.1", client.client("/known"))
-		Eventually(fetches(client)).Should(Equal(3))
-		release()
-		Eventually(first).Should(Receive(BeNil()))
-		Eventually(known).Should(Receive(BeNil()))
-	})
+	It("fetches a known document while unknown ones of its host and its requester use all their places",
+		Label("C55"), func(ctx SpecContext) {
+			shares.MaxFetchesPerDomain, shares.MaxFetchesPerAddress = 1, 1
+			open()
+			Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
+			clock.advance(time.Minute)
+			release := hold()
+			first := background(ctx, "192.0.2.1", client.client("/slow"))
+			Eventually(fetches(client)).Should(Equal(2))
+			known := background(ctx, "192.0.2.1", client.client("/known"))
+			Eventually(fetches(client)).Should(Equal(3))
+			release()
+			Eventually(first).Should(Receive(BeNil()))
+			Eventually(known).Should(Receive(BeNil()))
+		})
 
 	// spend uses all fetches of an address from the client's domain in a minute.
 	spend := func(ctx context.Context) {
@@ -132,13 +142,14 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(fetches(client)()).To(Equal(2 + guaranteed))
 	})
 
-	It("treats documents of clients in use as known before it has fetched them", Label("C54", "C55"), func(ctx SpecContext) {
-		shares.MaxFetchesPerMinuteAndAddress = 1
-		open()
-		directory.Keep(client.client("/used"), oauth.Fingerprint{1})
-		spend(ctx)
-		Expect(ask(ctx, "192.0.2.1", client.client("/used"))).To(Succeed())
-	})
+	It("treats documents of clients in use as known before it has fetched them",
+		Label("C54", "C55"), func(ctx SpecContext) {
+			shares.MaxFetchesPerMinuteAndAddress = 1
+			open()
+			directory.Keep(client.client("/used"), oauth.Fingerprint{1})
+			spend(ctx)
+			Expect(ask(ctx, "192.0.2.1", client.client("/used"))).To(Succeed())
+		})
 
 	It("starts a shared fetch as soon as one of its requests gets a place", Label("C39"), func(ctx SpecContext) {
 		shares.MaxFetches, shares.MaxFetchesPerAddress = 8, 1
@@ -176,9 +187,11 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		open()
 		release := hold()
 		for i := range maxTimeouts {
-			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).
+				To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.breaker.check(target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
+				slow, err := directory.budget.breaker.check(
+					target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}

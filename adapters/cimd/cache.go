@@ -33,7 +33,8 @@ func newEntry[T any](document oauth.ClientDocument, value T, header http.Header,
 	return &entry[T]{ClientDocument: document, value: value}
 }
 
-// fresh reports whether the document may be used, for at most maxFresh even if the clock is set back.
+// fresh reports whether the document may be used, for at most maxFresh even if the clock is set
+// back.
 func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.FreshUntil) && e.FreshUntil.Sub(now) <= maxFresh
 }
@@ -69,7 +70,8 @@ func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
 	return next
 }
 
-// freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers count as zero.
+// freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers
+// count as zero.
 func freshness(header http.Header) time.Duration {
 	age, err := strconv.ParseUint(cmp.Or(header.Get("Age"), "0"), 10, 31)
 	if err != nil {

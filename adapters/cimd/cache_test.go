@@ -52,7 +52,8 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Entry("for max-age less the age", 7*time.Minute, "Cache-Control", "max-age=600", "Age", "180"),
 		Entry("for s-maxage, which overrides max-age", 20*time.Minute, "Cache-Control", "max-age=600, s-maxage=1200"),
 		Entry("until Expires without max-age", 5*time.Minute, "Date", sent, "Expires", expires),
-		Entry("for max-age, which overrides Expires", 10*time.Minute, "Date", sent, "Expires", expires, "Cache-Control", "max-age=600"),
+		Entry("for max-age, which overrides Expires", 10*time.Minute, "Date", sent, "Expires", expires, "Cache-Control",
+			"max-age=600"),
 		Entry("for a minute when max-age is less", time.Minute, "Cache-Control", "max-age=5"),
 		Entry("for a minute when max-age is zero", time.Minute, "Cache-Control", "max-age=0"),
 		Entry("for a minute when the age exceeds max-age", time.Minute, "Cache-Control", "max-age=600", "Age", "900"),
@@ -93,7 +94,8 @@ var _ = Describe("Caching a client's metadata document", func() {
 		var asked http.Header
 
 		BeforeEach(func(ctx SpecContext) {
-			client.respond(http.StatusOK, document(id.String()), "ETag", `"one"`, "Last-Modified", "Mon, 27 Jul 2026 12:00:00 GMT")
+			client.respond(http.StatusOK, document(id.String()), "ETag", `"one"`, "Last-Modified",
+				"Mon, 27 Jul 2026 12:00:00 GMT")
 			Expect(ask(ctx)).To(Succeed())
 			clock.advance(time.Minute)
 		})
@@ -148,11 +150,12 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Expect(ask(ctx)).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
-	It("fetches nothing for a flight that starts just after another one has landed", Label("C39"), func(ctx SpecContext) {
-		Expect(ask(ctx)).To(Succeed())
-		Expect(directory.documents.refresh(ctx, target{at: id}, nil)).NotTo(BeNil())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
-	})
+	It("fetches nothing for a flight that starts just after another one has landed",
+		Label("C39"), func(ctx SpecContext) {
+			Expect(ask(ctx)).To(Succeed())
+			Expect(directory.documents.refresh(ctx, target{at: id}, nil)).NotTo(BeNil())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		})
 
 	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
 		directory.limits.fetch = 20 * time.Millisecond
@@ -160,23 +163,29 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
-	It("fetches once for fifty concurrent requests, even when the first is canceled", Label("C39", "N8"), func(ctx SpecContext) {
-		arrived, gate := make(chan struct{}), make(chan struct{})
-		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; client.publish(w, r) }
-		first, hangUp := context.WithCancel(ctx)
-		left := make(chan error, 1)
-		go func() { left <- ask(first) }()
-		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
-		outcomes := askTogether(ctx, 49, ask)
-		hangUp()
-		Expect(<-left).To(And(MatchError(context.Canceled), MatchError(oauth.ErrMetadataUnreachable)))
-		close(gate)
-		Expect(outcomes()).To(Succeed())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
-	})
+	It("fetches once for fifty concurrent requests, even when the first is canceled",
+		Label("C39", "N8"), func(ctx SpecContext) {
+			arrived, gate := make(chan struct{}), make(chan struct{})
+			client.answer = func(w http.ResponseWriter, r *http.Request) {
+				close(arrived)
+				<-gate
+				client.publish(w, r)
+			}
+			first, hangUp := context.WithCancel(ctx)
+			left := make(chan error, 1)
+			go func() { left <- ask(first) }()
+			Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
+			outcomes := askTogether(ctx, 49, ask)
+			hangUp()
+			Expect(<-left).To(And(MatchError(context.Canceled), MatchError(oauth.ErrMetadataUnreachable)))
+			close(gate)
+			Expect(outcomes()).To(Succeed())
+			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		})
 })
 
-// askTogether starts n requests and returns when all are running. The returned function waits for their results.
+// askTogether starts n requests and returns when all are running. The returned function waits for
+// their results.
 func askTogether(ctx context.Context, n int, ask func(context.Context) error) func() error {
 	var running, done sync.WaitGroup
 	failures := make([]error, n)
@@ -196,7 +205,8 @@ func askTogether(ctx context.Context, n int, ask func(context.Context) error) fu
 var _ = Describe("Caching a document while the clock is set back", Label("C37", "I23"), func() {
 	It("keeps it fresh for a day at most", func() {
 		clock := newClock()
-		kept := newEntry(oauth.ClientDocument{}, "value", http.Header{"Cache-Control": {"max-age=9999999"}}, clock.now())
+		kept := newEntry(oauth.ClientDocument{}, "value", http.Header{"Cache-Control": {"max-age=9999999"}},
+			clock.now())
 		Expect(kept.fresh(clock.now())).To(BeTrue())
 		Expect(kept.fresh(clock.now().Add(-time.Minute))).To(BeFalse())
 	})
@@ -213,7 +223,8 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 	const done, other = "https://app.example/done", "https://app.example/other"
 
 	publish := func(redirects string) {
-		client.respond(http.StatusOK, strings.Replace(document(id.String()), done, redirects, 1), "Cache-Control", "max-age=86400", "ETag", `"`+redirects[:20]+`"`)
+		client.respond(http.StatusOK, strings.Replace(document(id.String()), done, redirects, 1), "Cache-Control",
+			"max-age=86400", "ETag", `"`+redirects[:20]+`"`)
 	}
 	lists := func(ctx context.Context, redirect string) bool {
 		GinkgoHelper()

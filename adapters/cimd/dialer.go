@@ -17,9 +17,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// newTransport returns a transport that checks each address after DNS and before it connects, and makes a new connection for each fetch. It
-// ignores proxies of the environment, because the check would then see only the proxy's address. With Options.Proxy the addresses are checked
-// before.
+// newTransport returns a transport that checks each address after DNS and before it connects, and
+// makes a new connection for each fetch. It ignores proxies of the environment, because the check
+// would then see only the proxy's address. With Options.Proxy the addresses are checked before.
 func newTransport(o Options, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
@@ -34,13 +34,20 @@ func newTransport(o Options, l limits) *http.Transport {
 		ForceAttemptHTTP2:      true,
 	}
 	if o.Proxy != nil {
-		proxy := egressProxy{url: o.Proxy, resolver: o.Resolver, check: check, timeout: l.dial}
-		transport.Proxy, transport.DialContext, transport.OnProxyConnectResponse = proxy.proxy, proxy.dialer(o, l), checkConnect
+		proxy := egressProxy{
+			url:      o.Proxy,
+			resolver: o.Resolver,
+			check:    check,
+			timeout:  l.dial,
+		}
+		transport.Proxy, transport.DialContext, transport.OnProxyConnectResponse = proxy.proxy, proxy.dialer(o, l),
+			checkConnect
 	}
 	return transport
 }
 
-// newRoundTripper returns newTransport, and in development a transport for http, which connects to loopback only and uses no proxy.
+// newRoundTripper returns newTransport, and in development a transport for http, which connects to
+// loopback only and uses no proxy.
 func newRoundTripper(o Options, l limits) http.RoundTripper {
 	secure := newTransport(o, l)
 	if !o.AllowLoopback {
@@ -68,13 +75,15 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 		return fmt.Errorf("parse the address: %w", err)
 	}
 	if !target.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", oauth.ErrMetadataAddress, target.Addr())
+		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", oauth.ErrMetadataAddress,
+			target.Addr())
 	}
 	return nil
 }
 
-// addressCheck refuses addresses that are not public. The ranges of the library are from IANA's special-purpose registries. All IPv6 addresses
-// outside 2000::/3 are refused, which covers mapped, NAT64 and link-local ones.
+// addressCheck refuses addresses that are not public. The ranges of the library are from IANA's
+// special-purpose registries. All IPv6 addresses outside 2000::/3 are refused, which covers mapped,
+// NAT64 and link-local ones.
 type addressCheck struct {
 	guardian   *ssrf.Guardian
 	denied     []netip.Prefix // by the operator; they take precedence over AllowLoopback
@@ -85,7 +94,8 @@ func newAddressCheck(o Options) addressCheck {
 	options := []ssrf.Option{ssrf.WithPorts(append([]uint16{443}, o.Ports...)...)}
 	if o.AllowLoopback {
 		options = append(options, ssrf.WithAnyPort(),
-			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")), ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
+			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")),
+			ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
 	}
 	return addressCheck{guardian: ssrf.New(options...), denied: o.DeniedPrefixes, allowNAT64: o.AllowNAT64}
 }
@@ -111,7 +121,8 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	return nil
 }
 
-// egressProxy is the HTTP proxy of the operator, for networks without direct access to the internet. Its own address is not checked.
+// egressProxy is the HTTP proxy of the operator, for networks without direct access to the
+// internet. Its own address is not checked.
 type egressProxy struct {
 	url      *url.URL
 	resolver *net.Resolver
@@ -119,7 +130,8 @@ type egressProxy struct {
 	timeout  time.Duration // of resolving a name
 }
 
-// proxy is the Proxy function of an http.Transport. It checks the host of the request before the proxy is dialled.
+// proxy is the Proxy function of an http.Transport. It checks the host of the request before the
+// proxy is dialled.
 func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
 	if err := p.permit(r.Context(), r.URL); err != nil {
 		return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)
@@ -127,14 +139,15 @@ func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
 	return p.connectURL(), nil
 }
 
-// connectURL returns an http URL for an https proxy too, because the dialer makes its TLS connection: the transport would offer HTTP/2, over which it
-// cannot send CONNECT.
+// connectURL returns an http URL for an https proxy too, because the dialer makes its TLS
+// connection: the transport would offer HTTP/2, over which it cannot send CONNECT.
 func (p egressProxy) connectURL() *url.URL {
 	port := cmp.Or(p.url.Port(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
 	return &url.URL{Scheme: "http", User: p.url.User, Host: net.JoinHostPort(p.url.Hostname(), port)}
 }
 
-// permit refuses a host that does not resolve or has an address that is not allowed. The proxy resolves the name again and may choose any of them.
+// permit refuses a host that does not resolve or has an address that is not allowed. The proxy
+// resolves the name again and may choose any of them.
 func (p egressProxy) permit(ctx context.Context, target *url.URL) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
@@ -165,7 +178,8 @@ func (p egressProxy) dialer(o Options, l limits) func(ctx context.Context, netwo
 	if p.url.Scheme == "http" {
 		return plain.DialContext
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}}).DialContext
+	return (&tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}}).
+		DialContext
 }
 
 // checkConnect distinguishes a refusal of the proxy from a response of the host behind it.

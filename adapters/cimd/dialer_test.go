@@ -25,10 +25,12 @@ var _ = Describe("Checking an address before connecting", func() {
 			}
 		},
 		Entry("this network", "0.0.0.0", "0.255.255.255"),
-		Entry("private networks", "10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.0", "192.168.255.255"),
+		Entry("private networks", "10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255", "192.168.0.0",
+			"192.168.255.255"),
 		Entry("shared addresses of carriers", "100.64.0.0", "100.127.255.255"),
 		Entry("loopback", "127.0.0.1", "127.255.255.255", "::1"),
-		Entry("link-local addresses, with the metadata services of clouds", "169.254.0.0", "169.254.169.254", "169.254.255.255"),
+		Entry("link-local addresses, with the metadata services of clouds", "169.254.0.0", "169.254.169.254",
+			"169.254.255.255"),
 		Entry("protocol assignments", "192.0.0.0", "192.0.0.255"),
 		Entry("documentation networks", "192.0.2.1", "198.51.100.1", "203.0.113.255"),
 		Entry("AS112 and AMT", "192.31.196.1", "192.52.193.1", "192.175.48.1", "2620:4f:8000::1"),
@@ -45,7 +47,8 @@ var _ = Describe("Checking an address before connecting", func() {
 		Entry("6to4", "2002::", "2002:7f00:1::", "2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
 		Entry("segment routing", "5f00::", "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
 		Entry("unique local addresses", "fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
-		Entry("link-local IPv6 addresses, with a zone or without", "fe80::1", "fe80::1%eth0", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
+		Entry("link-local IPv6 addresses, with a zone or without", "fe80::1", "fe80::1%eth0",
+			"febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
 		Entry("site-local addresses", "fec0::1", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"),
 		Entry("unallocated addresses", "1fff:ffff::1", "4000::1", "8000::1"),
 	)
@@ -57,8 +60,10 @@ var _ = Describe("Checking an address before connecting", func() {
 			}
 		},
 		Entry("public IPv4 addresses", "1.0.0.0", "1.1.1.1", "8.8.8.8", "223.255.255.255"),
-		Entry("neighbours of refused ranges", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0",
-			"169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0", "198.17.255.255", "198.20.0.0"),
+		Entry("neighbours of refused ranges", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0",
+			"126.255.255.255", "128.0.0.0",
+			"169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0", "192.167.255.255", "192.169.0.0",
+			"198.17.255.255", "198.20.0.0"),
 		Entry("public IPv6 addresses", "2606:4700::1111", "2a00:1450:4001::1", "2001:200::1", "2003::1", "3ffe::1"),
 	)
 
@@ -80,7 +85,8 @@ var _ = Describe("Checking an address before connecting", func() {
 
 	DescribeTable("over http permits only loopback", Label("C49"),
 		func(address string, permitted bool) {
-			Expect(onlyLoopback("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 8080).String(), nil) == nil).To(Equal(permitted))
+			Expect(onlyLoopback("tcp", netip.AddrPortFrom(netip.MustParseAddr(address), 8080).String(), nil) == nil).
+				To(Equal(permitted))
 		},
 		Entry("127.0.0.1", "127.0.0.1", true),
 		Entry("127.255.255.255", "127.255.255.255", true),
@@ -104,7 +110,8 @@ var _ = Describe("Checking an address before connecting", func() {
 	)
 
 	It("refuses the operator's own prefixes", Label("C19"), func() {
-		own := Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16"), netip.MustParsePrefix("2606:4700::/32")}}
+		own := Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16"),
+			netip.MustParsePrefix("2606:4700::/32")}}
 		Expect(connectable(own, "8.8.8.8")).NotTo(Succeed())
 		Expect(connectable(own, "2606:4700::1111")).NotTo(Succeed())
 		Expect(connectable(own, "8.9.0.1")).To(Succeed())

@@ -1,5 +1,6 @@
-// Package cimd fetches Client ID Metadata Documents and key sets of OAuth clients over HTTPS. Since anyone can choose the addresses, it limits the
-// number and rate of fetches, refuses addresses that are not public, and caches only valid documents. Directory is its main type.
+// Package cimd fetches Client ID Metadata Documents and key sets of OAuth clients over HTTPS. Since
+// anyone can choose the addresses, it limits the number and rate of fetches, refuses addresses that
+// are not public, and caches only valid documents. Directory is its main type.
 package cimd
 
 import (
@@ -19,7 +20,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options configures a Directory. Issuer and Now are required; the zero value of every other field is the strictest.
+// Options configures a Directory. Issuer and Now are required; the zero value of every other field
+// is the strictest.
 type Options struct {
 	Issuer         string                    // named in the User-Agent
 	Rules          oauth.ClientMetadataRules // for the members of documents
@@ -49,12 +51,19 @@ type limits struct {
 }
 
 var defaultLimits = limits{
-	dial: 2 * time.Second, handshake: 2 * time.Second, header: 3 * time.Second, fetch: 5 * time.Second,
-	wait: 3 * time.Second, crowded: 2 * time.Second,
-	headerBytes: 8 << 10, bodyBytes: 5 << 10, keySetBytes: 64 << 10,
+	dial:        2 * time.Second,
+	handshake:   2 * time.Second,
+	header:      3 * time.Second,
+	fetch:       5 * time.Second,
+	wait:        3 * time.Second,
+	crowded:     2 * time.Second,
+	headerBytes: 8 << 10,
+	bodyBytes:   5 << 10,
+	keySetBytes: 64 << 10,
 }
 
-// Directory is an oauth.ClientKeeper and an oauth.KeyDirectory over HTTPS. It is safe for concurrent use.
+// Directory is an oauth.ClientKeeper and an oauth.KeyDirectory over HTTPS. It is safe for
+// concurrent use.
 type Directory struct {
 	options   Options
 	limits    limits
@@ -69,8 +78,9 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes are the maximum size of a document, and the maximum numbers of documents of clients in use and of others. A client is in use after an approval
-// with a valid token, so that strangers cannot fill that part. At its limit, a client of the token with most clients is evicted.
+// sizes are the maximum size of a document, and the maximum numbers of documents of clients in use
+// and of others. A client is in use after an approval with a valid token, so that strangers cannot
+// fill that part. At its limit, a client of the token with most clients is evicted.
 type sizes struct {
 	bodyBytes     int64
 	inUse, others int
@@ -83,13 +93,21 @@ func newDirectory(o Options, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{options: o, limits: l, transport: newRoundTripper(o, l), budget: newBudget(o.Limits.WithDefaults(), l.wait)}
-	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024}, d.readClient)
-	d.keySets = newFetchCache(d, oauth.KeySetDocument, sizes{bodyBytes: l.keySetBytes, inUse: 1000, others: 64}, readKeySet)
+	d := &Directory{
+		options:   o,
+		limits:    l,
+		transport: newRoundTripper(o, l),
+		budget:    newBudget(o.Limits.WithDefaults(), l.wait),
+	}
+	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024},
+		d.readClient)
+	d.keySets = newFetchCache(d, oauth.KeySetDocument,
+		sizes{bodyBytes: l.keySetBytes, inUse: 1000, others: 64}, readKeySet)
 	return d
 }
 
-// fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that slow hosts release theirs earlier.
+// fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that
+// slow hosts release theirs earlier.
 func (d *Directory) fetchLimit() time.Duration {
 	if d.budget.crowded() {
 		return min(d.limits.crowded, d.limits.fetch)
@@ -97,11 +115,13 @@ func (d *Directory) fetchLimit() time.Duration {
 	return d.limits.fetch
 }
 
-// Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise one that is fetched once for all concurrent requests. A
-// cached document without the redirect URI may be outdated, so it is fetched again, at most once a minute for each client; if that fails, the
-// cached one stays in use. If the fetch fails for a reason that says nothing about the client, it returns the last good document with
-// WithFailedCheck. Besides the refusals of oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable,
-// oauth.ErrMetadataNoDocument, oauth.ErrMetadataSlow, oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
+// Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise
+// one that is fetched once for all concurrent requests. A cached document without the redirect URI
+// may be outdated, so it is fetched again, at most once a minute for each client; if that fails,
+// the cached one stays in use. If the fetch fails for a reason that says nothing about the client,
+// it returns the last good document with WithFailedCheck. Besides the refusals of
+// oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable, oauth.ErrMetadataNoDocument,
+// oauth.ErrMetadataSlow, oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
@@ -109,7 +129,8 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
 	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
 	if known, fresh := d.documents.fresh(id); fresh && (err != nil || document.failure != nil) {
-		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id", id.String(),
+		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id",
+			id.String(),
 			"error", cmp.Or(err, document.failure))
 		return known, nil
 	}
@@ -146,8 +167,9 @@ func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// ownerOf returns the owner of a client's document: the host token or, if it is not known, the client itself. If all clients with grants at the
-// start had one owner, each new client would evict one of them. As owners of one document each, they lose one only if no token has two.
+// ownerOf returns the owner of a client's document: the host token or, if it is not known, the
+// client itself. If all clients with grants at the start had one owner, each new client would evict
+// one of them. As owners of one document each, they lose one only if no token has two.
 func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	if by == (oauth.Fingerprint{}) {
 		return id.String()
@@ -155,8 +177,9 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	return fmt.Sprintf("%x", by)
 }
 
-// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is fetched again, at most once a minute. A set
-// with the wanted key is used for an hour after it has expired if it cannot be renewed.
+// KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is
+// fetched again, at most once a minute. A set with the wanted key is used for an hour after it has
+// expired if it cannot be renewed.
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
 	return findExpired(ctx, d.keySets, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
@@ -164,23 +187,28 @@ func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string
 	})
 }
 
-// findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about the client, one that expired less than
-// oauth.KeysStaleFor ago.
+// findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about
+// the client, one that expired less than oauth.KeysStaleFor ago.
 func findExpired[T any](ctx context.Context, c *fetchCache[T], at oauth.ClientID, enough func(T) bool) (T, error) {
-	document, err := c.findOrStale(ctx, at, enough, func(e *entry[T], now time.Time) bool { return e.stale(now) && enough(e.value) })
+	document, err := c.findOrStale(ctx, at, enough, func(e *entry[T], now time.Time) bool {
+		return e.stale(now) && enough(e.value)
+	})
 	if err == nil && document.failure != nil {
-		c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(), "error", document.failure)
+		c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url",
+			at.String(), "error", document.failure)
 	}
 	return document.value, err
 }
 
-func (d *Directory) readClient(ctx context.Context, id oauth.ClientID, members map[string]any) (*oauth.ClientMetadata, error) {
+func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,
+	members map[string]any) (*oauth.ClientMetadata, error) {
 	metadata, err := oauth.NewClientMetadata(id, members, d.options.Rules)
 	if err != nil {
 		return nil, err
 	}
 	if ignored := metadata.IgnoredRedirects(); ignored > 0 {
-		d.options.Logger.WarnContext(ctx, "client publishes redirect URIs that cannot be used here", "client_id", id.String(), "ignored", ignored)
+		d.options.Logger.WarnContext(ctx, "client publishes redirect URIs that cannot be used here", "client_id",
+			id.String(), "ignored", ignored)
 	}
 	return metadata, nil
 }

@@ -30,7 +30,12 @@ var _ = Describe("Fetching a client's metadata document", func() {
 
 	BeforeEach(func() {
 		client, bounds = newSite(), patient()
-		options = Options{Issuer: "https://cms.example", Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
+		options = Options{
+			Issuer:        "https://cms.example",
+			Now:           newClock().now,
+			RootCAs:       client.roots(),
+			AllowLoopback: true,
+		}
 		id = client.client("/client.json")
 	})
 
@@ -55,7 +60,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Expect(seen.Method).To(Equal(http.MethodGet))
 		Expect(seen.ContentLength).To(BeZero())
 		Expect(seen.Header).To(Equal(http.Header{
-			"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {"Pasteport (+https://cms.example)"},
+			"Accept": {"application/json"}, "Accept-Encoding": {"identity"},
+			"User-Agent": {"Pasteport (+https://cms.example)"},
 		}))
 	})
 
@@ -95,7 +101,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		options.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 		client.respond(http.StatusOK, strings.Replace(document(id.String()), `done"]`, `done","relative"]`, 1))
 		Expect(fetch(ctx)).NotTo(BeNil())
-		Expect(logged.String()).To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
+		Expect(logged.String()).
+			To(And(ContainSubstring(id.String()), ContainSubstring("ignored=1"), Not(ContainSubstring("relative"))))
 	})
 
 	DescribeTable("fails", Label("C12", "C13", "C14", "C15"),
@@ -172,7 +179,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		It("fails for one byte more", func(ctx SpecContext) {
 			client.respond(http.StatusOK, padded(5<<10+1))
 			_, err := fetch(ctx)
-			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("has more than 5120"))))
+			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable),
+				MatchError(ContainSubstring("has more than 5120"))))
 		})
 
 		It("fails at once when the length is announced", func(ctx SpecContext) {
@@ -183,7 +191,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 				<-r.Context().Done()
 			}
 			_, err := fetch(ctx)
-			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("announces more than 5120"))))
+			Expect(err).To(And(MatchError(oauth.ErrMetadataUnreachable),
+				MatchError(ContainSubstring("announces more than 5120"))))
 		}, SpecTimeout(10*time.Second))
 	})
 })

@@ -64,7 +64,8 @@ func checkHead(response *http.Response, limit int64, anyType bool) error {
 	return nil
 }
 
-// isJSON reports whether a media type is application/json or application/*+json, with any parameters.
+// isJSON reports whether a media type is application/json or application/*+json, with any
+// parameters.
 func isJSON(contentType string) bool {
 	mediaType, _, _ := strings.Cut(contentType, ";")
 	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")

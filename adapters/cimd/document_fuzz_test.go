@@ -17,14 +17,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzDocument compares the decoder with the standard library's: both find the same members, and a client has its own client_id and allowed redirect
-// URIs.
+// FuzzDocument compares the decoder with the standard library's: both find the same members, and a
+// client has its own client_id and allowed redirect URIs.
 func FuzzDocument(f *testing.F) {
 	id := oauth.RestoreClientID("https://client.example/client.json")
 	f.Fuzz(func(t *testing.T, body []byte) {
 		members, err := strictjson.Object(body)
 		reference, wellFormed := lenient(body)
-		if strict := wellFormed && !repeats(body) && utf8.Valid(body) && !bytes.Contains(body, []byte(`\u`)); err != nil {
+		if strict := wellFormed && !repeats(body) && utf8.Valid(body) &&
+			!bytes.Contains(body, []byte(`\u`)); err != nil {
 			if strict && depth(body) <= 8 {
 				t.Fatalf("refused the well-formed %q: %v", body, err)
 			}
@@ -130,7 +131,8 @@ func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string
 		}
 	}
 	if usable == 0 || len(redirects) > 50 || client.IgnoredRedirects() != len(redirects)-usable {
-		t.Fatalf("of the redirect URIs %q %d can be used, and %d are ignored", redirects, usable, client.IgnoredRedirects())
+		t.Fatalf("of the redirect URIs %q %d can be used, and %d are ignored", redirects, usable,
+			client.IgnoredRedirects())
 	}
 }
 
@@ -138,7 +140,8 @@ func checkTargets(t *testing.T, client *oauth.ClientMetadata, redirects []string
 func canBeAnswered(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return strings.HasPrefix(raw, "https://") || strings.HasPrefix(raw, "http://localhost") // browsers are less strict
+		// Browsers are less strict.
+		return strings.HasPrefix(raw, "https://") || strings.HasPrefix(raw, "http://localhost")
 	}
 	answers := slices.ContainsFunc([]string{"code", "state", "iss", "error"}, u.Query().Has)
 	local := slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname())

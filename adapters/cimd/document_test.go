@@ -17,7 +17,8 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 	}
 
 	It("distinguishes the case of member names", func() {
-		Expect(strictjson.Object([]byte(`{"client_id":"a","CLIENT_ID":"b"}`))).To(Equal(map[string]any{"client_id": "a", "CLIENT_ID": "b"}))
+		Expect(strictjson.Object([]byte(`{"client_id":"a","CLIENT_ID":"b"}`))).
+			To(Equal(map[string]any{"client_id": "a", "CLIENT_ID": "b"}))
 	})
 
 	It("reads objects, lists and white space", func() {

@@ -33,22 +33,32 @@ type failure struct {
 }
 
 const (
-	// refetchInterval is the minimum time between two fetches of a fresh document in which something is missing.
+	// refetchInterval is the minimum time between two fetches of a fresh document in which
+	// something is missing.
 	refetchInterval = time.Minute
-	// renewInterval is the minimum time between two attempts to renew an expired document that stays in use.
+	// renewInterval is the minimum time between two attempts to renew an expired document that
+	// stays in use.
 	renewInterval = 10 * time.Second
 )
 
-func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes, read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
+func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes,
+	read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
 	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
 	return &fetchCache[T]{
-		directory: d, kind: kind, bodyBytes: s.bodyBytes, read: read, entries: newEntries[T](s.inUse, s.others, evicted),
-		refetched: timestamps.New[string](s.others), failures: newLRU[string, failure](s.inUse), flights: newFlights[T](),
+		directory: d,
+		kind:      kind,
+		bodyBytes: s.bodyBytes,
+		read:      read,
+		entries:   newEntries[T](s.inUse, s.others, evicted),
+		refetched: timestamps.New[string](s.others),
+		failures:  newLRU[string, failure](s.inUse),
+		flights:   newFlights[T](),
 	}
 }
 
-// find returns the cached document while it is fresh, otherwise one that is fetched once for all concurrent requests. A fresh document
-// that is not enough is fetched again, but not twice within refetchInterval.
+// find returns the cached document while it is fresh, otherwise one that is fetched once for all
+// concurrent requests. A fresh document that is not enough is fetched again, but not twice within
+// refetchInterval.
 func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	now := c.directory.options.Now()
 	known := c.cached(ctx, at)
@@ -83,8 +93,8 @@ type lookupResult[T any] struct {
 	failure   error     // why it is not fresh
 }
 
-// findOrStale is like find, but when the fetch fails for a reason that says nothing about the client, it returns the last good document, if serves
-// allows that.
+// findOrStale is like find, but when the fetch fails for a reason that says nothing about the
+// client, it returns the last good document, if serves allows that.
 func (c *fetchCache[T]) findOrStale(
 	ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool,
 ) (lookupResult[T], error) {
@@ -105,7 +115,8 @@ func (c *fetchCache[T]) findOrStale(
 	return lookupResult[T]{last.value, last.CheckedAt, err}, nil
 }
 
-// within reports whether at is less than interval before now. It is false for a time after now, when the clock was ahead.
+// within reports whether at is less than interval before now. It is false for a time after now,
+// when the clock was ahead.
 func within(at time.Time, interval time.Duration, now time.Time) bool {
 	age := now.Sub(at)
 	return 0 <= age && age < interval
@@ -159,8 +170,8 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	return nil
 }
 
-// refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if another flight has landed since the caller read
-// known.
+// refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if
+// another flight has landed since the caller read known.
 func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.at.String())
@@ -183,7 +194,8 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) 
 	return fetched.value, nil
 }
 
-// failed records a failure that says nothing about the client, and withdraws the document after a definite one.
+// failed records a failure that says nothing about the client, and withdraws the document after a
+// definite one.
 func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, err error) {
 	switch {
 	case oauth.IsMetadataOutage(err):
@@ -221,7 +233,8 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if err != nil {
 		return nil, err
 	}
-	return newEntry(oauth.ClientDocument{Kind: c.kind, URL: at.String(), Body: body}, value, response.Header, d.options.Now()), nil
+	return newEntry(oauth.ClientDocument{Kind: c.kind, URL: at.String(), Body: body}, value, response.Header,
+		d.options.Now()), nil
 }
 
 // parse decodes and checks a document.

@@ -7,8 +7,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// flight is a fetch for several requests. Each request waits for a slot in the queue of its network, and the first that gets one starts
-// the fetch for all. So a request does not wait in the queue of an attacker who requests the same document.
+// flight is a fetch for several requests. Each request waits for a slot in the queue of its
+// network, and the first that gets one starts the fetch for all. So a request does not wait in the
+// queue of an attacker who requests the same document.
 type flight[T any] struct {
 	users   int // guarded by flights.mu
 	started context.Context

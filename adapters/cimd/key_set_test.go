@@ -129,7 +129,10 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(find(ctx, "a")).To(MatchError(oauth.ErrMetadataUnreachable))
 		},
 			Entry("a broken connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
-			Entry("an incomplete body", func(w http.ResponseWriter, _ *http.Request) { begin(w); panic(http.ErrAbortHandler) }),
+			Entry("an incomplete body", func(w http.ResponseWriter, _ *http.Request) {
+				begin(w)
+				panic(http.ErrAbortHandler)
+			}),
 			Entry("403", status(http.StatusForbidden)), Entry("429", status(http.StatusTooManyRequests)),
 			Entry("500", status(http.StatusInternalServerError)), Entry("503", status(http.StatusServiceUnavailable)),
 		)
@@ -138,7 +141,8 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			client.answer = definite
 			Expect(find(ctx, "a")).NotTo(Succeed())
 		},
-			Entry("404", status(http.StatusNotFound)), Entry("410", status(http.StatusGone)), Entry("a redirect", status(http.StatusFound)),
+			Entry("404", status(http.StatusNotFound)), Entry("410", status(http.StatusGone)),
+			Entry("a redirect", status(http.StatusFound)),
 			Entry("too large a body", func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				_ = http.NewResponseController(w).Flush()
@@ -151,7 +155,12 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		)
 
 		It("uses them when the body stalls while all places are taken", func(ctx SpecContext) {
-			directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Limits: oauth.Limits{MaxFetches: 1}}, patient())
+			directory = newDirectory(Options{
+				Now:           clock.now,
+				RootCAs:       client.roots(),
+				AllowLoopback: true,
+				Limits:        oauth.Limits{MaxFetches: 1},
+			}, patient())
 			Expect(has(ctx, "a")).To(BeTrue())
 			clock.advance(time.Minute)
 			directory.limits.crowded = 100 * time.Millisecond
@@ -190,7 +199,8 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		document := document(client.client("/client.json").String(),
 			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"`+client.URL+`/jwks.json"`)
 		client.respond(http.StatusOK, document)
-		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true, KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
+		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true,
+			KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
 		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
 		directory.Keep(client.client("/client.json"), oauth.Fingerprint{1})
 		_, known := directory.keySets.entries.get(client.URL + "/jwks.json")
@@ -199,18 +209,19 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 })
 
 var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {
-	It("uses an expired one for an hour while it cannot be renewed, and for authorization requests longer", Label("C57"), func(ctx SpecContext) {
-		client, clock := newSite(), newClock()
-		directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
-		id := client.client("/client.json")
-		Expect(directory.Connected(ctx, id)).NotTo(BeNil())
-		client.answer = status(http.StatusServiceUnavailable)
-		clock.advance(time.Minute)
-		Expect(directory.Connected(ctx, id)).NotTo(BeNil())
-		clock.advance(time.Hour)
-		Expect(directory.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
-		Expect(directory.Client(ctx, id, "")).NotTo(BeNil())
-	})
+	It("uses an expired one for an hour while it cannot be renewed, and for authorization requests longer",
+		Label("C57"), func(ctx SpecContext) {
+			client, clock := newSite(), newClock()
+			directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+			id := client.client("/client.json")
+			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
+			client.answer = status(http.StatusServiceUnavailable)
+			clock.advance(time.Minute)
+			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
+			clock.advance(time.Hour)
+			Expect(directory.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+			Expect(directory.Client(ctx, id, "")).NotTo(BeNil())
+		})
 })
 
 // begin sends the header and the first byte of a response.

@@ -7,11 +7,13 @@ import (
 	"sync"
 )
 
-// maxOwners is the maximum number of owners of a document. When another one claims it, the owner with most documents is removed.
+// maxOwners is the maximum number of owners of a document. When another one claims it, the owner
+// with most documents is removed.
 const maxOwners = 4
 
-// ownedCache caches documents of owners. When it is full, it evicts the least recently used document of the owner with most documents, so that an
-// owner with many documents evicts its own. A document with several owners counts for the owner with fewest documents.
+// ownedCache caches documents of owners. When it is full, it evicts the least recently used
+// document of the owner with most documents, so that an owner with many documents evicts its own. A
+// document with several owners counts for the owner with fewest documents.
 type ownedCache[T any] struct {
 	max     int
 	byKey   map[string]*list.Element
@@ -27,7 +29,13 @@ type owned[T any] struct {
 }
 
 func newOwnedCache[T any](size int, evicted func()) *ownedCache[T] {
-	return &ownedCache[T]{max: size, byKey: map[string]*list.Element{}, recent: list.New(), counts: map[string]int{}, evicted: evicted}
+	return &ownedCache[T]{
+		max:     size,
+		byKey:   map[string]*list.Element{},
+		recent:  list.New(),
+		counts:  map[string]int{},
+		evicted: evicted,
+	}
 }
 
 // find returns the document and marks it as used.
@@ -100,7 +108,8 @@ func (c *ownedCache[T]) remove(key string) *entry[T] {
 	return removed.entry
 }
 
-// evict removes the document whose smallest owner has most documents, the least recently used of several.
+// evict removes the document whose smallest owner has most documents, the least recently used of
+// several.
 func (c *ownedCache[T]) evict() {
 	var worst *owned[T]
 	most := 0
@@ -124,8 +133,9 @@ func (c *ownedCache[T]) smallestOwner(d *owned[T]) int {
 	return smallest
 }
 
-// entries caches documents in two parts. Documents of clients in use are evicted only by other clients in use; their owners are the host
-// tokens that approved them. The owners of the others are the networks that requested them, so that a network evicts its own documents.
+// entries caches documents in two parts. Documents of clients in use are evicted only by other
+// clients in use; their owners are the host tokens that approved them. The owners of the others are
+// the networks that requested them, so that a network evicts its own documents.
 type entries[T any] struct {
 	mu            sync.Mutex
 	inUse, others *ownedCache[T]
@@ -135,7 +145,8 @@ func newEntries[T any](inUse, others int, evicted func()) *entries[T] {
 	return &entries[T]{inUse: newOwnedCache[T](inUse, evicted), others: newOwnedCache[T](others, evicted)}
 }
 
-// get returns the document, nil if there is none. It is known if it was fetched before or belongs to a client in use.
+// get returns the document, nil if there is none. It is known if it was fetched before or belongs
+// to a client in use.
 func (e *entries[T]) get(key string) (found *entry[T], known bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -157,7 +168,8 @@ func (e *entries[T]) add(key string, fetched *entry[T], network netip.Prefix) {
 	e.others.add(key, network.String(), fetched)
 }
 
-// keep moves a document to the part for clients in use. It adds an empty entry there if the document was not fetched yet.
+// keep moves a document to the part for clients in use. It adds an empty entry there if the
+// document was not fetched yet.
 func (e *entries[T]) keep(key, owner string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

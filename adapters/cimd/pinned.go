@@ -18,8 +18,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Pinned are the metadata documents in an operator's folder, one in each .json file. They are used without a fetch. Documents reads the folder
-// again when a file has changed; while a file is invalid, the last valid documents apply. It is safe for concurrent use.
+// Pinned are the metadata documents in an operator's folder, one in each .json file. They are used
+// without a fetch. Documents reads the folder again when a file has changed; while a file is
+// invalid, the last valid documents apply. It is safe for concurrent use.
 type Pinned struct {
 	folder   string
 	clientID oauth.ClientIDRules
@@ -48,8 +49,14 @@ type fileState struct {
 }
 
 // OpenPinned reads the folder, and fails on any mistake in it.
-func OpenPinned(folder string, clientID oauth.ClientIDRules, metadata oauth.ClientMetadataRules, logger *slog.Logger) (*Pinned, error) {
-	p := &Pinned{folder: folder, clientID: clientID, metadata: metadata, logger: logger}
+func OpenPinned(folder string, clientID oauth.ClientIDRules, metadata oauth.ClientMetadataRules,
+	logger *slog.Logger) (*Pinned, error) {
+	p := &Pinned{
+		folder:   folder,
+		clientID: clientID,
+		metadata: metadata,
+		logger:   logger,
+	}
 	return p, p.read()
 }
 
@@ -62,7 +69,8 @@ func (p *Pinned) Documents(ctx context.Context) map[oauth.ClientID]PinnedDocumen
 		mistake = err.Error()
 	}
 	if mistake != "" && mistake != p.mistake {
-		p.logger.ErrorContext(ctx, "pinned client documents cannot be used, those read before stay valid", "error", mistake)
+		p.logger.ErrorContext(ctx, "pinned client documents cannot be used, those read before stay valid",
+			"error", mistake)
 	}
 	p.mistake = mistake
 	return p.documents
@@ -76,7 +84,8 @@ func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *oauth.ClientMetad
 	return p.Documents(ctx)[id].Client
 }
 
-// read reads the folder if a file has changed since the last time, so that a mistake is reported once.
+// read reads the folder if a file has changed since the last time, so that a mistake is reported
+// once.
 func (p *Pinned) read() error {
 	state, err := p.list()
 	if err != nil {
@@ -130,7 +139,8 @@ func (p *Pinned) readAll(state []fileState) (map[oauth.ClientID]PinnedDocument, 
 		}
 		id := document.Client.ID()
 		if other, twice := documents[id]; twice {
-			mistakes = append(mistakes, fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, document.File, id))
+			mistakes = append(mistakes,
+				fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, document.File, id))
 		}
 		documents[id] = document
 	}
@@ -153,7 +163,12 @@ func (p *Pinned) readFile(file fileState) (PinnedDocument, error) {
 		return PinnedDocument{}, err
 	}
 	client, err := oauth.NewClientMetadata(id, members, p.metadata)
-	return PinnedDocument{File: path, Modified: file.modified, Body: body, Client: client}, err
+	return PinnedDocument{
+		File:     path,
+		Modified: file.modified,
+		Body:     body,
+		Client:   client,
+	}, err
 }
 
 func readAtMost(path string, limit int64) ([]byte, error) {

@@ -16,8 +16,8 @@ type Answer struct {
 	Withdrawn   bool   // the error says that the client has withdrawn the document
 }
 
-// Probe fetches the document at id once, with the transport and the checks of a Directory, but without its cache and budget. The error is the one for
-// which a Directory refuses the client.
+// Probe fetches the document at id once, with the transport and the checks of a Directory, but
+// without its cache and budget. The error is the one for which a Directory refuses the client.
 func Probe(ctx context.Context, o Options, id oauth.ClientID) (Answer, error) {
 	d := New(o)
 	seen := &observer{RoundTripper: d.transport}
@@ -40,7 +40,8 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := o.RoundTripper.RoundTrip(r)
 	if err == nil {
 		o.answer = Answer{
-			Status: response.StatusCode, ContentType: response.Header.Get("Content-Type"), Mitigated: response.Header.Get("Cf-Mitigated"),
+			Status: response.StatusCode, ContentType: response.Header.Get("Content-Type"),
+			Mitigated: response.Header.Get("Cf-Mitigated"),
 		}
 	}
 	return response, err

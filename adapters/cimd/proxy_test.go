@@ -88,7 +88,12 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		client, bounds = newSite(), patient()
 		client.respond(http.StatusOK, document(example.String()))
 		proxy = newConnectProxy(client, (*httptest.Server).Start)
-		options = Options{Now: newClock().now, RootCAs: client.roots(), Proxy: proxy.at(nil), Resolver: newNameServer("1.1.1.1").resolver()}
+		options = Options{
+			Now:      newClock().now,
+			RootCAs:  client.roots(),
+			Proxy:    proxy.at(nil),
+			Resolver: newNameServer("1.1.1.1").resolver(),
+		}
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {
@@ -98,7 +103,8 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 
 	It("sends it the name of the host, and uses TLS with the host", func(ctx SpecContext) {
 		Expect(ask(ctx, example)).To(Succeed())
-		Expect(proxy.requests).To(HaveExactElements(And(HaveField("Method", http.MethodConnect), HaveField("Host", "example.com:443"))))
+		Expect(proxy.requests).
+			To(HaveExactElements(And(HaveField("Method", http.MethodConnect), HaveField("Host", "example.com:443"))))
 	})
 
 	It("fetches key sets in the same way", Label("D33"), func(ctx SpecContext) {
@@ -132,26 +138,39 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		Expect(proxy.requests).To(BeEmpty())
 	})
 
-	DescribeTable("is refused before the proxy is dialled", Label("C18"), func(ctx SpecContext, id string, change func()) {
-		change()
-		Expect(ask(ctx, oauth.RestoreClientID(id))).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("before the proxy is dialled"))))
-		Expect(proxy.connections.Load()).To(BeZero())
-		Expect(client.connections.Load()).To(BeZero())
-	},
+	DescribeTable("is refused before the proxy is dialled",
+		Label("C18"), func(ctx SpecContext, id string, change func()) {
+			change()
+			Expect(ask(ctx, oauth.RestoreClientID(id))).
+				To(And(MatchError(oauth.ErrMetadataUnreachable),
+					MatchError(ContainSubstring("before the proxy is dialled"))))
+			Expect(proxy.connections.Load()).To(BeZero())
+			Expect(client.connections.Load()).To(BeZero())
+		},
 		Entry("when the client_id has a private address", "https://10.0.0.1/client.json", func() {}),
 		Entry("when the client_id has a cloud's metadata address", "https://169.254.169.254/client.json", func() {}),
 		Entry("when the client_id has a private IPv6 address", "https://[fd00::1]/client.json", func() {}),
-		Entry("when the name resolves to a private address", "https://example.com/client.json", func() { options.Resolver = newNameServer("10.0.0.1").resolver() }),
-		Entry("when one of its addresses is private", "https://example.com/client.json", func() { options.Resolver = newNameServer("1.1.1.1", "10.0.0.1").resolver() }),
-		Entry("when the name does not resolve", "https://example.com/client.json", func() { options.Resolver = newNameServer().resolver() }),
+		Entry("when the name resolves to a private address", "https://example.com/client.json", func() {
+			options.Resolver = newNameServer("10.0.0.1").resolver()
+		}),
+		Entry("when one of its addresses is private", "https://example.com/client.json", func() {
+			options.Resolver = newNameServer("1.1.1.1", "10.0.0.1").resolver()
+		}),
+		Entry("when the name does not resolve", "https://example.com/client.json", func() {
+			options.Resolver = newNameServer().resolver()
+		}),
 		Entry("when the port is not allowed", Label("C7"), "https://example.com:8443/client.json", func() {}),
-		Entry("when the network is denied", Label("C19"), "https://example.com/client.json", func() { options.DeniedPrefixes = append(options.DeniedPrefixes, netip.MustParsePrefix("1.1.0.0/16")) }),
+		Entry("when the network is denied", Label("C19"), "https://example.com/client.json", func() {
+			options.DeniedPrefixes = append(options.DeniedPrefixes, netip.MustParsePrefix("1.1.0.0/16"))
+		}),
 	)
 
 	It("is checked for every fetch", Label("C17", "N7"), func(ctx SpecContext) {
 		clock, answer := newClock(), atomic.Pointer[[]string]{}
 		answer.Store(&[]string{"1.1.1.1"})
-		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
+		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
+			return *answer.Load()
+		}).resolver()
 		directory := newDirectory(options, bounds)
 		_, err := directory.Client(ctx, example, "")
 		Expect(err).NotTo(HaveOccurred())
@@ -163,14 +182,18 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 	})
 
 	It("fails when the host behind the proxy has no certificate for its name", Label("C16"), func(ctx SpecContext) {
-		Expect(ask(ctx, oauth.RestoreClientID("https://another.example/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(ask(ctx, oauth.RestoreClientID("https://another.example/client.json"))).
+			To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.fetches.Load()).To(BeZero())
 	})
 
 	It("reports a refusal of the proxy", func(ctx SpecContext) {
-		proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) })
+		proxy.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusProxyAuthRequired)
+		})
 		options.Proxy = proxy.at(url.UserPassword("me", "s3cret"))
-		Expect(ask(ctx, example)).To(MatchError(And(ContainSubstring("the proxy refuses to connect: 407"), Not(ContainSubstring("s3cret")))))
+		Expect(ask(ctx, example)).
+			To(MatchError(And(ContainSubstring("the proxy refuses to connect: 407"), Not(ContainSubstring("s3cret")))))
 	})
 
 	It("times out when the proxy does not answer", Label("C15"), func(ctx SpecContext) {

@@ -14,13 +14,14 @@ import (
 // maxMetered is the maximum number of counters of each kind. The least recently used is evicted.
 const maxMetered = 8192
 
-// guaranteed is the number of unknown documents of a domain that each address and each network may fetch in a minute, even if the limit of the
-// address or of the domain is reached.
+// guaranteed is the number of unknown documents of a domain that each address and each network may
+// fetch in a minute, even if the limit of the address or of the domain is reached.
 const guaranteed = 3
 
-// rates counts fetches of unknown documents in windows of a minute. Each process has its own counters, so that fetches need no database; N replicas
-// fetch N times as much. To evict the counter of an address at a domain, an attacker has to fetch from thousands of other domains, four at a time,
-// and the limit of the domain still applies.
+// rates counts fetches of unknown documents in windows of a minute. Each process has its own
+// counters, so that fetches need no database; N replicas fetch N times as much. To evict the
+// counter of an address at a domain, an attacker has to fetch from thousands of other domains, four
+// at a time, and the limit of the domain still applies.
 type rates struct {
 	limits             oauth.Limits
 	mu                 sync.Mutex
@@ -54,12 +55,14 @@ func (w *window) left(now time.Time) time.Duration { return time.Minute - now.Su
 
 func newRates(l oauth.Limits) *rates {
 	return &rates{
-		limits: l, requesters: newLRU[string, *window](maxMetered), requestersAtDomain: newLRU[addressAtDomain, *window](maxMetered),
-		domains: newLRU[string, *window](maxMetered), networks: newLRU[networkAtDomain, *window](maxMetered),
+		limits: l, requesters: newLRU[string, *window](maxMetered),
+		requestersAtDomain: newLRU[addressAtDomain, *window](maxMetered),
+		domains:            newLRU[string, *window](maxMetered), networks: newLRU[networkAtDomain, *window](maxMetered),
 	}
 }
 
-// admits returns oauth.ErrMetadataBudget if the address or the domain has no fetch left. Known documents are always admitted.
+// admits returns oauth.ErrMetadataBudget if the address or the domain has no fetch left. Known
+// documents are always admitted.
 func (r *rates) admits(t target, now time.Time) error {
 	if t.known {
 		return nil
@@ -74,11 +77,14 @@ func (r *rates) admits(t target, now time.Time) error {
 		return oauth.RetryableAfter(address, fmt.Errorf("%w: %d in a minute for one address, and %d from this domain",
 			oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndAddress, guaranteed))
 	}
-	return oauth.RetryableAfter(domain, fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget, r.limits.MaxFetchesPerMinuteAndDomain))
+	return oauth.RetryableAfter(domain,
+		fmt.Errorf("%w: %d in a minute from one domain", oauth.ErrMetadataBudget,
+			r.limits.MaxFetchesPerMinuteAndDomain))
 }
 
-// addressWait returns how long the address has to wait because it has used its fetches and those that are guaranteed for the domain. The guarantee
-// is for others behind the same address as an attacker who fetches from other domains.
+// addressWait returns how long the address has to wait because it has used its fetches and those
+// that are guaranteed for the domain. The guarantee is for others behind the same address as an
+// attacker who fetches from other domains.
 func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	if !t.requester.Limited() {
 		return 0
@@ -90,8 +96,8 @@ func (r *rates) addressWait(t target, now time.Time) time.Duration {
 	return min(all.left(now), here.left(now))
 }
 
-// domainWait returns how long the network has to wait because the fetches of the domain and its share of them are used. The share is for other
-// networks than that of an attacker.
+// domainWait returns how long the network has to wait because the fetches of the domain and its
+// share of them are used. The share is for other networks than that of an attacker.
 func (r *rates) domainWait(t target, now time.Time) time.Duration {
 	all, own := r.ofDomain(t, now)
 	share := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))
@@ -122,7 +128,8 @@ func (r *rates) spend(t target, now time.Time) {
 
 func (r *rates) ofAddress(t target, now time.Time) (all, here *window) {
 	address := t.requester.Address()
-	return windowOf(r.requesters, address, now), windowOf(r.requestersAtDomain, addressAtDomain{t.domain(), address}, now)
+	return windowOf(r.requesters, address, now),
+		windowOf(r.requestersAtDomain, addressAtDomain{t.domain(), address}, now)
 }
 
 func (r *rates) ofDomain(t target, now time.Time) (all, own *window) {

@@ -25,7 +25,8 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		}
 		return err
 	}
-	// spent fetches from the addresses in turn until one is refused, and returns the number of fetches.
+	// spent fetches from the addresses in turn until one is refused, and returns the number of
+	// fetches.
 	spent := func(url string, address func(i int) string) int {
 		for i := range 10_000 {
 			if fetch(from(address(i), url)) != nil {
@@ -51,7 +52,8 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 			for range guaranteed {
 				Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://app.client%d.example/", i)))).To(Succeed())
 			}
-			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://other.client%d.example/", i)))).To(MatchError(oauth.ErrMetadataBudget))
+			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://other.client%d.example/", i)))).
+				To(MatchError(oauth.ErrMetadataBudget))
 		}
 		Expect(counted.requestersAtDomain.Len()).To(Equal(21))
 	})
@@ -110,7 +112,9 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 	)
 
 	It("guarantees each network three, even with a thousand others", func() {
-		Expect(spent("https://client.example/", func(i int) string { return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250) })).To(Equal(3000))
+		Expect(spent("https://client.example/", func(i int) string {
+			return fmt.Sprintf("203.%d.%d.7", i%1000/250, i%1000%250)
+		})).To(Equal(3000))
 		for range guaranteed {
 			Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
 		}

@@ -28,8 +28,9 @@ func (c *fetchCache[T]) keepLoaded(ctx context.Context, at oauth.ClientID, loade
 	return c.entries.addMissing(at.String(), loaded, target{at: at, requester: oauth.RequesterFrom(ctx)}.network())
 }
 
-// newest returns the newest version in memory and in the store, where another replica may have put it, and keeps it in memory. It returns nil if there is
-// none, or if the newest is that the client has withdrawn the document.
+// newest returns the newest version in memory and in the store, where another replica may have put
+// it, and keeps it in memory. It returns nil if there is none, or if the newest is that the client
+// has withdrawn the document.
 func (c *fetchCache[T]) newest(ctx context.Context, at oauth.ClientID) *entry[T] {
 	known, _ := c.entries.get(at.String())
 	loaded := c.load(ctx, at)
@@ -46,7 +47,8 @@ func (c *fetchCache[T]) newest(ctx context.Context, at oauth.ClientID) *entry[T]
 	return loaded
 }
 
-// load reads the document in the store, nil if there is none. It ignores one that the rules do not allow any more.
+// load reads the document in the store, nil if there is none. It ignores one that the rules do not
+// allow any more.
 func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 	d := c.directory
 	if d.options.Store == nil {
@@ -57,7 +59,8 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 		return nil
 	}
 	if err != nil {
-		d.options.Logger.WarnContext(ctx, "cannot read a client's document in the store", "url", at.String(), "error", err)
+		d.options.Logger.WarnContext(ctx, "cannot read a client's document in the store", "url", at.String(),
+			"error", err)
 		return nil
 	}
 	if document.Withdrawn() {
@@ -71,8 +74,9 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 	return &entry[T]{ClientDocument: document, value: value, stored: true}
 }
 
-// saveIfInUse writes the fetched document to the store if an earlier version is there or the client is in use, and returns it. Documents of other clients
-// are not stored, so that anonymous requests add no rows.
+// saveIfInUse writes the fetched document to the store if an earlier version is there or the client
+// is in use, and returns it. Documents of other clients are not stored, so that anonymous requests
+// add no rows.
 func (c *fetchCache[T]) saveIfInUse(ctx context.Context, at oauth.ClientID, latest, fetched *entry[T]) *entry[T] {
 	if latest != nil && latest.stored || c.entries.isInUse(at.String()) {
 		return c.save(ctx, fetched, oauth.Fingerprint{})
@@ -105,11 +109,17 @@ func (c *fetchCache[T]) keep(at, id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// withdraw forgets a document that its client has withdrawn. If a version of it is stored, the mark replaces it there for the other replicas.
+// withdraw forgets a document that its client has withdrawn. If a version of it is stored, the mark
+// replaces it there for the other replicas.
 func (c *fetchCache[T]) withdraw(ctx context.Context, at oauth.ClientID) {
 	c.entries.forget(at.String())
 	if loaded := c.load(ctx, at); loaded != nil && !loaded.Withdrawn() {
 		now := c.directory.options.Now()
-		c.save(ctx, &entry[T]{ClientDocument: oauth.ClientDocument{Kind: c.kind, URL: at.String(), CheckedAt: now, FreshUntil: now}}, oauth.Fingerprint{})
+		c.save(ctx, &entry[T]{ClientDocument: oauth.ClientDocument{
+			Kind:       c.kind,
+			URL:        at.String(),
+			CheckedAt:  now,
+			FreshUntil: now,
+		}}, oauth.Fingerprint{})
 	}
 }

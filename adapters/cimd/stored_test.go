@@ -50,7 +50,12 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 
 	BeforeEach(func() {
 		client, clock, store = newSite(), newClock(), &documentStore{documents: map[oauth.Digest]oauth.ClientDocument{}}
-		options := Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true, Store: store}
+		options := Options{
+			Now:           clock.now,
+			RootCAs:       client.roots(),
+			AllowLoopback: true,
+			Store:         store,
+		}
 		one, other = newDirectory(options, patient()), newDirectory(options, patient())
 		id = client.client("/client.json")
 	})
@@ -60,7 +65,8 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 		d.Keep(id, oauth.Fingerprint{1})
 	}
 	publish := func(redirect string) {
-		client.respond(http.StatusOK, strings.Replace(document(id.String()), old, redirect, 1), "Cache-Control", "max-age=86400")
+		client.respond(http.StatusOK, strings.Replace(document(id.String()), old, redirect, 1), "Cache-Control",
+			"max-age=86400")
 	}
 	redirects := func(ctx context.Context, d *Directory) []string {
 		GinkgoHelper()
@@ -69,19 +75,20 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 		return found.RedirectURIs()
 	}
 
-	It("uses the version that another replica has stored instead of its own, which no person has approved", func(ctx SpecContext) {
-		publish(old)
-		Expect(redirects(ctx, other)).To(ConsistOf(old))
-		approve(ctx, one, old)
-		clock.advance(10 * time.Hour)
-		publish(renewed)
-		Expect(one.Client(ctx, id, renewed)).NotTo(BeNil())
-		client.answer = status(http.StatusForbidden)
-		clock.advance(20 * 24 * time.Hour)
-		for range 2 { // also within ten seconds of the failed fetch
-			Expect(redirects(ctx, other)).To(ConsistOf(renewed))
-		}
-	})
+	It("uses the version that another replica has stored instead of its own, which no person has approved",
+		func(ctx SpecContext) {
+			publish(old)
+			Expect(redirects(ctx, other)).To(ConsistOf(old))
+			approve(ctx, one, old)
+			clock.advance(10 * time.Hour)
+			publish(renewed)
+			Expect(one.Client(ctx, id, renewed)).NotTo(BeNil())
+			client.answer = status(http.StatusForbidden)
+			clock.advance(20 * 24 * time.Hour)
+			for range 2 { // also within ten seconds of the failed fetch
+				Expect(redirects(ctx, other)).To(ConsistOf(renewed))
+			}
+		})
 
 	It("refuses a document that another replica has found withdrawn", func(ctx SpecContext) {
 		publish(old)
@@ -119,18 +126,20 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 		publish(renewed)
 		approve(ctx, one, renewed)
 		approve(ctx, other, old)
-		Expect(string(store.documents[oauth.DocumentDigest(oauth.MetadataDocument, id.String())].Body)).To(ContainSubstring(renewed))
+		Expect(string(store.documents[oauth.DocumentDigest(oauth.MetadataDocument, id.String())].Body)).
+			To(ContainSubstring(renewed))
 	})
 
-	It("goes on with the document in memory when its row was deleted, or the store fails", Label("N14"), func(ctx SpecContext) {
-		publish(old)
-		approve(ctx, one, old)
-		clock.advance(48 * time.Hour)
-		client.answer = status(http.StatusForbidden)
-		clear(store.documents)
-		Expect(redirects(ctx, one)).To(ConsistOf(old))
-		store.err = errors.New("the database is down")
-		clock.advance(time.Minute)
-		Expect(redirects(ctx, one)).To(ConsistOf(old))
-	})
+	It("goes on with the document in memory when its row was deleted, or the store fails",
+		Label("N14"), func(ctx SpecContext) {
+			publish(old)
+			approve(ctx, one, old)
+			clock.advance(48 * time.Hour)
+			client.answer = status(http.StatusForbidden)
+			clear(store.documents)
+			Expect(redirects(ctx, one)).To(ConsistOf(old))
+			store.err = errors.New("the database is down")
+			clock.advance(time.Minute)
+			Expect(redirects(ctx, one)).To(ConsistOf(old))
+		})
 })

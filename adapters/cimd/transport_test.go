@@ -45,7 +45,8 @@ var _ = Describe("Connecting to a client's site", func() {
 			options.AllowLoopback = false
 			options.Ports = []uint16{netip.MustParseAddrPort(client.Listener.Addr().String()).Port()}
 			options.Resolver = newNameServer("127.0.0.1").resolver()
-			Expect(ask(ctx, named(host))).To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("prohibited IP address"))))
+			Expect(ask(ctx, named(host))).
+				To(And(MatchError(oauth.ErrMetadataUnreachable), MatchError(ContainSubstring("prohibited IP address"))))
 			Expect(client.connections.Load()).To(BeZero())
 		},
 		Entry("when the client_id has its address", "127.0.0.1"),
@@ -62,7 +63,9 @@ var _ = Describe("Connecting to a client's site", func() {
 	It("checks a name again that was rebound after a successful fetch", Label("C17", "N7"), func(ctx SpecContext) {
 		clock, answer := newClock(), atomic.Pointer[[]string]{}
 		answer.Store(&[]string{"127.0.0.1"})
-		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string { return *answer.Load() }).resolver()
+		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
+			return *answer.Load()
+		}).resolver()
 		directory := newDirectory(options, bounds)
 		_, err := directory.Client(ctx, named("example.com"), "")
 		Expect(err).NotTo(HaveOccurred())
@@ -79,11 +82,13 @@ var _ = Describe("Connecting to a client's site", func() {
 		}))
 		DeferCleanup(plain.Close)
 		at := func(host string) oauth.ClientID {
-			return oauth.RestoreClientID("http://" + host + ":" + plain.URL[strings.LastIndexByte(plain.URL, ':')+1:] + "/client.json")
+			return oauth.RestoreClientID("http://" + host + ":" + plain.URL[strings.LastIndexByte(plain.URL, ':')+1:] +
+				"/client.json")
 		}
 		Expect(ask(ctx, at("127.0.0.1"))).To(Succeed())
 		options.Resolver = newNameServer("1.1.1.1").resolver()
-		Expect(ask(ctx, at("example.com"))).To(And(MatchError(oauth.ErrMetadataAddress), MatchError(ContainSubstring("must be on https"))))
+		Expect(ask(ctx, at("example.com"))).
+			To(And(MatchError(oauth.ErrMetadataAddress), MatchError(ContainSubstring("must be on https"))))
 		options.AllowLoopback = false
 		Expect(ask(ctx, at("127.0.0.1"))).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
@@ -132,13 +137,17 @@ var _ = Describe("Connecting to a client's site", func() {
 			})
 
 			It("fails when the header is larger than 8 KiB", func(ctx SpecContext) {
-				client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding", strings.Repeat("x", 9<<10))
+				client.respond(http.StatusOK, document(client.client("/client.json").String()), "X-Padding",
+					strings.Repeat("x", 9<<10))
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 			})
 
 			It("times out when the site sends no header", func(ctx SpecContext) {
 				bounds.header = 20 * time.Millisecond
-				client.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); panic(http.ErrAbortHandler) }
+				client.answer = func(_ http.ResponseWriter, r *http.Request) {
+					<-r.Context().Done()
+					panic(http.ErrAbortHandler)
+				}
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 			}, SpecTimeout(10*time.Second))
 
@@ -167,7 +176,8 @@ var _ = Describe("Connecting to a client's site", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(silent.Close)
 		bounds.handshake = 20 * time.Millisecond
-		Expect(ask(ctx, oauth.RestoreClientID("https://"+silent.Addr().String()+"/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
+		Expect(ask(ctx, oauth.RestoreClientID("https://"+silent.Addr().String()+"/client.json"))).
+			To(MatchError(oauth.ErrMetadataUnreachable))
 	}, SpecTimeout(10*time.Second))
 
 	It("fails when DNS does not answer", Label("C15"), func(ctx SpecContext) {
@@ -227,7 +237,8 @@ func resolve(question []byte, addresses []string) []byte {
 	for _, address := range addresses {
 		if asked.Type == dnsmessage.TypeA {
 			header := dnsmessage.ResourceHeader{Name: asked.Name, Class: dnsmessage.ClassINET, TTL: 1}
-			message.Answers = append(message.Answers, dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}})
+			message.Answers = append(message.Answers,
+				dnsmessage.Resource{Header: header, Body: &dnsmessage.AResource{A: netip.MustParseAddr(address).As4()}})
 		}
 	}
 	answer, _ := message.Pack()

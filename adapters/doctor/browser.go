@@ -22,8 +22,10 @@ var browserChecks = []check{
 		breaks: []string{browsers}, run: (*examination).tokenOpen,
 	},
 	{
-		id: "cors.endpoint", question: "Can allowed web pages read the challenge and the session ID?", needs: []string{"challenge.status"},
-		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may refuse other origins; " +
+		id: "cors.endpoint", question: "Can allowed web pages read the challenge and the session ID?",
+		needs: []string{"challenge.status"},
+		why: "Pages see WWW-Authenticate and Mcp-Session-Id only if both are exposed. A server may refuse other " +
+			"origins; " +
 			"if it allows one, its response must name it.",
 		breaks: []string{browsers}, run: (*examination).endpointOpen,
 	},
@@ -45,18 +47,23 @@ func (e *examination) allowsOrigin(a answer) bool {
 // preflight reports whether a page may send the request.
 func (e *examination) preflight(ctx context.Context, method, target string, headers ...string) (answer, bool) {
 	a := e.wire.send(ctx, request{method: http.MethodOptions, url: target, header: []string{
-		"Origin", e.origin(), "Access-Control-Request-Method", method, "Access-Control-Request-Headers", strings.Join(headers, ","),
+		"Origin", e.origin(), "Access-Control-Request-Method", method, "Access-Control-Request-Headers",
+		strings.Join(headers, ","),
 	}})
 	if a.status < 200 || a.status >= 300 || !e.allowsOrigin(a) {
 		return a, false
 	}
-	return a, !slices.ContainsFunc(headers, func(name string) bool { return !lists(a, "Access-Control-Allow-Headers", name) })
+	return a, !slices.ContainsFunc(headers, func(name string) bool {
+		return !lists(a, "Access-Control-Allow-Headers", name)
+	})
 }
 
-// lists reports whether the response header lists the name. The wildcard * does not cover Authorization.
+// lists reports whether the response header lists the name. The wildcard * does not cover
+// Authorization.
 func lists(a answer, header, name string) bool {
 	for listed := range strings.SplitSeq(strings.Join(a.header.Values(header), ","), ",") {
-		if listed = strings.TrimSpace(listed); strings.EqualFold(listed, name) || listed == "*" && !strings.EqualFold(name, "Authorization") {
+		if listed = strings.TrimSpace(listed); strings.EqualFold(listed, name) ||
+			listed == "*" && !strings.EqualFold(name, "Authorization") {
 			return true
 		}
 	}
@@ -69,26 +76,30 @@ func (e *examination) metadataOpen(ctx context.Context) checkResult {
 	for _, d := range []document{e.resource, e.server} {
 		a := e.wire.get(ctx, d.url, "Origin", e.origin())
 		if !e.allowsOrigin(a) {
-			return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
+			return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(),
+				a.header.Get("Access-Control-Allow-Origin"))
 		}
 		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version"); !allowed {
 			return fail(mend, "%s to a preflight for MCP-Protocol-Version, and does not allow it", a)
 		}
 		if a, allowed := e.preflight(ctx, http.MethodGet, d.url, "mcp-protocol-version", "content-type"); !allowed {
-			return warn(mend, "%s to a preflight for Content-Type, which the MCP Inspector sends in direct mode, and does not allow it", a)
+			return warn(mend, "%s to a preflight for Content-Type, which the MCP Inspector sends in direct mode, and "+
+				"does not allow it", a)
 		}
 	}
 	return ok("all web pages can")
 }
 
 func (e *examination) tokenOpen(ctx context.Context) checkResult {
-	const mend = "Send Access-Control-Allow-Origin: * with every response of the token endpoint, errors too, and answer OPTIONS there " +
+	const mend = "Send Access-Control-Allow-Origin: * with every response of the token endpoint, errors too, and " +
+		"answer OPTIONS there " +
 		"with Access-Control-Allow-Headers: Authorization, Content-Type."
 	if !e.allowsOrigin(e.flow.token) {
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", e.flow.token, e.origin(),
 			e.flow.token.header.Get("Access-Control-Allow-Origin"))
 	}
-	if a, allowed := e.preflight(ctx, http.MethodPost, e.server.text("token_endpoint"), "authorization", "content-type"); !allowed {
+	if a, allowed := e.preflight(ctx, http.MethodPost, e.server.text("token_endpoint"), "authorization",
+		"content-type"); !allowed {
 		return fail(mend, "%s to a preflight for Authorization and Content-Type, and does not allow both", a)
 	}
 	return ok("all web pages can")
@@ -96,7 +107,8 @@ func (e *examination) tokenOpen(ctx context.Context) checkResult {
 
 func (e *examination) endpointOpen(ctx context.Context) checkResult {
 	const expose = "Access-Control-Expose-Headers: WWW-Authenticate, Mcp-Session-Id."
-	mend := "Allow the origin of the page (" + e.origin() + ") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own " +
+	mend := "Allow the origin of the page (" + e.origin() +
+		") at the MCP endpoint (Pasteport: the setting allowed-origins, in your own " +
 		"program WithAllowedOrigins), answer OPTIONS without a token, and send " + expose
 	a := e.call(ctx, "Origin", e.origin())
 	switch {
@@ -108,15 +120,18 @@ func (e *examination) endpointOpen(ctx context.Context) checkResult {
 		return warn("If clients that are web pages must connect, allow their origins, refuse others with 403, and send "+expose,
 			"%s to the page %s, without CORS headers", a, e.origin())
 	case !e.allowsOrigin(a):
-		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(), a.header.Get("Access-Control-Allow-Origin"))
+		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(),
+			a.header.Get("Access-Control-Allow-Origin"))
 	}
 	for _, name := range []string{"WWW-Authenticate", "Mcp-Session-Id"} {
 		if !lists(a, "Access-Control-Expose-Headers", name) {
 			return fail(mend, "pages cannot read %s", name)
 		}
 	}
-	if a, allowed := e.preflight(ctx, http.MethodPost, e.Endpoint.String(), "authorization", "content-type", "mcp-protocol-version"); !allowed {
-		return fail(mend, "%s to a preflight for Authorization, Content-Type and MCP-Protocol-Version, and does not allow them", a)
+	if a, allowed := e.preflight(ctx, http.MethodPost, e.Endpoint.String(), "authorization", "content-type",
+		"mcp-protocol-version"); !allowed {
+		return fail(mend,
+			"%s to a preflight for Authorization, Content-Type and MCP-Protocol-Version, and does not allow them", a)
 	}
 	return ok("the page %s can", e.origin())
 }

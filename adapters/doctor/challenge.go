@@ -16,8 +16,10 @@ var challengeChecks = []check{
 		breaks: everyClient, run: (*examination).status,
 	},
 	{
-		id: "challenge.stream", question: "Does a GET without a token get an error status?", needs: []string{"reach.answer"},
-		why:    "Older clients start with GET. A page, a redirect or a cache of the site may respond to GET although POST works.",
+		id: "challenge.stream", question: "Does a GET without a token get an error status?",
+		needs: []string{"reach.answer"},
+		why: "Older clients start with GET. A page, a redirect or a cache of the site may respond to GET although " +
+			"POST works.",
 		breaks: []string{oldTransport}, run: (*examination).streamStatus,
 	},
 	{
@@ -27,33 +29,41 @@ var challengeChecks = []check{
 		breaks: []string{tsSDK, "any client that reads the first header only"}, run: (*examination).header,
 	},
 	{
-		id: "challenge.metadata", question: "Does the challenge name the resource metadata?", needs: []string{"challenge.header"},
+		id: "challenge.metadata", question: "Does the challenge name the resource metadata?",
+		needs:  []string{"challenge.header"},
 		why:    "resource_metadata is how clients find the authorization server without guessing (RFC 9728 §5.1).",
 		breaks: []string{"clients that do not guess the URL of the document"}, run: (*examination).metadataNamed,
 	},
 	{
-		id: "challenge.wrong_token", question: "Does a wrong token get 401 with invalid_token?", needs: []string{"challenge.status"},
-		why: "401 with invalid_token (RFC 6750 §3.1) makes clients refresh or log in again; 403 and 5xx show people an error, " +
+		id: "challenge.wrong_token", question: "Does a wrong token get 401 with invalid_token?",
+		needs: []string{"challenge.status"},
+		why: "401 with invalid_token (RFC 6750 §3.1) makes clients refresh or log in again; 403 and 5xx show people " +
+			"an error, " +
 			"and 200 means that tokens are not checked.",
 		breaks: everyClient, run: (*examination).wrongToken,
 	},
 	{
-		id: "challenge.slash", question: "Does the URL work with and without a trailing slash?", needs: []string{"challenge.status"},
-		why: "People type both. Clients do not follow a redirect with a token or a body, and a page instead of the challenge " +
+		id: "challenge.slash", question: "Does the URL work with and without a trailing slash?",
+		needs: []string{"challenge.status"},
+		why: "People type both. Clients do not follow a redirect with a token or a body, and a page instead of the " +
+			"challenge " +
 			"stops the login.",
 		breaks: []string{"clients that use the other spelling"}, run: (*examination).slash,
 	},
 }
 
 func (e *examination) status(context.Context) checkResult {
-	const protect = "Put the bearer check in front of the MCP endpoint, so that a request without a token gets 401 and a WWW-Authenticate header."
+	const protect = "Put the bearer check in front of the MCP endpoint, so that a request without a token gets 401 " +
+		"and a WWW-Authenticate header."
 	switch a := e.first; {
 	case a.status == http.StatusUnauthorized:
 		return ok("401")
 	case a.redirects():
-		return fail("Return 401 instead of a redirect to a login page. If the address has moved, give people the new one.", "%s", a)
+		return fail("Return 401 instead of a redirect to a login page. If the address has moved, give people the "+
+			"new one.", "%s", a)
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
-		return fail("Use the URL of the MCP endpoint itself, which often ends with /mcp; or let the proxy pass POST to it.", "%s", a)
+		return fail("Use the URL of the MCP endpoint itself, which often ends with /mcp; or let the proxy pass "+
+			"POST to it.", "%s", a)
 	case a.status < http.StatusMultipleChoices:
 		return fail(protect, "%s, although there was no token", a)
 	case a.status >= http.StatusInternalServerError:
@@ -64,8 +74,10 @@ func (e *examination) status(context.Context) checkResult {
 }
 
 func (e *examination) streamStatus(ctx context.Context) checkResult {
-	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server must return 401, or 405 if it has no streams."
-	a := e.wire.send(ctx, request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
+	const mend = "Let the proxy pass GET of the MCP endpoint to the server, past pages and caches; the server must " +
+		"return 401, or 405 if it has no streams."
+	a := e.wire.send(ctx,
+		request{method: http.MethodGet, url: e.Endpoint.String(), header: []string{"Accept", eventStream}})
 	switch {
 	case a.err != nil:
 		return fail(mend, "%s", a)
@@ -79,7 +91,8 @@ func (e *examination) header(context.Context) checkResult {
 	headers := e.first.header.Values("WWW-Authenticate")
 	switch len(headers) {
 	case 0:
-		return fail(`Return WWW-Authenticate: Bearer resource_metadata="…"; if the server does, the proxy must not remove it.`,
+		return fail(`Return WWW-Authenticate: Bearer resource_metadata="…"; if the server does, the proxy must not `+
+			`remove it.`,
 			"401 without WWW-Authenticate")
 	case 1:
 		return e.readChallenge(headers)
@@ -91,20 +104,23 @@ func (e *examination) header(context.Context) checkResult {
 func (e *examination) readChallenge(headers []string) checkResult {
 	challenges, err := oauthex.ParseWWWAuthenticate(headers)
 	if err != nil || len(challenges) == 0 {
-		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.", "%q is malformed", headers[0])
+		return fail("Use the syntax of RFC 9110 §11.6.1: Bearer, then name=\"value\", separated by commas.",
+			"%q is malformed", headers[0])
 	}
 	e.challenge = challenges[0].Params["resource_metadata"]
 	switch {
 	case !strings.EqualFold(challenges[0].Scheme, "bearer"):
 		return fail("Put the Bearer challenge first.", "%s", headers[0])
 	case len(challenges) > 1:
-		return warn("Send Bearer alone at the MCP endpoint.", "%d challenges in one header: %s", len(challenges), headers[0])
+		return warn("Send Bearer alone at the MCP endpoint.", "%d challenges in one header: %s",
+			len(challenges), headers[0])
 	}
 	return ok("%s", headers[0])
 }
 
 func (e *examination) metadataNamed(context.Context) checkResult {
-	const mend = "Add resource_metadata with the absolute URL of the document, whose path ends with the path of the MCP endpoint."
+	const mend = "Add resource_metadata with the absolute URL of the document, whose path ends with the path of the " +
+		"MCP endpoint."
 	target, err := url.Parse(e.challenge)
 	switch {
 	case e.challenge == "":
@@ -116,7 +132,8 @@ func (e *examination) metadataNamed(context.Context) checkResult {
 }
 
 func (e *examination) wrongToken(ctx context.Context) checkResult {
-	const mend = `Return 401 with error="invalid_token" for every unknown, expired or revoked token, and 503 during an outage.`
+	const mend = `Return 401 with error="invalid_token" for every unknown, expired or revoked token, and 503 during ` +
+		`an outage.`
 	a := e.call(ctx, "Authorization", "Bearer pasteport-doctor-has-no-token")
 	challenges, malformed := oauthex.ParseWWWAuthenticate(a.header.Values("WWW-Authenticate"))
 	switch {
@@ -130,21 +147,24 @@ func (e *examination) wrongToken(ctx context.Context) checkResult {
 	return ok("401, invalid_token")
 }
 
-// slash sends the request to the URL with or without the trailing slash; the root of a site has only one spelling.
+// slash sends the request to the URL with or without the trailing slash; the root of a site has
+// only one spelling.
 func (e *examination) slash(ctx context.Context) checkResult {
 	other := *e.Endpoint
 	if strings.Trim(other.Path, "/") == "" {
 		return ok("the URL has no path")
 	}
 	other.Path, other.RawPath = toggleSlash(other.Path), toggleSlash(other.RawPath)
-	mend := "Serve the MCP endpoint at " + other.String() + " too, without a redirect; or give clients the other URL only."
+	mend := "Serve the MCP endpoint at " + other.String() +
+		" too, without a redirect; or give clients the other URL only."
 	if a := e.callAt(ctx, other.String()); a.status != http.StatusUnauthorized {
 		return warn(mend, "%s", a)
 	}
 	return ok("401 for %s too", other.String())
 }
 
-// toggleSlash adds a slash to the end of a path or removes it. The empty path stays empty, as RawPath usually is.
+// toggleSlash adds a slash to the end of a path or removes it. The empty path stays empty, as
+// RawPath usually is.
 func toggleSlash(path string) string {
 	switch {
 	case path == "":

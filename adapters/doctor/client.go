@@ -12,14 +12,16 @@ import (
 	"time"
 )
 
-// redirect is the redirect URI of the login. No server listens there: doctor acts as the browser and reads the code from the Location
-// header. The document leaves the port out, as Claude Code's does; a server must accept any port of a loopback address (RFC 8252 §7.3).
+// redirect is the redirect URI of the login. No server listens there: doctor acts as the browser
+// and reads the code from the Location header. The document leaves the port out, as Claude Code's
+// does; a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
 
 const (
 	// ClientName says on the consent page what asks.
 	ClientName = "Pasteport doctor, which checks this server"
-	// HostedDocument is the path, below the issuer, at which Pasteport publishes the document if its operator wants that.
+	// HostedDocument is the path, below the issuer, at which Pasteport publishes the document if
+	// its operator wants that.
 	HostedDocument = "/oauth/documents/doctor"
 )
 
@@ -28,7 +30,8 @@ func RedirectURIs() []string {
 	return []string{"http://127.0.0.1/callback", "http://localhost/callback"}
 }
 
-// Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document; "" lets doctor choose one.
+// Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document; "" lets
+// doctor choose one.
 type Client struct {
 	ID string
 
@@ -49,15 +52,17 @@ func Document(id string) []byte {
 	return append(document, '\n')
 }
 
-// ServeClient serves the document on this computer, for a server that runs here too and trusts the certificate. name is the file of
-// the certificate, for messages.
+// ServeClient serves the document on this computer, for a server that runs here too and trusts the
+// certificate. name is the file of the certificate, for messages.
 func ServeClient(certificate tls.Certificate, name string) (*Client, error) {
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+	listener, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
 	if err != nil {
 		return nil, fmt.Errorf("serving the client's document: %w", err)
 	}
 	c := &Client{ID: "https://" + listener.Addr().String() + "/client.json", certificate: name}
-	c.server = &http.Server{Handler: http.HandlerFunc(c.publish), ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	c.server = &http.Server{Handler: http.HandlerFunc(c.publish), ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = c.server.Serve(listener) }() // ends with Close
 	return c, nil
 }
@@ -88,7 +93,8 @@ func (e *examination) document(ctx context.Context) checkResult {
 	if e.Client.ID == "" {
 		return e.identify(ctx)
 	}
-	mend := "Host the output of `pasteport doctor --print-client-document --client-id " + e.Client.ID + "` at this URL, as application/json."
+	mend := "Host the output of `pasteport doctor --print-client-document --client-id " + e.Client.ID +
+		"` at this URL, as application/json."
 	if e.Client.server != nil {
 		return ok("served from this computer: %s", e.Client.ID)
 	}

@@ -1,6 +1,7 @@
-// Package doctor checks any MCP server with OAuth from the outside, like a client. Examine runs the tables of checks in order and
-// returns a Diagnosis with one Finding per check. Every request is limited in time and size, follows no redirect, and goes only to
-// the given URL or to an address that its metadata names.
+// Package doctor checks any MCP server with OAuth from the outside, like a client. Examine runs the
+// tables of checks in order and returns a Diagnosis with one Finding per check. Every request is
+// limited in time and size, follows no redirect, and goes only to the given URL or to an address
+// that its metadata names.
 package doctor
 
 import (
@@ -15,20 +16,24 @@ import (
 
 // Options names the server and configures the examination.
 type Options struct {
-	Endpoint *url.URL                // of the MCP server: https, or http on this computer
-	Token    string                  // of the site, for the login; "" skips the login
-	TokenTo  string                  // the one origin besides Endpoint's that may get Token and Fields; "" for none
-	Fields   map[string]string       // besides the token, at a site that asks for several
-	Client   *Client                 // the OAuth client of the login; required with Token
-	Serve    func() (*Client, error) // serves the document of a Client without ID, if the server publishes none; nil if that is not possible
-	Clients  []KnownClient           // of which the report says whether they can log in
-	Version  string                  // of the program, for the User-Agent
-	Origin   string                  // of a web page that must be able to connect; "" uses an unknown origin
-	Roots    *x509.CertPool          // nil uses the system's
-	Limit    time.Duration           // of each request
-	Now      func() time.Time
+	Endpoint *url.URL          // of the MCP server: https, or http on this computer
+	Token    string            // of the site, for the login; "" skips the login
+	TokenTo  string            // the one origin besides Endpoint's that may get Token and Fields; "" for none
+	Fields   map[string]string // besides the token, at a site that asks for several
+	Client   *Client           // the OAuth client of the login; required with Token
+	// Serves the document of a Client without ID, if the server publishes none; nil if that is not
+	// possible.
+	Serve   func() (*Client, error)
+	Clients []KnownClient  // of which the report says whether they can log in
+	Version string         // of the program, for the User-Agent
+	Origin  string         // of a web page that must be able to connect; "" uses an unknown origin
+	Roots   *x509.CertPool // nil uses the system's
+	Limit   time.Duration  // of each request
+	Now     func() time.Time
 
-	AskClients bool // sends an authorization request for each of Clients with a document, which makes the server fetch the document
+	// Sends an authorization request for each of Clients with a document, which makes the server
+	// fetch the document.
+	AskClients bool
 
 	Begins func(question string) // called before each check
 	Ends   func(Finding)         // called after each check
@@ -49,7 +54,8 @@ type examination struct {
 	flow      flow
 }
 
-// check is one row of a table. why, breaks (the affected clients) and the fix are printed when it warns or fails.
+// check is one row of a table. why, breaks (the affected clients) and the fix are printed when it
+// warns or fails.
 type check struct {
 	id, question string
 	needs        []string // IDs of checks that must not fail or be skipped
@@ -76,7 +82,8 @@ func newExamination(o Options) *examination {
 
 func (e *examination) examine(ctx context.Context) (Diagnosis, error) {
 	report := Diagnosis{URL: e.Endpoint.String(), Result: OK}
-	for _, c := range slices.Concat(reachChecks, challengeChecks, resourceChecks, serverChecks, clientChecks, tokenChecks, browserChecks, flowChecks) {
+	for _, c := range slices.Concat(reachChecks, challengeChecks, resourceChecks, serverChecks, clientChecks,
+		tokenChecks, browserChecks, flowChecks) {
 		e.Begins(c.question)
 		found := e.finding(c, e.run(ctx, c))
 		if err := ctx.Err(); err != nil {
@@ -108,7 +115,13 @@ func (e *examination) finding(c check, v checkResult) Finding {
 	case Skipped:
 		e.blocked[c.id] = v.seen
 	}
-	found := Finding{ID: c.id, Asks: c.question, Status: v.status, Seen: e.clean(v.seen), Clients: v.clients}
+	found := Finding{
+		ID:      c.id,
+		Asks:    c.question,
+		Status:  v.status,
+		Seen:    e.clean(v.seen),
+		Clients: v.clients,
+	}
 	if v.status == Failure || v.status == Warning {
 		found.Why, found.Breaks, found.Mend = c.why, c.breaks, e.clean(v.mend)
 	}

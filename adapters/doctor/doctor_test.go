@@ -33,9 +33,12 @@ const hostToken = "host-token-of-the-specs"
 var honest = script{
 	challenge: `Bearer resource_metadata="ISSUER/.well-known/oauth-protected-resource/mcp"`,
 	resource:  `{"resource":"ISSUER/mcp","authorization_servers":["ISSUER"]}`,
-	server: `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token","response_types_supported":["code"],` +
-		`"code_challenge_methods_supported":["S256"],"token_endpoint_auth_methods_supported":["none"],"client_id_metadata_document_supported":true}`,
-	page:     `<title>Hello</title><form action="/authorize"><input name="ticket" value="t"><input name="bearer_token"></form>`,
+	server: `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token",` +
+		`"response_types_supported":["code"],` +
+		`"code_challenge_methods_supported":["S256"],"token_endpoint_auth_methods_supported":["none"],` +
+		`"client_id_metadata_document_supported":true}`,
+	page: `<title>Hello</title><form action="/authorize"><input name="ticket" value="t"><input ` +
+		`name="bearer_token"></form>`,
 	location: redirect + "?code=code-of-the-specs&state=s",
 	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
 }
@@ -73,7 +76,8 @@ func (s script) serve(address string) http.Handler {
 	return mux
 }
 
-// examined returns the report about a server with the script. All connections go to that server, regardless of the address.
+// examined returns the report about a server with the script. All connections go to that server,
+// regardless of the address.
 func examined(s script) Diagnosis { return examinedAs(s, "/client.json") }
 
 // examinedAs is examined with the client at a path, or with one that doctor chooses for "".
@@ -89,8 +93,13 @@ func examinedAs(s script, path string) Diagnosis {
 		client.ID = address + path
 	}
 	e := newExamination(Options{
-		Endpoint: endpoint, Token: hostToken, Client: client, Limit: 2 * time.Second, Now: time.Now,
-		Begins: func(string) {}, Ends: func(Finding) {},
+		Endpoint: endpoint,
+		Token:    hostToken,
+		Client:   client,
+		Limit:    2 * time.Second,
+		Now:      time.Now,
+		Begins:   func(string) {},
+		Ends:     func(Finding) {},
 	})
 	e.wire.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
@@ -155,36 +164,59 @@ var _ = Describe("Checking a malicious server", func() {
 	DescribeTable("does not take another document for its own", func(members string) {
 		imposter := honest
 		imposter.hosted = members
-		Expect(at(examinedAs(imposter, ""), "flow.document")).To(And(HaveField("Status", Failure), HaveField("Seen", ContainSubstring("is not the document of doctor"))))
+		Expect(at(examinedAs(imposter, ""), "flow.document")).
+			To(And(HaveField("Status", Failure), HaveField("Seen", ContainSubstring("is not the document of doctor"))))
 	},
-		Entry("of another client", `{"client_id":"ISSUER/other","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`),
-		Entry("with other redirect URIs", `{"client_id":"ISSUER/oauth/documents/doctor","redirect_uris":["https://thief.example/"]}`),
+		Entry("of another client",
+			`{"client_id":"ISSUER/other","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`),
+		Entry("with other redirect URIs",
+			`{"client_id":"ISSUER/oauth/documents/doctor","redirect_uris":["https://thief.example/"]}`),
 	)
 
-	DescribeTable("fails the check and shows neither secrets nor control characters", func(change func(*script), id string) {
-		s := honest
-		change(&s)
-		r := examined(s)
-		Expect(statusOf(r, id)).To(Equal(Failure))
-		Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
-	},
+	DescribeTable("fails the check and shows neither secrets nor control characters",
+		func(change func(*script), id string) {
+			s := honest
+			change(&s)
+			r := examined(s)
+			Expect(statusOf(r, id)).To(Equal(Failure))
+			Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
+		},
 		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
-		Entry("when the URL in the challenge is malformed", func(s *script) { s.challenge = `Bearer resource_metadata="%zz"` }, "challenge.metadata"),
+		Entry("when the URL in the challenge is malformed", func(s *script) {
+			s.challenge = `Bearer resource_metadata="%zz"`
+		}, "challenge.metadata"),
 		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.document"),
 		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.document"),
-		Entry("when the document is endless", func(s *script) { s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}` }, "resource.document"),
-		Entry("when members have wrong types", func(s *script) { s.resource = `{"resource":1,"authorization_servers":{}}` }, "resource.identifier"),
-		Entry("when an issuer is not a URL", func(s *script) { s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}` }, "resource.addresses"),
-		Entry("when an endpoint is a script URL", func(s *script) { s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1) }, "server.endpoints"),
-		Entry("when the form posts to another server", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1) }, "flow.consent"),
-		Entry("when the action of the form is malformed", func(s *script) { s.page = strings.Replace(s.page, "/authorize", "%zz", 1) }, "flow.consent"),
+		Entry("when the document is endless", func(s *script) {
+			s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}`
+		}, "resource.document"),
+		Entry("when members have wrong types", func(s *script) {
+			s.resource = `{"resource":1,"authorization_servers":{}}`
+		}, "resource.identifier"),
+		Entry("when an issuer is not a URL", func(s *script) {
+			s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}`
+		}, "resource.addresses"),
+		Entry("when an endpoint is a script URL", func(s *script) {
+			s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1)
+		}, "server.endpoints"),
+		Entry("when the form posts to another server", func(s *script) {
+			s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1)
+		}, "flow.consent"),
+		Entry("when the action of the form is malformed", func(s *script) {
+			s.page = strings.Replace(s.page, "/authorize", "%zz", 1)
+		}, "flow.consent"),
 		Entry("when the redirect is malformed", func(s *script) { s.location = "%zz" }, "flow.approve"),
-		Entry("when the redirect sends the token to another site", func(s *script) { s.location = "https://thief.example/?" + hostToken }, "flow.approve"),
-		Entry("when the title holds the token and a terminal escape", func(s *script) { s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, "" }, "flow.approve"),
+		Entry("when the redirect sends the token to another site", func(s *script) {
+			s.location = "https://thief.example/?" + hostToken
+		}, "flow.approve"),
+		Entry("when the title holds the token and a terminal escape", func(s *script) {
+			s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, ""
+		}, "flow.approve"),
 	)
 })
 
-// FuzzExamine checks servers with arbitrary responses: nothing panics, and no secret or control character is shown.
+// FuzzExamine checks servers with arbitrary responses: nothing panics, and no secret or control
+// character is shown.
 func FuzzExamine(f *testing.F) {
 	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
 	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)

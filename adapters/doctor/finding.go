@@ -15,7 +15,8 @@ const (
 	Skipped Status = "skipped"
 )
 
-// Finding is the outcome of one check. Why, Breaks and Mend (the fix) are set for warnings and failures only.
+// Finding is the outcome of one check. Why, Breaks and Mend (the fix) are set for warnings and
+// failures only.
 type Finding struct {
 	ID     string   `json:"id"`
 	Asks   string   `json:"asks"`
@@ -28,7 +29,8 @@ type Finding struct {
 	Clients []ClientGroup `json:"clients,omitempty"` // of the check clients.login
 }
 
-// Diagnosis is the report of an examination. Result is the worst status of the checks that were not skipped.
+// Diagnosis is the report of an examination. Result is the worst status of the checks that were not
+// skipped.
 type Diagnosis struct {
 	URL    string    `json:"url,omitempty"`
 	Result Status    `json:"result"`

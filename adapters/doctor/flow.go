@@ -29,32 +29,41 @@ type flow struct {
 var flowChecks = []check{
 	{
 		id: "flow.document", question: "Is doctor's own client document valid?", needs: []string{"server.documents"},
-		why: "The authorization server reads it to identify the client.", breaks: []string{"this check of the login"}, run: (*examination).document,
+		why: "The authorization server reads it to identify the client.", breaks: []string{"this check of the login"},
+		run: (*examination).document,
 	},
 	{
-		id: "flow.client", question: "Does the authorization server accept the client?", needs: []string{"flow.document", "authorize.page"},
-		why:    "It must fetch the client's document over https. If that fails, people see an error page instead of the consent page.",
+		id: "flow.client", question: "Does the authorization server accept the client?",
+		needs: []string{"flow.document", "authorize.page"},
+		why: "It must fetch the client's document over https. If that fails, people see an error page instead of " +
+			"the consent page.",
 		breaks: []string{claude, claudeCode, chatGPT, vsCode, "every client with a metadata document"},
 		run:    (*examination).authorize,
 	},
 	{
 		id: "flow.consent", question: "Is the person's consent required?", needs: []string{"flow.client"},
-		why: "A client must not get a token without the person's consent.", breaks: everyClient, run: (*examination).consent,
+		why: "A client must not get a token without the person's consent.", breaks: everyClient,
+		run: (*examination).consent,
 	},
 	{
 		id: "flow.approve", question: "Does the browser return with a code?", needs: []string{"flow.consent"},
-		why:    "The redirect must carry the code once, the state of the request (RFC 6749 §4.1.2) and the issuer (RFC 9207).",
+		why: "The redirect must carry the code once, the state of the request (RFC 6749 §4.1.2) and the issuer " +
+			"(RFC 9207).",
 		breaks: everyClient, run: (*examination).approve,
 	},
 	{
-		id: "flow.exchange", question: "Is the code exchanged for tokens?", needs: []string{"flow.approve", "token.answer"},
+		id: "flow.exchange", question: "Is the code exchanged for tokens?",
+		needs:  []string{"flow.approve", "token.answer"},
 		why:    "The PKCE verifier proves that the same client started this login.",
 		breaks: everyClient, run: (*examination).exchange,
 	},
 	{
 		id: "flow.cache", question: "Is the token response kept out of caches?", needs: []string{"flow.exchange"},
 		why:    "It must carry Cache-Control: no-store (RFC 6749 §5.1).",
-		breaks: []string{"no client visibly, but tokens can leak"}, run: func(e *examination, _ context.Context) checkResult { return noStore(e.flow.granted) },
+		breaks: []string{"no client visibly, but tokens can leak"},
+		run: func(e *examination, _ context.Context) checkResult {
+			return noStore(e.flow.granted)
+		},
 	},
 	{
 		id: "flow.tools", question: "Does the MCP server accept the token?", needs: []string{"flow.exchange"},
@@ -95,16 +104,22 @@ func (e *examination) authorize(ctx context.Context) checkResult {
 	}
 	e.flow.page = readPage(a)
 	if e.Client.server != nil && e.Client.fetches.Load() == 0 {
-		return fail("With Pasteport, set doctor-client: true and leave --certificate out. Or start the server with SSL_CERT_FILE="+e.Client.certificate+
-			" in its environment, and Pasteport with --dev too, so that it trusts the certificate of "+e.Client.ID+".", "%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
+		return fail("With Pasteport, set doctor-client: true and leave --certificate out. Or start the server with "+
+			"SSL_CERT_FILE="+e.Client.certificate+
+			" in its environment, and Pasteport with --dev too, so that it trusts the certificate of "+e.Client.ID+".",
+			"%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
 	}
 	back := a.location()
 	switch {
 	case a.status >= http.StatusBadRequest:
-		return fail("Fetch "+e.Client.ID+" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
-			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.Title, e.flow.page.Code)
+		return fail("Fetch "+e.Client.ID+
+			" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
+			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted "+
+			"authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.Title,
+			e.flow.page.Code)
 	case a.redirects() && back.Query().Get("error") != "":
-		return fail("Make the server accept what its own metadata advertises.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
+		return fail("Make the server accept what its own metadata advertises.", "it responds with %s: %s",
+			back.Query().Get("error"), back.Query().Get("error_description"))
 	}
 	return ok("%d %q", a.status, e.flow.page.Title)
 }
@@ -123,9 +138,13 @@ func readPage(a answer) htmlpage.Page {
 func (e *examination) authorizationURL(client, redirect string) string {
 	challenge := sha256.Sum256([]byte(e.flow.verifier))
 	query := url.Values{
-		"response_type": {"code"}, "client_id": {client}, "redirect_uri": {redirect}, "state": {e.flow.state},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
-		"resource": {e.resource.text("resource")},
+		"response_type":         {"code"},
+		"client_id":             {client},
+		"redirect_uri":          {redirect},
+		"state":                 {e.flow.state},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(challenge[:])},
+		"code_challenge_method": {"S256"},
+		"resource":              {e.resource.text("resource")},
 	}
 	if scope := e.scope(); scope != "" {
 		query.Set("scope", scope)
@@ -153,7 +172,8 @@ func (e *examination) consent(context.Context) checkResult {
 	}
 	for _, name := range fieldInputs(p.Fields) {
 		if _, given := e.Fields[name]; !given && name != "token" && p.Fields.Get(fieldPrefix+name) == "" {
-			return fail("Pass --field "+name+"=VALUE, or --field "+name+"= if the page shows that it is optional.", "the site asks for %q besides the token", name)
+			return fail("Pass --field "+name+"=VALUE, or --field "+name+"= if the page shows that it is optional.",
+				"the site asks for %q besides the token", name)
 		}
 	}
 	if !sameOrigin(p.Action, e.server.text("authorization_endpoint")) {
@@ -186,17 +206,23 @@ func (e *examination) approve(ctx context.Context) checkResult {
 	case a.err != nil:
 		return fail("See the log of the authorization server.", "%s", a)
 	case a.status == http.StatusForbidden:
-		return fail("Pass a --token that the site accepts, or find out why the site refuses it.", "the page shows %d: %q", a.status, answer.Title)
+		return fail("Pass a --token that the site accepts, or find out why the site refuses it.",
+			"the page shows %d: %q", a.status, answer.Title)
 	case a.status == http.StatusServiceUnavailable:
-		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must run at the exact address in "+
-			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and `pasteport trace --doctor` have the cause.",
+		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must "+
+			"run at the exact address in "+
+			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and "+
+			"`pasteport trace --doctor` have the cause.",
 			"the page shows 503: %q", answer.Title)
 	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
-		return fail("See the log of the authorization server, and of the verifier of its tokens.", "the page shows %d: %q", a.status, answer.Title)
+		return fail("See the log of the authorization server, and of the verifier of its tokens.",
+			"the page shows %d: %q", a.status, answer.Title)
 	case back.Query().Get("error") != "":
-		return fail("See the log of the authorization server.", "it responds with %s: %s", back.Query().Get("error"), back.Query().Get("error_description"))
+		return fail("See the log of the authorization server.", "it responds with %s: %s", back.Query().Get("error"),
+			back.Query().Get("error_description"))
 	case !strings.HasPrefix(a.header.Get("Location"), redirect+"?"):
-		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s", originOf(back))
+		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s",
+			originOf(back))
 	}
 	return e.readCallback(back.Query())
 }
@@ -233,8 +259,10 @@ func (e *examination) readCallback(query url.Values) checkResult {
 		return fail("Send the code exactly once.", "the redirect has %d codes", len(query["code"]))
 	case !slices.Equal(query["state"], []string{e.flow.state}):
 		return fail("Return state once, exactly as it came.", "state is changed, repeated or missing")
-	case iss != e.server.text("issuer") && (iss != "" || e.server.flag("authorization_response_iss_parameter_supported")):
-		return fail("Send iss, spelled like issuer in the metadata.", "iss is %q, the issuer is %q", iss, e.server.text("issuer"))
+	case iss != e.server.text("issuer") &&
+		(iss != "" || e.server.flag("authorization_response_iss_parameter_supported")):
+		return fail("Send iss, spelled like issuer in the metadata.", "iss is %q, the issuer is %q", iss,
+			e.server.text("issuer"))
 	}
 	e.flow.code = query.Get("code")
 	return ok("a code, the state, and the issuer %q", iss)
@@ -253,7 +281,8 @@ func (e *examination) redeem(ctx context.Context, form url.Values) checkResult {
 	case d.malformed != nil:
 		return fail("Return JSON.", "%v", d.malformed)
 	case a.status != http.StatusOK:
-		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client that requested it.",
+		return fail("See the log of the authorization server; a code can be used once, within minutes, by the client "+
+			"that requested it.",
 			"%d %s: %s", a.status, d.text("error"), d.text("error_description"))
 	case d.text("access_token") == "" || !strings.EqualFold(d.text("token_type"), "Bearer"):
 		return fail("Return access_token and token_type Bearer (RFC 6749 §5.1).", "the response has no bearer token")
@@ -267,7 +296,10 @@ func (e *examination) redeem(ctx context.Context, form url.Values) checkResult {
 
 func (e *examination) exchange(ctx context.Context) checkResult {
 	return e.redeem(ctx, url.Values{
-		"grant_type": {"authorization_code"}, "code": {e.flow.code}, "code_verifier": {e.flow.verifier}, "redirect_uri": {redirect},
+		"grant_type":    {"authorization_code"},
+		"code":          {e.flow.code},
+		"code_verifier": {e.flow.verifier},
+		"redirect_uri":  {redirect},
 	})
 }
 

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// identify chooses a client document when none was given: the one that the server publishes for doctor or, if it publishes none, one that Serve serves.
+// identify chooses a client document when none was given: the one that the server publishes for
+// doctor or, if it publishes none, one that Serve serves.
 func (e *examination) identify(ctx context.Context) checkResult {
 	hosted := e.issuer + HostedDocument
 	missing := e.missesHosted(ctx, hosted)
@@ -14,7 +15,8 @@ func (e *examination) identify(ctx context.Context) checkResult {
 		e.Client = &Client{ID: hosted}
 		return ok("published by the server for doctor: %s", hosted)
 	case e.Serve == nil:
-		return fail("Let the server publish the document: with Pasteport, set doctor-client: true. Or host the output of --print-client-document, and pass "+
+		return fail("Let the server publish the document: with Pasteport, set doctor-client: true. Or host the "+
+			"output of --print-client-document, and pass "+
 			"its https URL with --client-id.", "the server publishes no client document for doctor: %s", missing)
 	}
 	served, err := e.Serve()

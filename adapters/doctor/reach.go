@@ -23,8 +23,10 @@ var reachChecks = []check{
 		breaks: everyClient, run: (*examination).connect,
 	},
 	{
-		id: "tls.certificate", question: "Is the connection protected by a certificate that clients trust?", needs: []string{"reach.connect"},
-		why:    "Tokens travel on this connection; clients give up when its certificate is invalid, most of them without a message.",
+		id: "tls.certificate", question: "Is the connection protected by a certificate that clients trust?",
+		needs: []string{"reach.connect"},
+		why: "Tokens travel on this connection; clients give up when its certificate is invalid, most of them " +
+			"without a message.",
 		breaks: everyClient, run: (*examination).certificate,
 	},
 	{
@@ -34,9 +36,11 @@ var reachChecks = []check{
 	},
 	{
 		id: "reach.clock", question: "Is the server's clock right?", needs: []string{"reach.answer"},
-		why: "Codes, tokens and signed assertions are valid for minutes. With a wrong clock they expire too early or too late, " +
+		why: "Codes, tokens and signed assertions are valid for minutes. With a wrong clock they expire too early or " +
+			"too late, " +
 			"and the certificates of other servers look invalid.",
-		breaks: []string{"clients that sign assertions (" + chatGPT + " prefers to)", "eventually every client"}, run: (*examination).clock,
+		breaks: []string{"clients that sign assertions (" + chatGPT + " prefers to)", "eventually every client"},
+		run:    (*examination).clock,
 	},
 }
 
@@ -66,7 +70,8 @@ func (e *examination) certificate(ctx context.Context) checkResult {
 		if IsLoopback(e.Endpoint) {
 			return ok("http on this computer, which needs no certificate")
 		}
-		return fail("Put a TLS server in front, and give people the https URL.", "the URL is http, and not on this computer")
+		return fail("Put a TLS server in front, and give people the https URL.",
+			"the URL is http, and not on this computer")
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
@@ -79,7 +84,8 @@ func (e *examination) certificate(ctx context.Context) checkResult {
 	leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 	until := leaf.NotAfter.UTC().Format("2 January 2006")
 	if leaf.NotAfter.Sub(e.Now()) < expiryWarning {
-		return warn("Renew it now, and find out why automatic renewal failed.", "the certificate is valid until %s only", until)
+		return warn("Renew it now, and find out why automatic renewal failed.",
+			"the certificate is valid until %s only", until)
 	}
 	return ok("the certificate is trusted and valid until %s", until)
 }
@@ -90,7 +96,8 @@ func mendCertificate(err error) string {
 	var untrusted x509.UnknownAuthorityError
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return "Renew the certificate, and let the server load the new one. If it was renewed, check the clock of this computer."
+		return "Renew the certificate, and let the server load the new one. If it was renewed, check the clock of " +
+			"this computer."
 	case errors.As(err, &elsewhere):
 		return "Get a certificate for the name in the URL, or give people a URL with the name in the certificate."
 	case errors.As(err, &untrusted):
@@ -112,7 +119,8 @@ func (e *examination) call(ctx context.Context, header ...string) answer {
 func (e *examination) callAt(ctx context.Context, address string, header ...string) answer {
 	return e.wire.send(ctx, request{
 		method: http.MethodPost, url: address, body: initialize,
-		header: append([]string{"Content-Type", "application/json", "Accept", "application/json, " + eventStream}, header...),
+		header: append([]string{"Content-Type", "application/json", "Accept", "application/json, " + eventStream},
+			header...),
 	})
 }
 
@@ -124,7 +132,8 @@ func (e *examination) answers(ctx context.Context) checkResult {
 }
 
 func (e *examination) clock(context.Context) checkResult {
-	const mend = "Set the clock with a time service (chrony, systemd-timesyncd). If the server's clock is right, correct this computer's."
+	const mend = "Set the clock with a time service (chrony, systemd-timesyncd). If the server's clock is right, " +
+		"correct this computer's."
 	date, err := http.ParseTime(e.first.header.Get("Date"))
 	if err != nil {
 		return skip("because the response has no valid Date header")

@@ -18,7 +18,8 @@ const (
 var resourceChecks = []check{
 	{
 		id: "resource.document", question: "Can the resource metadata be read?", needs: []string{"reach.answer"},
-		why:    "It names the authorization server (RFC 9728 §3). The official TypeScript SDK follows no redirect to another origin.",
+		why: "It names the authorization server (RFC 9728 §3). The official TypeScript SDK follows no redirect to " +
+			"another origin.",
 		breaks: everyClient, run: (*examination).readResource,
 	},
 	{
@@ -28,19 +29,24 @@ var resourceChecks = []check{
 	},
 	{
 		id: "resource.addresses", question: "Can clients use the URLs in it?", needs: []string{"resource.document"},
-		why: "Behind a TLS proxy, a server that builds URLs from the request publishes http or an internal name. Clients refuse them, " +
+		why: "Behind a TLS proxy, a server that builds URLs from the request publishes http or an internal name. " +
+			"Clients refuse them, " +
 			"cannot reach them, or send codes unencrypted.",
 		breaks: everyClient, run: (*examination).addresses,
 	},
 	{
-		id: "resource.identifier", question: "Is `resource` exactly the URL that people enter?", needs: []string{"resource.addresses"},
-		why: "Clients compare it byte for byte (RFC 9728 §3.3) and use it as the audience of the token. With an extra slash, or the origin " +
+		id: "resource.identifier", question: "Is `resource` exactly the URL that people enter?",
+		needs: []string{"resource.addresses"},
+		why: "Clients compare it byte for byte (RFC 9728 §3.3) and use it as the audience of the token. With an " +
+			"extra slash, or the origin " +
 			"instead of the endpoint, they reject the document or the token.",
 		breaks: []string{goSDK + ", which ignore the document", vsCode, claude}, run: (*examination).identifier,
 	},
 	{
-		id: "resource.well_known", question: "Is it at the well-known URL of the endpoint?", needs: []string{"resource.document"},
-		why:    "Clients without a challenge insert the well-known path before the path of the endpoint (RFC 9728 §3.1).",
+		id: "resource.well_known", question: "Is it at the well-known URL of the endpoint?",
+		needs: []string{"resource.document"},
+		why: "Clients without a challenge insert the well-known path before the path of the endpoint (RFC 9728 " +
+			"§3.1).",
 		breaks: []string{"clients that start without a challenge"}, run: (*examination).wellKnown,
 	},
 	{
@@ -53,15 +59,18 @@ var resourceChecks = []check{
 		run:    (*examination).root,
 	},
 	{
-		id: "resource.servers", question: "Does it name an authorization server?", needs: []string{"resource.addresses"},
-		why: "Clients take the first one and build its metadata URL from it; a trailing slash changes that URL.",
+		id: "resource.servers", question: "Does it name an authorization server?",
+		needs: []string{"resource.addresses"},
+		why:   "Clients take the first one and build its metadata URL from it; a trailing slash changes that URL.",
 		breaks: []string{goSDK + ", which fail without one, and request a wrong URL if it has a trailing slash",
 			"every client, if there is none"},
 		run: (*examination).servers,
 	},
 	{
-		id: "resource.scopes", question: "Does it list only scopes of the resource?", needs: []string{"resource.document"},
-		why:    "offline_access belongs in the metadata of the authorization server, which issues refresh tokens; the MCP specification excludes it here.",
+		id: "resource.scopes", question: "Does it list only scopes of the resource?",
+		needs: []string{"resource.document"},
+		why: "offline_access belongs in the metadata of the authorization server, which issues refresh tokens; " +
+			"the MCP specification excludes it here.",
 		breaks: []string{"clients that request all listed scopes"}, run: (*examination).scopes,
 	},
 }
@@ -79,8 +88,10 @@ func wellKnownURL(resource *url.URL) string {
 }
 
 func (e *examination) readResource(ctx context.Context) (v checkResult) {
-	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"), originOf(e.Endpoint) + resourceWellKnown}
-	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) { // addresses reports a challenge of another origin
+	places := []string{e.wellKnownURL(), strings.TrimSuffix(e.wellKnownURL(), "/"),
+		originOf(e.Endpoint) + resourceWellKnown}
+	// Addresses reports a challenge of another origin.
+	if named, err := url.Parse(e.challenge); err == nil && originOf(named) == originOf(e.Endpoint) {
 		places = slices.Insert(places, 0, e.challenge)
 	}
 	for _, place := range slices.Compact(places) {
@@ -89,10 +100,12 @@ func (e *examination) readResource(ctx context.Context) (v checkResult) {
 		}
 		if place == e.challenge {
 			return fail("Publish the document at the resource_metadata URL in the challenge, or correct that URL: "+
-				"clients with a challenge try no other URL.", "the document is not at the URL in the challenge: %s", e.resource)
+				"clients with a challenge try no other URL.",
+				"the document is not at the URL in the challenge: %s", e.resource)
 		}
 	}
-	return fail("Publish the document at "+e.wellKnownURL()+", and let the proxy pass /.well-known/oauth-* to the server.",
+	return fail("Publish the document at "+e.wellKnownURL()+
+		", and let the proxy pass /.well-known/oauth-* to the server.",
 		"not found; the last attempt: %s", e.resource)
 }
 
@@ -109,7 +122,8 @@ func (w *wire) document(ctx context.Context, place string) (document, checkResul
 	case a.status != http.StatusOK:
 		return d, fail("Let the proxy pass /.well-known/oauth-* to the server, which must return 200.", "%s", a)
 	case d.malformed != nil:
-		return d, fail("Serve the JSON document here; one of the site's own pages may be served in its place.", "%v", d.malformed)
+		return d, fail("Serve the JSON document here; one of the site's own pages may be served in its place.", "%v",
+			d.malformed)
 	}
 	return d, ok("%s", place)
 }
@@ -123,7 +137,8 @@ func typeOf(d document) checkResult {
 }
 
 func (e *examination) addresses(context.Context) checkResult {
-	published := map[string]string{"resource_metadata in the challenge": e.challenge, "resource": e.resource.text("resource")}
+	published := map[string]string{"resource_metadata in the challenge": e.challenge,
+		"resource": e.resource.text("resource")}
 	for _, name := range []string{"resource_metadata in the challenge", "resource"} {
 		if v, wrong := e.misplaced(name, published[name]); wrong {
 			return v
@@ -137,10 +152,12 @@ func (e *examination) addresses(context.Context) checkResult {
 	return ok("all of them belong to %s", originOf(e.Endpoint))
 }
 
-const mendScheme = "Configure the server's public https URL (Pasteport: Issuer, or serve --issuer); it must not build URLs from requests, " +
+const mendScheme = "Configure the server's public https URL (Pasteport: Issuer, or serve --issuer); it must not " +
+	"build URLs from requests, " +
 	"which reach it as http behind the proxy."
 
-// misplaced reports whether a published URL of this endpoint has a wrong scheme or host; identifier checks the path.
+// misplaced reports whether a published URL of this endpoint has a wrong scheme or host; identifier
+// checks the path.
 func (e *examination) misplaced(name, published string) (checkResult, bool) {
 	u, err := url.Parse(published)
 	switch {
@@ -149,8 +166,10 @@ func (e *examination) misplaced(name, published string) (checkResult, bool) {
 	case u.Scheme == "http" && e.Endpoint.Scheme == "https":
 		return fail(mendScheme, "%s is %s, but clients use https", name, published), true
 	case !strings.EqualFold(u.Host, e.Endpoint.Host):
-		return fail("Configure the server's public URL (Pasteport: Issuer, or serve --issuer); or give people the URL with this host. "+
-			"A server that uses the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s", name, published, e.Endpoint.Host), true
+		return fail("Configure the server's public URL (Pasteport: Issuer, or serve --issuer); or give people the "+
+			"URL with this host. "+
+			"A server that uses the Host header needs the proxy to pass it on.", "%s is %s, on another host than %s",
+			name, published, e.Endpoint.Host), true
 	}
 	return checkResult{}, false
 }
@@ -160,7 +179,9 @@ func (e *examination) identifier(context.Context) checkResult {
 	if named == typed {
 		return ok("%s", named)
 	}
-	mend := fmt.Sprintf("Publish %q as resource, and accept tokens for it; or, if the published one is right, give people %q.", typed, named)
+	mend := fmt.Sprintf(
+		"Publish %q as resource, and accept tokens for it; or, if the published one is right, give people %q.",
+		typed, named)
 	switch {
 	case named == "":
 		return fail(mend, "the member resource is missing")
@@ -176,7 +197,8 @@ func (e *examination) wellKnown(ctx context.Context) checkResult {
 	if e.resource.url == e.wellKnownURL() {
 		return ok("%s", e.wellKnownURL())
 	}
-	return e.same(ctx, e.wellKnownURL(), "Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
+	return e.same(ctx, e.wellKnownURL(),
+		"Serve the same document here too; let the proxy pass /.well-known/oauth-* to the server.")
 }
 
 func (e *examination) root(ctx context.Context) checkResult {
@@ -213,13 +235,15 @@ func (e *examination) same(ctx context.Context, place, mend string) checkResult 
 	case v.status != OK:
 		return warn(mend, "%s", v.seen)
 	case strings.TrimSuffix(other.text("resource"), "/") != strings.TrimSuffix(e.resource.text("resource"), "/"):
-		return warn(mend, "%s names %q as resource, %s names %q", place, other.text("resource"), e.resource.url, e.resource.text("resource"))
+		return warn(mend, "%s names %q as resource, %s names %q", place, other.text("resource"), e.resource.url,
+			e.resource.text("resource"))
 	}
 	return ok("%s", place)
 }
 
 func (e *examination) servers(context.Context) checkResult {
-	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata spells it, without a trailing slash."
+	const mend = "List the issuer of the authorization server in authorization_servers, exactly as its own metadata " +
+		"spells it, without a trailing slash."
 	issuers := e.resource.list("authorization_servers")
 	if len(issuers) == 0 {
 		return fail(mend, "authorization_servers is missing or empty")
@@ -238,7 +262,8 @@ func (e *examination) servers(context.Context) checkResult {
 func (e *examination) scopes(context.Context) checkResult {
 	scopes := e.resource.list("scopes_supported")
 	if slices.Contains(scopes, offlineAccess) {
-		return warn("Remove offline_access from scopes_supported here; list it in the metadata of the authorization server.", "%s", strings.Join(scopes, " "))
+		return warn("Remove offline_access from scopes_supported here; list it in the metadata of the authorization "+
+			"server.", "%s", strings.Join(scopes, " "))
 	}
 	return ok("scopes_supported: %s", strings.Join(scopes, " "))
 }

@@ -15,7 +15,8 @@ const (
 
 var serverChecks = []check{
 	{
-		id: "server.document", question: "Can the metadata of the authorization server be read?", needs: []string{"resource.servers"},
+		id: "server.document", question: "Can the metadata of the authorization server be read?",
+		needs:  []string{"resource.servers"},
 		why:    "It names every endpoint of the login (RFC 8414 §3). Without it clients guess addresses or give up.",
 		breaks: everyClient, run: (*examination).readServer,
 	},
@@ -25,23 +26,29 @@ var serverChecks = []check{
 		run: func(e *examination, _ context.Context) checkResult { return typeOf(e.server) },
 	},
 	{
-		id: "server.issuer", question: "Is its issuer the one in the resource metadata?", needs: []string{"server.document"},
+		id: "server.issuer", question: "Is its issuer the one in the resource metadata?",
+		needs:  []string{"server.document"},
 		why:    "Clients compare both (RFC 8414 §3.3), so that one server cannot impersonate another.",
 		breaks: []string{goSDK, "every client that checks the issuer"}, run: (*examination).sameIssuer,
 	},
 	{
-		id: "server.endpoints", question: "Are all endpoints present and protected?", needs: []string{"server.document"},
-		why:    "A login needs the authorization and the token endpoint; over http others on the network can read the code, the token and the person's own token.",
+		id: "server.endpoints", question: "Are all endpoints present and protected?",
+		needs: []string{"server.document"},
+		why: "A login needs the authorization and the token endpoint; over http others on the network can read " +
+			"the code, the token and the person's own token.",
 		breaks: everyClient, run: (*examination).endpoints,
 	},
 	{
 		id: "server.pkce", question: "Does it support PKCE with S256?", needs: []string{"server.document"},
-		why:    "MCP clients must use it, and must refuse servers that do not list it in code_challenge_methods_supported.",
+		why: "MCP clients must use it, and must refuse servers that do not list it in " +
+			"code_challenge_methods_supported.",
 		breaks: []string{goSDK, "every client that follows the MCP specification"}, run: (*examination).pkce,
 	},
 	{
-		id: "server.public_clients", question: "Does it accept clients without a secret?", needs: []string{"server.document"},
-		why:    "Clients on people's computers, or with a metadata document, have no secret. A missing list means client_secret_basic (RFC 8414 §2).",
+		id: "server.public_clients", question: "Does it accept clients without a secret?",
+		needs: []string{"server.document"},
+		why: "Clients on people's computers, or with a metadata document, have no secret. A missing list means " +
+			"client_secret_basic (RFC 8414 §2).",
 		breaks: []string{claude + `, which looks for "none"`, claudeCode + ", whose document has none"},
 		run:    (*examination).publicClients,
 	},
@@ -52,25 +59,33 @@ var serverChecks = []check{
 	},
 	{
 		id: "server.grants", question: "Does it support refresh tokens?", needs: []string{"server.document"},
-		why: "Without refresh tokens people log in again whenever the access token expires, often every hour. The official TypeScript SDK requests them " +
+		why: "Without refresh tokens people log in again whenever the access token expires, often every hour. The " +
+			"official TypeScript SDK requests them " +
 			"when offline_access is in scopes_supported here.",
 		breaks: []string{"every client, when the access token expires"}, run: (*examination).grants,
 	},
 	{
-		id: "server.iss", question: "Does it advertise iss in authorization responses?", needs: []string{"server.document"},
-		why:    "iss in the authorization response (RFC 9207) identifies the responding server; the official Go SDK refuses an iss that the metadata does not advertise.",
+		id: "server.iss", question: "Does it advertise iss in authorization responses?",
+		needs: []string{"server.document"},
+		why: "iss in the authorization response (RFC 9207) identifies the responding server; the official Go SDK " +
+			"refuses an iss that the metadata does not advertise.",
 		breaks: []string{goSDK + ", if iss is not advertised"}, run: (*examination).iss,
 	},
 	{
-		id: "server.documents", question: "Does it accept Client ID Metadata Documents?", needs: []string{"server.public_clients"},
-		why: "Current clients identify themselves with Client ID Metadata Documents. A server that supports only dynamic registration " +
+		id: "server.documents", question: "Does it accept Client ID Metadata Documents?",
+		needs: []string{"server.public_clients"},
+		why: "Current clients identify themselves with Client ID Metadata Documents. A server that supports only " +
+			"dynamic registration " +
 			"(registration_endpoint) excludes clients that have only a document.",
-		breaks: []string{claude + ", which looks for client_id_metadata_document_supported", claudeCode + " with its document", goSDK + " that have only a document"},
-		run:    (*examination).documents,
+		breaks: []string{claude + ", which looks for client_id_metadata_document_supported",
+			claudeCode + " with its document", goSDK + " that have only a document"},
+		run: (*examination).documents,
 	},
 	{
-		id: "server.openid", question: "Is the OpenID configuration complete or absent?", needs: []string{"server.document"},
-		why:    "Clients also look for one. With 404 they continue; an error, a redirect or an incomplete document stops them.",
+		id: "server.openid", question: "Is the OpenID configuration complete or absent?",
+		needs: []string{"server.document"},
+		why: "Clients also look for one. With 404 they continue; an error, a redirect or an incomplete document " +
+			"stops them.",
 		breaks: []string{tsSDK}, run: (*examination).openID,
 	},
 }
@@ -99,13 +114,15 @@ func (e *examination) readServer(ctx context.Context) (v checkResult) {
 func (e *examination) sameIssuer(context.Context) checkResult {
 	if issuer := e.server.text("issuer"); issuer != e.issuer {
 		return fail("Spell the issuer the same in both documents, byte for byte: https, without a trailing slash. "+
-			"A server that builds it from requests needs a setting with its public URL.", "issuer is %q, the resource metadata has %q", issuer, e.issuer)
+			"A server that builds it from requests needs a setting with its public URL.",
+			"issuer is %q, the resource metadata has %q", issuer, e.issuer)
 	}
 	return ok("%s", e.issuer)
 }
 
 func (e *examination) endpoints(context.Context) checkResult {
-	for _, name := range []string{"authorization_endpoint", "token_endpoint", "revocation_endpoint", "registration_endpoint"} {
+	for _, name := range []string{"authorization_endpoint", "token_endpoint", "revocation_endpoint",
+		"registration_endpoint"} {
 		endpoint, named := e.server.members[name]
 		if !named && (name == "revocation_endpoint" || name == "registration_endpoint") {
 			continue
@@ -140,7 +157,8 @@ func (e *examination) pkce(context.Context) checkResult {
 func (e *examination) publicClients(context.Context) checkResult {
 	found, list := e.offers("token_endpoint_auth_methods_supported", "none")
 	if !found {
-		return fail(`Let clients without a secret exchange codes, and add "none" to token_endpoint_auth_methods_supported.`, "%s", list)
+		return fail(`Let clients without a secret exchange codes, and add "none" to `+
+			`token_endpoint_auth_methods_supported.`, "%s", list)
 	}
 	return ok("%s", list)
 }
@@ -150,27 +168,31 @@ func (e *examination) responses(context.Context) checkResult {
 		return fail(`Publish "response_types_supported": ["code"].`, "%s", list)
 	}
 	if modes := e.server.list("response_modes_supported"); len(modes) > 0 && !slices.Contains(modes, "query") {
-		return fail(`Return responses in the query, and add "query" to response_modes_supported.`, "response_modes_supported: %s", strings.Join(modes, " "))
+		return fail(`Return responses in the query, and add "query" to response_modes_supported.`,
+			"response_modes_supported: %s", strings.Join(modes, " "))
 	}
 	return ok("code")
 }
 
 func (e *examination) grants(context.Context) checkResult {
-	if found, list := e.offers("grant_types_supported", "authorization_code"); !found && e.server.members["grant_types_supported"] != nil {
+	if found, list := e.offers("grant_types_supported", "authorization_code"); !found &&
+		e.server.members["grant_types_supported"] != nil {
 		return fail(`Add "authorization_code" to grant_types_supported.`, "%s", list)
 	}
 	if found, list := e.offers("grant_types_supported", "refresh_token"); !found {
 		return warn(`Issue refresh tokens, and add "refresh_token" to grant_types_supported.`, "%s", list)
 	}
 	if found, list := e.offers("scopes_supported", offlineAccess); !found {
-		return warn("Add offline_access to scopes_supported of the authorization server, and issue a refresh token to every client that requests it.", "%s", list)
+		return warn("Add offline_access to scopes_supported of the authorization server, and issue a refresh token "+
+			"to every client that requests it.", "%s", list)
 	}
 	return ok("refresh tokens, for offline_access")
 }
 
 func (e *examination) iss(context.Context) checkResult {
 	if !e.server.flag("authorization_response_iss_parameter_supported") {
-		return warn(`Send iss with every authorization response, and publish "authorization_response_iss_parameter_supported": true.`,
+		return warn(`Send iss with every authorization response, and publish `+
+			`"authorization_response_iss_parameter_supported": true.`,
 			"authorization_response_iss_parameter_supported is not true")
 	}
 	return ok("yes")
@@ -184,10 +206,13 @@ func (e *examination) documents(context.Context) checkResult {
 	case e.server.flag("client_id_metadata_document_supported"):
 		return ok("yes; a client that can only register needs a client_id from the operator")
 	case registers:
-		return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true; registration may stay enabled.`,
-			"dynamic registration only: there is a registration_endpoint, but client_id_metadata_document_supported is not true")
+		return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true; `+
+			`registration may stay enabled.`,
+			"dynamic registration only: there is a registration_endpoint, but client_id_metadata_document_supported "+
+				"is not true")
 	}
-	return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true. Until then every client must be registered by hand.`,
+	return fail(`Fetch and validate client documents, and publish "client_id_metadata_document_supported": true. `+
+		`Until then every client must be registered by hand.`,
 		"neither client_id_metadata_document_supported nor a registration_endpoint")
 }
 

@@ -21,7 +21,8 @@ const (
 	lastSessionProtocol = "2025-11-25" // the last revision with sessions
 )
 
-// bearer is the transport of the SDK's client. It adds the token and doctor's User-Agent, and limits the body.
+// bearer is the transport of the SDK's client. It adds the token and doctor's User-Agent, and
+// limits the body.
 type bearer struct {
 	token string
 	wire  *wire
@@ -57,10 +58,13 @@ func (e *examination) tools(ctx context.Context) checkResult {
 	case errors.As(err, &cause):
 		return fail(mendUpstream, "%s", cause)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fail("Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor wait longer.", "no response within %s", 3*e.Limit)
+		return fail("Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor "+
+			"wait longer.", "no response within %s", 3*e.Limit)
 	case err != nil:
-		return fail("See the log of the MCP server: its bearer check must accept tokens whose audience is the resource, and the proxy must pass "+
-			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway returns 401 after the site has revoked "+
+		return fail("See the log of the MCP server: its bearer check must accept tokens whose audience is the "+
+			"resource, and the proxy must pass "+
+			"the Authorization, Mcp-Session-Id and MCP-Protocol-Version headers. A gateway returns 401 after the "+
+			"site has revoked "+
 			"the person's own token.", "%v", err)
 	}
 	return ok("%d tools, revision %s", names, version)
@@ -94,8 +98,9 @@ func (e *examination) openSession(ctx context.Context, o *sdk.ClientSessionOptio
 	return session, nil
 }
 
-// stream checks that no proxy buffers a stream. A stream of the older transport sends its first event immediately. Without one, the
-// stream of a session, or of a server without sessions, only has to open.
+// stream checks that no proxy buffers a stream. A stream of the older transport sends its first
+// event immediately. Without one, the stream of a session, or of a server without sessions, only
+// has to open.
 func (e *examination) stream(ctx context.Context) checkResult {
 	ctx, cancel := context.WithTimeout(ctx, 3*e.Limit) // a session takes several requests
 	defer cancel()
@@ -131,8 +136,10 @@ func (e *examination) stream(ctx context.Context) checkResult {
 }
 
 // openStream opens a stream and measures the time until confirm returns.
-func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (string, error), header ...string) checkResult {
-	const mend = "Turn buffering off for the MCP endpoint: proxy_buffering off and proxy_http_version 1.1 with nginx, no compression and no cache."
+func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (string, error),
+	header ...string) checkResult {
+	const mend = "Turn buffering off for the MCP endpoint: proxy_buffering off and proxy_http_version 1.1 with " +
+		"nginx, no compression and no cache."
 	ctx, cancel := context.WithTimeout(ctx, e.Limit)
 	defer cancel()
 	began := time.Now()
@@ -143,7 +150,12 @@ func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (s
 		return fail(mend, "%v: no event arrives", err)
 	}
 	defer response.Body.Close()
-	a := answer{method: http.MethodGet, url: e.Endpoint.String(), status: response.StatusCode, header: response.Header}
+	a := answer{
+		method: http.MethodGet,
+		url:    e.Endpoint.String(),
+		status: response.StatusCode,
+		header: response.Header,
+	}
 	if err := gatewayFailure(response); err != nil {
 		return fail(mendUpstream, "%v", err)
 	}
@@ -180,16 +192,19 @@ func firstEvent(body io.Reader) (name string, err error) {
 }
 
 func (e *examination) revoke(ctx context.Context) checkResult {
-	const mend = "Support revocation (RFC 7009): publish revocation_endpoint in the metadata, return 200, and let the proxy pass POST to it."
+	const mend = "Support revocation (RFC 7009): publish revocation_endpoint in the metadata, return 200, and let " +
+		"the proxy pass POST to it."
 	endpoint := e.server.text("revocation_endpoint")
 	if endpoint == "" {
-		return skip("because there is no revocation_endpoint; the access token of this check stays valid until it expires")
+		return skip("because there is no revocation_endpoint; the access token of this check stays valid until it " +
+			"expires")
 	}
 	for _, token := range []string{e.flow.access, e.flow.refresh} {
 		if token == "" {
 			continue
 		}
-		if a := e.wire.post(ctx, endpoint, url.Values{"token": {token}, "client_id": {e.Client.ID}}); a.status != http.StatusOK {
+		if a := e.wire.post(ctx, endpoint,
+			url.Values{"token": {token}, "client_id": {e.Client.ID}}); a.status != http.StatusOK {
 			return fail(mend, "%s", a)
 		}
 	}
@@ -202,7 +217,8 @@ func (e *examination) revoked(ctx context.Context) checkResult {
 	case a.err != nil:
 		return fail("See the log of the MCP server.", "%s", a)
 	case a.status != http.StatusUnauthorized:
-		return fail("Make the MCP server check each token with the authorization server, or issue short-lived access tokens.", "%s to the access token", a)
+		return fail("Make the MCP server check each token with the authorization server, or issue short-lived access "+
+			"tokens.", "%s to the access token", a)
 	}
 	return ok("401")
 }
@@ -212,16 +228,20 @@ const (
 	gatewayPrefix = "The MCP server behind this gateway "
 )
 
-const mendUpstream = "Check the MCP server behind the gateway, not the network between: it must run at the exact address in upstream, respond " +
-	"there without a redirect, accept the host name of the request (else set upstream-host) and the gateway's credential, and " +
-	"start its responses within upstream-timeout. With host-token, it must accept the same tokens as the verifier. The gateway's log has the cause."
+const mendUpstream = "Check the MCP server behind the gateway, not the network between: it must run at the exact " +
+	"address in upstream, respond " +
+	"there without a redirect, accept the host name of the request (else set upstream-host) and the gateway's " +
+	"credential, and " +
+	"start its responses within upstream-timeout. With host-token, it must accept the same tokens as the verifier. " +
+	"The gateway's log has the cause."
 
 // upstreamError is the error of Pasteport's gateway about the MCP server behind it.
 type upstreamError string
 
 func (e upstreamError) Error() string { return string(e) }
 
-// gatewayFailure returns an error if the gateway responded in place of the server behind it. The body stays readable.
+// gatewayFailure returns an error if the gateway responded in place of the server behind it. The
+// body stays readable.
 func gatewayFailure(response *http.Response) error {
 	if response.StatusCode < http.StatusInternalServerError {
 		return nil
@@ -240,7 +260,8 @@ func gatewayFailure(response *http.Response) error {
 			Message string
 		}
 	}
-	if json.Unmarshal(body, &message) != nil || message.Error.Code != gatewayCode || !strings.HasPrefix(message.Error.Message, gatewayPrefix) {
+	if json.Unmarshal(body, &message) != nil || message.Error.Code != gatewayCode ||
+		!strings.HasPrefix(message.Error.Message, gatewayPrefix) {
 		return nil
 	}
 	return upstreamError(message.Error.Message)

@@ -15,15 +15,17 @@ const UpstreamID = "upstream"
 
 const notChecked = "not-checked" // the state of an upstream before its first check
 
-// Upstreams reads the states of the upstreams of a gateway from its admin listener at host:port. They are not public, because they name internal
-// addresses. It returns one finding for each upstream, or one that is skipped, with the reason.
+// Upstreams reads the states of the upstreams of a gateway from its admin listener at host:port.
+// They are not public, because they name internal addresses. It returns one finding for each
+// upstream, or one that is skipped, with the reason.
 func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 	read, err := readiness.Read(ctx, admin)
 	if connection := new(url.Error); errors.As(err, &connection) {
 		err = connection.Err // without the URL, which the finding has
 	}
 	if err != nil {
-		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this server is a pasteport gateway, run doctor on its "+
+		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this "+
+			"server is a pasteport gateway, run doctor on its "+
 			"computer, or name the address of its admin listener with --admin-addr", admin, err))}
 	}
 	var findings []Finding
@@ -43,7 +45,8 @@ func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 		findings = append(findings, found)
 	}
 	if !isGatewayOfEndpoint {
-		return []Finding{SkippedUpstreams(fmt.Sprintf("because the service with the admin listener at %s has no upstream for this URL: if another one is the gateway, "+
+		return []Finding{SkippedUpstreams(fmt.Sprintf("because the service with the admin listener at %s has no "+
+			"upstream for this URL: if another one is the gateway, "+
 			"name the address of its admin listener with --admin-addr", admin))}
 	}
 	return findings
@@ -51,11 +54,21 @@ func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 
 // SkippedUpstreams returns the finding of a check that is not possible.
 func SkippedUpstreams(reason string) Finding {
-	return Finding{ID: UpstreamID, Asks: "do the MCP servers behind the gateway work", Status: Skipped, Seen: reason}
+	return Finding{
+		ID:     UpstreamID,
+		Asks:   "do the MCP servers behind the gateway work",
+		Status: Skipped,
+		Seen:   reason,
+	}
 }
 
 func findingOf(r readiness.Result, resource string) Finding {
-	f := Finding{ID: UpstreamID, Asks: "does the MCP server behind " + resource + " work", Status: OK, Seen: r.Detail}
+	f := Finding{
+		ID:     UpstreamID,
+		Asks:   "does the MCP server behind " + resource + " work",
+		Status: OK,
+		Seen:   r.Detail,
+	}
 	if at, err := url.Parse(resource); err == nil {
 		f.ID += " " + at.EscapedPath()
 	}

@@ -25,8 +25,8 @@ const (
 	NotChecked = "not checked"
 )
 
-// ClientGroup are the well-known clients with the same answer for the same reason. Those that can have no Reason, and only a Reason that the operator can
-// change has a Remedy.
+// ClientGroup are the well-known clients with the same answer for the same reason. Those that can
+// have no Reason, and only a Reason that the operator can change has a Remedy.
 type ClientGroup struct {
 	Answer string   `json:"answer"`
 	Reason string   `json:"reason,omitempty"`
@@ -35,14 +35,17 @@ type ClientGroup struct {
 }
 
 var (
-	able         = ClientGroup{Answer: Can}
-	needSecret   = ClientGroup{Answer: Cannot, Reason: "because they need a client secret, and get none here"}
-	outOfReach   = ClientGroup{Answer: Cannot, Reason: "because they run on servers of their makers, which cannot reach this computer"}
-	noDocuments  = ClientGroup{Answer: Cannot, Reason: "because the server does not accept their metadata documents"}
-	mayRegister  = ClientGroup{Answer: NotChecked, Reason: "because the server does not accept their metadata documents, and some register themselves instead"}
+	able       = ClientGroup{Answer: Can}
+	needSecret = ClientGroup{Answer: Cannot, Reason: "because they need a client secret, and get none here"}
+	outOfReach = ClientGroup{Answer: Cannot,
+		Reason: "because they run on servers of their makers, which cannot reach this computer"}
+	noDocuments = ClientGroup{Answer: Cannot, Reason: "because the server does not accept their metadata documents"}
+	mayRegister = ClientGroup{Answer: NotChecked,
+		Reason: "because the server does not accept their metadata documents, and some register themselves instead"}
 	unfetched    = ClientGroup{Answer: NotChecked, Reason: "because this computer cannot fetch their documents"}
 	unregistered = ClientGroup{
-		Answer: Cannot, Reason: "because they register themselves and self-registration is off", Remedy: "set self-registration: true to let them",
+		Answer: Cannot, Reason: "because they register themselves and self-registration is off",
+		Remedy: "set self-registration: true to let them",
 	}
 )
 
@@ -51,7 +54,8 @@ const (
 	byRequests = "by the metadata, and by an authorization request for each client with a document"
 )
 
-// Which clients register is the operator's decision, so that clients which cannot log in are no warning.
+// Which clients register is the operator's decision, so that clients which cannot log in are no
+// warning.
 var clientChecks = []check{{
 	id: "clients.login", question: "Which well-known clients can log in?",
 	needs:  []string{"server.endpoints", "server.pkce", "server.public_clients", "server.responses"},
@@ -113,7 +117,8 @@ func (e *examination) issuesSecrets() bool {
 	})
 }
 
-// askFor opens the authorization page as the browser of a person with this client does, with a redirect URI of the client's document.
+// askFor opens the authorization page as the browser of a person with this client does, with a
+// redirect URI of the client's document.
 func (e *examination) askFor(ctx context.Context, client KnownClient) ClientGroup {
 	published, v := e.wire.document(ctx, client.Document)
 	redirects := published.list("redirect_uris")
@@ -134,10 +139,12 @@ func (e *examination) askFor(ctx context.Context, client KnownClient) ClientGrou
 	default:
 		return able
 	}
-	return ClientGroup{Answer: Cannot, Reason: "because " + e.clean(reason), Remedy: "see the log of the server, or with Pasteport `pasteport trace --doctor`"}
+	return ClientGroup{Answer: Cannot, Reason: "because " + e.clean(reason),
+		Remedy: "see the log of the server, or with Pasteport `pasteport trace --doctor`"}
 }
 
-// webRedirect returns the first redirect URI on the web or this computer, because a server may refuse the private schemes of apps.
+// webRedirect returns the first redirect URI on the web or this computer, because a server may
+// refuse the private schemes of apps.
 func webRedirect(redirects []string) string {
 	for _, redirect := range redirects {
 		if u, err := url.Parse(redirect); err == nil && (u.Scheme == "https" || u.Scheme == "http") {

@@ -27,12 +27,14 @@ type wire struct {
 
 func newWire(o Options) *wire {
 	return &wire{o, newAgent(o.Version), &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12, Time: o.Now}, ForceAttemptHTTP2: true,
+		TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12, Time: o.Now},
+		ForceAttemptHTTP2:   true,
 		TLSHandshakeTimeout: o.Limit, MaxResponseHeaderBytes: 64 << 10,
 	}}
 }
 
-// newAgent returns the User-Agent of all requests of one run. Pasteport's trace recognizes it, and keeps the steps of runs apart by its id.
+// newAgent returns the User-Agent of all requests of one run. Pasteport's trace recognizes it, and
+// keeps the steps of runs apart by its id.
 func newAgent(version string) string {
 	version, _, _ = strings.Cut(strings.Trim(version, "()"), " ")
 	return "pasteport-doctor/" + cmp.Or(version, "unknown") + " (run " + rand.Text()[:8] + ")"
@@ -46,7 +48,8 @@ type request struct {
 	header            []string
 }
 
-// answer is the response to a request, or the error of a request without one, whose status is 0. The body of a stream is not read.
+// answer is the response to a request, or the error of a request without one, whose status is 0.
+// The body of a stream is not read.
 type answer struct {
 	method, url string
 	status      int
@@ -117,7 +120,12 @@ func (w *wire) send(ctx context.Context, q request) answer {
 		return answer{err: err}
 	}
 	defer response.Body.Close()
-	a := answer{method: q.method, url: q.url, status: response.StatusCode, header: response.Header}
+	a := answer{
+		method: q.method,
+		url:    q.url,
+		status: response.StatusCode,
+		header: response.Header,
+	}
 	if a.mediaType() == eventStream {
 		return a
 	}
@@ -132,13 +140,15 @@ func (w *wire) send(ctx context.Context, q request) answer {
 }
 
 func (w *wire) get(ctx context.Context, target string, header ...string) answer {
-	return w.send(ctx, request{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
+	return w.send(ctx,
+		request{method: http.MethodGet, url: target, header: append([]string{"Accept", "application/json"}, header...)})
 }
 
 func (w *wire) post(ctx context.Context, target string, form url.Values, header ...string) answer {
 	return w.send(ctx, request{
 		method: http.MethodPost, url: target, body: form.Encode(),
-		header: append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json"}, header...),
+		header: append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "application/json"},
+			header...),
 	})
 }
 

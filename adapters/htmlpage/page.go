@@ -1,4 +1,5 @@
-// Package htmlpage reads the HTML pages of a login, for programs that act as the person's browser. Read returns a Page.
+// Package htmlpage reads the HTML pages of a login, for programs that act as the person's browser.
+// Read returns a Page.
 package htmlpage
 
 import (

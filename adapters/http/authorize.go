@@ -27,7 +27,8 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	return e.showConsent(c, http.StatusOK, consent, question{fields: pageFields(e.server.Settings().HostFields)})
 }
 
-// decide handles the submitted consent form (B). It reads the request from the sealed ticket only, so that the person approves what the page showed.
+// decide handles the submitted consent form (B). It reads the request from the sealed ticket only,
+// so that the person approves what the page showed.
 func (e *Endpoints) decide(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
@@ -75,11 +76,13 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	return redirectTo(c, redirect)
 }
 
-// askAgain answers a refused token with the proof page or the consent page. It returns an error that has ended the request.
+// askAgain answers a refused token with the proof page or the consent page. It returns an error
+// that has ended the request.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if demand, demanded := proofDemand(err); demanded {
 		trace.From(c.Request().Context()).Refuse(err)
-		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}})
+		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath,
+			url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}})
 	}
 	question, again := askedAgain(e.server.Settings().HostFields, form, err)
 	if !again {
@@ -160,7 +163,10 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 func (e *Endpoints) showCallback(c echo.Context, callback *application.Callback) error {
 	e.secureTransport(c)
 	return e.edition(c).WriteCallback(c.Response(), pages.Callback{
-		URL: callback.URL, ExpiresAt: callback.ExpiresAt, Left: callback.Left, Manage: e.connectionsURL(),
+		URL:       callback.URL,
+		ExpiresAt: callback.ExpiresAt,
+		Left:      callback.Left,
+		Manage:    e.connectionsURL(),
 	})
 }
 
@@ -176,8 +182,9 @@ func (e *Endpoints) secureTransport(c echo.Context) {
 	}
 }
 
-// failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a POST or to a trusted host, else behind a button
-//.
+// failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a
+// POST or to a trusted host, else behind a button
+// .
 func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	var refusal *oauth.Refusal
 	if !errors.As(err, &refusal) {
@@ -206,8 +213,14 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 		why = explainConnections(o)
 	}
 	return e.edition(c).WriteProblem(c.Response(), o.status, pages.Problem{
-		Title: why.title, Text: why.text, Advice: why.advice, Detail: why.detail, Code: o.code, Incident: o.incident,
-		ClientHost: oauth.ClientHostOf(err), Return: back,
+		Title:      why.title,
+		Text:       why.text,
+		Advice:     why.advice,
+		Detail:     why.detail,
+		Code:       o.code,
+		Incident:   o.incident,
+		ClientHost: oauth.ClientHostOf(err),
+		Return:     back,
 	})
 }
 
@@ -216,12 +229,18 @@ func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
 	return demand, demanded
 }
 
-// showProof answers with the page that computes the proof of work in the browser and submits the form again.
+// showProof answers with the page that computes the proof of work in the browser and submits the
+// form again.
 func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
 	e.outcomeOf(c, demand).setRetryAfter(c)
 	e.secureTransport(c)
 	form.Set("proof", demand.Sealed)
 	return e.edition(c).WriteProof(c.Response(), http.StatusTooManyRequests, pages.Proof{
-		Action: action, Form: form, Challenge: demand.Challenge, Bits: demand.Bits, Iterations: oauth.ProofIterations, Wait: demand.Wait,
+		Action:     action,
+		Form:       form,
+		Challenge:  demand.Challenge,
+		Bits:       demand.Bits,
+		Iterations: oauth.ProofIterations,
+		Wait:       demand.Wait,
 	})
 }

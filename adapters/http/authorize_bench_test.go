@@ -14,9 +14,14 @@ func BenchmarkConsentPage(b *testing.B) {
 	site := openSite(b)
 	challenge := sha256.Sum256([]byte("a-verifier-that-is-long-enough-for-the-rules"))
 	query := url.Values{
-		"client_id": {site.client}, "redirect_uri": {redirectURI}, "response_type": {"code"}, "state": {"0123456789abcdef"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(challenge[:])}, "code_challenge_method": {"S256"},
-		"scope": {"mcp offline_access"}, "resource": {"http://127.0.0.1:8080/mcp"},
+		"client_id":             {site.client},
+		"redirect_uri":          {redirectURI},
+		"response_type":         {"code"},
+		"state":                 {"0123456789abcdef"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(challenge[:])},
+		"code_challenge_method": {"S256"},
+		"scope":                 {"mcp offline_access"},
+		"resource":              {"http://127.0.0.1:8080/mcp"},
 	}
 	r := httptest.NewRequest(http.MethodGet, "/oauth/authorize?"+query.Encode(), nil)
 	r.Header.Set("Accept-Language", "de-CH,de;q=0.9,en;q=0.8")

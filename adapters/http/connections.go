@@ -17,7 +17,8 @@ func (e *Endpoints) connections(c echo.Context) error {
 	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings().IdentityFields)})
 }
 
-// change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed ticket in the page authorizes its buttons.
+// change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed
+// ticket in the page authorizes its buttons.
 func (e *Endpoints) change(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
@@ -85,7 +86,8 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 // refuseTicket shows the form for the token again when the ticket has expired.
 func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
-		asked := question{fields: pageFields(e.server.Settings().IdentityFields), problem: "This page is out of date. Paste your token again."}
+		asked := question{fields: pageFields(e.server.Settings().IdentityFields),
+			problem: "This page is out of date. Paste your token again."}
 		if len(asked.fields) > 0 {
 			asked.problem = "This page is out of date. Fill in the form again."
 		}
@@ -94,7 +96,8 @@ func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	return err
 }
 
-// pageIn returns the number of the page in a form; showConnections corrects one that does not exist.
+// pageIn returns the number of the page in a form; showConnections corrects one that does not
+// exist.
 func pageIn(form oauth.Parameters) int {
 	page, _ := strconv.Atoi(form.Get("page"))
 	return page
@@ -102,7 +105,9 @@ func pageIn(form oauth.Parameters) int {
 
 func (e *Endpoints) askForToken(c echo.Context, status int, asked question) error {
 	e.secureTransport(c)
-	return e.edition(c).WriteConnections(c.Response(), status, pages.Connections{Action: e.connectionsURL(), Problem: asked.problem, Fields: asked.fields})
+	return e.edition(c).
+		WriteConnections(c.Response(), status,
+			pages.Connections{Action: e.connectionsURL(), Problem: asked.problem, Fields: asked.fields})
 }
 
 // connectionsOnPage bounds the size of a page.
@@ -111,9 +116,14 @@ const connectionsOnPage = 25
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
 	all, limits := len(found.Active), e.server.Settings().Limits
 	shown := pages.Connections{
-		Fields: pageFields(e.server.Settings().IdentityFields), Action: e.connectionsURL(), Ticket: found.Sealed, Done: done,
-		All: all, Limit: limits.MaxGrantsPerToken, NearLimit: limits.NearMaxGrants(all),
-		Pages: max(1, (all+connectionsOnPage-1)/connectionsOnPage),
+		Fields:    pageFields(e.server.Settings().IdentityFields),
+		Action:    e.connectionsURL(),
+		Ticket:    found.Sealed,
+		Done:      done,
+		All:       all,
+		Limit:     limits.MaxGrantsPerToken,
+		NearLimit: limits.NearMaxGrants(all),
+		Pages:     max(1, (all+connectionsOnPage-1)/connectionsOnPage),
 	}
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage

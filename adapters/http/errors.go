@@ -33,7 +33,8 @@ func refuseWith(status int, rule, description string) error {
 	return &statusError{status, oauth.Refuse(oauth.InvalidRequest, rule, description)}
 }
 
-// dispatch calls the endpoint of the method. It passes every error, even a panic, to the error writer.
+// dispatch calls the endpoint of the method. It passes every error, even a panic, to the error
+// writer.
 func (e *Endpoints) dispatch(serve map[string]endpoint, allow string, fail errorWriter) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
@@ -86,7 +87,8 @@ var statuses = map[oauth.Kind]int{
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
-// outcomeOf maps an error to a response and logs it once with its incident id. The response contains the text of a refusal only.
+// outcomeOf maps an error to a response and logs it once with its incident id. The response
+// contains the text of a refusal only.
 func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	o := outcome{incident: incidentOf(c)}
 	var refusal *oauth.Error
@@ -152,7 +154,8 @@ func (e *Endpoints) failInJSON(c echo.Context, err error) error {
 	}{o.code, o.description})
 }
 
-// writeJSON answers a client with application/json, uncached and readable from every origin (D, JH).
+// writeJSON answers a client with application/json, uncached and readable from every origin (D,
+// JH).
 func writeJSON(c echo.Context, status int, body any) error {
 	noStore(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)

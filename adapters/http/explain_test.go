@@ -16,7 +16,8 @@ var _ = Describe("Explaining a refusal", func() {
 	It("has every text in every language", func() {
 		drawn, err := pages.New("cms.example", pages.Appearance{})
 		Expect(err).NotTo(HaveOccurred())
-		reasons := []explanation{explain(errors.New("a bug"), outcome{}), explain(oauth.Refuse(oauth.InvalidRequest, "A5", "x"), outcome{})}
+		reasons := []explanation{explain(errors.New("a bug"), outcome{}),
+			explain(oauth.Refuse(oauth.InvalidRequest, "A5", "x"), outcome{})}
 		reasons = append(reasons, explainConnections(outcome{status: 400}), explainConnections(outcome{status: 503}))
 		for _, why := range explanations {
 			reasons = append(reasons, why)
@@ -29,9 +30,12 @@ var _ = Describe("Explaining a refusal", func() {
 		for _, tongue := range []string{"de", "fr", "es", "ja"} {
 			for _, why := range reasons {
 				w := httptest.NewRecorder()
-				Expect(drawn.For(tongue).WriteProblem(w, 400, pages.Problem{Title: why.title, Text: why.text, Advice: why.advice})).To(Succeed())
+				Expect(drawn.For(tongue).
+					WriteProblem(w, 400, pages.Problem{Title: why.title, Text: why.text, Advice: why.advice})).
+					To(Succeed())
 				for _, english := range []string{why.title, why.text, why.advice} {
-					Expect(english == "" || !strings.Contains(w.Body.String(), ">"+english+"<")).To(BeTrue(), tongue+": "+english)
+					Expect(english == "" || !strings.Contains(w.Body.String(), ">"+english+"<")).
+						To(BeTrue(), tongue+": "+english)
 				}
 			}
 		}

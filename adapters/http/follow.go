@@ -13,7 +13,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Follower records the steps that requests reach in the journal; with a nil journal it records nothing.
+// Follower records the steps that requests reach in the journal; with a nil journal it records
+// nothing.
 type Follower struct {
 	Journal trace.Journal
 	Now     func() time.Time
@@ -34,8 +35,9 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// Begin returns a context that records the steps of a request, for a handler that reports the beginning of its response itself. It does not change
-// the request of the echo.Context, so that RequestID finds the id there only behind Identify.
+// Begin returns a context that records the steps of a request, for a handler that reports the
+// beginning of its response itself. It does not change the request of the echo.Context, so that
+// RequestID finds the id there only behind Identify.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil && !f.Always {
 		return c.Request().Context()
@@ -77,7 +79,8 @@ func fromSocket(came trace.Origin) trace.Origin {
 	return fromPeer(came)
 }
 
-// Identify gives each request a new id, for RequestID and the header X-Request-Id of the response. It ignores the header of the request.
+// Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.
+// It ignores the header of the request.
 func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Response().Header().Set(echo.HeaderXRequestID, recorderOf(c).Request())
@@ -98,7 +101,8 @@ func incidentOf(c echo.Context) string {
 
 func newIncident() string { return rand.Text()[:12] }
 
-// networkOf returns the /24 or /48 network of a peer, because a whole address would be personal data.
+// networkOf returns the /24 or /48 network of a peer, because a whole address would be personal
+// data.
 func networkOf(peer string) string {
 	address, err := netip.ParseAddr(peer)
 	if err != nil {
@@ -112,7 +116,8 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// notFound answers 404 for documents that this server does not have, so that a catch-all route of the site does not.
+// notFound answers 404 for documents that this server does not have, so that a catch-all route of
+// the site does not.
 func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		recorder := trace.From(c.Request().Context())
@@ -130,7 +135,8 @@ func tracing(step trace.Kind, fail errorWriter) errorWriter {
 	}
 }
 
-// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's default would trust a header of any peer.
+// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's
+// default would trust a header of any peer.
 func peerOf(c echo.Context) string {
 	if c.Echo().IPExtractor != nil {
 		return c.RealIP()
@@ -138,8 +144,8 @@ func peerOf(c echo.Context) string {
 	return echo.ExtractIPDirect()(c.Request())
 }
 
-// requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the host may return something other than an IP address;
-// all such peers count as one.
+// requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the
+// host may return something other than an IP address; all such peers count as one.
 func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
 	peer, err := netip.ParseAddr(peerOf(c))
 	if err != nil {
@@ -148,8 +154,9 @@ func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
 	return oauth.RequesterAt(peer, e.server.Settings().Limits)
 }
 
-// requester returns the requester for which all other limits count. No limit applies to a peer on this computer: it is
-// probably a proxy that trusted-proxies does not list, and all people would share its limits.
+// requester returns the requester for which all other limits count. No limit applies to a peer on
+// this computer: it is probably a proxy that trusted-proxies does not list, and all people would
+// share its limits.
 func (e *Endpoints) requester(c echo.Context) oauth.Requester {
 	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
 		return oauth.Requester{}

@@ -60,7 +60,8 @@ func readBody(c echo.Context) (string, error) {
 	return body.String(), err
 }
 
-// readUntil sets the read deadline. net/http also reads the rest of a refused body before it responds, until this deadline.
+// readUntil sets the read deadline. net/http also reads the rest of a refused body before it
+// responds, until this deadline.
 func readUntil(c echo.Context, limit time.Time) {
 	_ = http.NewResponseController(c.Response()).SetReadDeadline(limit) // a recorder of a test has no deadlines
 }

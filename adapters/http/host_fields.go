@@ -30,7 +30,12 @@ func (e *Endpoints) inputs() (names []string) {
 
 // pasted reads the token or the fields, or their proof of work, from a form.
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
-	given := application.Pasted{Token: form.Get(tokenInput), Proof: form.Get("proof"), Nonce: form.Get("nonce"), By: e.requesterForGuesses(c)}
+	given := application.Pasted{
+		Token: form.Get(tokenInput),
+		Proof: form.Get("proof"),
+		Nonce: form.Get("nonce"),
+		By:    e.requesterForGuesses(c),
+	}
 	if fields := e.server.Settings().HostFields; len(fields) > 0 {
 		given.Fields = map[string]string{}
 		for _, field := range fields {
@@ -40,7 +45,8 @@ func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pa
 	return given
 }
 
-// question is what a page asks for: the fields in place of the token, and the problem of the last attempt.
+// question is what a page asks for: the fields in place of the token, and the problem of the last
+// attempt.
 type question struct {
 	fields  []pages.Field
 	problem string
@@ -50,7 +56,12 @@ type question struct {
 func pageFields(fields credential.Fields) (shown []pages.Field) {
 	for _, field := range fields {
 		shown = append(shown, pages.Field{
-			Name: field.Name, Label: field.Label, Help: field.Help, Value: field.Default, Secret: field.Secret, Optional: field.Optional,
+			Name:     field.Name,
+			Label:    field.Label,
+			Help:     field.Help,
+			Value:    field.Default,
+			Secret:   field.Secret,
+			Optional: field.Optional,
 		})
 	}
 	return shown
@@ -67,7 +78,8 @@ func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
 	return shown
 }
 
-// askedAgain returns the question after a refused attempt, with the values that are no secrets; again is false when the request has ended.
+// askedAgain returns the question after a refused attempt, with the values that are no secrets;
+// again is false when the request has ended.
 func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
 	asked.fields = entered(fields, form)
 	if asked.problem, again = tryAgain(err, len(asked.fields) > 0); !again {
@@ -89,7 +101,8 @@ func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (ask
 
 // nothingFound is the question after a credential without connections.
 func (e *Endpoints) nothingFound(form oauth.Parameters) question {
-	asked := question{fields: entered(e.server.Settings().IdentityFields, form), problem: "No app is connected with this token, or this site does not know it."}
+	asked := question{fields: entered(e.server.Settings().IdentityFields, form),
+		problem: "No app is connected with this token, or this site does not know it."}
 	if len(asked.fields) > 0 {
 		asked.problem = "No app is connected with these values, or this site does not know them."
 	}
@@ -120,7 +133,8 @@ func tokenProblem(problem string, wrong *credential.ValueError, pasted string) s
 // wrongToken is the message about a token that the site does not know.
 const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
-// tryAgain returns the message to show with the form again; again is false when the request has ended.
+// tryAgain returns the message to show with the form again; again is false when the request has
+// ended.
 func tryAgain(err error, fields bool) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {
@@ -128,13 +142,16 @@ func tryAgain(err error, fields bool) (message string, again bool) {
 		return "Paste your token first.", true
 	case oauth.WrongHostToken:
 		if fields {
-			return "This site does not accept these values. Check that each is complete and that none has expired.", true
+			return "This site does not accept these values. Check that each is complete and that none has expired.",
+				true
 		}
 		return wrongToken, true
 	case oauth.HostTokenNotVerifiable:
-		return "This site cannot check tokens just now. Nothing was granted; try again in a moment. If this lasts, tell the people who run it.", true
+		return "This site cannot check tokens just now. Nothing was granted; try again in a moment. If this lasts, " +
+			"tell the people who run it.", true
 	case oauth.MisconfiguredVerifier:
-		return "This site cannot check tokens because of a mistake in its configuration. Nothing was granted; tell the people who run it.", true
+		return "This site cannot check tokens because of a mistake in its configuration. Nothing was granted; tell " +
+			"the people who run it.", true
 	case oauth.TooManyGuesses:
 		return "Too many tokens were tried from here. Wait a moment and try again.", true
 	}

@@ -4,7 +4,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// serverMetadata is the document of RFC 8414. It contains every field, because RFC 8414 gives a default to most absent ones.
+// serverMetadata is the document of RFC 8414. It contains every field, because RFC 8414 gives a
+// default to most absent ones.
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
@@ -57,7 +58,8 @@ func (e *Endpoints) metadata() serverMetadata {
 	}
 }
 
-// authMethods returns the authentication methods of clients and their signature algorithms (RFC 8414 §2).
+// authMethods returns the authentication methods of clients and their signature algorithms (RFC
+// 8414 §2).
 func authMethods(settings *oauth.Settings) (methods, algorithms []string) {
 	if !settings.Metadata.PrivateKeyJWT {
 		return []string{string(oauth.PublicClient)}, nil

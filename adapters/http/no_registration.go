@@ -10,10 +10,12 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// rootRegisterPath is where clients of MCP 2025-03-26, and others that find no registration endpoint in the metadata, register themselves.
+// rootRegisterPath is where clients of MCP 2025-03-26, and others that find no registration
+// endpoint in the metadata, register themselves.
 const rootRegisterPath = "/register"
 
-// refuseRegistration records each attempt of a client to register itself, because this is why it cannot log in.
+// refuseRegistration records each attempt of a client to register itself, because this is why it
+// cannot log in.
 func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	site.Any(base+registerPath, func(c echo.Context) error {
 		recordRegistration(c)
@@ -30,8 +32,9 @@ func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	})
 }
 
-// recordUnserved records a registration that the site does not serve. It is no route, because the site may have a page of its own at /register, and
-// Echo prefers the handler of a missing page there to a route of the site with a parameter.
+// recordUnserved records a registration that the site does not serve. It is no route, because the
+// site may have a page of its own at /register, and Echo prefers the handler of a missing page
+// there to a route of the site with a parameter.
 func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)
@@ -49,6 +52,7 @@ func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
 // recordRegistration records a refused registration, which is a POST.
 func recordRegistration(c echo.Context) {
 	if c.Request().Method == http.MethodPost {
-		trace.From(c.Request().Context()).RefuseAt(trace.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
+		trace.From(c.Request().Context()).
+			RefuseAt(trace.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
 	}
 }

@@ -26,7 +26,8 @@ func (e *Endpoints) register(c echo.Context) error {
 		trace.From(ctx).RefuseAt(trace.Registration, err)
 		return err
 	}
-	return writeJSON(c, http.StatusCreated, registrationResponse{registration.At.Unix(), registeredDocument(registration.Client)})
+	return writeJSON(c, http.StatusCreated,
+		registrationResponse{registration.At.Unix(), registeredDocument(registration.Client)})
 }
 
 func (e *Endpoints) registration(c echo.Context) (application.Registration, error) {
@@ -39,7 +40,8 @@ func (e *Endpoints) registration(c echo.Context) (application.Registration, erro
 
 // readJSON reads the body of a registration request as strictly as a published document.
 func readJSON(c echo.Context) (map[string]any, error) {
-	media, _, err := mime.ParseMediaType(strings.Join(c.Request().Header.Values(echo.HeaderContentType), ", ")) // two headers are not a media type
+	// Two headers are not a media type.
+	media, _, err := mime.ParseMediaType(strings.Join(c.Request().Header.Values(echo.HeaderContentType), ", "))
 	if err != nil || media != echo.MIMEApplicationJSON {
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body has to be application/json")
 	}
@@ -47,13 +49,15 @@ func readJSON(c echo.Context) (map[string]any, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, &statusError{http.StatusRequestEntityTooLarge, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is too large")}
+		return nil, &statusError{http.StatusRequestEntityTooLarge,
+			oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is too large")}
 	case err != nil:
 		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body cannot be read")
 	}
 	members, err := strictjson.Object([]byte(body))
 	if err != nil {
-		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3", "the body is not one JSON object without duplicate members", err)
+		return nil, oauth.Refuse(oauth.InvalidClientMetadata, "L3",
+			"the body is not one JSON object without duplicate members", err)
 	}
 	return members, nil
 }
@@ -86,12 +90,17 @@ func documentOf(client *oauth.ClientMetadata) clientDocument {
 		grants = append(grants, "refresh_token")
 	}
 	return clientDocument{
-		ClientID: client.ID().String(), ClientName: client.Name(), RedirectURIs: client.RedirectURIs(), GrantTypes: grants,
-		ResponseTypes: []string{"code"}, AuthMethod: string(oauth.PublicClient),
+		ClientID:      client.ID().String(),
+		ClientName:    client.Name(),
+		RedirectURIs:  client.RedirectURIs(),
+		GrantTypes:    grants,
+		ResponseTypes: []string{"code"},
+		AuthMethod:    string(oauth.PublicClient),
 	}
 }
 
-// registeredClient answers a client_id of register with its document. The address has to be the client_id, byte for byte.
+// registeredClient answers a client_id of register with its document. The address has to be the
+// client_id, byte for byte.
 func (e *Endpoints) registeredClient(c echo.Context) error {
 	address := c.Request().URL
 	path, found := strings.CutPrefix(address.EscapedPath(), e.issuer.Path)

@@ -1,5 +1,6 @@
-// Package http has the endpoints of the authorization server on Echo. Endpoints.Mount is the route table; each endpoint parses a request, calls one
-// use case of package application and writes the response. Follower records requests in the connection trace. Import it as oauthhttp.
+// Package http has the endpoints of the authorization server on Echo. Endpoints.Mount is the route
+// table; each endpoint parses a request, calls one use case of package application and writes the
+// response. Follower records requests in the connection trace. Import it as oauthhttp.
 package http
 
 import (
@@ -36,7 +37,8 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// New returns the endpoints of a server. The URLs that they publish come from the configured issuer.
+// New returns the endpoints of a server. The URLs that they publish come from the configured
+// issuer.
 func New(server *application.Server, o Options) (*Endpoints, error) {
 	issuer, err := url.Parse(server.Settings().Issuer)
 	if err != nil {
@@ -49,7 +51,14 @@ func New(server *application.Server, o Options) (*Endpoints, error) {
 	if o.Upstream == nil {
 		o.Upstream = func(oauth.Resource) pages.UpstreamCondition { return pages.UpstreamWorks }
 	}
-	return &Endpoints{server: server, logger: o.Logger, issuer: issuer, pages: drawn, follow: o.Follow, upstream: o.Upstream}, nil
+	return &Endpoints{
+		server:   server,
+		logger:   o.Logger,
+		issuer:   issuer,
+		pages:    drawn,
+		follow:   o.Follow,
+		upstream: o.Upstream,
+	}, nil
 }
 
 // The paths of the endpoints, below the issuer.
@@ -75,10 +84,14 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 		metadata.Mount(site, base+"/.well-known/oauth-authorization-server", e.follow)
 	}
 	for _, route := range append([]route{
-		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide}, e.failOnPage, trace.Authorize},
-		{base + connectionsPath, "GET, POST", map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
-		{base + tokenPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
-		{base + revokePath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
+		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide},
+			e.failOnPage, trace.Authorize},
+		{base + connectionsPath, "GET, POST",
+			map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
+		{base + tokenPath, "POST, OPTIONS",
+			map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
+		{base + revokePath, "POST, OPTIONS",
+			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	}, append(e.selfRegistration(base), e.hostedClients(base)...)...) {
 		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
@@ -99,14 +112,17 @@ type route struct {
 	step  trace.Kind // of a refusal before the endpoint has recorded a step
 }
 
-// selfRegistration returns the routes of clients that register themselves, none unless the operator allows it.
+// selfRegistration returns the routes of clients that register themselves, none unless the operator
+// allows it.
 func (e *Endpoints) selfRegistration(base string) []route {
 	if !e.server.Settings().SelfRegistration {
 		return nil
 	}
-	document := map[string]endpoint{http.MethodGet: e.registeredClient, http.MethodHead: e.registeredClient, http.MethodOptions: preflightOfDocument}
+	document := map[string]endpoint{http.MethodGet: e.registeredClient, http.MethodHead: e.registeredClient,
+		http.MethodOptions: preflightOfDocument}
 	return []route{
-		{base + registerPath, "POST, OPTIONS", map[string]endpoint{http.MethodPost: e.register, http.MethodOptions: preflight}, e.failInJSON, ""},
+		{base + registerPath, "POST, OPTIONS",
+			map[string]endpoint{http.MethodPost: e.register, http.MethodOptions: preflight}, e.failInJSON, ""},
 		{base + oauth.RegisteredClientsPath + "*", "GET, HEAD, OPTIONS", document, e.failInJSON, ""},
 	}
 }
@@ -116,13 +132,15 @@ func (e *Endpoints) hostedClients(base string) (routes []route) {
 	for _, client := range e.server.Settings().HostedClients() {
 		path := strings.TrimPrefix(client.ID().String(), e.server.Settings().Issuer)
 		publish := func(c echo.Context) error { return writeJSON(c, http.StatusOK, documentOf(client)) }
-		document := map[string]endpoint{http.MethodGet: publish, http.MethodHead: publish, http.MethodOptions: preflightOfDocument}
+		document := map[string]endpoint{http.MethodGet: publish, http.MethodHead: publish,
+			http.MethodOptions: preflightOfDocument}
 		routes = append(routes, route{base + path, "GET, HEAD, OPTIONS", document, e.failInJSON, ""})
 	}
 	return routes
 }
 
 func preflight(c echo.Context) error {
-	wellknown.AnswerPreflight(c.Response(), http.MethodPost, "Authorization, Content-Type, Accept, MCP-Protocol-Version")
+	wellknown.AnswerPreflight(c.Response(), http.MethodPost,
+		"Authorization, Content-Type, Accept, MCP-Protocol-Version")
 	return nil
 }

@@ -59,7 +59,8 @@ func (e *Endpoints) grantType(name string) (grantFunc, error) {
 	case "":
 		return nil, oauth.Refuse(oauth.InvalidRequest, "D6", "the grant_type is missing")
 	}
-	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6", "the grant_type has to be authorization_code or refresh_token")
+	return nil, oauth.Refuse(oauth.UnsupportedGrantType, "D6",
+		"the grant_type has to be authorization_code or refresh_token")
 }
 
 // clientParameters are refused in the query, which ends up in logs.
@@ -86,11 +87,13 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	return form, form.CheckNoneRepeated()
 }
 
-// identify returns the client's credentials from the form, or from a Basic header with an empty password, which the official Go SDK sends first
-//. It refuses a client secret with InvalidClient.
+// identify returns the client's credentials from the form, or from a Basic header with an empty
+// password, which the official Go SDK sends first
+// . It refuses a client secret with InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
-		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
+		return oauth.Credentials{},
+			oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
 	}
 	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
@@ -105,14 +108,16 @@ func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Cred
 	}
 	client := form.Get("client_id")
 	if named != "" && client != "" && client != named {
-		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7", "the client_id is not the one of the Authorization header")
+		return oauth.Credentials{},
+			oauth.Refuse(oauth.InvalidRequest, "D7", "the client_id is not the one of the Authorization header")
 	}
 	return oauth.Credentials{Client: cmp.Or(client, named), Assertion: assertion}, nil
 }
 
 const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one unless private_key_jwt is enabled.
+// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one
+// unless private_key_jwt is enabled.
 func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
 	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
 	switch {
@@ -130,7 +135,8 @@ func refuseSecret() error {
 	return oauth.Refuse(oauth.InvalidClient, "D8", "clients are public here and have no secret")
 }
 
-// basicUser returns the form-decoded user name of a Basic header without a password; other schemes are ignored.
+// basicUser returns the form-decoded user name of a Basic header without a password; other schemes
+// are ignored.
 func basicUser(header string) (string, error) {
 	scheme, _, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") {

@@ -26,9 +26,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzTokenRequest sends anything to the token endpoint while one code is outstanding: every answer is one of RFC 6749, and
-// unless the request was the right one, the right one succeeds afterwards. In the input {code}, {verifier}, {client},
-// {redirect}, {basic} and {secret} stand for what this run has.
+// FuzzTokenRequest sends anything to the token endpoint while one code is outstanding: every answer
+// is one of RFC 6749, and unless the request was the right one, the right one succeeds afterwards.
+// In the input {code}, {verifier}, {client}, {redirect}, {basic} and {secret} stand for what this
+// run has.
 func FuzzTokenRequest(f *testing.F) {
 	site := openSite(f)
 	f.Fuzz(func(t *testing.T, method, query, mediaType, authorization, body string) {
@@ -57,7 +58,8 @@ func FuzzTokenRequest(f *testing.F) {
 }
 
 // methods are those that Echo knows, and two that it does not.
-var methods = []string{"CONNECT", "DELETE", "FOO", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PROPFIND", "PUT", "QUERY", "REPORT", "TRACE"}
+var methods = []string{"CONNECT", "DELETE", "FOO", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PROPFIND", "PUT",
+	"QUERY", "REPORT", "TRACE"}
 
 const (
 	redirectURI = "https://app.example/done?x=1"
@@ -95,7 +97,8 @@ func openSite(f testing.TB) *site {
 		}
 	})
 	s := &site{echo: echo.New(), client: clients.URL + "/client.json"}
-	server := bootstrap.NewMCPServer(sdk.NewServer(&sdk.Implementation{Name: "fuzz", Version: "1"}, nil), bootstrap.WithOAuth(authz))
+	server := bootstrap.NewMCPServer(sdk.NewServer(&sdk.Implementation{Name: "fuzz", Version: "1"}, nil),
+		bootstrap.WithOAuth(authz))
 	if err := server.Register(s.echo); err != nil {
 		f.Fatal(err)
 	}
@@ -105,7 +108,8 @@ func openSite(f testing.TB) *site {
 func publish(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"client_id": "https://" + r.Host + "/client.json", "client_name": "Fuzz", "redirect_uris": []string{redirectURI},
+		"client_id": "https://" + r.Host + "/client.json", "client_name": "Fuzz",
+		"redirect_uris": []string{redirectURI},
 	})
 }
 
@@ -138,14 +142,19 @@ func (s *site) authorize(t *testing.T) outstanding {
 	o := outstanding{client: s.client, verifier: rand.Text() + rand.Text()}
 	sum := sha256.Sum256([]byte(o.verifier))
 	page := s.send(httptest.NewRequest(http.MethodGet, "/oauth/authorize?"+url.Values{
-		"response_type": {"code"}, "client_id": {o.client}, "redirect_uri": {redirectURI}, "scope": {"mcp offline_access"},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"response_type":         {"code"},
+		"client_id":             {o.client},
+		"redirect_uri":          {redirectURI},
+		"scope":                 {"mcp offline_access"},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
 	}.Encode(), nil))
 	ticket := ticketField.FindStringSubmatch(page.Body.String())
 	if ticket == nil {
 		t.Fatalf("no consent page: %d %s", page.Code, page.Body)
 	}
-	answer := s.post("/oauth/authorize", url.Values{"ticket": {ticket[1]}, "decision": {"approve"}, "bearer_token": {"host-token"}})
+	answer := s.post("/oauth/authorize",
+		url.Values{"ticket": {ticket[1]}, "decision": {"approve"}, "bearer_token": {"host-token"}})
 	target, err := url.Parse(answer.Header().Get("Location"))
 	if err != nil || target.Query().Get("code") == "" {
 		t.Fatalf("no code: %d %q %v", answer.Code, answer.Header(), err)
@@ -155,7 +164,13 @@ func (s *site) authorize(t *testing.T) outstanding {
 }
 
 func (o outstanding) form() url.Values {
-	return url.Values{"grant_type": {"authorization_code"}, "client_id": {o.client}, "code": {o.code}, "code_verifier": {o.verifier}, "redirect_uri": {redirectURI}}
+	return url.Values{
+		"grant_type":    {"authorization_code"},
+		"client_id":     {o.client},
+		"code":          {o.code},
+		"code_verifier": {o.verifier},
+		"redirect_uri":  {redirectURI},
+	}
 }
 
 func (o outstanding) fill(text string) string {
@@ -167,8 +182,10 @@ func (o outstanding) fill(text string) string {
 }
 
 var (
-	errorCodes = []string{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type", "invalid_scope", "invalid_target"}
-	statuses   = []int{http.StatusOK, http.StatusNoContent, http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed,
+	errorCodes = []string{"invalid_request", "invalid_client", "invalid_grant", "unsupported_grant_type",
+		"invalid_scope", "invalid_target"}
+	statuses = []int{http.StatusOK, http.StatusNoContent, http.StatusBadRequest, http.StatusUnauthorized,
+		http.StatusMethodNotAllowed,
 		http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong}
 	sentence = regexp.MustCompile(`^[\x20\x21\x23-\x5B\x5D-\x7E]+$`)
 )
@@ -177,7 +194,8 @@ var (
 func checkAnswer(t *testing.T, method string, answer *httptest.ResponseRecorder) {
 	t.Helper()
 	header := answer.Header()
-	if !slices.Contains(statuses, answer.Code) || header.Get("Location") != "" || header.Get("Set-Cookie") != "" || header.Get("Access-Control-Allow-Origin") != "*" {
+	if !slices.Contains(statuses, answer.Code) || header.Get("Location") != "" || header.Get("Set-Cookie") != "" ||
+		header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Fatalf("%s is answered with %d %q %s", method, answer.Code, header, answer.Body)
 	}
 	if answer.Code == http.StatusNoContent {
@@ -186,10 +204,12 @@ func checkAnswer(t *testing.T, method string, answer *httptest.ResponseRecorder)
 		}
 		return
 	}
-	if header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" || header.Get("Pragma") != "no-cache" {
+	if header.Get("Content-Type") != "application/json" || header.Get("Cache-Control") != "no-store" ||
+		header.Get("Pragma") != "no-cache" {
 		t.Fatalf("%s is answered with the headers %q", method, header)
 	}
-	if (answer.Code == http.StatusUnauthorized) != (header.Get("WWW-Authenticate") != "") || (answer.Code == http.StatusMethodNotAllowed) != (header.Get("Allow") != "") {
+	if (answer.Code == http.StatusUnauthorized) != (header.Get("WWW-Authenticate") != "") ||
+		(answer.Code == http.StatusMethodNotAllowed) != (header.Get("Allow") != "") {
 		t.Fatalf("%d is answered with the headers %q", answer.Code, header)
 	}
 	checkBody(t, answer)

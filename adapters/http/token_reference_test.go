@@ -14,21 +14,27 @@ func (o outstanding) isRight(method, query, mediaType, authorization, body strin
 	form, err := url.ParseQuery(body)
 	asked, queryErr := url.ParseQuery(query)
 	media, _, mediaErr := mime.ParseMediaType(mediaType)
-	if method != http.MethodPost || err != nil || queryErr != nil || mediaErr != nil || media != formType || len(body) > 32<<10 || len(query) > 24<<10 {
+	if method != http.MethodPost || err != nil || queryErr != nil || mediaErr != nil || media != formType ||
+		len(body) > 32<<10 || len(query) > 24<<10 {
 		return false
 	}
 	named := url.Values{"client_id": form["client_id"]}
-	if user, password, ok := (&http.Request{Header: http.Header{"Authorization": {authorization}}}).BasicAuth(); ok && password == "" && named.Get("client_id") == "" {
+	if user, password, ok := (&http.Request{Header: http.Header{"Authorization": {authorization}}}).BasicAuth(); ok &&
+		password == "" && named.Get("client_id") == "" {
 		decoded, _ := url.QueryUnescape(user)
 		named.Set("client_id", decoded)
 	}
-	return named.Get("client_id") == o.client && form.Get("code") == o.code && form.Get("code_verifier") == o.verifier &&
-		form.Get("grant_type") == "authorization_code" && (form.Get("redirect_uri") == "" || form.Get("redirect_uri") == redirectURI) &&
-		plain(form) && !slices.ContainsFunc(reserved, asked.Has) && fits(form) && !hasCredentials(authorization, o.client)
+	return named.Get("client_id") == o.client && form.Get("code") == o.code &&
+		form.Get("code_verifier") == o.verifier &&
+		form.Get("grant_type") == "authorization_code" &&
+		(form.Get("redirect_uri") == "" || form.Get("redirect_uri") == redirectURI) &&
+		plain(form) && !slices.ContainsFunc(reserved, asked.Has) && fits(form) &&
+		!hasCredentials(authorization, o.client)
 }
 
 // reserved may not stand in the URL.
-var reserved = []string{"grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "scope", "resource", "client_id",
+var reserved = []string{"grant_type", "code", "code_verifier", "redirect_uri", "refresh_token", "scope", "resource",
+	"client_id",
 	"client_secret", "client_assertion", "client_assertion_type", "token", "token_type_hint"}
 
 // plain reports whether nothing but the resource is repeated and no credential is sent.
@@ -55,7 +61,8 @@ func fits(form url.Values) bool {
 		!slices.ContainsFunc(form["resource"], func(resource string) bool { return !protected.MatchString(resource) })
 }
 
-// hasCredentials reports whether a Basic header is malformed, has a password or names another client.
+// hasCredentials reports whether a Basic header is malformed, has a password or names another
+// client.
 func hasCredentials(authorization, client string) bool {
 	if scheme, _, _ := strings.Cut(authorization, " "); !strings.EqualFold(scheme, "Basic") {
 		return false

@@ -1,4 +1,5 @@
-// Package jose verifies the client assertions of private_key_jwt: Reader checks a signed JWT (RFC 7515, RFC 7519) with the client's key.
+// Package jose verifies the client assertions of private_key_jwt: Reader checks a signed JWT (RFC
+// 7515, RFC 7519) with the client's key.
 package jose
 
 import (
@@ -18,7 +19,8 @@ type Reader struct{}
 
 var _ oauth.AssertionReader = Reader{}
 
-// ReadAssertion implements oauth.AssertionReader. Before the signature is verified, it uses only the key ID and the algorithm of the header.
+// ReadAssertion implements oauth.AssertionReader. Before the signature is verified, it uses only
+// the key ID and the algorithm of the header.
 func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, error)) (oauth.ClientAssertion, error) {
 	token, err := jwt.ParseSigned(assertion, algorithms())
 	if err != nil {
@@ -38,8 +40,13 @@ func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, 
 		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
 	}
 	return oauth.ClientAssertion{
-		Issuer: claims.Issuer, Subject: claims.Subject, Audience: claims.Audience, NotBefore: claims.NotBefore.Time(),
-		ExpiresAt: claims.Expiry.Time(), ID: claims.ID, Algorithm: header.Algorithm,
+		Issuer:    claims.Issuer,
+		Subject:   claims.Subject,
+		Audience:  claims.Audience,
+		NotBefore: claims.NotBefore.Time(),
+		ExpiresAt: claims.Expiry.Time(),
+		ID:        claims.ID,
+		Algorithm: header.Algorithm,
 	}, nil
 }
 

@@ -28,11 +28,17 @@ func TestAssertions(t *testing.T) {
 var _ = Describe("Reading an assertion", Label("D33"), func() {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	claims := jwt.Claims{
-		Issuer: "i", Subject: "s", Audience: jwt.Audience{"a", "b"}, ID: "1", NotBefore: jwt.NewNumericDate(noon), Expiry: jwt.NewNumericDate(noon.Add(time.Minute)),
+		Issuer:    "i",
+		Subject:   "s",
+		Audience:  jwt.Audience{"a", "b"},
+		ID:        "1",
+		NotBefore: jwt.NewNumericDate(noon),
+		Expiry:    jwt.NewNumericDate(noon.Add(time.Minute)),
 	}
 	sign := func(algorithm jose.SignatureAlgorithm, key crypto.Signer, claims any) string {
 		GinkgoHelper()
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: "k"}},
+			nil)
 		Expect(err).NotTo(HaveOccurred())
 		text, err := jwt.Signed(signer).Claims(claims).Serialize()
 		Expect(err).NotTo(HaveOccurred())
@@ -74,31 +80,52 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(assertion.ExpiresAt).To(BeTemporally("==", noon.Add(time.Minute)))
 		Expect(assertion.NotBefore).To(BeTemporally("==", noon))
 		assertion.ExpiresAt, assertion.NotBefore = time.Time{}, time.Time{}
-		Expect(assertion).To(Equal(oauth.ClientAssertion{Issuer: "i", Subject: "s", Audience: []string{"a", "b"}, ID: "1", Algorithm: "ES256"}))
+		Expect(assertion).To(Equal(oauth.ClientAssertion{
+			Issuer:    "i",
+			Subject:   "s",
+			Audience:  []string{"a", "b"},
+			ID:        "1",
+			Algorithm: "ES256",
+		}))
 	})
 
 	It("leaves missing claims zero", func() {
 		key := onCurve(elliptic.P256())
-		Expect(read(sign(jose.ES256, key, jwt.Claims{}), published(key, asPublished))).To(Equal(oauth.ClientAssertion{Algorithm: "ES256"}))
+		Expect(read(sign(jose.ES256, key, jwt.Claims{}), published(key, asPublished))).
+			To(Equal(oauth.ClientAssertion{Algorithm: "ES256"}))
 	})
 
 	It("returns the error of the key lookup", func() {
 		reason := errors.New("the host is down")
-		_, err := Reader{}.ReadAssertion(sign(jose.ES256, onCurve(elliptic.P256()), claims), func(string) (oauth.Key, error) { return nil, reason })
+		_, err := Reader{}.ReadAssertion(sign(jose.ES256, onCurve(elliptic.P256()), claims),
+			func(string) (oauth.Key, error) {
+				return nil, reason
+			})
 		Expect(err).To(And(MatchError(reason), Not(MatchError(oauth.ErrBadAssertion))))
 	})
 
-	DescribeTable("refuses a signature by", func(algorithm jose.SignatureAlgorithm, key func() crypto.Signer, change func(*jose.JSONWebKey)) {
-		signer := key()
-		_, err := read(sign(algorithm, signer, claims), published(signer, change))
-		Expect(err).To(MatchError(oauth.ErrBadAssertion))
-	},
-		Entry("an algorithm that is not offered", jose.ES384, func() crypto.Signer { return onCurve(elliptic.P384()) }, asPublished),
-		Entry("a key for encryption", jose.ES256, func() crypto.Signer { return onCurve(elliptic.P256()) }, func(k *jose.JSONWebKey) { k.Use = "enc" }),
-		Entry("a key for another algorithm", jose.PS256, func() crypto.Signer { return ofRSA(2048) }, func(k *jose.JSONWebKey) { k.Algorithm = "RS256" }),
+	DescribeTable("refuses a signature by",
+		func(algorithm jose.SignatureAlgorithm, key func() crypto.Signer, change func(*jose.JSONWebKey)) {
+			signer := key()
+			_, err := read(sign(algorithm, signer, claims), published(signer, change))
+			Expect(err).To(MatchError(oauth.ErrBadAssertion))
+		},
+		Entry("an algorithm that is not offered", jose.ES384, func() crypto.Signer {
+			return onCurve(elliptic.P384())
+		}, asPublished),
+		Entry("a key for encryption", jose.ES256, func() crypto.Signer {
+			return onCurve(elliptic.P256())
+		}, func(k *jose.JSONWebKey) { k.Use = "enc" }),
+		Entry("a key for another algorithm", jose.PS256, func() crypto.Signer {
+			return ofRSA(2048)
+		}, func(k *jose.JSONWebKey) { k.Algorithm = "RS256" }),
 		Entry("a key that is too short", jose.RS256, func() crypto.Signer { return ofRSA(2040) }, asPublished),
-		Entry("another key", jose.ES256, func() crypto.Signer { return onCurve(elliptic.P256()) }, func(k *jose.JSONWebKey) { k.Key = onCurve(elliptic.P256()).Public() }),
-		Entry("a key of another kind", jose.ES256, func() crypto.Signer { return onCurve(elliptic.P256()) }, func(k *jose.JSONWebKey) { k.Key = ofRSA(2048).Public() }),
+		Entry("another key", jose.ES256, func() crypto.Signer {
+			return onCurve(elliptic.P256())
+		}, func(k *jose.JSONWebKey) { k.Key = onCurve(elliptic.P256()).Public() }),
+		Entry("a key of another kind", jose.ES256, func() crypto.Signer {
+			return onCurve(elliptic.P256())
+		}, func(k *jose.JSONWebKey) { k.Key = ofRSA(2048).Public() }),
 	)
 
 	It("refuses a key that is too long before it computes with it", func() {
@@ -113,7 +140,12 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 		Expect(err).To(MatchError(oauth.ErrBadAssertion))
 	},
 		Entry("nothing", oauth.Key{}),
-		Entry("a point that is not on the curve", oauth.Key{"kty": "EC", "crv": "P-256", "x": strings.Repeat("A", 43), "y": strings.Repeat("A", 43)}),
+		Entry("a point that is not on the curve", oauth.Key{
+			"kty": "EC",
+			"crv": "P-256",
+			"x":   strings.Repeat("A", 43),
+			"y":   strings.Repeat("A", 43),
+		}),
 		Entry("members of another type", oauth.Key{"kty": 1.0}),
 		Entry("a shared secret", oauth.Key{"kty": "oct", "k": "AAAA"}),
 	)
@@ -131,7 +163,8 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 
 	It("refuses malformed claims", func() {
 		key := onCurve(elliptic.P256())
-		for _, spoiled := range []any{map[string]any{"exp": "soon"}, map[string]any{"aud": 1}, map[string]any{"exp": 1e300}} {
+		for _, spoiled := range []any{map[string]any{"exp": "soon"}, map[string]any{"aud": 1},
+			map[string]any{"exp": 1e300}} {
 			_, err := read(sign(jose.ES256, key, spoiled), published(key, asPublished))
 			Expect(err).To(MatchError(oauth.ErrBadAssertion))
 		}

@@ -1,5 +1,6 @@
-// Package journal stores the trace steps of connections in the background, so that requests do not wait for the disk. A Journal queues the
-// steps of Note, writes them to a trace.Log in batches, and drops steps when its queue is full.
+// Package journal stores the trace steps of connections in the background, so that requests do not
+// wait for the disk. A Journal queues the steps of Note, writes them to a trace.Log in batches, and
+// drops steps when its queue is full.
 package journal
 
 import (
@@ -44,8 +45,8 @@ type Journal struct {
 	closed  chan struct{}
 }
 
-// source groups steps to detect repeated ones: the passed calls or streams of a connection, its other steps, or the steps of a client
-// without a connection.
+// source groups steps to detect repeated ones: the passed calls or streams of a connection, its
+// other steps, or the steps of a client without a connection.
 type source struct {
 	attempt, address, agent string
 	passed                  trace.Kind
@@ -57,8 +58,13 @@ func New(log trace.Log, logger *slog.Logger) *Journal { return start(log, logger
 func start(log trace.Log, logger *slog.Logger, pause time.Duration) *Journal {
 	seen, _ := lru.New[source, trace.Step](maxRemembered) // fails only for a size below one
 	j := &Journal{
-		log: log, logger: logger, queue: make(chan *trace.Step, queueSize), seen: seen, pause: pause,
-		closing: make(chan struct{}), closed: make(chan struct{}),
+		log:     log,
+		logger:  logger,
+		queue:   make(chan *trace.Step, queueSize),
+		seen:    seen,
+		pause:   pause,
+		closing: make(chan struct{}),
+		closed:  make(chan struct{}),
 	}
 	go j.write()
 	return j
@@ -104,8 +110,8 @@ func sourceOf(step trace.Step) source {
 	return source{address: step.Address, agent: step.Agent}
 }
 
-// repeats reports whether the step is redundant: a passed call of a connection after its first one of a day, or the same step of a source
-// twice in a row within a minute.
+// repeats reports whether the step is redundant: a passed call of a connection after its first one
+// of a day, or the same step of a source twice in a row within a minute.
 func (j *Journal) repeats(step trace.Step) bool {
 	if isAlwaysWritten(step) {
 		j.writeNextCall(step)
@@ -133,14 +139,16 @@ func (j *Journal) HasRecent(attempt string, kind trace.Kind, at time.Time) bool 
 	return seen && at.Sub(last.At).Abs() < trace.Renewal
 }
 
-// writeNextCall makes repeats accept the next passed call of the connection after a failed step, so that the trace shows the recovery.
+// writeNextCall makes repeats accept the next passed call of the connection after a failed step, so
+// that the trace shows the recovery.
 func (j *Journal) writeNextCall(step trace.Step) {
 	if step.Outcome != trace.Passed {
 		j.seen.Remove(source{attempt: step.Attempt, passed: trace.Call})
 	}
 }
 
-// isAlwaysWritten reports whether a step is written even if repeated: its request ID was shown on a page, or it changes a connection.
+// isAlwaysWritten reports whether a step is written even if repeated: its request ID was shown on a
+// page, or it changes a connection.
 func isAlwaysWritten(step trace.Step) bool {
 	switch step.Kind {
 	case trace.Authorize, trace.ClientMetadata, trace.Page:

@@ -101,7 +101,12 @@ var _ = Describe("A journal", func() {
 	It("writes all steps in order before it closes", func() {
 		open()
 		for range 500 {
-			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Outcome: trace.Passed, Attempt: "a"})
+			journal.Note(trace.Step{
+				At:      then,
+				Kind:    trace.Refresh,
+				Outcome: trace.Passed,
+				Attempt: "a",
+			})
 		}
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(500))
@@ -177,7 +182,12 @@ var _ = Describe("A journal", func() {
 	})
 
 	It("logs a failure of the store, and writes a later call of the connection", func() {
-		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
+		call := trace.Step{
+			At:      then,
+			Kind:    trace.Call,
+			Outcome: trace.Passed,
+			Attempt: "a",
+		}
 		kept.shut = errors.New("disk full")
 		openWith(time.Millisecond)
 		journal.Note(call)
@@ -213,33 +223,62 @@ var _ = Describe("A journal", func() {
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(written))
 	},
-		Entry("a step without a connection, within a minute", trace.Step{Kind: trace.Challenge, Request: "1"}, trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
-		Entry("but not a minute later", trace.Step{Kind: trace.Challenge}, trace.Step{Kind: trace.Challenge, At: then.Add(time.Minute)}, 2),
-		Entry("but not of another network", trace.Step{Kind: trace.Challenge, Address: "a"}, trace.Step{Kind: trace.Challenge, Address: "b"}, 2),
+		Entry("a step without a connection, within a minute", trace.Step{Kind: trace.Challenge, Request: "1"},
+			trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
+		Entry("but not a minute later", trace.Step{Kind: trace.Challenge},
+			trace.Step{Kind: trace.Challenge, At: then.Add(time.Minute)}, 2),
+		Entry("but not of another network", trace.Step{Kind: trace.Challenge, Address: "a"},
+			trace.Step{Kind: trace.Challenge, Address: "b"}, 2),
 		Entry("a connection's later calls", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
-			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", Address: "elsewhere", At: then.Add(24*time.Hour - 1)}, 1),
+			trace.Step{
+				Kind:    trace.Call,
+				Outcome: trace.Passed,
+				Attempt: "a",
+				Address: "elsewhere",
+				At:      then.Add(24*time.Hour - 1),
+			}, 1),
 		Entry("but not those of the next day", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
-			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a", At: then.Add(24 * time.Hour)}, 2),
-		Entry("repeated refused calls", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
-		Entry("but not pages, because people report their ids", trace.Step{Kind: trace.Page, Outcome: trace.Refused}, trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
-		Entry("but not another connection's", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}, trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "b"}, 2),
-		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
+			trace.Step{
+				Kind:    trace.Call,
+				Outcome: trace.Passed,
+				Attempt: "a",
+				At:      then.Add(24 * time.Hour),
+			}, 2),
+		Entry("repeated refused calls", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"},
+			trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
+		Entry("but not pages, because people report their ids", trace.Step{Kind: trace.Page, Outcome: trace.Refused},
+			trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
+		Entry("but not another connection's", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
+			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "b"}, 2),
+		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"},
+			trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
 	)
 
-	It("writes a repeated step of a client without a connection after a different one, because the client starts again", func() {
-		open()
-		for range 2 {
-			journal.Note(trace.Step{At: then, Kind: trace.Challenge})
-			journal.Note(trace.Step{At: then, Kind: trace.ResourceMetadata})
-		}
-		journal.Close()
-		Expect(kept.steps).To(HaveLen(4))
-	})
+	It("writes a repeated step of a client without a connection after a different one, because the client starts again",
+		func() {
+			open()
+			for range 2 {
+				journal.Note(trace.Step{At: then, Kind: trace.Challenge})
+				journal.Note(trace.Step{At: then, Kind: trace.ResourceMetadata})
+			}
+			journal.Close()
+			Expect(kept.steps).To(HaveLen(4))
+		})
 
 	DescribeTable("writes the next call of a connection after a failed step:", func(kind trace.Kind) {
 		open()
-		call := trace.Step{At: then, Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"}
-		for _, step := range []trace.Step{call, {At: then, Kind: kind, Outcome: trace.Failed, Attempt: "a"}, call, call} {
+		call := trace.Step{
+			At:      then,
+			Kind:    trace.Call,
+			Outcome: trace.Passed,
+			Attempt: "a",
+		}
+		for _, step := range []trace.Step{call, {
+			At:      then,
+			Kind:    kind,
+			Outcome: trace.Failed,
+			Attempt: "a",
+		}, call, call} {
 			journal.Note(step)
 		}
 		journal.Close()

@@ -1,5 +1,5 @@
-// Package nats carries messages between the replicas of a service over NATS. Open returns a Bus, which one replica uses to Listen at an
-// address and to Ask others.
+// Package nats carries messages between the replicas of a service over NATS. Open returns a Bus,
+// which one replica uses to Listen at an address and to Ask others.
 package nats
 
 import (
@@ -22,11 +22,13 @@ const (
 	openLimit     = 5 * time.Second
 	retryInterval = 500 * time.Millisecond // and up to as much jitter
 	pingInterval  = 5 * time.Second        // two missed pongs end a connection
-	// settleLimit is the time for other replicas to reconnect after this one. Until then, a missing listener may still return.
+	// settleLimit is the time for other replicas to reconnect after this one. Until then, a missing
+	// listener may still return.
 	settleLimit = 3 * time.Second
 )
 
-// ErrSettling is returned instead of oauth.ErrNotFound shortly after a reconnect, because other replicas may still be reconnecting.
+// ErrSettling is returned instead of oauth.ErrNotFound shortly after a reconnect, because other
+// replicas may still be reconnecting.
 var ErrSettling = errors.New("no listener at the address yet, shortly after the bus reconnected")
 
 // Bus is a connection to NATS that reconnects forever. It is safe for concurrent use.
@@ -36,13 +38,14 @@ type Bus struct {
 	reconnectedAt atomic.Pointer[time.Time]
 }
 
-// Open connects to one of the servers in a comma-separated list of URLs. It fails when none is reachable, because at startup a wrong address
-// is more likely than an outage.
+// Open connects to one of the servers in a comma-separated list of URLs. It fails when none is
+// reachable, because at startup a wrong address is more likely than an outage.
 func Open(address string, logger *slog.Logger) (*Bus, error) {
 	b := new(Bus)
 	connection, err := nats.Connect(address,
 		nats.Name("pasteport"), nats.Timeout(openLimit), nats.MaxReconnects(-1), nats.ReconnectWait(retryInterval),
-		nats.ReconnectJitter(retryInterval, retryInterval), nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(1),
+		nats.ReconnectJitter(retryInterval, retryInterval), nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(1),
 		nats.ReconnectBufSize(-1), // fail immediately instead of buffering messages until a reconnect
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.disconnected.Store(true)
@@ -66,7 +69,8 @@ func Open(address string, logger *slog.Logger) (*Bus, error) {
 	}
 	if b.connection = connection; connection.MaxPayload() < messageLimit {
 		connection.Close()
-		return nil, fmt.Errorf("connecting to the bus at %s: its max_payload is %d: set it to %d or more", withoutSecrets(address), connection.MaxPayload(), messageLimit)
+		return nil, fmt.Errorf("connecting to the bus at %s: its max_payload is %d: set it to %d or more",
+			withoutSecrets(address), connection.MaxPayload(), messageLimit)
 	}
 	return b, nil
 }
@@ -76,7 +80,8 @@ func withoutSecrets(addresses string) string {
 	var shown []string
 	for address := range strings.SplitSeq(addresses, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") { // may be part of a password
+		// May be part of a password.
+		if err != nil || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
 			return "the configured address"
 		}
 		shown = append(shown, at.Scheme+"://"+at.Host)
@@ -84,8 +89,8 @@ func withoutSecrets(addresses string) string {
 	return strings.Join(shown, ",")
 }
 
-// Listen calls handle for each message to the address, one at a time, until the bus is closed. It queues up to 64 MiB of messages
-// (nats.DefaultSubPendingBytesLimit) and drops further ones.
+// Listen calls handle for each message to the address, one at a time, until the bus is closed. It
+// queues up to 64 MiB of messages (nats.DefaultSubPendingBytesLimit) and drops further ones.
 func (b *Bus) Listen(address string, handle func(message []byte, answer func([]byte))) error {
 	_, err := b.connection.Subscribe(address, func(m *nats.Msg) {
 		handle(m.Data, func(answer []byte) { _ = m.Respond(answer) }) // if it fails, Ask times out
@@ -99,7 +104,8 @@ func (b *Bus) Listen(address string, handle func(message []byte, answer func([]b
 	return nil
 }
 
-// Ask sends a message and waits for the answer. Without a listener at the address it returns oauth.ErrNotFound immediately.
+// Ask sends a message and waits for the answer. Without a listener at the address it returns
+// oauth.ErrNotFound immediately.
 func (b *Bus) Ask(ctx context.Context, address string, message []byte) ([]byte, error) {
 	settling := b.settling()
 	answer, err := b.connection.RequestWithContext(ctx, address, message)

@@ -138,31 +138,33 @@ var _ = Describe("Sending messages over NATS", Label("R1", "R4", "R5"), func() {
 		Expect(err).To(MatchError(context.Canceled))
 	})
 
-	It("reports an outage, reconnects, and returns ErrSettling until other replicas can have reconnected", func(ctx SpecContext) {
-		here, there := open(b.ClientURL()), open(b.ClientURL())
-		Expect(there.Listen("there", shout)).To(Succeed())
-		Expect(here.Ping(ctx)).To(Succeed())
-		port := b.port()
-		b.stop()
-		Eventually(here.Ping).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(MatchError(ContainSubstring("the bus is reconnecting")))
-		_, err := here.Ask(ctx, "there", nil)
-		Expect(err).To(HaveOccurred())
-		Expect(err).NotTo(MatchError(oauth.ErrNotFound))
+	It("reports an outage, reconnects, and returns ErrSettling until other replicas can have reconnected",
+		func(ctx SpecContext) {
+			here, there := open(b.ClientURL()), open(b.ClientURL())
+			Expect(there.Listen("there", shout)).To(Succeed())
+			Expect(here.Ping(ctx)).To(Succeed())
+			port := b.port()
+			b.stop()
+			Eventually(here.Ping).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
+				Should(MatchError(ContainSubstring("the bus is reconnecting")))
+			_, err := here.Ask(ctx, "there", nil)
+			Expect(err).To(HaveOccurred())
+			Expect(err).NotTo(MatchError(oauth.ErrNotFound))
 
-		startBroker(server.Options{Port: port})
-		Eventually(here.Ping).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(Succeed())
-		_, err = here.Ask(ctx, "unused", nil)
-		Expect(err).To(MatchError(nats.ErrSettling))
-		Eventually(func() ([]byte, error) {
-			ask, cancel := context.WithTimeout(ctx, time.Second)
-			defer cancel()
-			return here.Ask(ask, "there", []byte("again"))
-		}).WithContext(ctx).WithTimeout(patience).Should(Equal([]byte("AGAIN")))
-		Eventually(func() error {
-			_, err := here.Ask(ctx, "unused", nil)
-			return err
-		}).WithContext(ctx).WithTimeout(patience).Should(MatchError(oauth.ErrNotFound))
-	})
+			startBroker(server.Options{Port: port})
+			Eventually(here.Ping).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(Succeed())
+			_, err = here.Ask(ctx, "unused", nil)
+			Expect(err).To(MatchError(nats.ErrSettling))
+			Eventually(func() ([]byte, error) {
+				ask, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				return here.Ask(ask, "there", []byte("again"))
+			}).WithContext(ctx).WithTimeout(patience).Should(Equal([]byte("AGAIN")))
+			Eventually(func() error {
+				_, err := here.Ask(ctx, "unused", nil)
+				return err
+			}).WithContext(ctx).WithTimeout(patience).Should(MatchError(oauth.ErrNotFound))
+		})
 })
 
 var _ = Describe("Connecting to NATS", Label("R5"), func() {
@@ -170,11 +172,14 @@ var _ = Describe("Connecting to NATS", Label("R5"), func() {
 		guarded := startBroker(server.Options{Username: "ann", Password: "the-right-one"})
 		at := "127.0.0.1:" + strconv.Itoa(guarded.port())
 		open("nats://ann:the-right-one@" + at)
-		for _, address := range []string{"nats://ann:a-wrong-one@" + at, "nats://ann:a-wrong-one@127.0.0.1:1", "nats://ann:a-wrong-one@127.0.0.1:1,nats://ann:a-wrong-one@" + at} {
+		for _, address := range []string{"nats://ann:a-wrong-one@" + at, "nats://ann:a-wrong-one@127.0.0.1:1",
+			"nats://ann:a-wrong-one@127.0.0.1:1,nats://ann:a-wrong-one@" + at} {
 			_, err := nats.Open(address, slog.New(slog.DiscardHandler))
-			Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:"), Not(ContainSubstring("wrong")), Not(ContainSubstring("ann")))))
+			Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:"),
+				Not(ContainSubstring("wrong")), Not(ContainSubstring("ann")))))
 		}
-		for _, address := range []string{"nats://ann:a-wrong-one@%zz", "nats://ann:7/a-wrong-one@" + at, "nats://ann:7#a-wrong-one@" + at} {
+		for _, address := range []string{"nats://ann:a-wrong-one@%zz", "nats://ann:7/a-wrong-one@" + at,
+			"nats://ann:7#a-wrong-one@" + at} {
 			_, err := nats.Open(address, slog.New(slog.DiscardHandler))
 			Expect(err).To(MatchError(And(ContainSubstring("the configured address"), Not(ContainSubstring("wrong")))))
 		}
@@ -190,11 +195,12 @@ var _ = Describe("Connecting to NATS", Label("R5"), func() {
 		var log strings.Builder
 		var mu sync.Mutex
 		guarded := startBroker(server.Options{Username: "ann", Password: "the-right-one"})
-		bus, err := nats.Open("nats://ann:the-right-one@127.0.0.1:"+strconv.Itoa(guarded.port()), slog.New(slog.NewTextHandler(writer(func(p []byte) {
-			mu.Lock()
-			defer mu.Unlock()
-			log.Write(p)
-		}), nil)))
+		bus, err := nats.Open("nats://ann:the-right-one@127.0.0.1:"+strconv.Itoa(guarded.port()),
+			slog.New(slog.NewTextHandler(writer(func(p []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				log.Write(p)
+			}), nil)))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(bus.Close)
 		guarded.stop()

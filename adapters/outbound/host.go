@@ -10,7 +10,8 @@ const HostAdvice = "set upstream-host to a name that it allows, or let it allow 
 
 var invalidHost = regexp.MustCompile(`(?i)invalid host( header|:|"|$)`)
 
-// RefusesHost reports whether a response refuses the Host header: 421 from the Python SDK, or 403 from the Go and TypeScript SDKs.
+// RefusesHost reports whether a response refuses the Host header: 421 from the Python SDK, or 403
+// from the Go and TypeScript SDKs.
 func RefusesHost(status int, body []byte) bool {
 	return status == http.StatusMisdirectedRequest || status == http.StatusForbidden && invalidHost.Match(body)
 }

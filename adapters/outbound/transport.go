@@ -1,6 +1,7 @@
-// Package outbound connects to the servers of the site: over https, or over http on this computer and private networks only. Options
-// checks a configured URL and makes the transport, which checks each address after DNS and uses no proxy of the environment, because
-// the requests carry tokens. Reason describes a failure for the log without tokens.
+// Package outbound connects to the servers of the site: over https, or over http on this computer
+// and private networks only. Options checks a configured URL and makes the transport, which checks
+// each address after DNS and uses no proxy of the environment, because the requests carry tokens.
+// Reason describes a failure for the log without tokens.
 package outbound
 
 import (
@@ -37,7 +38,8 @@ type Certificate func(*tls.CertificateRequestInfo) (*tls.Certificate, error)
 
 var errPublic = errors.New("http is for this computer and private networks only: use https")
 
-// CheckURL checks an address of the site. Its errors do not repeat the address, which may hold a password.
+// CheckURL checks an address of the site. Its errors do not repeat the address, which may hold a
+// password.
 func (o Options) CheckURL(address string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -49,7 +51,8 @@ func (o Options) CheckURL(address string) error {
 	case u.User != nil, u.Fragment != "":
 		return errors.New("it has a user or a fragment: leave them out")
 	case u.Scheme == "http" && !o.AllowHTTP:
-		return errors.New("it is not https: others on the network could read the tokens; use https, or allow http for this computer and private networks")
+		return errors.New("it is not https: others on the network could read the tokens; use https, or allow http " +
+			"for this computer and private networks")
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == "http" && !isPrivate(ip) {
 		return errPublic
@@ -57,14 +60,19 @@ func (o Options) CheckURL(address string) error {
 	return nil
 }
 
-// Transport returns a transport that keeps up to idle connections to each server, each for idleLimit.
+// Transport returns a transport that keeps up to idle connections to each server, each for
+// idleLimit.
 func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: connectLimit}
 	plain := &net.Dialer{Timeout: connectLimit, Control: refusePublic}
 	config := &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12, GetClientCertificate: o.Certificate}
 	transport := &http.Transport{
-		DialContext: plain.DialContext, DialTLSContext: (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
-		MaxResponseHeaderBytes: headerBytes, MaxIdleConnsPerHost: idle, IdleConnTimeout: idleLimit, MaxConnsPerHost: o.MaxConnections,
+		DialContext:            plain.DialContext,
+		DialTLSContext:         (&tls.Dialer{NetDialer: dialer, Config: config}).DialContext,
+		MaxResponseHeaderBytes: headerBytes,
+		MaxIdleConnsPerHost:    idle,
+		IdleConnTimeout:        idleLimit,
+		MaxConnsPerHost:        o.MaxConnections,
 	}
 	if o.Proxy != nil {
 		o.connectThrough(transport, dialer, plain)
@@ -73,10 +81,11 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 	return transport
 }
 
-// connectThrough sends https requests through the proxy, in a tunnel that hides the tokens from it. Requests over http go to private addresses, so they
-// are sent directly.
+// connectThrough sends https requests through the proxy, in a tunnel that hides the tokens from it.
+// Requests over http go to private addresses, so they are sent directly.
 func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Dialer) {
-	address := net.JoinHostPort(o.Proxy.Hostname(), cmp.Or(o.Proxy.Port(), map[string]string{"http": "80", "https": "443"}[o.Proxy.Scheme]))
+	address := net.JoinHostPort(o.Proxy.Hostname(),
+		cmp.Or(o.Proxy.Port(), map[string]string{"http": "80", "https": "443"}[o.Proxy.Scheme]))
 	transport.Proxy = func(r *http.Request) (*url.URL, error) {
 		if r.URL.Scheme != "https" {
 			return nil, nil
@@ -89,14 +98,16 @@ func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Di
 		}
 		return plain.DialContext(ctx, network, to)
 	}
-	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request,
+		answer *http.Response) error {
 		if answer.StatusCode == http.StatusOK {
 			return nil
 		}
 		return Problem("the proxy answered " + answer.Status)
 	}
-	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}} // without the client certificate
-	transport.DialTLSContext = toProxy.DialContext                                                                   // https requests use the tunnel
+	// Without the client certificate.
+	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}}
+	transport.DialTLSContext = toProxy.DialContext // https requests use the tunnel
 }
 
 // refusePublic is a net.Dialer's Control hook, so it checks the address after DNS.
@@ -128,8 +139,8 @@ const (
 	ErrBroken    = Problem("the connection broke, or it does not speak HTTP")
 )
 
-// Reason turns an error of a request into a Problem. It keeps the text of errors from before the request was sent; later errors could quote
-// the answer, which may hold a token.
+// Reason turns an error of a request into a Problem. It keeps the text of errors from before the
+// request was sent; later errors could quote the answer, which may hold a token.
 func Reason(err error) error {
 	var connecting *net.OpError
 	var certificate *tls.CertificateVerificationError
@@ -138,7 +149,8 @@ func Reason(err error) error {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.As(err, &name) && !name.IsNotFound: // its text has the port of the request, so it would differ each time
+	// Its text has the port of the request, so it would differ each time.
+	case errors.As(err, &name) && !name.IsNotFound:
 		return Problem("it cannot be reached: no name server could look up " + name.Name)
 	case errors.As(err, &certificate):
 		return Problem("its certificate is not trusted: " + certificate.Err.Error())

@@ -53,7 +53,8 @@ func (s *Store) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (o
 }
 
 // UpdateAuthorizationsOf implements oauth.Store.
-func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
 	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
 		rows, err := s.engine.authorizationsOf(tx.DB, host)
 		if err != nil {
@@ -89,7 +90,8 @@ func swapCode(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCo
 }
 
 // AddCode implements oauth.Store.
-func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(earlier *oauth.AuthorizationCode) error) error {
+func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
+	supersede func(earlier *oauth.AuthorizationCode) error) error {
 	row := codeRow(code.Snapshot())
 	return s.change(ctx, func(tx *sqlite.Tx) error {
 		err := insert(tx, codeTable, &row)

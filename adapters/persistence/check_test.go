@@ -25,10 +25,12 @@ func problems(checks []maintenance.Check) map[string]string {
 	return found
 }
 
-// forgetful are how an administrator lets a server forget what it has answered, and takes that back.
+// forgetful are how an administrator lets a server forget what it has answered, and takes that
+// back.
 var forgetful = map[string][2]string{
-	"PostgreSQL": {"ALTER ROLE pasteport SET synchronous_commit = off", "ALTER ROLE pasteport RESET synchronous_commit"},
-	"MariaDB":    {"SET GLOBAL innodb_flush_log_at_trx_commit = 2", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"},
+	"PostgreSQL": {"ALTER ROLE pasteport SET synchronous_commit = off",
+		"ALTER ROLE pasteport RESET synchronous_commit"},
+	"MariaDB": {"SET GLOBAL innodb_flush_log_at_trx_commit = 2", "SET GLOBAL innodb_flush_log_at_trx_commit = 1"},
 }
 
 var _ = Describe("Checking a store", func() {
@@ -44,18 +46,21 @@ var _ = Describe("Checking a store", func() {
 				for range 2 {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
-					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "1 rows, all readable"}, maintenance.Check{Name: "counters", Found: "0 rows"}))
+					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "1 rows, all readable"},
+						maintenance.Check{Name: "counters", Found: "0 rows"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.VerifySecret(ctx, prints)).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(BeEmpty())
 			})
 
-			DescribeTable("says what does not hold, and what to do about it", func(ctx SpecContext, check, said string, spoil func() error) {
-				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-				Expect(spoil()).To(Succeed())
-				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue(check, ContainSubstring(said))))
-			},
+			DescribeTable("says what does not hold, and what to do about it",
+				func(ctx SpecContext, check, said string, spoil func() error) {
+					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+					Expect(spoil()).To(Succeed())
+					Expect(problems(store.Checks(ctx))).
+						To(And(HaveLen(1), HaveKeyWithValue(check, ContainSubstring(said))))
+				},
 				Entry("a newer schema", Label("H7"), "schema", "a newer version of Pasteport", func() error {
 					return store.writer.Exec("INSERT INTO schema_migrations (id) VALUES ('9999_more')").Error
 				}),
@@ -73,9 +78,10 @@ var _ = Describe("Checking a store", func() {
 				Entry("a grant in an unknown state", "grants", "id is g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
-				Entry("a grant of which something would be lost", "grants", "id is g: this version cannot read it", func() error {
-					return store.writer.Exec("UPDATE grants SET refresh_digest = ?", []byte("short")).Error
-				}),
+				Entry("a grant of which something would be lost", "grants",
+					"id is g: this version cannot read it", func() error {
+						return store.writer.Exec("UPDATE grants SET refresh_digest = ?", []byte("short")).Error
+					}),
 				Entry("a grant whose tokens are damaged", "grants", "damaged", func() error {
 					return store.writer.Exec("UPDATE grants SET access_tokens = ?", []byte("\x01short")).Error
 				}),
@@ -93,11 +99,15 @@ var _ = Describe("Checking a store", func() {
 		Context("of "+name, Label("engines"), func() {
 			It("finds clocks that are apart", func(ctx SpecContext) {
 				store := engine.place(ctx).open()
-				Expect(store.Checks(ctx)).To(ContainElement(And(HaveField("Name", "clock"), HaveField("Found", MatchRegexp(`^within \d+ms of`)))))
+				Expect(store.Checks(ctx)).
+					To(ContainElement(
+						And(HaveField("Name", "clock"), HaveField("Found", MatchRegexp(`^within \d+ms of`)))))
 				clock := store.engine.clock
 				for _, wrong := range []string{" + 60000", " - 60000"} {
 					store.engine.clock = clock + wrong
-					Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("clock", MatchRegexp(`are (1m0(\.00\d)?|59\.\d+)s apart: .*NTP`))))
+					Expect(problems(store.Checks(ctx))).
+						To(And(HaveLen(1),
+							HaveKeyWithValue("clock", MatchRegexp(`are (1m0(\.00\d)?|59\.\d+)s apart: .*NTP`))))
 				}
 			})
 
@@ -110,7 +120,8 @@ var _ = Describe("Checking a store", func() {
 				store, err := OpenUncheckedServer(at.url, ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)
-				Expect(problems(store.Checks(ctx))).To(And(HaveLen(1), HaveKeyWithValue("durability", ContainSubstring("a power failure would"))))
+				Expect(problems(store.Checks(ctx))).
+					To(And(HaveLen(1), HaveKeyWithValue("durability", ContainSubstring("a power failure would"))))
 			})
 		})
 	}

@@ -39,8 +39,16 @@ func newClientDocumentRow(d oauth.ClientDocument) clientDocumentRow {
 		owner = d.Owner[:]
 	}
 	return clientDocumentRow{
-		Digest: digest[:], Kind: string(d.Kind), URL: d.URL, Owner: owner, Body: d.Body, ETag: d.ETag, LastModified: d.LastModified,
-		CheckedAt: d.CheckedAt, FreshUntil: d.FreshUntil, ForgetAfter: d.ForgetAfter(),
+		Digest:       digest[:],
+		Kind:         string(d.Kind),
+		URL:          d.URL,
+		Owner:        owner,
+		Body:         d.Body,
+		ETag:         d.ETag,
+		LastModified: d.LastModified,
+		CheckedAt:    d.CheckedAt,
+		FreshUntil:   d.FreshUntil,
+		ForgetAfter:  d.ForgetAfter(),
 	}
 }
 
@@ -48,8 +56,14 @@ func (r clientDocumentRow) restore() oauth.ClientDocument {
 	var owner oauth.Fingerprint
 	copy(owner[:], r.Owner)
 	return oauth.ClientDocument{
-		Kind: oauth.DocumentKind(r.Kind), URL: r.URL, Owner: owner, Body: r.Body, ETag: r.ETag, LastModified: r.LastModified,
-		CheckedAt: r.CheckedAt, FreshUntil: r.FreshUntil,
+		Kind:         oauth.DocumentKind(r.Kind),
+		URL:          r.URL,
+		Owner:        owner,
+		Body:         r.Body,
+		ETag:         r.ETag,
+		LastModified: r.LastModified,
+		CheckedAt:    r.CheckedAt,
+		FreshUntil:   r.FreshUntil,
 	}
 }
 
@@ -82,10 +96,12 @@ func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDoc
 	})
 }
 
-// addClientDocument makes room first, because the limits are for documents and not for versions of them.
+// addClientDocument makes room first, because the limits are for documents and not for versions of
+// them.
 func (s *Store) addClientDocument(tx *gorm.DB, row *clientDocumentRow) error {
 	if row.Owner != nil {
-		if err := deleteOldestDocuments(tx.Where("owner = ?", row.Owner), oauth.MaxClientDocumentsPerOwner-1); err != nil {
+		if err := deleteOldestDocuments(tx.Where("owner = ?", row.Owner),
+			oauth.MaxClientDocumentsPerOwner-1); err != nil {
 			return failed("deleting the oldest documents of an owner", err)
 		}
 	}

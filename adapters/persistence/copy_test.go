@@ -23,7 +23,8 @@ var openNew = map[string]func(context.Context) *Store{
 	"MariaDB":    func(ctx context.Context) *Store { return engineServers["MariaDB"].place(ctx).open() },
 }
 
-// fill makes more rows than two batches have, some of every kind and with everything that engines keep in ways of their own.
+// fill makes more rows than two batches have, some of every kind and with everything that engines
+// keep in ways of their own.
 func fill(store *Store) {
 	GinkgoHelper()
 	var grants []grantRow
@@ -55,7 +56,12 @@ func fill(store *Store) {
 	Expect(store.writer.CreateInBatches(&codes, 100).Error).To(Succeed())
 	used := digest(7)
 	Expect(store.writer.Create(&[]assertionRow{{Digest: used[:], ForgetAfter: then}}).Error).To(Succeed())
-	Expect(store.writer.Create(&[]stepRow{{Number: 3, At: then, Kind: "challenge"}, {Number: 900, At: then, Kind: "exchange", Agent: "x"}}).Error).To(Succeed())
+	Expect(store.writer.Create(&[]stepRow{{Number: 3, At: then, Kind: "challenge"}, {
+		Number: 900,
+		At:     then,
+		Kind:   "exchange",
+		Agent:  "x",
+	}}).Error).To(Succeed())
 	Expect(store.writer.Create(&counterRow{Name: used[:], EndsAt: then}).Error).To(Succeed())
 }
 
@@ -137,11 +143,19 @@ var _ = Describe("Copying a store", func() {
 
 			It("says how far it is", func(ctx SpecContext) {
 				var steps []maintenance.CopyStep
-				Expect(Copy(ctx, source, target, func(step maintenance.CopyStep) { steps = append(steps, step) })).To(Succeed())
+				Expect(Copy(ctx, source, target, func(step maintenance.CopyStep) {
+					steps = append(steps, step)
+				})).To(Succeed())
 				Expect(steps).To(ContainElements(
-					maintenance.CopyStep{Table: "grants", Of: 450}, maintenance.CopyStep{Table: "grants", Rows: 200, Of: 450},
+					maintenance.CopyStep{Table: "grants", Of: 450},
+					maintenance.CopyStep{Table: "grants", Rows: 200, Of: 450},
 					maintenance.CopyStep{Table: "trace_steps", Rows: 2, Of: 2},
-					maintenance.CopyStep{Table: "authorization_codes", Rows: 450, Of: 450, Comparing: true},
+					maintenance.CopyStep{
+						Table:     "authorization_codes",
+						Rows:      450,
+						Of:        450,
+						Comparing: true,
+					},
 				))
 			}, NodeTimeout(time.Minute))
 
@@ -157,26 +171,31 @@ var _ = Describe("Copying a store", func() {
 						return target.writer.Delete(&codeRow{ID: fmt.Sprintf("%032x", 5)})
 					}),
 				Entry("a byte that is another one in the destination", "grants differs", func() *gorm.DB {
-					return target.writer.Exec("UPDATE grants SET host_box = ? WHERE id = ?", []byte(strings.Repeat("\x00\xff'", 100<<10/3-1)+"\x00\xfe'"), fmt.Sprintf("%032x", 1))
+					return target.writer.Exec("UPDATE grants SET host_box = ? WHERE id = ?",
+						[]byte(strings.Repeat("\x00\xff'", 100<<10/3-1)+"\x00\xfe'"), fmt.Sprintf("%032x", 1))
 				}),
 				Entry("a time that is another one in the destination", "trace_steps differs", func() *gorm.DB {
 					return target.writer.Exec("UPDATE trace_steps SET at = at + 1 WHERE number = 900")
 				}),
 				Entry("two texts that have changed places in the destination", "grants differs", func() *gorm.DB {
-					return target.writer.Exec("UPDATE grants SET subject = roles, roles = 'zoë  ' WHERE id = ?", fmt.Sprintf("%032x", 0))
+					return target.writer.Exec("UPDATE grants SET subject = roles, roles = 'zoë  ' WHERE id = ?",
+						fmt.Sprintf("%032x", 0))
 				}),
 			)
 
-			DescribeTable("refuses, before it writes a row, a destination", func(ctx SpecContext, said string, prepare func()) {
-				prepare()
-				before := contents(target)
-				Expect(Copy(ctx, source, target, silently)).To(MatchError(And(ContainSubstring(said), ContainSubstring("drop and create the database"))))
-				Expect(contents(target)).To(Equal(before))
-			},
-				Entry("with a row that the source does not have", "used_assertions of the destination has rows that the source does not have, 1 of them", func() {
-					other := digest(1000)
-					Expect(target.UseOnce(context.Background(), other, then)).To(Succeed())
-				}),
+			DescribeTable("refuses, before it writes a row, a destination",
+				func(ctx SpecContext, said string, prepare func()) {
+					prepare()
+					before := contents(target)
+					Expect(Copy(ctx, source, target, silently)).
+						To(MatchError(And(ContainSubstring(said), ContainSubstring("drop and create the database"))))
+					Expect(contents(target)).To(Equal(before))
+				},
+				Entry("with a row that the source does not have",
+					"used_assertions of the destination has rows that the source does not have, 1 of them", func() {
+						other := digest(1000)
+						Expect(target.UseOnce(context.Background(), other, then)).To(Succeed())
+					}),
 				Entry("that a service has used", "a service has used the destination", func() {
 					Expect(target.writer.Create(&fingerprintRow{onlyFingerprint, make([]byte, 16)}).Error).To(Succeed())
 				}),
@@ -206,8 +225,11 @@ var _ = Describe("Copying a store", func() {
 		It("notices a source on "+name+" that was written meanwhile", Label("engines"), func(ctx SpecContext) {
 			source, target := engine.place(ctx).open(), openFresh()
 			fill(source)
-			Expect(Copy(ctx, source, target, comparing(func() { Expect(source.UseOnce(ctx, digest(8), then)).To(Succeed()) }))).
-				To(MatchError(ContainSubstring("used_assertions of the source has changed meanwhile: stop every service on it")))
+			Expect(Copy(ctx, source, target, comparing(func() {
+				Expect(source.UseOnce(ctx, digest(8), then)).To(Succeed())
+			}))).
+				To(MatchError(ContainSubstring(
+					"used_assertions of the source has changed meanwhile: stop every service on it")))
 		}, NodeTimeout(time.Minute))
 	}
 

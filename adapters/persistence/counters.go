@@ -25,8 +25,8 @@ type counterRow struct {
 // TableName implements GORM's Tabler.
 func (counterRow) TableName() string { return "counters" }
 
-// countAtOnce bounds the counting statements that run at the same time. They wait for each other's rows, and without a bound they would hold every
-// connection meanwhile.
+// countAtOnce bounds the counting statements that run at the same time. They wait for each other's
+// rows, and without a bound they would hold every connection meanwhile.
 const countAtOnce = 4
 
 // slots bounds the counting statements; its zero value is ready to use.
@@ -67,7 +67,8 @@ func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Wind
 	return counts, nil
 }
 
-// Count implements oauth.WindowCounter. It locks the rows in the order of their names, so that two statements do not deadlock.
+// Count implements oauth.WindowCounter. It locks the rows in the order of their names, so that two
+// statements do not deadlock.
 func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 	ctx, done := s.detached(ctx)
 	defer done()
@@ -90,18 +91,21 @@ func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Windo
 }
 
 func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement string, values []any) {
-	sorted := slices.SortedFunc(slices.Values(windows), func(a, b oauth.Window) int { return bytes.Compare(a.Name[:], b.Name[:]) })
+	sorted := slices.SortedFunc(slices.Values(windows), func(a, b oauth.Window) int {
+		return bytes.Compare(a.Name[:], b.Name[:])
+	})
 	for _, w := range sorted {
 		values = append(values, w.Name[:], now.Add(w.Length).UnixMilli())
 	}
 	// The row begins with 1 because GORM expands a slice that follows a parenthesis.
 	rows := strings.TrimSuffix(strings.Repeat("(1, ?, ?), ", len(sorted)), ", ")
 	over := []any{now.UnixMilli(), oauth.MaxClockDifference.Milliseconds()}
-	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain, slices.Concat(values, over, over)
+	return "INSERT INTO counters (taken, name, ends_at) VALUES " + rows + " " + s.engine.countAgain,
+		slices.Concat(values, over, over)
 }
 
-// The clause of Count for rows that exist adds one, or opens a new window when the last one is over. MySQL assigns from left to right, so ends_at comes
-// last.
+// The clause of Count for rows that exist adds one, or opens a new window when the last one is
+// over. MySQL assigns from left to right, so ends_at comes last.
 const (
 	countAgain = `ON CONFLICT (name) DO UPDATE SET
 	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN 1 ELSE counters.taken + 1 END,

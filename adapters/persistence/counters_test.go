@@ -38,22 +38,28 @@ func itCountsBesideBearers(server *server) {
 		Expect(release()).To(Succeed())
 	})
 
-	It("leaves connections for others while wrong tokens wait for each other", Label("B6", "I22"), func(ctx SpecContext) {
-		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		release := hold(ctx)
-		DeferCleanup(release)
-		var wrong sync.WaitGroup
-		defer wrong.Wait()
-		for range 2 * DefaultConnections {
-			wrong.Go(func() {
-				defer GinkgoRecover()
-				Expect(store.Count(ctx, then, window)).To(Succeed())
-			})
-		}
-		pool, err := store.writer.DB()
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() int { return pool.Stats().InUse }).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(Equal(countAtOnce))
-		Consistently(func() error { _, err := store.Grant(ctx, "g"); return err }).WithContext(ctx).Should(Succeed())
-		Expect(release()).To(Succeed())
-	})
+	It("leaves connections for others while wrong tokens wait for each other",
+		Label("B6", "I22"), func(ctx SpecContext) {
+			Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+			release := hold(ctx)
+			DeferCleanup(release)
+			var wrong sync.WaitGroup
+			defer wrong.Wait()
+			for range 2 * DefaultConnections {
+				wrong.Go(func() {
+					defer GinkgoRecover()
+					Expect(store.Count(ctx, then, window)).To(Succeed())
+				})
+			}
+			pool, err := store.writer.DB()
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(func() int {
+				return pool.Stats().InUse
+			}).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(Equal(countAtOnce))
+			Consistently(func() error {
+				_, err := store.Grant(ctx, "g")
+				return err
+			}).WithContext(ctx).Should(Succeed())
+			Expect(release()).To(Succeed())
+		})
 }

@@ -31,7 +31,8 @@ var _ = Describe("Writes that were answered", Label("H5", "I19"), func() {
 	}, NodeTimeout(time.Minute))
 })
 
-// addVariable makes this test binary add grants to the file that it names, many at a time, and print each id once it is answered.
+// addVariable makes this test binary add grants to the file that it names, many at a time, and
+// print each id once it is answered.
 const addVariable = "PERSISTENCE_ADD_GRANTS_TO"
 
 func addGrantsTo(file string) {

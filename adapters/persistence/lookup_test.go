@@ -32,12 +32,13 @@ var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func(
 		Expect(cached(store, "g").row.State).To(Equal("ended"))
 	})
 
-	It("keeps the cache when an assertion is used, and not when anything may have changed", Label("I22"), func(ctx SpecContext) {
-		Expect(store.UseOnce(ctx, digest(7), then)).To(Succeed())
-		Expect(cached(store, "g")).NotTo(BeNil())
-		Expect(store.DeleteExpired(ctx, then)).Error().NotTo(HaveOccurred())
-		Expect(cached(store, "g")).To(BeNil())
-	})
+	It("keeps the cache when an assertion is used, and not when anything may have changed",
+		Label("I22"), func(ctx SpecContext) {
+			Expect(store.UseOnce(ctx, digest(7), then)).To(Succeed())
+			Expect(cached(store, "g")).NotTo(BeNil())
+			Expect(store.DeleteExpired(ctx, then)).Error().NotTo(HaveOccurred())
+			Expect(cached(store, "g")).To(BeNil())
+		})
 
 	It("forgets the grants alone whose last uses it records", Label("G15", "I22"), func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("h"))).To(Succeed())

@@ -42,7 +42,9 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 			func() error { _, err := OpenSQLite(file); return err },
 			func() error { _, err := MigrateSQLite(file); return err },
 		} {
-			Expect(open()).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring("restore"), ContainSubstring(remedy))))
+			Expect(open()).To(
+				MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring("restore"),
+					ContainSubstring(remedy))))
 		}
 		after, _ := os.ReadFile(file)
 		Expect(after).To(Equal(before), "nothing is made of it")
@@ -55,7 +57,9 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 		Entry("when its first page is left", cut(4096), "it is no SQLite database or it is damaged"),
 		Entry("when two pages are left", cut(2*4096), "it is no SQLite database or it is damaged"),
 		Entry("when it is cut in a page", cut(5000), "it is no SQLite database or it is damaged"),
-		Entry("when it is full of zeros", func() { write(strings.Repeat("\x00", 3*4096))(file) }, "it is no SQLite database or it is damaged"),
+		Entry("when it is full of zeros", func() {
+			write(strings.Repeat("\x00", 3*4096))(file)
+		}, "it is no SQLite database or it is damaged"),
 	)
 
 	It("keeps its log, which SQLite would delete with a new database", func() {

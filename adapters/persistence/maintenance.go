@@ -19,12 +19,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// tables are the tables that are checked and copied, in the order in which they refer to each other. Counters and the fingerprint of the server secret
-// concern the running service only.
+// tables are the tables that are checked and copied, in the order in which they refer to each
+// other. Counters and the fingerprint of the server secret concern the running service only.
 var tables = []maintenance.Table{
 	maintenance.TableOf(isReadableCode),
 	maintenance.TableOf(isReadableGrant),
-	maintenance.TableOf(func(assertionRow) bool { return true }), maintenance.TableOf(func(stepRow) bool { return true }),
+	maintenance.TableOf(func(assertionRow) bool {
+		return true
+	}), maintenance.TableOf(func(stepRow) bool { return true }),
 	maintenance.TableOf(isReadableDocument),
 }
 
@@ -61,9 +63,11 @@ func isReadableDocument(r clientDocumentRow) bool {
 	return reflect.DeepEqual(back, r)
 }
 
-// Checks examines the whole store and changes nothing. When the schema is not this program's, it examines nothing else.
+// Checks examines the whole store and changes nothing. When the schema is not this program's, it
+// examines nothing else.
 func (s *Store) Checks(ctx context.Context) []maintenance.Check {
-	schema := maintenance.NewCheck("schema", fmt.Sprintf("%d migrations, as this version has them", len(migrations)), s.compareSchema())
+	schema := maintenance.NewCheck("schema", fmt.Sprintf("%d migrations, as this version has them", len(migrations)),
+		s.compareSchema())
 	if schema.Problem != "" {
 		return []maintenance.Check{schema}
 	}
@@ -172,10 +176,13 @@ func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopySt
 		return err
 	}
 	if len(known) > 0 {
-		return fmt.Errorf("a service has used the destination, or a copy to it was finished: %w", maintenance.ErrNotEmpty)
+		return fmt.Errorf("a service has used the destination, or a copy to it was finished: %w",
+			maintenance.ErrNotEmpty)
 	}
 	target := to.writer.WithContext(ctx)
-	err = from.whileLocked(ctx, func(source *gorm.DB) error { return maintenance.Copy(source, target, tables, progress) })
+	err = from.whileLocked(ctx, func(source *gorm.DB) error {
+		return maintenance.Copy(source, target, tables, progress)
+	})
 	if err != nil || to.engine.renumber == "" {
 		return err
 	}
@@ -184,7 +191,8 @@ func Copy(ctx context.Context, from, to *Store, progress func(maintenance.CopySt
 
 var errSame = errors.New("the source and the destination are the same store: name two")
 
-// refuseSame leaves a mark in one store and looks for it in the other, because one database has many addresses.
+// refuseSame leaves a mark in one store and looks for it in the other, because one database has
+// many addresses.
 func refuseSame(ctx context.Context, from, to *Store) error {
 	mark := counterRow{Name: make([]byte, 32), EndsAt: time.UnixMilli(0)} // the sweep deletes it if we cannot
 	_, _ = crand.Read(mark.Name)
@@ -194,7 +202,8 @@ func refuseSame(ctx context.Context, from, to *Store) error {
 	}
 	var seen int64
 	err := from.reader.WithContext(ctx).Model(&counterRow{}).Where("name = ?", mark.Name).Count(&seen).Error
-	err = errors.Join(failed("reading the source", err), failed("writing to the destination", target.Delete(&mark).Error))
+	err = errors.Join(failed("reading the source", err),
+		failed("writing to the destination", target.Delete(&mark).Error))
 	if err == nil && seen > 0 {
 		return errSame
 	}

@@ -87,9 +87,11 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 	return nil
 }
 
-// isDoneBefore reports that an interrupted migration has run the statement. Only MySQL leaves migrations half done: it commits each statement.
+// isDoneBefore reports that an interrupted migration has run the statement. Only MySQL leaves
+// migrations half done: it commits each statement.
 func isDoneBefore(err error) bool {
-	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey, mysqlNoDrop}, drivers.Code(err))
+	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey,
+		mysqlNoDrop}, drivers.Code(err))
 }
 
 // unreleased is the first migration of the schema before the first release.
@@ -143,7 +145,8 @@ func (s *Store) compareSchema() error {
 	case !slices.Contains(known, applied[len(applied)-1]):
 		return errNewer
 	}
-	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version brings it up to date")
+	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version " +
+		"brings it up to date")
 }
 
 // appliedMigrations returns nothing for a database without the table of migrations.

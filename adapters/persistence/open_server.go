@@ -16,10 +16,13 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 )
 
-// ServerOptions configure a store on a database server. A zero value means the default in its comment.
+// ServerOptions configure a store on a database server. A zero value means the default in its
+// comment.
 type ServerOptions struct {
-	SecretFile  string // file of the server secret, the same for every replica; OpenServer creates it for an unused database
-	Connections int    // the most of this process; 16
+	// File of the server secret, the same for every replica; OpenServer creates it for an unused
+	// database.
+	SecretFile  string
+	Connections int // the most of this process; 16
 }
 
 const (
@@ -30,8 +33,9 @@ const (
 	attempts           = 16               // of a change that collides with others
 )
 
-// OpenServer opens the database of a URL with the scheme postgres, postgresql, mysql or mariadb, and brings its schema up to date. Any number of
-// replicas may share the database and start at once. The program has to import package postgres or mysql, which register the drivers.
+// OpenServer opens the database of a URL with the scheme postgres, postgresql, mysql or mariadb,
+// and brings its schema up to date. Any number of replicas may share the database and start at
+// once. The program has to import package postgres or mysql, which register the drivers.
 func OpenServer(address string, options ServerOptions) (*Store, error) {
 	return openServer(address, options, (*Store).prepareServer)
 }
@@ -51,14 +55,16 @@ func openServer(address string, options ServerOptions, ready func(*Store) error)
 		err = ready(store)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the OAuth database %s: %w", Redacted(address), err), disconnect(store.writer))
+		return nil, errors.Join(fmt.Errorf("opening the OAuth database %s: %w", Redacted(address), err),
+			disconnect(store.writer))
 	}
 	return store, nil
 }
 
 // errAddress does not contain the address, which holds a password.
-var errAddress = errors.New("the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
-	"with %2F for a slash in the password, %23 for #, and so on")
+var errAddress = errors.New(
+	"the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
+		"with %2F for a slash in the password, %23 for #, and so on")
 
 func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if !IsServer(address) {
@@ -100,7 +106,10 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 
 // servers are the engines by the scheme of their addresses.
 var servers = map[string]engine{
-	"postgres": postgresEngine, "postgresql": postgresEngine, "mysql": mysqlEngine, "mariadb": mysqlEngine,
+	"postgres":   postgresEngine,
+	"postgresql": postgresEngine,
+	"mysql":      mysqlEngine,
+	"mariadb":    mysqlEngine,
 }
 
 // reach connects once.
@@ -118,7 +127,8 @@ func (s *Store) reach() error {
 }
 
 func connectionError(err error) error {
-	return fmt.Errorf("the server does not let us in: check its address, the database, the user and the password: %w", err)
+	return fmt.Errorf("the server does not let us in: check its address, the database, the user and the password: %w",
+		err)
 }
 
 func disconnect(db *gorm.DB) error {
@@ -129,8 +139,8 @@ func disconnect(db *gorm.DB) error {
 	return pool.Close()
 }
 
-// MigrateServer brings the schema of a database up to date beside the replicas that run on it, and returns the migrations that it applied. It needs no
-// server secret.
+// MigrateServer brings the schema of a database up to date beside the replicas that run on it, and
+// returns the migrations that it applied. It needs no server secret.
 func MigrateServer(address string, options ServerOptions) (applied []string, err error) {
 	store, err := openServer(address, options, func(s *Store) (err error) {
 		applied, err = s.migrateServer(func(*gorm.DB) error { return nil })
@@ -150,13 +160,17 @@ func OpenUncheckedServer(address string, options ServerOptions) (*Store, error) 
 // IsServer reports whether OpenServer can open an address.
 func IsServer(address string) bool {
 	named, err := url.Parse(address)
-	if err != nil || servers[named.Scheme].name == "" || named.Fragment != "" || strings.Contains(named.EscapedPath(), "@") {
-		return false // url.Parse takes an unescaped "/" or "#" of a password as the start of a path or fragment, which Redacted would print
+	if err != nil || servers[named.Scheme].name == "" || named.Fragment != "" ||
+		strings.Contains(named.EscapedPath(), "@") {
+		// url.Parse takes an unescaped "/" or "#" of a password as the start of a path or fragment,
+		// which Redacted would print.
+		return false
 	}
 	return named.Host != "" || named.Query().Has("host") // the folder of a socket is in the query
 }
 
-// Redacted returns an address without its user, password and options; options may hold a password too.
+// Redacted returns an address without its user, password and options; options may hold a password
+// too.
 func Redacted(address string) string {
 	named, err := url.Parse(address)
 	if err != nil || !IsServer(address) {
@@ -170,7 +184,8 @@ func (s *Store) prepareServer() error {
 	return err
 }
 
-// migrateServer migrates and then runs also, both under a lock, so that replicas that start together do it once.
+// migrateServer migrates and then runs also, both under a lock, so that replicas that start
+// together do it once.
 func (s *Store) migrateServer(also func(tx *gorm.DB) error) (applied []string, err error) {
 	if err := s.engine.durable(s.writer); err != nil {
 		return nil, err

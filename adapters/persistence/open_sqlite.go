@@ -19,15 +19,17 @@ import (
 // secretSuffix is appended to the name of the database for its server secret.
 const secretSuffix = ".secret"
 
-// OpenSQLite opens the database in file and brings its schema up to date. It creates a missing file, and a missing directory, for their owner only
-//; beside the file lies the server secret. Several processes may share one file. OpenSQLite refuses a file that is missing or empty although
+// OpenSQLite opens the database in file and brings its schema up to date. It creates a missing
+// file, and a missing directory, for their owner only ; beside the file lies the server secret.
+// Several processes may share one file. OpenSQLite refuses a file that is missing or empty although
 // its secret was used.
 func OpenSQLite(file string) (*Store, error) {
 	return openFile(file, createUnlessLost, sqlite.Open, (*Store).prepare)
 }
 
-// OpenExisting opens a database beside the service that runs on it. It creates and migrates nothing, and fails when that would be necessary, because
-// an older service could not go on with the result.
+// OpenExisting opens a database beside the service that runs on it. It creates and migrates
+// nothing, and fails when that would be necessary, because an older service could not go on with
+// the result.
 func OpenExisting(file string) (*Store, error) {
 	return openFile(file, exists, sqlite.OpenAsIs, (*Store).compare)
 }
@@ -37,18 +39,21 @@ func OpenUnchecked(file string) (*Store, error) {
 	return openFile(file, exists, sqlite.OpenAsIs, unchecked)
 }
 
-// MigrateSQLite brings the schema of the database in file up to date, creates the file when it is missing, and returns the migrations that it applied.
-// Like OpenSQLite it refuses a file that was lost.
+// MigrateSQLite brings the schema of the database in file up to date, creates the file when it is
+// missing, and returns the migrations that it applied. Like OpenSQLite it refuses a file that was
+// lost.
 func MigrateSQLite(file string) (applied []string, err error) {
 	return migrateSQLite(file, createUnlessLost, (*Store).refuseBegun)
 }
 
-// CreateSQLite is MigrateSQLite for the destination of a copy, whose secret may exist before the database.
+// CreateSQLite is MigrateSQLite for the destination of a copy, whose secret may exist before the
+// database.
 func CreateSQLite(file string) (applied []string, err error) {
 	return migrateSQLite(file, create, func(*Store, []string) error { return nil })
 }
 
-func migrateSQLite(file string, locate func(path string) error, also func(s *Store, applied []string) error) (applied []string, err error) {
+func migrateSQLite(file string, locate func(path string) error,
+	also func(s *Store, applied []string) error) (applied []string, err error) {
 	store, err := openFile(file, locate, sqlite.Open, func(s *Store) (err error) {
 		applied, err = s.migrateFile(func(_ *gorm.DB, applied []string) error { return also(s, applied) })
 		return err
@@ -59,7 +64,8 @@ func migrateSQLite(file string, locate func(path string) error, also func(s *Sto
 	return applied, store.Close()
 }
 
-func openFile(file string, locate func(path string) error, open func(path string) (*sqlite.Database, error), ready func(*Store) error) (*Store, error) {
+func openFile(file string, locate func(path string) error, open func(path string) (*sqlite.Database, error),
+	ready func(*Store) error) (*Store, error) {
 	path, err := filepath.Abs(file) // so that no name has a special meaning to SQLite
 	if err == nil {
 		err = locate(path)
@@ -94,7 +100,8 @@ func refusal(file string, err error) error {
 	return fmt.Errorf("opening the OAuth database %s: %w", file, sqlite.Explain(err))
 }
 
-// prepare migrates the schema and creates the secret under the write lock, so that processes that start together do it once.
+// prepare migrates the schema and creates the secret under the write lock, so that processes that
+// start together do it once.
 func (s *Store) prepare() error {
 	_, err := s.migrateFile(func(tx *gorm.DB, applied []string) error {
 		if err := s.refuseBegun(applied); err != nil {
@@ -129,7 +136,8 @@ func (s *Store) migrateFile(also func(tx *gorm.DB, applied []string) error) (app
 	return applied, err
 }
 
-// compare refuses a schema that is not the one of this program, and settings under which answered commits can be lost.
+// compare refuses a schema that is not the one of this program, and settings under which answered
+// commits can be lost.
 func (s *Store) compare() error {
 	if err := s.compareSchema(); err != nil {
 		return err
@@ -163,7 +171,8 @@ func createUnlessLost(path string) error {
 	return create(path)
 }
 
-// create creates a missing file. It does not even open a file that exists: closing it would release the locks that this process may hold on it.
+// create creates a missing file. It does not even open a file that exists: closing it would release
+// the locks that this process may hold on it.
 func create(path string) error {
 	if found, err := os.Stat(path); err == nil && found.IsDir() {
 		return errors.New("it is a directory: name a file in it")
@@ -181,8 +190,9 @@ func create(path string) error {
 	return made.Close()
 }
 
-// refuseLost refuses a database that is missing or empty beside a used server secret: SQLite would make a new database of it and delete the log of
-// the old one. It reads the secret first, because the secret is marked after the first commit.
+// refuseLost refuses a database that is missing or empty beside a used server secret: SQLite would
+// make a new database of it and delete the log of the old one. It reads the secret first, because
+// the secret is marked after the first commit.
 func refuseLost(path string) error {
 	used, err := secretfile.New(path + secretSuffix).IsUsed()
 	if err != nil || !used {
@@ -196,6 +206,7 @@ func refuseLost(path string) error {
 }
 
 func errLost(path string) error {
-	return fmt.Errorf("it is missing or empty, but its server secret, %s, has been used: restore the database from a backup; "+
-		"to begin anew without it, delete that file as well, and everybody connects again", path+secretSuffix)
+	return fmt.Errorf(
+		"it is missing or empty, but its server secret, %s, has been used: restore the database from a backup; "+
+			"to begin anew without it, delete that file as well, and everybody connects again", path+secretSuffix)
 }

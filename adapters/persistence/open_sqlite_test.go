@@ -52,12 +52,17 @@ var _ = Describe("Opening a store in a SQLite file", func() {
 		_, err := OpenSQLite(file)
 		Expect(err).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring(reason))))
 	},
-		Entry("when it is a directory", func(file string) { Expect(os.Mkdir(file, 0o700)).To(Succeed()) }, "it is a directory: name a file in it"),
-		Entry("when it is something else", write("this is no database, whatever its name may say"), "it is no SQLite database or it is damaged"),
+		Entry("when it is a directory", func(file string) {
+			Expect(os.Mkdir(file, 0o700)).To(Succeed())
+		}, "it is a directory: name a file in it"),
+		Entry("when it is something else", write("this is no database, whatever its name may say"),
+			"it is no SQLite database or it is damaged"),
 		Entry("when it is damaged", damage, "it is no SQLite database or it is damaged"),
 		Entry("when its schema is damaged", damageSchema, "it is no SQLite database or it is damaged"),
 		Entry("when a newer version has written it", fromTheFuture, "a newer version of Pasteport has written it"),
-		Entry("when the secret cannot be written", func(file string) { Expect(os.MkdirAll(file+".secret.new/taken", 0o700)).To(Succeed()) }, "writing the server secret"),
+		Entry("when the secret cannot be written", func(file string) {
+			Expect(os.MkdirAll(file+".secret.new/taken", 0o700)).To(Succeed())
+		}, "writing the server secret"),
 	)
 
 	It("is refused when its directory is a file", func() {
@@ -170,7 +175,8 @@ var _ = Describe("The server secret", Label("J2"), func() {
 		store := openIn(directory)
 		write("short")(store.secretFile.Path())
 		_, err := store.KeptSecrets()
-		Expect(err).To(And(MatchError(ContainSubstring("has 5 bytes, which are neither one secret of 32 nor a list")), MatchError(oauth.ErrUnavailable)))
+		Expect(err).To(And(MatchError(ContainSubstring("has 5 bytes, which are neither one secret of 32 nor a list")),
+			MatchError(oauth.ErrUnavailable)))
 		Expect(os.Remove(store.secretFile.Path())).To(Succeed())
 		_, err = store.KeptSecrets()
 		Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())

@@ -42,7 +42,8 @@ var _ = Describe("A store in a SQLite file", func() {
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()
 
-// openFresh opens a new database. Most specs use a copy of a migrated file, because migrations take longer than the rest of such a spec.
+// openFresh opens a new database. Most specs use a copy of a migrated file, because migrations take
+// longer than the rest of such a spec.
 func openFresh() *Store {
 	GinkgoHelper()
 	directory := GinkgoT().TempDir()

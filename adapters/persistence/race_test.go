@@ -30,11 +30,12 @@ var _ = Describe("A race of the end of a grant against its use", Label("E9", "I2
 			race(ctx, rounds, store, store, func(id string) { end(ctx, store, id) })
 		}, NodeTimeout(time.Hour))
 
-		It("never shows a grant alive after its end was answered by another store on the same file", func(ctx SpecContext) {
-			directory := GinkgoT().TempDir()
-			mine, theirs := openIn(directory), openIn(directory)
-			race(ctx, rounds, mine, theirs, func(id string) { end(ctx, theirs, id) })
-		}, NodeTimeout(time.Hour))
+		It("never shows a grant alive after its end was answered by another store on the same file",
+			func(ctx SpecContext) {
+				directory := GinkgoT().TempDir()
+				mine, theirs := openIn(directory), openIn(directory)
+				race(ctx, rounds, mine, theirs, func(id string) { end(ctx, theirs, id) })
+			}, NodeTimeout(time.Hour))
 	}
 
 	Context("in 50 rounds", func() { neverShowsAnEndedGrant(50) })
@@ -70,7 +71,8 @@ type ending struct {
 	output *bufio.Scanner
 }
 
-// endsVariable makes this test binary end the grant in the file that it names, at every line that it reads.
+// endsVariable makes this test binary end the grant in the file that it names, at every line that
+// it reads.
 const endsVariable = "PERSISTENCE_END_GRANTS_IN"
 
 func newEnding(file string) *ending {

@@ -14,32 +14,34 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 	var store *Store
 	BeforeEach(func() { store = openFresh() })
 
-	DescribeTable("tells all of it, however much ended in one millisecond or shortly after it:", func(ctx SpecContext, apart int) {
-		const many = 2*endedPage + 7
-		var rows []grantRow
-		for i := range many {
-			at := then.Add(time.Duration(i*apart) * time.Millisecond)
-			grant := aGrant(fmt.Sprintf("%06d", i)).Snapshot()
-			grant.RevokedAt = at
-			grant.AccessTokens = []oauth.AccessTokenSnapshot{{Number: 1}, {Number: 2, Digest: digest(i), RevokedAt: at}}
-			if i%2 == 0 {
-				grant.State, grant.EndedAt = "ended", at
+	DescribeTable("tells all of it, however much ended in one millisecond or shortly after it:",
+		func(ctx SpecContext, apart int) {
+			const many = 2*endedPage + 7
+			var rows []grantRow
+			for i := range many {
+				at := then.Add(time.Duration(i*apart) * time.Millisecond)
+				grant := aGrant(fmt.Sprintf("%06d", i)).Snapshot()
+				grant.RevokedAt = at
+				grant.AccessTokens = []oauth.AccessTokenSnapshot{{Number: 1},
+					{Number: 2, Digest: digest(i), RevokedAt: at}}
+				if i%2 == 0 {
+					grant.State, grant.EndedAt = "ended", at
+				}
+				rows = append(rows, grantRow(grant))
 			}
-			rows = append(rows, grantRow(grant))
-		}
-		Expect(store.writer.CreateInBatches(&rows, 100).Error).To(Succeed())
-		ended, err := store.EndedSince(ctx, then)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(ended.Grants).To(HaveLen((many + 1) / 2))
-		Expect(ended.Tokens).To(HaveLen(many / 2))
-		for i := range many {
-			if i%2 == 0 {
-				Expect(ended.Grants[i/2]).To(Equal(fmt.Sprintf("%06d", i)))
-			} else {
-				Expect(ended.Tokens[i/2]).To(Equal(digest(i)))
+			Expect(store.writer.CreateInBatches(&rows, 100).Error).To(Succeed())
+			ended, err := store.EndedSince(ctx, then)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(ended.Grants).To(HaveLen((many + 1) / 2))
+			Expect(ended.Tokens).To(HaveLen(many / 2))
+			for i := range many {
+				if i%2 == 0 {
+					Expect(ended.Grants[i/2]).To(Equal(fmt.Sprintf("%06d", i)))
+				} else {
+					Expect(ended.Tokens[i/2]).To(Equal(digest(i)))
+				}
 			}
-		}
-	}, Entry("together", 0), Entry("one after the other", 1))
+		}, Entry("together", 0), Entry("one after the other", 1))
 
 	It("reads only what has ended", func() {
 		var plan []struct{ Detail string }

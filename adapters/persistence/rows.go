@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// codeRow is an oauth.CodeSnapshot with tags. The types convert into each other, so that a new field of one breaks the build.
+// codeRow is an oauth.CodeSnapshot with tags. The types convert into each other, so that a new
+// field of one breaks the build.
 type codeRow struct {
 	ID            string `gorm:"primaryKey"`
 	Digest        []byte
@@ -61,7 +62,8 @@ var codeTable = mapper.NewTable(codeRow{}.TableName(),
 	mapper.Column("host_wrap", func(c *codeRow) any { return &c.HostWrap }),
 )
 
-// grantRow is an oauth.GrantSnapshot with tags. The types convert into each other, so that a new field of one breaks the build.
+// grantRow is an oauth.GrantSnapshot with tags. The types convert into each other, so that a new
+// field of one breaks the build.
 type grantRow struct {
 	ID            string `gorm:"primaryKey"`
 	ClientID      string

@@ -20,16 +20,20 @@ var _ = Describe("SCHEMA.md", func() {
 
 	It("describes every column of every table", func() {
 		var columns []string
-		Expect(store.reader.Raw(`SELECT t.name || '.' || lower(c.name) || ' ' || upper(c.type) FROM sqlite_schema t, pragma_table_info(t.name) c
+		Expect(store.reader.Raw(
+			`SELECT t.name || '.' || lower(c.name) || ' ' || upper(c.type) FROM sqlite_schema t, pragma_table_info(t.name) c
 			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'`).Scan(&columns).Error).To(Succeed())
 		Expect(described(page)).To(ConsistOf(columns))
 	})
 
 	It("justifies every index", func() {
 		var indexes []string
-		Expect(store.reader.Raw(`SELECT name || ' ' || tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`).Scan(&indexes).Error).To(Succeed())
+		Expect(store.reader.Raw(
+			`SELECT name || ' ' || tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`).
+			Scan(&indexes).Error).To(Succeed())
 		var justified []string
-		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `[\\w`, ]+` \\|").FindAllStringSubmatch(page, -1) {
+		for _, line := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `[\\w`, ]+` \\|").
+			FindAllStringSubmatch(page, -1) {
 			table, _, _ := strings.Cut(line[1], "_by_")
 			justified = append(justified, line[1]+" "+table)
 		}

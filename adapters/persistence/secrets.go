@@ -45,18 +45,21 @@ func (s *Store) databaseState() databaseState {
 	return now
 }
 
-// isCurrent reports that no transaction has committed since the state was read, and that this was less than secretsTrusted ago.
+// isCurrent reports that no transaction has committed since the state was read, and that this was
+// less than secretsTrusted ago.
 func (d databaseState) isCurrent(now databaseState) bool {
 	return d.known && now.known && d.version == now.version && now.at-d.at < secretsTrusted
 }
 
 var start = time.Now()
 
-// secretsTrusted bounds the time in which a secret file that an operator has replaced goes undetected, because that commits nothing.
+// secretsTrusted bounds the time in which a secret file that an operator has replaced goes
+// undetected, because that commits nothing.
 const secretsTrusted = 10 * time.Millisecond
 
-// Secrets implements oauth.SecretKeeper. A process that replaces a secret, or stores data sealed with the new one, commits to the database. So the
-// cached secrets are current until the next commit.
+// Secrets implements oauth.SecretKeeper. A process that replaces a secret, or stores data sealed
+// with the new one, commits to the database. So the cached secrets are current until the next
+// commit.
 func (s *Store) Secrets() ([][]byte, error) {
 	now := s.databaseState()
 	if cached := s.secrets.Load(); cached != nil && cached.read.isCurrent(now) {
@@ -78,7 +81,8 @@ func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
 	return slices.Clone(secrets.All), nil
 }
 
-// readSecrets expects the state of the database from before the file is read, so that a commit between the two makes the next caller read again.
+// readSecrets expects the state of the database from before the file is read, so that a commit
+// between the two makes the next caller read again.
 func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
 	secrets, err := s.secretFile.Read()
 	if err != nil {
@@ -153,7 +157,8 @@ func (s *Store) fingerprintsOfFile() ([]oauth.Fingerprint, error) {
 	return seal.NewKeyRing(seal.FixedSecrets(secrets.Bytes)).SecretFingerprints()
 }
 
-// markSecretUsed marks the secret when a database has been begun with it. The write lock keeps others from replacing the secret meanwhile.
+// markSecretUsed marks the secret when a database has been begun with it. The write lock keeps
+// others from replacing the secret meanwhile.
 func (s *Store) markSecretUsed() error {
 	if used, err := s.secretFile.IsUsed(); used || err != nil {
 		return err

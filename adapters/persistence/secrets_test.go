@@ -39,15 +39,16 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 		}
 	})
 
-	It("is looked for at each use, because another process may have sealed with the new one already", Label("I22", "J6"), func(ctx SpecContext) {
-		other := openIn(directory)
-		for n := range 50 {
-			before := secrets()[0]
-			Expect(other.ReplaceSecret(ctx, day(n), day(n-2))).To(Succeed())
-			Expect(secrets()[0]).NotTo(Equal(before))
-			Expect(secrets()[1]).To(Equal(before))
-		}
-	})
+	It("is looked for at each use, because another process may have sealed with the new one already",
+		Label("I22", "J6"), func(ctx SpecContext) {
+			other := openIn(directory)
+			for n := range 50 {
+				before := secrets()[0]
+				Expect(other.ReplaceSecret(ctx, day(n), day(n-2))).To(Succeed())
+				Expect(secrets()[0]).NotTo(Equal(before))
+				Expect(secrets()[1]).To(Equal(before))
+			}
+		})
 
 	Context("right after another read", func() {
 		var other *Store

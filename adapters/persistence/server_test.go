@@ -45,8 +45,8 @@ func (s *server) running(ctx context.Context) *engines.Endpoint {
 // place is a database and a file for the server secret.
 type place struct{ url, secretFile string }
 
-// place is a database with the tables of today and no rows. Specs use the database of an earlier spec again, because making one takes far longer
-// than emptying it.
+// place is a database with the tables of today and no rows. Specs use the database of an earlier
+// spec again, because making one takes far longer than emptying it.
 func (s *server) place(ctx context.Context) (at place) {
 	GinkgoHelper()
 	if last := len(s.places) - 1; last >= 0 {
@@ -62,7 +62,8 @@ func (s *server) place(ctx context.Context) (at place) {
 	return at
 }
 
-// takeBack empties the database for the next spec, or drops it when a spec has failed in it or has changed its schema.
+// takeBack empties the database for the next spec, or drops it when a spec has failed in it or has
+// changed its schema.
 func (s *server) takeBack(ctx SpecContext, at place) {
 	GinkgoHelper()
 	store := at.connect()
@@ -87,7 +88,8 @@ func (s *server) takeBack(ctx SpecContext, at place) {
 	s.places = append(s.places, at)
 }
 
-var restartNumbers = map[string]string{"PostgreSQL": "TRUNCATE trace_steps RESTART IDENTITY", "MariaDB": "TRUNCATE trace_steps"}
+var restartNumbers = map[string]string{"PostgreSQL": "TRUNCATE trace_steps RESTART IDENTITY",
+	"MariaDB": "TRUNCATE trace_steps"}
 
 // hostileOptions let a quote of UTF-8 text end too early, if they have an effect: in GBK the
 // backslash before it belongs to a character.
@@ -97,8 +99,10 @@ var hostileOptions = map[string]string{"PostgreSQL": "", "MariaDB": "?charset=gb
 func (s *server) columns(store *Store) (columns []string) {
 	GinkgoHelper()
 	namespace := map[string]string{"PostgreSQL": "current_schema()", "MariaDB": "database()"}[s.name]
-	Expect(store.reader.Raw("SELECT concat(table_name, '.', column_name) FROM information_schema.columns WHERE table_schema = " + namespace +
-		" ORDER BY 1").Scan(&columns).Error).To(Succeed())
+	Expect(store.reader.Raw(
+		"SELECT concat(table_name, '.', column_name) FROM information_schema.columns WHERE table_schema = " +
+			namespace +
+			" ORDER BY 1").Scan(&columns).Error).To(Succeed())
 	return columns
 }
 
@@ -282,28 +286,29 @@ var _ = Describe("A store on a database server", func() {
 					reading.Wait()
 				}, NodeTimeout(time.Minute))
 
-			It("says that a server which is gone is an outage, and goes on when it is back", Label("N14", "G11", "D30"), func(ctx SpecContext) {
-				suite.Needs("engines")
-				own, err := engines.Own(ctx, name)
-				Expect(err).NotTo(HaveOccurred())
-				DeferCleanup(own.Close)
-				at := placeOn(ctx, own.Endpoint)
-				store := at.open()
-				Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-				Expect(own.Stop()).To(Succeed())
-				_, err = store.Grant(ctx, "g")
-				Expect(err).To(MatchError(oauth.ErrUnavailable))
-				Expect(store.UpdateGrant(ctx, "g", nil)).To(MatchError(oauth.ErrUnavailable))
-				Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
-				Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
-				Expect(own.Start(ctx)).To(Succeed())
-				Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
-					g.End(oauth.EndedByHost, then)
-					return nil
-				})).To(Succeed())
-				_, err = store.Grant(ctx, "g")
-				Expect(err).NotTo(HaveOccurred())
-			}, NodeTimeout(5*time.Minute))
+			It("says that a server which is gone is an outage, and goes on when it is back",
+				Label("N14", "G11", "D30"), func(ctx SpecContext) {
+					suite.Needs("engines")
+					own, err := engines.Own(ctx, name)
+					Expect(err).NotTo(HaveOccurred())
+					DeferCleanup(own.Close)
+					at := placeOn(ctx, own.Endpoint)
+					store := at.open()
+					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
+					Expect(own.Stop()).To(Succeed())
+					_, err = store.Grant(ctx, "g")
+					Expect(err).To(MatchError(oauth.ErrUnavailable))
+					Expect(store.UpdateGrant(ctx, "g", nil)).To(MatchError(oauth.ErrUnavailable))
+					Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
+					Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
+					Expect(own.Start(ctx)).To(Succeed())
+					Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+						g.End(oauth.EndedByHost, then)
+						return nil
+					})).To(Succeed())
+					_, err = store.Grant(ctx, "g")
+					Expect(err).NotTo(HaveOccurred())
+				}, NodeTimeout(5*time.Minute))
 		})
 	}
 })
@@ -340,7 +345,8 @@ var _ = Describe("The address of a database server", func() {
 	)
 
 	It("is shown without the password and the options", func() {
-		Expect(Redacted("postgres://me:geheim@host:5432/name?sslpassword=geheim")).To(Equal("postgres://host:5432/name"))
+		Expect(Redacted("postgres://me:geheim@host:5432/name?sslpassword=geheim")).
+			To(Equal("postgres://host:5432/name"))
 	})
 })
 

@@ -1,7 +1,9 @@
-// Package persistence is the store of grants: oauth.Store on GORM, in a SQLite file (OpenSQLite) or on a database server that replicas share
-// (OpenServer). Store has one method for each operation of the port; package mapper reads and writes rows; engine holds what differs
-// between SQLite, PostgreSQL and MySQL. Package sqlite opens the file, package secretfile keeps the server secret beside the database, and package
-// maintenance checks and copies whole stores. SCHEMA.md explains the tables.
+// Package persistence is the store of grants: oauth.Store on GORM, in a SQLite file (OpenSQLite) or
+// on a database server that replicas share (OpenServer). Store has one method for each operation of
+// the port; package mapper reads and writes rows; engine holds what differs between SQLite,
+// PostgreSQL and MySQL. Package sqlite opens the file, package secretfile keeps the server secret
+// beside the database, and package maintenance checks and copies whole stores. SCHEMA.md explains
+// the tables.
 package persistence
 
 import (
@@ -20,8 +22,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a database server, where every connection does both.
-// The database enforces every rule; cached grants of a file are used only while the WAL index shows no other commit.
+// Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a
+// database server, where every connection does both. The database enforces every rule; cached
+// grants of a file are used only while the WAL index shows no other commit.
 type Store struct {
 	engine         engine
 	file           *sqlite.Database // nil on a server

@@ -67,8 +67,8 @@ func BenchmarkAddGrant(b *testing.B) {
 	})
 }
 
-// BenchmarkGroupCommit lets grants be kept by the group and by a transaction for each in turns, on one file, because a disk is faster in one second
-// and slower in the next.
+// BenchmarkGroupCommit lets grants be kept by the group and by a transaction for each in turns, on
+// one file, because a disk is faster in one second and slower in the next.
 func BenchmarkGroupCommit(b *testing.B) {
 	for _, writers := range []int{1, writersAtOnce} {
 		b.Run(strconv.Itoa(writers), func(b *testing.B) {
@@ -111,7 +111,9 @@ func addOne(b *testing.B, store *Store) {
 func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
 	grant := activeGrant()
-	if err := store.writer.Transaction(func(tx *gorm.DB) error { return addGrant(&sqlite.Tx{DB: tx}, grant) }); err != nil {
+	if err := store.writer.Transaction(func(tx *gorm.DB) error {
+		return addGrant(&sqlite.Tx{DB: tx}, grant)
+	}); err != nil {
 		b.Error(err)
 	}
 }

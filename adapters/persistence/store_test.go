@@ -39,7 +39,8 @@ var _ = Describe("Keeping grants in SQLite", func() {
 	})
 
 	It("reports a commit that fails, and goes on", func(ctx SpecContext) {
-		Expect(store.transaction(ctx, breakCommit)).To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
+		Expect(store.transaction(ctx, breakCommit)).
+			To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 	})
 
@@ -116,7 +117,8 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		func(ctx SpecContext, ask func(ctx context.Context, store oauth.Store) error) {
 			Expect(store.Close()).To(Succeed())
 			Expect(ask(ctx, store)).To(And(
-				MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("database is closed")), Not(MatchError(oauth.ErrNotFound)), Not(MatchError(oauth.ErrDuplicate))))
+				MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("database is closed")),
+				Not(MatchError(oauth.ErrNotFound)), Not(MatchError(oauth.ErrDuplicate))))
 		},
 		Entry("when adding", func(ctx context.Context, s oauth.Store) error { return s.AddCode(ctx, aCode("c"), nil) }),
 		Entry("when finding a code", func(ctx context.Context, s oauth.Store) error {
@@ -139,7 +141,12 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Entry("when changing many", func(ctx context.Context, s oauth.Store) error {
 			return s.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, nil)
 		}),
-		Entry("when using an assertion", func(ctx context.Context, s oauth.Store) error { return s.UseOnce(ctx, digest(0), then) }),
-		Entry("when forgetting", func(ctx context.Context, s oauth.Store) error { _, err := s.DeleteExpired(ctx, then); return err }),
+		Entry("when using an assertion", func(ctx context.Context, s oauth.Store) error {
+			return s.UseOnce(ctx, digest(0), then)
+		}),
+		Entry("when forgetting", func(ctx context.Context, s oauth.Store) error {
+			_, err := s.DeleteExpired(ctx, then)
+			return err
+		}),
 	)
 })

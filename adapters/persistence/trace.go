@@ -47,7 +47,8 @@ func (stepRow) TableName() string { return "trace_steps" }
 
 var _ trace.Log = (*Store)(nil)
 
-// The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each number of rows.
+// The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each
+// number of rows.
 const (
 	stepsAtOnce       = 200
 	stepsAtOnceInFile = 10
@@ -130,7 +131,8 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time, most int) (numbe
 	return numbers, err
 }
 
-// exceedingSteps returns the steps beyond keep among the newest; the next call reaches the older ones.
+// exceedingSteps returns the steps beyond keep among the newest; the next call reaches the older
+// ones.
 func (s *Store) exceedingSteps(ctx context.Context, keep, most int) ([]int64, error) {
 	retention, attempt := trace.Retain(keep), sql.RawBytes{}
 	err := s.eachRow(ctx, func() { retention.Prove(attempt) }, []any{&attempt}, provingSteps, trace.Unproven)
@@ -138,7 +140,9 @@ func (s *Store) exceedingSteps(ctx context.Context, keep, most int) ([]int64, er
 		return nil, err
 	}
 	var number int64
-	err = s.eachRow(ctx, func() { retention.Count(number, attempt) }, []any{&number, &attempt}, newestSteps, 2*keep+most)
+	err = s.eachRow(ctx, func() {
+		retention.Count(number, attempt)
+	}, []any{&number, &attempt}, newestSteps, 2*keep+most)
 	return retention.Exceeding(), err
 }
 

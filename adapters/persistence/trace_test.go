@@ -17,7 +17,12 @@ var _ = Describe("A trace in a SQLite file", func() {
 	steps := func(count int, attempt string, at time.Time) []trace.Step {
 		made := make([]trace.Step, count)
 		for i := range made {
-			made[i] = trace.Step{At: at, Kind: trace.Refresh, Outcome: trace.Passed, Attempt: attempt}
+			made[i] = trace.Step{
+				At:      at,
+				Kind:    trace.Refresh,
+				Outcome: trace.Passed,
+				Attempt: attempt,
+			}
 		}
 		return made
 	}
@@ -30,11 +35,23 @@ var _ = Describe("A trace in a SQLite file", func() {
 		return made
 	}
 	keepFromGoing := func(attempt string) {
-		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = '" + attempt + "' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
+		Expect(store.writer.Exec("CREATE TRIGGER stuck BEFORE DELETE ON trace_steps WHEN old.attempt = '" + attempt +
+			"' BEGIN SELECT RAISE(ABORT, 'stuck'); END").Error).To(Succeed())
 	}
 
 	It("gives back every member of a step, in order, from any step on", func(ctx SpecContext) {
-		step := trace.Step{At: then, Kind: trace.Exchange, Outcome: trace.Refused, Attempt: "a", Request: "r", Client: "c", Address: "n", Agent: "u", Rule: "D16", Reason: "why"}
+		step := trace.Step{
+			At:      then,
+			Kind:    trace.Exchange,
+			Outcome: trace.Refused,
+			Attempt: "a",
+			Request: "r",
+			Client:  "c",
+			Address: "n",
+			Agent:   "u",
+			Rule:    "D16",
+			Reason:  "why",
+		}
 		Expect(store.AddSteps(ctx, append(steps(300, "b", then), step))).To(Succeed())
 		found, err := store.Steps(ctx, 0)
 		Expect(err).NotTo(HaveOccurred())
@@ -50,7 +67,8 @@ var _ = Describe("A trace in a SQLite file", func() {
 		Expect(store.Steps(ctx, 0)).To(HaveLen(1))
 	})
 
-	It("keeps the newest steps of grants and the newest steps without a grant separately, so that anonymous requests displace no grant", func(ctx SpecContext) {
+	It("keeps the newest steps of grants and the newest steps without a grant separately, so that anonymous requests "+
+		"displace no grant", func(ctx SpecContext) {
 		strangers := append(steps(25, "", then), steps(25, "b", then)...)
 		for i := range strangers {
 			strangers[i].Kind = trace.Unproven[i%len(trace.Unproven)]
@@ -84,7 +102,8 @@ var _ = Describe("A trace in a SQLite file", func() {
 		}
 	})
 
-	It("looks at so many at once, and the next time at the rest, so that no flood of strangers takes what belongs to a grant", func(ctx SpecContext) {
+	It("looks at so many at once, and the next time at the rest, so that no flood of strangers takes what belongs to "+
+		"a grant", func(ctx SpecContext) {
 		const most = 2 * forgetsSteps
 		Expect(store.AddSteps(ctx, append(steps(5, "a", then), knocks(most+10)...))).To(Succeed())
 		Expect(store.forgetStepsOf(ctx, then, 2, most)).To(Equal(most + 2))
@@ -116,8 +135,8 @@ var _ = Describe("A trace in a SQLite file", func() {
 	itForgetsMany(func(SpecContext) *Store { return store })
 })
 
-// itForgetsMany adds the spec of a trace that has grown far beyond its bound: of the steps of strangers, a quarter are of one attempt, a quarter of none,
-// and each other is of one of its own.
+// itForgetsMany adds the spec of a trace that has grown far beyond its bound: of the steps of
+// strangers, a quarter are of one attempt, a quarter of none, and each other is of one of its own.
 func itForgetsMany(open func(SpecContext) *Store) {
 	It("deletes all surplus steps after an outage", func(ctx SpecContext) {
 		store := open(ctx)
@@ -125,7 +144,12 @@ func itForgetsMany(open func(SpecContext) *Store) {
 		some := make([]trace.Step, keep)
 		for part := range 3 {
 			for i := range some {
-				some[i] = trace.Step{At: then, Kind: trace.Page, Outcome: trace.Passed, Attempt: "reloaded"}
+				some[i] = trace.Step{
+					At:      then,
+					Kind:    trace.Page,
+					Outcome: trace.Passed,
+					Attempt: "reloaded",
+				}
 				switch i % 8 {
 				case 3: // without a grant
 					some[i].Kind, some[i].Attempt = trace.Call, ""

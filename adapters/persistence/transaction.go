@@ -94,7 +94,8 @@ func rollback(tx *gorm.DB) error {
 	return failed("rolling back", err)
 }
 
-// failed wraps an error with a description of the operation, and translates the driver's error to ErrNotFound, ErrDuplicate or ErrUnavailable.
+// failed wraps an error with a description of the operation, and translates the driver's error to
+// ErrNotFound, ErrDuplicate or ErrUnavailable.
 func failed(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -109,7 +110,8 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// detached lets short work finish after its caller has canceled it: a server's driver would drop the connection otherwise. A deadline still holds.
+// detached lets short work finish after its caller has canceled it: a server's driver would drop
+// the connection otherwise. A deadline still holds.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !s.engine.server {
 		return ctx, func() {}

@@ -75,7 +75,8 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 	})
 })
 
-// endVariable makes this test binary end the grant in the file that it names, and say whether it was the one.
+// endVariable makes this test binary end the grant in the file that it names, and say whether it
+// was the one.
 const endVariable = "PERSISTENCE_END_GRANT_IN"
 
 func endGrantIn(file string) {
@@ -111,7 +112,8 @@ type alternating struct {
 
 func (a *alternating) next() oauth.Store { return a.stores[int(a.calls.Add(1))%len(a.stores)] }
 
-func (a *alternating) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (a *alternating) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	return a.next().AddCode(ctx, code, supersede)
 }
 
@@ -140,7 +142,8 @@ func (a *alternating) AuthorizationsOf(ctx context.Context, host oauth.Fingerpri
 	return a.next().AuthorizationsOf(ctx, host)
 }
 
-func (a *alternating) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+func (a *alternating) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
 	return a.next().UpdateAuthorizationsOf(ctx, host, change)
 }
 

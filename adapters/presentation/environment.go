@@ -21,8 +21,9 @@ type variable struct {
 	value Template
 }
 
-// ParseEnvironment reads templates such as "{token}" by the names of their variables, with the names of fields; no fields stand for the token. It
-// returns one error for each mistake, which does not repeat the template.
+// ParseEnvironment reads templates such as "{token}" by the names of their variables, with the
+// names of fields; no fields stand for the token. It returns one error for each mistake, which does
+// not repeat the template.
 func ParseEnvironment(templates map[string]string, fields credential.Fields) (Environment, []error) {
 	e := Environment{fields: fields}
 	var mistakes []error
@@ -39,7 +40,8 @@ func ParseEnvironment(templates map[string]string, fields credential.Fields) (En
 func parseVariable(name, value string, fields []string) (variable, error) {
 	switch {
 	case !IsVariable(name):
-		return variable{}, errors.New("the environment has a name that is none of a variable: write letters, digits and underscores")
+		return variable{},
+			errors.New("the environment has a name that is none of a variable: write letters, digits and underscores")
 	case strings.ContainsRune(value, 0):
 		return variable{}, fmt.Errorf("the variable %s contains NUL, which no environment can: remove it", name)
 	}
@@ -76,8 +78,9 @@ func (e Environment) Unused() []string {
 // Accepts reports whether the fields accept the values.
 func (e Environment) Accepts(values credential.Values) bool { return e.fields.Accept(values) }
 
-// Render returns the variables, each as NAME=value, and a function that reports whether a text contains a part of the credential, also encoded. It
-// leaves out a variable whose optional fields all have no value, and refuses a NUL, which would end its variable.
+// Render returns the variables, each as NAME=value, and a function that reports whether a text
+// contains a part of the credential, also encoded. It leaves out a variable whose optional fields
+// all have no value, and refuses a NUL, which would end its variable.
 func (e Environment) Render(values credential.Values) (variables []string, repeats func(text string) bool, err error) {
 	var secrets []string
 	for _, secret := range e.fields.Secrets(values) {

@@ -25,14 +25,18 @@ var _ = Describe("An environment", Label("U23"), func() {
 	)
 
 	It("is rendered in the order of its names, and finds the key in a text in any spelling", func() {
-		e, mistakes := ParseEnvironment(map[string]string{"B": "Basic {base64(ada:token)}", "A": "{token}", "C": "plain"}, nil)
+		e, mistakes := ParseEnvironment(map[string]string{"B": "Basic {base64(ada:token)}", "A": "{token}",
+			"C": "plain"}, nil)
 		Expect(mistakes).To(BeEmpty())
 		Expect(e.Unused()).To(BeEmpty())
 		Expect(e.Sets("C")).To(BeTrue())
 		variables, repeats, err := e.Render(credential.Values{"token": "se cret\"1\nanother-line"})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(variables).To(HaveExactElements("A=se cret\"1\nanother-line", "B=Basic YWRhOnNlIGNyZXQiMQphbm90aGVyLWxpbmU=", "C=plain"))
-		for _, text := range []string{`key is se cret"1`, "x another-line", `{"key":"se cret\"1\nanother-line"}`, "Authorization: YWRhOnNlIGNyZXQiMQphbm90aGVyLWxpbmU", "se+cret%221%0aanother-line"} {
+		Expect(variables).
+			To(HaveExactElements("A=se cret\"1\nanother-line",
+				"B=Basic YWRhOnNlIGNyZXQiMQphbm90aGVyLWxpbmU=", "C=plain"))
+		for _, text := range []string{`key is se cret"1`, "x another-line", `{"key":"se cret\"1\nanother-line"}`,
+			"Authorization: YWRhOnNlIGNyZXQiMQphbm90aGVyLWxpbmU", "se+cret%221%0aanother-line"} {
 			Expect(repeats(text)).To(BeTrue(), text)
 		}
 		Expect(repeats("plain")).To(BeFalse())
@@ -54,21 +58,28 @@ var _ = Describe("An environment", Label("U23"), func() {
 		Entry("as JSON of PHP", "s3cret/key", `"s3cret\/key"`),
 		Entry("as bytes of Python", "pässwörd-123\n", `b'p\xc3\xa4ssw\xc3\xb6rd-123\n'`),
 		Entry("in hex", "sk-live-0123456789", "736b2d6c6976652d30313233343536373839"),
-		Entry("in base64 after a name", "sk-live-0123456789", base64.StdEncoding.EncodeToString([]byte("ann:sk-live-0123456789"))),
-		Entry("in base64 in the middle", "sk-live-0123456789", base64.StdEncoding.EncodeToString([]byte("ab:sk-live-0123456789:x"))),
-		Entry("in base64 at the third offset", "sk-live-0123456789", base64.StdEncoding.EncodeToString([]byte("a:sk-live-0123456789?"))),
-		Entry("in base64 for URLs", "sk?live>0123456789", base64.URLEncoding.EncodeToString([]byte("ab:sk?live>0123456789~"))),
-		Entry("in base64 at the start", "sk-live-01234567", base64.StdEncoding.EncodeToString([]byte("sk-live-01234567:x"))),
+		Entry("in base64 after a name", "sk-live-0123456789",
+			base64.StdEncoding.EncodeToString([]byte("ann:sk-live-0123456789"))),
+		Entry("in base64 in the middle", "sk-live-0123456789",
+			base64.StdEncoding.EncodeToString([]byte("ab:sk-live-0123456789:x"))),
+		Entry("in base64 at the third offset", "sk-live-0123456789",
+			base64.StdEncoding.EncodeToString([]byte("a:sk-live-0123456789?"))),
+		Entry("in base64 for URLs", "sk?live>0123456789",
+			base64.URLEncoding.EncodeToString([]byte("ab:sk?live>0123456789~"))),
+		Entry("in base64 at the start", "sk-live-01234567",
+			base64.StdEncoding.EncodeToString([]byte("sk-live-01234567:x"))),
 	)
 
 	It("refuses a key with NUL", func() {
 		e, _ := ParseEnvironment(map[string]string{"KEY": "{token}"}, nil)
 		_, _, err := e.Render(credential.Values{"token": "s3cret\x00X=1"})
-		Expect(err).To(MatchError(And(ContainSubstring("the variable KEY would have a NUL"), Not(ContainSubstring("s3cret")))))
+		Expect(err).To(MatchError(And(ContainSubstring("the variable KEY would have a NUL"),
+			Not(ContainSubstring("s3cret")))))
 	})
 })
 
-// FuzzEnvironment renders any token: the result has one variable of that name, and no text of another.
+// FuzzEnvironment renders any token: the result has one variable of that name, and no text of
+// another.
 func FuzzEnvironment(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, value, token string) {
 		e, mistakes := ParseEnvironment(map[string]string{name: value}, nil)
@@ -82,7 +93,9 @@ func FuzzEnvironment(f *testing.F) {
 		if len(variables) != 1 || !strings.HasPrefix(variables[0], name+"=") || strings.ContainsRune(variables[0], 0) {
 			t.Fatalf("%q=%q with %q became %q", name, value, token, variables)
 		}
-		if len(e.Unused()) == 0 && token != "" && slices.ContainsFunc(variables, func(v string) bool { return !repeats(v) }) {
+		if len(e.Unused()) == 0 && token != "" && slices.ContainsFunc(variables, func(v string) bool {
+			return !repeats(v)
+		}) {
 			t.Fatalf("%q is not found in %q", token, variables)
 		}
 	})

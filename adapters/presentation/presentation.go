@@ -1,6 +1,7 @@
-// Package presentation adds a person's credential to the requests for a server: in headers, or in parameters of the query. Parse reads the entries
-// of the setting present into a Presentation, which renders Credentials from the values of one person's fields. An Environment is the same for a
-// program. Template is the language of the entries.
+// Package presentation adds a person's credential to the requests for a server: in headers, or in
+// parameters of the query. Parse reads the entries of the setting present into a Presentation,
+// which renders Credentials from the values of one person's fields. An Environment is the same for
+// a program. Template is the language of the entries.
 package presentation
 
 import (
@@ -20,7 +21,8 @@ import (
 // DefaultEntry is the entry of the zero Presentation.
 const DefaultEntry = "Authorization: Bearer {token}"
 
-// Presentation is the headers and query parameters that present a credential. The zero value presents a token as bearer token.
+// Presentation is the headers and query parameters that present a credential. The zero value
+// presents a token as bearer token.
 type Presentation struct {
 	entries []entry
 	fields  credential.Fields
@@ -108,7 +110,8 @@ func parseEntry(text string, fields []string) (entry, error) {
 	name, value, found := strings.Cut(text, ":")
 	switch {
 	case !found || !httpguts.ValidHeaderFieldName(name):
-		return entry{}, errors.New(`it is no header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
+		return entry{}, errors.New(
+			`it is no header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
 	case isReserved(textproto.CanonicalMIMEHeaderKey(name)):
 		return entry{}, fmt.Errorf("the gateway itself sets or forwards the header %s: choose another", name)
 	}
@@ -123,11 +126,14 @@ func parseEntry(text string, fields []string) (entry, error) {
 	return entry{name: textproto.CanonicalMIMEHeaderKey(name), value: template}, nil
 }
 
-// parseParameter parses a query parameter. Its whole value is percent-encoded, so {urlquery(token)} is the same as {token}.
+// parseParameter parses a query parameter. Its whole value is percent-encoded, so {urlquery(token)}
+// is the same as {token}.
 func parseParameter(text string, fields []string) (entry, error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || escape(name) != name {
-		return entry{}, errors.New(`it is no query parameter: write it like "?key={token}", with letters, digits, "-", "_", "." and "~" in its name`)
+		return entry{}, errors.New(
+			`it is no query parameter: write it like "?key={token}", with letters, digits, "-", "_", "." and "~" in ` +
+				`its name`)
 	}
 	template, err := ParseTemplate(value, fields)
 	if err == nil && (value == "" || strings.ContainsFunc(value, isControl)) {
@@ -138,14 +144,18 @@ func parseParameter(text string, fields []string) (entry, error) {
 
 // reserved are headers that belong to the connection, the message or the client.
 var reserved = []string{
-	"Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest", "Forwarded", "Origin", "Signature", "Signature-Input", "X-Request-Id",
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Expect",
+	"Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest", "Forwarded", "Origin", "Signature",
+	"Signature-Input", "X-Request-Id",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade", "Expect",
 	"Accept", "Accept-Encoding", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate",
 }
 
 func isReserved(header string) bool {
 	return slices.Contains(reserved, header) ||
-		slices.ContainsFunc([]string{"Mcp-", "X-Pasteport-", "X-Forwarded-"}, func(prefix string) bool { return strings.HasPrefix(header, prefix) })
+		slices.ContainsFunc([]string{"Mcp-", "X-Pasteport-", "X-Forwarded-"}, func(prefix string) bool {
+			return strings.HasPrefix(header, prefix)
+		})
 }
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
@@ -182,8 +192,8 @@ func (p Presentation) Accepts(values credential.Values) bool { return p.fields.A
 // Sample returns values for a check of the server, with secrets that no person has.
 func (p Presentation) Sample(secret func() string) credential.Values { return p.fields.Sample(secret) }
 
-// Render returns the credentials of one person. It leaves out an entry whose optional fields all have no value. It refuses a text that would end its
-// header, and does not repeat it.
+// Render returns the credentials of one person. It leaves out an entry whose optional fields all
+// have no value. It refuses a text that would end its header, and does not repeat it.
 func (p Presentation) Render(values credential.Values) (Credentials, error) {
 	c := Credentials{secrets: p.fields.Secrets(values)}
 	for _, e := range p.all() {
@@ -224,7 +234,9 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 	for parameter := range strings.SplitSeq(address.RawQuery, "&") {
 		name, _, _ := strings.Cut(parameter, "=")
 		plain, err := url.QueryUnescape(name)
-		if err != nil || !slices.ContainsFunc(c.rendered, func(r rendered) bool { return r.inQuery && r.name == plain }) {
+		if err != nil || !slices.ContainsFunc(c.rendered, func(r rendered) bool {
+			return r.inQuery && r.name == plain
+		}) {
 			kept = append(kept, parameter)
 		}
 	}

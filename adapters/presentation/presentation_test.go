@@ -46,7 +46,8 @@ var _ = Describe("A presentation", Label("U18"), func() {
 		Entry("a field twice", "X-Key: {token}{token}", "s3crets3cret"),
 		Entry("braces", "X-Key: {{{token}}}", "{s3cret}"),
 		Entry("base64 of text and a field", "X-Key: {base64(user:token)}", "dXNlcjpzM2NyZXQ="),
-		Entry("words that only contain the name of a field", "X-Key: {urlquery(x-token:token token2)}", "x-token%3As3cret%20token2"),
+		Entry("words that only contain the name of a field", "X-Key: {urlquery(x-token:token token2)}",
+			"x-token%3As3cret%20token2"),
 		Entry("quoted text", "X-Key: {urlquery('token':token)}", "token%3As3cret"),
 		Entry("letters of other languages", "X-Key: é{urlquery(ü:token)}", "é%C3%BC%3As3cret"),
 	)
@@ -54,9 +55,11 @@ var _ = Describe("A presentation", Label("U18"), func() {
 	DescribeTable("refuses a token that would end its header or parameter, without repeating it", func(token string) {
 		for _, entry := range []string{"X-Key: {token}", "X-Key: a {token}", "?key={token}"} {
 			_, err := one(entry).Render(credential.Values{"token": token})
-			Expect(err).To(MatchError(And(ContainSubstring("would have a control character"), Not(ContainSubstring("s3cret")))))
+			Expect(err).To(MatchError(And(ContainSubstring("would have a control character"),
+				Not(ContainSubstring("s3cret")))))
 		}
-	}, Entry(nil, "s3cret\nX-Admin: 1"), Entry(nil, "s3cret\r"), Entry(nil, "s3cret\x00"), Entry(nil, "s3cret\x7f"), Entry(nil, "s3cret\t"))
+	}, Entry(nil, "s3cret\nX-Admin: 1"), Entry(nil, "s3cret\r"), Entry(nil, "s3cret\x00"), Entry(nil, "s3cret\x7f"),
+		Entry(nil, "s3cret\t"))
 
 	It("is the bearer token without entries", func() {
 		c, err := Presentation{}.Render(credential.Values{"token": "s3cret"})
@@ -83,7 +86,8 @@ var _ = Describe("A presentation", Label("U18"), func() {
 	})
 })
 
-// FuzzPresentation sends any token with any entry: the server reads exactly one more header or parameter, with the rendered value.
+// FuzzPresentation sends any token with any entry: the server reads exactly one more header or
+// parameter, with the rendered value.
 func FuzzPresentation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, token string) {
 		p, mistakes := Parse([]string{text}, nil)
@@ -112,9 +116,11 @@ func FuzzPresentation(f *testing.F) {
 	})
 }
 
-// checkOnly fails unless the request has the entry besides the header and parameter that it had before.
+// checkOnly fails unless the request has the entry besides the header and parameter that it had
+// before.
 func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
-	header, query := url.Values{"X-Kept": {"1"}, "User-Agent": {"Go-http-client/1.1"}, "Content-Length": {"4"}}, url.Values{"kept": {"1"}}
+	header, query := url.Values{"X-Kept": {"1"}, "User-Agent": {"Go-http-client/1.1"}, "Content-Length": {"4"}},
+		url.Values{"kept": {"1"}}
 	if e.inQuery {
 		query.Set(e.name, value)
 	} else {
@@ -132,9 +138,11 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		first, second := template.Render(map[string]string{"token": "1"}), template.Render(map[string]string{"token": "2"})
+		first, second := template.Render(map[string]string{"token": "1"}),
+			template.Render(map[string]string{"token": "2"})
 		if template.Uses(credential.Token) == (first == second) {
-			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, template.Uses(credential.Token), first, second)
+			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, template.Uses(credential.Token),
+				first, second)
 		}
 		if literal := strings.NewReplacer("{", "{{", "}", "}}").Replace(first); literally(t, literal) != first {
 			t.Fatalf("%q in doubled braces is %q", first, literally(t, literal))

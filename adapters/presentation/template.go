@@ -11,8 +11,9 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// Template is a text with fields in braces: literal text, {token}, {base64(user:token)} or {urlquery(token)}. In the parentheses of a function,
-// a word that is the name of a field stands for its value, and all other text is literal; quotes make a name literal, as in
+// Template is a text with fields in braces: literal text, {token}, {base64(user:token)} or
+// {urlquery(token)}. In the parentheses of a function, a word that is the name of a field stands
+// for its value, and all other text is literal; quotes make a name literal, as in
 // {base64(mail@example.com/'token':token)}. Two braces stand for one.
 type Template struct{ parts []part }
 
@@ -32,7 +33,8 @@ const (
 // functions are the functions of the language, for its errors.
 var functions = []string{encodeBase64, encodeQuery}
 
-// ParseTemplate parses a template of the named fields. Its errors repeat only the names of fields and functions, because literal text may be a secret.
+// ParseTemplate parses a template of the named fields. Its errors repeat only the names of fields
+// and functions, because literal text may be a secret.
 func ParseTemplate(text string, fields []string) (Template, error) {
 	var t Template
 	for text != "" {
@@ -71,14 +73,16 @@ func parseExpression(inside string, fields []string) (part, error) {
 	name, argument, called := strings.Cut(inside, "(")
 	if !called {
 		if !slices.Contains(fields, name) {
-			return part{}, fmt.Errorf("it has an unknown field%s: write {%s}", named(name), strings.Join(fields, "} or {"))
+			return part{}, fmt.Errorf("it has an unknown field%s: write {%s}", named(name),
+				strings.Join(fields, "} or {"))
 		}
 		return part{field: name}, nil
 	}
 	argument, closed := strings.CutSuffix(argument, ")")
 	switch {
 	case !slices.Contains(functions, name):
-		return part{}, fmt.Errorf("it has an unknown function%s: choose %s", named(name), strings.Join(functions, " or "))
+		return part{}, fmt.Errorf("it has an unknown function%s: choose %s", named(name),
+			strings.Join(functions, " or "))
 	case !closed, strings.ContainsAny(argument, "(){"):
 		return part{}, fmt.Errorf("the parentheses of %s have no end or are nested: write {%s(token)}", name, name)
 	}
@@ -89,7 +93,8 @@ func parseExpression(inside string, fields []string) (part, error) {
 	return part{function: name, argument: parts}, err
 }
 
-// named quotes a name for an error. It returns "" for a text that is no name, because it may be a part of a secret.
+// named quotes a name for an error. It returns "" for a text that is no name, because it may be a
+// part of a secret.
 func named(name string) string {
 	if name == "" || len(name) > 20 || strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) }) {
 		return ""
@@ -101,7 +106,8 @@ func isWord(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// parseArgument splits the argument of a function into words, quoted texts and the texts between them.
+// parseArgument splits the argument of a function into words, quoted texts and the texts between
+// them.
 func parseArgument(text string, fields []string) (parts []part, err error) {
 	for text != "" {
 		if quoted, found := strings.CutPrefix(text, "'"); found {
@@ -143,7 +149,9 @@ func (t Template) usesSecret(fields credential.Fields) bool {
 // isLeftOut reports whether all fields of the template are optional and have no value.
 func (t Template) isLeftOut(fields credential.Fields, values credential.Values) bool {
 	used := slices.DeleteFunc(slices.Clone(fields.OrSingle()), func(f credential.Field) bool { return !t.Uses(f.Name) })
-	return len(used) > 0 && !slices.ContainsFunc(used, func(f credential.Field) bool { return !f.Optional || values[f.Name] != "" })
+	return len(used) > 0 && !slices.ContainsFunc(used, func(f credential.Field) bool {
+		return !f.Optional || values[f.Name] != ""
+	})
 }
 
 // Render returns the text with the values of the fields.
@@ -168,7 +176,8 @@ func render(parts []part, values map[string]string) string {
 func (t Template) encoded(values map[string]string) (results []string) {
 	for _, p := range t.parts {
 		if p.function != "" {
-			results = append(results, strings.TrimRight(render([]part{p}, values), "=")) // padding is optional in base64
+			// Padding is optional in base64.
+			results = append(results, strings.TrimRight(render([]part{p}, values), "="))
 		}
 	}
 	return results

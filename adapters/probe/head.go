@@ -66,7 +66,8 @@ func (p Probe) head(request *http.Request) (head, error) {
 	}
 	switch {
 	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
-		h.beginningOfError, _ = io.ReadAll(io.LimitReader(response.Body, errorBytes)) // a read error means another reason
+		// A read error means another reason.
+		h.beginningOfError, _ = io.ReadAll(io.LimitReader(response.Body, errorBytes))
 	case h.isSuccess() && strings.HasPrefix(h.contentType, "text/event-stream"):
 		h.content = resultOfMCP
 	case h.isSuccess():
@@ -141,17 +142,21 @@ func contentOfMember(name json.Token, value []byte) content {
 
 func (h head) isSuccess() bool { return h.status >= 200 && h.status < 300 }
 
-// wantsFewer reports whether a later request can have another answer, and an earlier one can prolong a lockout.
+// wantsFewer reports whether a later request can have another answer, and an earlier one can
+// prolong a lockout.
 func (h head) wantsFewer() bool {
 	return h.status == http.StatusTooManyRequests || h.retries && h.status >= 400 && !isUnsupported(h.status)
 }
 
 // textsOfTLS are what Go, nginx and Apache answer to plain HTTP on a port for TLS.
 var textsOfTLS = []string{
-	"Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port", "You're speaking plain HTTP to an SSL-enabled server port.",
+	"Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port",
+	"You're speaking plain HTTP to an SSL-enabled server port.",
 }
 
 func (h head) asksForTLS() bool {
 	return h.overHTTP && h.status == http.StatusBadRequest &&
-		slices.ContainsFunc(textsOfTLS, func(text string) bool { return strings.Contains(string(h.beginningOfError), text) })
+		slices.ContainsFunc(textsOfTLS, func(text string) bool {
+			return strings.Contains(string(h.beginningOfError), text)
+		})
 }

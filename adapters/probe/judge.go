@@ -23,7 +23,9 @@ type answers struct {
 	invalid         bool   // 400 or 422 to initialize, with which some servers answer a malformed key
 	redirect        string // its target, or "elsewhere"
 	failed          bool   // a status that says nothing about the address
-	success         Result // a status of success without a result, which is also how some servers answer a method that they do not know
+	// A status of success without a result, which is also how some servers answer a method that
+	// they do not know.
+	success Result
 }
 
 // judge returns the result if the answer to the request with the index decides.
@@ -52,7 +54,8 @@ func (a *answers) judge(got head, index int, credentials presentation.Credential
 	case !isUnsupported(got.status):
 		a.failed = true
 	}
-	a.invalid = a.invalid || index == Initialize && (got.status == http.StatusBadRequest || got.status == http.StatusUnprocessableEntity)
+	a.invalid = a.invalid ||
+		index == Initialize && (got.status == http.StatusBadRequest || got.status == http.StatusUnprocessableEntity)
 	a.names, a.statuses = append(a.names, requests[index].name), append(a.statuses, strconv.Itoa(got.status))
 	return Result{}, false
 }
@@ -75,7 +78,8 @@ func (a *answers) conclude() Result {
 	return Result{State: WrongPath, Detail: statuses}
 }
 
-// noResult keeps what an answer without a result means. That to initialize takes precedence, because every server knows the method.
+// noResult keeps what an answer without a result means. That to initialize takes precedence,
+// because every server knows the method.
 func (a *answers) noResult(got head, index int) {
 	if a.success.State != "" && index != Initialize {
 		return
@@ -94,15 +98,18 @@ func targetWithout(credentials presentation.Credentials, target string) string {
 	return target
 }
 
-// isUnsupported reports whether a status means that the server does not support the revision or transport of a request.
+// isUnsupported reports whether a status means that the server does not support the revision or
+// transport of a request.
 func isUnsupported(status int) bool {
 	return slices.Contains([]int{
-		http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable, http.StatusUnsupportedMediaType,
+		http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusUnsupportedMediaType,
 		http.StatusNotImplemented,
 	}, status)
 }
 
-// judgeError judges a request without a response. Only texts from before the request was sent are kept, because later ones can quote the answer.
+// judgeError judges a request without a response. Only texts from before the request was sent are
+// kept, because later ones can quote the answer.
 func judgeError(err error) Result {
 	reason := outbound.Reason(err)
 	var unknown x509.UnknownAuthorityError
@@ -120,7 +127,8 @@ func judgeError(err error) Result {
 		return Result{State: SpeaksNoTLS}
 	case errors.As(err, &connection) && connection.Op == "remote error": // crypto/tls names alerts like this
 		return Result{State: WrongTLS, Detail: "it ended the TLS connection: " + connection.Err.Error()}
-	case errors.As(err, &connection) && connection.Op == "proxyconnect": // net/http names the connection to a proxy like this
+	// net/http names the connection to a proxy like this.
+	case errors.As(err, &connection) && connection.Op == "proxyconnect":
 		return Result{State: ProxyRefuses, Detail: "the proxy cannot be reached: " + connection.Err.Error()}
 	case errors.As(err, &proxy):
 		return Result{State: ProxyRefuses, Detail: reason.Error()}

@@ -1,5 +1,6 @@
-// Package probe asks an MCP server whether it accepts a credential, without side effects. Probe.Run sends requests until one decides, and judges the
-// answers with a State of a closed list. One table has the cause and the remedy of each state, for the verifier of pasted tokens, the start of a
+// Package probe asks an MCP server whether it accepts a credential, without side effects. Probe.Run
+// sends requests until one decides, and judges the answers with a State of a closed list. One table
+// has the cause and the remedy of each state, for the verifier of pasted tokens, the start of a
 // gateway, /readyz, the metrics and doctor.
 package probe
 
@@ -17,8 +18,9 @@ import (
 type Probe struct {
 	Client *http.Client // follows no redirect
 	URL    string
-	Host   string                                   // the Host header; "" for that of the URL
-	Sign   func(request *http.Request, body []byte) // adds what authenticates the gateway besides the credentials; nil for nothing
+	Host   string // the Host header; "" for that of the URL
+	// Adds what authenticates the gateway besides the credentials; nil for nothing.
+	Sign func(request *http.Request, body []byte)
 }
 
 // request reveals whether a server accepts a credential.
@@ -26,12 +28,17 @@ type request struct {
 	method, revision, name, body string
 }
 
-// requests begin with the newest revision. After a 4xx of a server that does not support one, the next is sent.
+// requests begin with the newest revision. After a 4xx of a server that does not support one, the
+// next is sent.
 var requests = []request{
-	{http.MethodPost, "2026-07-28", "server/discover", `{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`},
-	{http.MethodPost, "", "initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-		`"clientInfo":{"name":"pasteport","version":"1"}}}`},
+	{http.MethodPost, "2026-07-28", "server/discover",
+		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` +
+			`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+			`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},` +
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`},
+	{http.MethodPost, "", "initialize",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"pasteport","version":"1"}}}`},
 	{http.MethodGet, "", "GET", ""}, // HTTP+SSE
 }
 
@@ -45,9 +52,10 @@ type Answer struct {
 	Index   int           // of the request that was accepted
 }
 
-// Run sends the requests until one decides, first the one with the index. 401 to initialize means that the credential is refused. 401 to another request
-// can mean that a session is required, so it counts only if the server does not support initialize. 403, 400 and 422 refuse the credential if the server
-// answers 401 without one; otherwise they may also be about the gateway.
+// Run sends the requests until one decides, first the one with the index. 401 to initialize means
+// that the credential is refused. 401 to another request can mean that a session is required, so it
+// counts only if the server does not support initialize. 403, 400 and 422 refuse the credential if
+// the server answers 401 without one; otherwise they may also be about the gateway.
 func (p Probe) Run(ctx context.Context, credentials presentation.Credentials, first int) (answer Answer, err error) {
 	seen := answers{}
 	for _, i := range beginningWith(first) {
@@ -90,8 +98,9 @@ func beginningWith(first int) []int {
 	return order
 }
 
-// refusesWithout reports whether the server answers 401 to initialize without a credential. Then its refusal of a credential is about that credential; a
-// firewall or a server that refuses the gateway answers 403 to both.
+// refusesWithout reports whether the server answers 401 to initialize without a credential. Then
+// its refusal of a credential is about that credential; a firewall or a server that refuses the
+// gateway answers 403 to both.
 func (p Probe) refusesWithout(ctx context.Context) bool {
 	request, err := p.newRequest(ctx, requests[Initialize], presentation.Credentials{})
 	if err != nil {
@@ -108,7 +117,8 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials presentati
 	}
 	request.Host = p.Host
 	credentials.AddTo(request)
-	request.Header.Set("User-Agent", "pasteport") // for the log of the server, in which a key of RandomKey needs an explanation
+	// For the log of the server, in which a key of RandomKey needs an explanation.
+	request.Header.Set("User-Agent", "pasteport")
 	request.Header.Set("Accept", "text/event-stream")
 	if r.method == http.MethodPost {
 		request.Header.Set("Accept", "application/json, text/event-stream")
@@ -129,7 +139,8 @@ const (
 	endTimeout    = time.Second // of the request that ends a session, for which the caller waits
 )
 
-// endSession ends the session that a request has opened, even after ctx has ended. A server without DELETE expires it itself.
+// endSession ends the session that a request has opened, even after ctx has ended. A server without
+// DELETE expires it itself.
 func (p Probe) endSession(ctx context.Context, credentials presentation.Credentials, opened head) {
 	if opened.session == "" {
 		return

@@ -55,7 +55,8 @@ const (
 	misconfigured
 )
 
-// meaning is a row of the table. The cause completes "the server …" and has %s for the detail of the answer.
+// meaning is a row of the table. The cause completes "the server …" and has %s for the detail of
+// the answer.
 type meaning struct {
 	kind          kind
 	cause, remedy string
@@ -77,28 +78,41 @@ var meanings = map[State]meaning{
 	HasOAuth: {uncertain, "it has OAuth of its own, so it may not accept keys",
 		"if it does, there is nothing to do; else clients have to connect to it directly"},
 
-	AcceptsAny:    {misconfigured, "it accepts any token, even a random one", "let the server check tokens, or choose another verifier (file, http or introspection), and credential none if the server needs no token"},
+	AcceptsAny: {misconfigured, "it accepts any token, even a random one",
+		"let the server check tokens, or choose another verifier (file, http or introspection), and credential none " +
+			"if the server needs no token"},
 	RefusesSecret: {misconfigured, "it answered %s to the secret for all callers", "check upstream-secret and present"},
-	RequiresKey:   {misconfigured, "it answered %s without a key, but credential is none", "choose credential host-token or static"},
-	Forbids: {uncertain, "it answered 403 with the token and without one, so the token may be invalid, or the server or a firewall refuses the gateway",
+	RequiresKey: {misconfigured, "it answered %s without a key, but credential is none",
+		"choose credential host-token or static"},
+	Forbids: {uncertain, "it answered 403 with the token and without one, so the token may be invalid, or the server " +
+		"or a firewall refuses the gateway",
 		"if people with a valid token cannot connect, allow the address of the gateway there"},
 	RefusesHost: {misconfigured, "it refuses the host name of the request with %s", outbound.HostAdvice},
-	Unreachable: {outage, "%s", "start the MCP server, or correct upstream; in a container, localhost and 127.0.0.1 are the container itself"},
-	Slow:        {outage, "it did not answer in time", "read its log and check its load; if it is a proxy, check the server behind it"},
-	Failing:     {outage, "it answered %s", "read its log; if it is a proxy, check the server behind it"},
+	Unreachable: {outage, "%s",
+		"start the MCP server, or correct upstream; in a container, localhost and 127.0.0.1 are the container itself"},
+	Slow: {outage, "it did not answer in time",
+		"read its log and check its load; if it is a proxy, check the server behind it"},
+	Failing: {outage, "it answered %s", "read its log; if it is a proxy, check the server behind it"},
 	TryLater: {outage, "it answered %s, so that it wants fewer requests",
-		"wait, as the gateway does; if this lasts, allow the address of the gateway more requests there, or end the lockout"},
-	Broken:       {outage, "the connection broke, or it does not speak HTTP", "check the port in upstream, and read the log of the server"},
-	Untrusted:    {misconfigured, "%s", "set upstream-ca to a PEM file with the certificate of its authority"},
-	WrongTLS:     {misconfigured, "%s", "use the host name of its certificate in upstream, and check that the certificate is valid now; set upstream-cert if it requires one of the gateway"},
-	SpeaksTLS:    {misconfigured, "it speaks TLS", "begin upstream with https://"},
-	SpeaksNoTLS:  {misconfigured, "it does not speak TLS", "begin upstream with http://, on this computer or in a private network, or let the server speak TLS"},
+		"wait, as the gateway does; if this lasts, allow the address of the gateway more requests there, or end the " +
+			"lockout"},
+	Broken: {outage, "the connection broke, or it does not speak HTTP",
+		"check the port in upstream, and read the log of the server"},
+	Untrusted: {misconfigured, "%s", "set upstream-ca to a PEM file with the certificate of its authority"},
+	WrongTLS: {misconfigured, "%s", "use the host name of its certificate in upstream, and check that the " +
+		"certificate is valid now; set upstream-cert if it requires one of the gateway"},
+	SpeaksTLS: {misconfigured, "it speaks TLS", "begin upstream with https://"},
+	SpeaksNoTLS: {misconfigured, "it does not speak TLS",
+		"begin upstream with http://, on this computer or in a private network, or let the server speak TLS"},
 	ProxyRefuses: {misconfigured, "%s", "check upstream-proxy, and whether the proxy allows this server"},
-	Redirects:    {misconfigured, "it redirects %s, which is not followed", "set upstream to the address of the MCP server itself"},
-	HTMLPage:     {misconfigured, "it answered with an HTML page, so that it is no MCP server", pathRemedy + ", not to a page for people"},
-	NoResult:     {misconfigured, "it answered %s with other content than a result of MCP", pathRemedy},
-	AnswersError: {uncertain, "it answered initialize with a JSON-RPC error and %s, so it may refuse keys like this", "read its log; it has to answer 401 to a key that it does not know"},
-	WrongPath:    {misconfigured, "it answered %s, so no MCP server is at this path", pathRemedy},
+	Redirects: {misconfigured, "it redirects %s, which is not followed",
+		"set upstream to the address of the MCP server itself"},
+	HTMLPage: {misconfigured, "it answered with an HTML page, so that it is no MCP server",
+		pathRemedy + ", not to a page for people"},
+	NoResult: {misconfigured, "it answered %s with other content than a result of MCP", pathRemedy},
+	AnswersError: {uncertain, "it answered initialize with a JSON-RPC error and %s, so it may refuse keys like this",
+		"read its log; it has to answer 401 to a key that it does not know"},
+	WrongPath: {misconfigured, "it answered %s, so no MCP server is at this path", pathRemedy},
 	CallsFail: {outage, "%s",
 		"read the log of the server and check its load; if it is a proxy, check the server behind it"},
 	NoProgram: {misconfigured, "%s",
@@ -121,7 +135,8 @@ type Result struct {
 // Works reports whether the server answers as an MCP server, so that people can connect.
 func (r Result) Works() bool { return r.kind() == works }
 
-// MayWork reports whether the server works, or whether only a person's key can show that it does not.
+// MayWork reports whether the server works, or whether only a person's key can show that it does
+// not.
 func (r Result) MayWork() bool { return r.kind() == works || r.kind() == uncertain }
 
 // IsKnown reports whether the server itself was checked.

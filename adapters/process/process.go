@@ -40,7 +40,8 @@ type Process struct {
 	err    error
 }
 
-// Start starts the program. It calls stderr with the beginning of each line of its standard error, from one goroutine.
+// Start starts the program. It calls stderr with the beginning of each line of its standard error,
+// from one goroutine.
 func Start(p Program, stderr func(line string)) (*Process, error) {
 	child := &Process{done: make(chan struct{})}
 	wait, err := child.start(p)
@@ -71,13 +72,15 @@ func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
 // writePatience is how long the program may take to read a message.
 const writePatience = time.Minute
 
-// Write writes to the standard input of the program. It fails after a minute if the program does not read.
+// Write writes to the standard input of the program. It fails after a minute if the program does
+// not read.
 func (p *Process) Write(b []byte) (int, error) {
 	_ = p.stdin.SetWriteDeadline(time.Now().Add(writePatience))
 	return p.stdin.Write(b)
 }
 
-// End begins to end the program: with the end of its input and SIGTERM, and SIGKILL after a short grace. It may be repeated.
+// End begins to end the program: with the end of its input and SIGTERM, and SIGKILL after a short
+// grace. It may be repeated.
 func (p *Process) End() {
 	p.once.Do(func() {
 		_ = p.stdin.Close()

@@ -57,16 +57,21 @@ var _ = Describe("A process", Label("U24"), func() {
 		inherited, err := os.Open("/dev/null")
 		Expect(err).NotTo(HaveOccurred())
 		defer inherited.Close()
-		_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, inherited.Fd(), syscall.F_SETFD, 0) // not closed on exec, like files from a service manager
+		// Not closed on exec, like files from a service manager.
+		_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, inherited.Fd(), syscall.F_SETFD, 0)
 		Expect(errno).To(BeZero())
 		path, err := exec.LookPath("ls")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(io.ReadAll(start(Program{Path: path, Args: []string{"/proc/self/fd"}, Dir: "/"}))).To(BeEquivalentTo("0\n1\n2\n3\n"), "the last is that of ls")
+		Expect(io.ReadAll(start(Program{Path: path, Args: []string{"/proc/self/fd"}, Dir: "/"}))).
+			To(BeEquivalentTo("0\n1\n2\n3\n"), "the last is that of ls")
 	})
 
 	It("passes its streams, and reports its exit status", func() {
 		var lines bytes.Buffer
-		child, err := Start(shell("read line; echo got $line; echo one >&2; printf two >&2; exit 7"), func(line string) { fmt.Fprintf(&lines, "%s|", line) })
+		child, err := Start(shell("read line; echo got $line; echo one >&2; printf two >&2; exit 7"),
+			func(line string) {
+				fmt.Fprintf(&lines, "%s|", line)
+			})
 		Expect(err).NotTo(HaveOccurred())
 		_, err = child.Write([]byte("this\n"))
 		Expect(err).NotTo(HaveOccurred())
@@ -165,7 +170,9 @@ var _ = Describe("A process", Label("U24"), func() {
 var _ = Describe("The lines of stderr", Label("U25"), func() {
 	It("are cut, and the rest of a long line is skipped", func() {
 		var lines []string
-		readLines(strings.NewReader("a\r\n"+strings.Repeat("b", 3*lineWindow)+"\n\nlast"), func(line string) { lines = append(lines, line) })
+		readLines(strings.NewReader("a\r\n"+strings.Repeat("b", 3*lineWindow)+"\n\nlast"), func(line string) {
+			lines = append(lines, line)
+		})
 		Expect(lines).To(HaveExactElements("a", HaveLen(lineWindow), "", "last"))
 	})
 })

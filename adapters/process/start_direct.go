@@ -12,8 +12,13 @@ func (p *Process) start(program Program) (wait func() error, err error) {
 	}
 	defer streams.given()
 	child := &exec.Cmd{
-		Path: program.Path, Args: append([]string{program.Path}, program.Args...), Dir: program.Dir, Env: append([]string{}, program.Env...),
-		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
+		Path:   program.Path,
+		Args:   append([]string{program.Path}, program.Args...),
+		Dir:    program.Dir,
+		Env:    append([]string{}, program.Env...),
+		Stdin:  streams.theirs[0],
+		Stdout: streams.theirs[1],
+		Stderr: streams.theirs[2],
 	}
 	if err := child.Start(); err != nil {
 		streams.close()

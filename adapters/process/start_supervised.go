@@ -82,7 +82,8 @@ func killGroup(pid io.Reader) {
 	}
 }
 
-// signalled is what the exit status of a supervisor adds to the number of the signal that ended its program, as in a shell.
+// signalled is what the exit status of a supervisor adds to the number of the signal that ended its
+// program, as in a shell.
 const signalled = 128
 
 // failedStart is the exit status of a supervisor that could not start its program.
@@ -95,7 +96,8 @@ func endOf(err error) error {
 	case !ok:
 		return err
 	case exit.ExitCode() > signalled:
-		return fmt.Errorf("ended by signal %d (%s)", exit.ExitCode()-signalled, syscall.Signal(exit.ExitCode()-signalled))
+		return fmt.Errorf("ended by signal %d (%s)", exit.ExitCode()-signalled,
+			syscall.Signal(exit.ExitCode()-signalled))
 	case exit.ExitCode() >= 0:
 		return fmt.Errorf("exit status %d", exit.ExitCode())
 	}

@@ -60,7 +60,8 @@ func become() int {
 	return failedStart
 }
 
-// supervise runs the program in the first line of the lifeline until the program or the lifeline ends, and returns its exit status.
+// supervise runs the program in the first line of the lifeline until the program or the lifeline
+// ends, and returns its exit status.
 func supervise() int {
 	runtime.LockOSThread() // the program gets its signal of death when the thread that started it ends
 	program, order, lifeline, err := readOrder()
@@ -100,8 +101,14 @@ func startWith(order []byte, dir string) (pid int, err error) {
 	}
 	defer orders.Close()
 	starter := &exec.Cmd{
-		Path: self, Args: []string{starterName}, Dir: dir, ExtraFiles: []*os.File{orders},
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, SysProcAttr: ownGroup(),
+		Path:        self,
+		Args:        []string{starterName},
+		Dir:         dir,
+		ExtraFiles:  []*os.File{orders},
+		Stdin:       os.Stdin,
+		Stdout:      os.Stdout,
+		Stderr:      os.Stderr,
+		SysProcAttr: ownGroup(),
 	}
 	if err := starter.Start(); err != nil {
 		_ = ours.Close()
@@ -167,7 +174,9 @@ func limitCPU(program Program) error {
 	noCore := unix.Rlimit{} // a core file would have the key
 	mistakes := []error{failed("turning off core files", unix.Setrlimit(unix.RLIMIT_CORE, &noCore))}
 	if seconds := uint64(max(0, program.CPUTime) / time.Second); seconds > 0 {
-		mistakes = append(mistakes, failed("limiting the processor time", unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds})))
+		mistakes = append(mistakes,
+			failed("limiting the processor time",
+				unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: seconds, Max: seconds})))
 	}
 	return errors.Join(mistakes...)
 }

@@ -23,7 +23,8 @@ func ownGroup() *syscall.SysProcAttr {
 // prepare makes the supervisor adopt orphaned descendants. The program gets no file that
 // this process has inherited.
 func prepare() error {
-	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) // a kernel without it has closed those of this process
+	// A kernel without it has closed those of this process.
+	_ = unix.CloseRange(lifelineFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	return failed("adopting the descendants", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 }
 
@@ -40,7 +41,8 @@ func limitMemory(pid int, program Program) error {
 func killAdopted() {
 	threads, _ := os.ReadDir("/proc/self/task")
 	for _, thread := range threads {
-		children, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children") // a kernel without it has only the group
+		// A kernel without it has only the group.
+		children, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
 		for _, child := range strings.Fields(string(children)) {
 			if pid, err := strconv.Atoi(child); err == nil {
 				_ = unix.Kill(pid, unix.SIGKILL)

@@ -1,4 +1,5 @@
-// Package readiness is the body of /readyz: the admin listener writes a Report, and Read reads it for the commands health and doctor.
+// Package readiness is the body of /readyz: the admin listener writes a Report, and Read reads it
+// for the commands health and doctor.
 package readiness
 
 import (
@@ -53,7 +54,8 @@ func (e *OtherServerError) Error() string {
 	return fmt.Sprintf("it answered %s and is no admin listener of pasteport", e.Status)
 }
 
-// Read reads the report of the admin listener at host:port. Other errors are those of the connection.
+// Read reads the report of the admin listener at host:port. Other errors are those of the
+// connection.
 func Read(ctx context.Context, address string) (read Report, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

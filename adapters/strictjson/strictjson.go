@@ -1,4 +1,5 @@
-// Package strictjson decodes JSON that strangers send, so that no other parser can read it in another way. Object is its only function.
+// Package strictjson decodes JSON that strangers send, so that no other parser can read it in
+// another way. Object is its only function.
 package strictjson
 
 import (

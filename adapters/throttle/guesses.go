@@ -1,5 +1,6 @@
-// Package throttle implements the limits on wrong tokens. Guesses counts wrong host tokens by network, in the memory of this process or
-// in a store that replicas share, and Failures counts unknown secrets at the token endpoint.
+// Package throttle implements the limits on wrong tokens. Guesses counts wrong host tokens by
+// network, in the memory of this process or in a store that replicas share, and Failures counts
+// unknown secrets at the token endpoint.
 package throttle
 
 import (
@@ -54,14 +55,22 @@ type rejection struct {
 
 var _ oauth.GuessLimit = (*Guesses)(nil)
 
-// NewGuesses returns a limit that counts wrong tokens with counter. The names of its windows are derived from the server secret.
+// NewGuesses returns a limit that counts wrong tokens with counter. The names of its windows are
+// derived from the server secret.
 func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *slog.Logger) *Guesses {
 	return &Guesses{
-		counter: counter, keys: settings.Keys, limits: settings.Limits, logger: logger,
-		rejected: timestamps.New[rejection](cacheSize), counted: timestamps.New[oauth.Fingerprint](cacheSize),
-		known: newKnownAddresses(), proofs: newCache[oauth.Digest, struct{}](cacheSize),
-		attempts: newTokenLimiter(settings.Limits.MaxAttemptsPerToken), lookUps: newNetworkLimiter(lookUpInterval, lookUpBurst),
-		waited: newNetworkLimiter(settings.Limits.ProofWait/admittedPerWait, admittedBurst), pending: map[oauth.Digest]int{},
+		counter:  counter,
+		keys:     settings.Keys,
+		limits:   settings.Limits,
+		logger:   logger,
+		rejected: timestamps.New[rejection](cacheSize),
+		counted:  timestamps.New[oauth.Fingerprint](cacheSize),
+		known:    newKnownAddresses(),
+		proofs:   newCache[oauth.Digest, struct{}](cacheSize),
+		attempts: newTokenLimiter(settings.Limits.MaxAttemptsPerToken),
+		lookUps:  newNetworkLimiter(lookUpInterval, lookUpBurst),
+		waited:   newNetworkLimiter(settings.Limits.ProofWait/admittedPerWait, admittedBurst),
+		pending:  map[oauth.Digest]int{},
 	}
 }
 
@@ -94,9 +103,10 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: counting wrong tokens: %w", oauth.ErrUnavailable, err)
 }
 
-// needsProof reports whether too many wrong tokens came from a network around the address, or from all networks together if the address is not
-// known. The first window is that of all networks.
-func (g *Guesses) needsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount, now time.Time) bool {
+// needsProof reports whether too many wrong tokens came from a network around the address, or from
+// all networks together if the address is not known. The first window is that of all networks.
+func (g *Guesses) needsProof(guess oauth.Guess, windows []oauth.Window, counts []oauth.WindowCount,
+	now time.Time) bool {
 	for i := range windows[1:] {
 		if windows[i+1].Wait(counts[i+1], now) > 0 {
 			return true
@@ -132,7 +142,8 @@ func (g *Guesses) RecordResult(ctx context.Context, guess oauth.Guess, result oa
 	}
 }
 
-// count adds a wrong token to its windows, unless it was counted within networkWindow. It does so even if the client has disconnected.
+// count adds a wrong token to its windows, unless it was counted within networkWindow. It does so
+// even if the client has disconnected.
 func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.Window, now time.Time) {
 	if !g.isNew(guess.Token, now) {
 		return

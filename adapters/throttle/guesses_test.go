@@ -101,18 +101,28 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.guesses.AdmitAfterWait(by, oauth.Digest{2}, noon)).To(BeTrue())
 	})
 
-	DescribeTable("counts by networks with growing limits", func(limit int, address func(i int) string, neighbour, stranger string) {
-		for i := range limit {
-			Expect(f.try(f.guess(address(i)), oauth.GuessWrong, noon.Add(time.Duration(i)*time.Second))).To(BeZero())
-		}
-		at := noon.Add(time.Duration(limit) * time.Second)
-		Expect(f.admit(f.guess(neighbour), at)).To(Equal(proof))
-		Expect(f.admit(f.guess(stranger), at)).To(Equal(admitted))
-	},
-		Entry("a /24", 25, func(i int) string { return netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}).String() }, "203.0.113.200", "203.0.114.1"),
-		Entry("a /64", 5, func(i int) string { return "2001:db8::" + string(rune('1'+i)) }, "2001:db8::ffff", "2001:db8:0:1::1"),
-		Entry("a /56", 25, func(i int) string { return "2001:db8:0:" + hex(i) + "::1" }, "2001:db8:0:ff::1", "2001:db8:0:100::1"),
-		Entry("a /48", 125, func(i int) string { return "2001:db8:0:" + hex(i) + "00::1" }, "2001:db8:0:ff00::1", "2001:db8:1::1"),
+	DescribeTable("counts by networks with growing limits",
+		func(limit int, address func(i int) string, neighbour, stranger string) {
+			for i := range limit {
+				Expect(f.try(f.guess(address(i)), oauth.GuessWrong, noon.Add(time.Duration(i)*time.Second))).
+					To(BeZero())
+			}
+			at := noon.Add(time.Duration(limit) * time.Second)
+			Expect(f.admit(f.guess(neighbour), at)).To(Equal(proof))
+			Expect(f.admit(f.guess(stranger), at)).To(Equal(admitted))
+		},
+		Entry("a /24", 25, func(i int) string {
+			return netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}).String()
+		}, "203.0.113.200", "203.0.114.1"),
+		Entry("a /64", 5, func(i int) string {
+			return "2001:db8::" + string(rune('1'+i))
+		}, "2001:db8::ffff", "2001:db8:0:1::1"),
+		Entry("a /56", 25, func(i int) string {
+			return "2001:db8:0:" + hex(i) + "::1"
+		}, "2001:db8:0:ff::1", "2001:db8:0:100::1"),
+		Entry("a /48", 125, func(i int) string {
+			return "2001:db8:0:" + hex(i) + "00::1"
+		}, "2001:db8:0:ff00::1", "2001:db8:1::1"),
 	)
 
 	It("demands a proof from unknown addresses after a hundred wrong tokens of all addresses in a minute", func() {
@@ -148,7 +158,9 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 	})
 
 	It("neither limits nor counts the networks that the operator lists", func() {
-		f = newFixture(NewMemory(), func(l *oauth.Limits) { l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")} })
+		f = newFixture(NewMemory(), func(l *oauth.Limits) {
+			l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
+		})
 		f.fail(200, office, noon)
 		Expect(f.admit(f.guess("::ffff:203.0.113.9"), noon)).To(Equal(admitted))
 		Expect(f.admit(f.guess(other), noon)).To(Equal(admitted))
@@ -160,7 +172,8 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		Expect(f.guesses.UseProof(oauth.Digest{2})).To(BeTrue())
 	})
 
-	It("admits a browser without script every two seconds for each address, and five times as often for each larger network", func() {
+	It("admits a browser without script every two seconds for each address, and five times as often for each larger "+
+		"network", func() {
 		take := func(address string, at time.Time) bool {
 			return f.guesses.AdmitAfterWait(f.guess(address).By, oauth.Digest{}, at)
 		}
@@ -193,7 +206,8 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 		_, err := f.guesses.Admit(context.Background(), f.guess(office), noon)
 		Expect(err).To(MatchError(oauth.ErrUnavailable))
 		Expect(err).To(MatchError(down))
-		nameless := NewGuesses(NewMemory(), &oauth.Settings{Keys: seal.NewKeyRing(kept{down: down}), Limits: f.limits}, slog.New(slog.DiscardHandler))
+		nameless := NewGuesses(NewMemory(), &oauth.Settings{Keys: seal.NewKeyRing(kept{down: down}), Limits: f.limits},
+			slog.New(slog.DiscardHandler))
 		_, err = nameless.Admit(context.Background(), f.guess(office), noon)
 		Expect(err).To(MatchError(oauth.ErrUnavailable))
 	})

@@ -13,8 +13,8 @@ import (
 
 const (
 	knownFor = 30 * 24 * time.Hour
-	// addressesPerToken bounds the addresses that one right token makes known, so that an attacker with a valid token cannot exempt thousands
-	// of addresses from the limit of all networks.
+	// addressesPerToken bounds the addresses that one right token makes known, so that an attacker
+	// with a valid token cannot exempt thousands of addresses from the limit of all networks.
 	addressesPerToken = 16
 )
 
@@ -26,7 +26,8 @@ type knownAddresses struct {
 }
 
 func newKnownAddresses() *knownAddresses {
-	return &knownAddresses{addresses: timestamps.New[netip.Prefix](cacheSize), byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](cacheSize)}
+	return &knownAddresses{addresses: timestamps.New[netip.Prefix](cacheSize),
+		byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](cacheSize)}
 }
 
 func (t *knownAddresses) add(address netip.Prefix, token oauth.Fingerprint, now time.Time) {

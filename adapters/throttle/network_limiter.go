@@ -18,7 +18,8 @@ const (
 	growth          = 5 // factor between the rates of a network and of the next larger one
 )
 
-// networkLimiter limits the rate of events from each address and from the networks around it. Larger networks have higher rates.
+// networkLimiter limits the rate of events from each address and from the networks around it.
+// Larger networks have higher rates.
 type networkLimiter struct {
 	every   time.Duration // interval of events from one address
 	burst   int

@@ -25,7 +25,8 @@ func NewRegistrations(limits oauth.Limits) *Registrations {
 	return &Registrations{limits: limits, memory: NewMemory()}
 }
 
-// Admit implements oauth.RegistrationLimit. A refused registration counts nowhere, so that one address cannot use up the total.
+// Admit implements oauth.RegistrationLimit. A refused registration counts nowhere, so that one
+// address cannot use up the total.
 func (r *Registrations) Admit(by oauth.Requester, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +41,8 @@ func (r *Registrations) Admit(by oauth.Requester, now time.Time) (wait time.Dura
 	return wait
 }
 
-// windows returns the window of all addresses, and those of the networks around the address. A larger network may register more.
+// windows returns the window of all addresses, and those of the networks around the address. A
+// larger network may register more.
 func (r *Registrations) windows(by oauth.Requester) []oauth.Window {
 	windows := []oauth.Window{registrationsOf("", r.limits.MaxRegistrationsPerMinute)}
 	limit := r.limits.MaxRegistrationsPerMinuteAndAddress

@@ -64,7 +64,8 @@ type fixture struct {
 func newFixture(counter oauth.WindowCounter, change func(*oauth.Limits)) *fixture {
 	f := &fixture{limits: oauth.Limits{}.WithDefaults()}
 	change(&f.limits)
-	f.guesses = NewGuesses(counter, &oauth.Settings{Keys: seal.NewKeyRing(kept{}), Limits: f.limits}, slog.New(slog.DiscardHandler))
+	f.guesses = NewGuesses(counter, &oauth.Settings{Keys: seal.NewKeyRing(kept{}), Limits: f.limits},
+		slog.New(slog.DiscardHandler))
 	return f
 }
 
@@ -72,7 +73,12 @@ func (f *fixture) guess(address string) oauth.Guess {
 	f.tokens++
 	var token oauth.Fingerprint
 	binary.BigEndian.PutUint64(token[:], f.tokens)
-	return oauth.Guess{By: oauth.RequesterAt(netip.MustParseAddr(address), f.limits), Token: token, Ticket: hex(int(f.tokens)), Resource: "https://cms.example.com/mcp"}
+	return oauth.Guess{
+		By:       oauth.RequesterAt(netip.MustParseAddr(address), f.limits),
+		Token:    token,
+		Ticket:   hex(int(f.tokens)),
+		Resource: "https://cms.example.com/mcp",
+	}
 }
 
 func (f *fixture) admit(guess oauth.Guess, at time.Time) oauth.Admission {

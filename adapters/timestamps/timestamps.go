@@ -1,4 +1,5 @@
-// Package timestamps stores the time of the last event of each key, in bounded memory. Start reading at Cache.
+// Package timestamps stores the time of the last event of each key, in bounded memory. Start
+// reading at Cache.
 package timestamps
 
 import (
@@ -19,8 +20,8 @@ func New[K comparable](size int) Cache[K] {
 // Add sets the time of a key.
 func (c Cache[K]) Add(key K, at time.Time) { c.times.Add(key, at) }
 
-// Within reports whether the time of a key is less than interval before now. It ignores a time after now, which was added while the clock was
-// ahead.
+// Within reports whether the time of a key is less than interval before now. It ignores a time
+// after now, which was added while the clock was ahead.
 func (c Cache[K]) Within(key K, interval time.Duration, now time.Time) bool {
 	at, found := c.times.Get(key)
 	age := now.Sub(at)

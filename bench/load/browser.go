@@ -19,7 +19,8 @@ const hostTokenPrefix = "bench_token-of-a-person-"
 
 var people atomic.Int64
 
-// newHostToken returns a different person's token each time, because Pasteport limits the connections per person.
+// newHostToken returns a different person's token each time, because Pasteport limits the
+// connections per person.
 func newHostToken() string { return hostToken(people.Add(1)) }
 
 // LastHostToken returns the last person's token.
@@ -30,7 +31,8 @@ func hostToken(person int64) string { return fmt.Sprintf("%s%016d", hostTokenPre
 // IsHostToken reports whether the pasted token is valid.
 func IsHostToken(token string) bool { return strings.HasPrefix(token, hostTokenPrefix) }
 
-// StandingToken is sent to servers that issue no tokens. It is as long as Pasteport's tokens, so that requests have the same size.
+// StandingToken is sent to servers that issue no tokens. It is as long as Pasteport's tokens, so
+// that requests have the same size.
 const StandingToken = "bench_one-token-for-everybody-where-none-is-giv"
 
 // Client is an MCP client and its user's browser on one connection.
@@ -55,7 +57,11 @@ func (c *Client) Flow() error {
 		return err
 	}
 	form := url.Values{
-		"grant_type": {"authorization_code"}, "client_id": {c.ID}, "code": {code}, "code_verifier": {verifier}, "redirect_uri": {Redirect},
+		"grant_type":    {"authorization_code"},
+		"client_id":     {c.ID},
+		"code":          {code},
+		"code_verifier": {verifier},
+		"redirect_uri":  {Redirect},
 	}
 	if c.Resource != "" {
 		form.Set("resource", c.Resource)
@@ -71,8 +77,13 @@ func (c *Client) Page(verifier string) []byte {
 func (c *Client) authorization(verifier string) *url.URL {
 	sum := sha256.Sum256([]byte(verifier))
 	query := url.Values{
-		"response_type": {"code"}, "client_id": {c.ID}, "redirect_uri": {Redirect}, "state": {verifier[:16]}, "scope": {c.Scope},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
+		"response_type":         {"code"},
+		"client_id":             {c.ID},
+		"redirect_uri":          {Redirect},
+		"state":                 {verifier[:16]},
+		"scope":                 {c.Scope},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
 	}
 	if c.Resource != "" {
 		query.Set("resource", c.Resource)
@@ -159,7 +170,8 @@ func between(text, before, after string) string {
 
 // Refresh renews the client's tokens.
 func (c *Client) Refresh() error {
-	return c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {c.ID}, "refresh_token": {c.Tokens.Refresh}})
+	return c.token(url.Values{"grant_type": {"refresh_token"}, "client_id": {c.ID},
+		"refresh_token": {c.Tokens.Refresh}})
 }
 
 func (c *Client) token(form url.Values) error {

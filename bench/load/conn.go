@@ -1,4 +1,5 @@
-// Package load sends requests to a server and measures the latency. Its own HTTP client costs far less than the servers it measures.
+// Package load sends requests to a server and measures the latency. Its own HTTP client costs far
+// less than the servers it measures.
 package load
 
 import (
@@ -30,7 +31,8 @@ type Answer struct {
 	Body     []byte
 }
 
-// Dial connects from a loopback address of the client's own, so that the server sees different clients.
+// Dial connects from a loopback address of the client's own, so that the server sees different
+// clients.
 func Dial(address string, client int) (*Conn, error) {
 	to, err := addressOf(address)
 	if err != nil {

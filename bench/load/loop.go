@@ -20,8 +20,10 @@ type Loop struct {
 	Clients int
 	Warmup  time.Duration // time before the measurement
 	Length  time.Duration // time in which operations start; 0: until all clients return ErrNothingLeft
-	Rate    float64       // operations per second of all clients together; 0: each client continues as soon as it has its response
-	Mark    func()        // called when the measurement starts
+	// Operations per second of all clients together; 0: each client continues as soon as it has its
+	// response.
+	Rate float64
+	Mark func() // called when the measurement starts
 }
 
 // Latencies are sorted.
@@ -40,8 +42,9 @@ type watch struct {
 	failed       atomic.Pointer[error]
 }
 
-// Run returns the latencies of the operations that ended after the warmup, and the measuring time. It measures until the last operation has
-// ended, so that slow ones count too. One failed operation fails the run.
+// Run returns the latencies of the operations that ended after the warmup, and the measuring time.
+// It measures until the last operation has ended, so that slow ones count too. One failed operation
+// fails the run.
 func (l Loop) Run(do Operation) (Latencies, time.Duration, error) {
 	w := &watch{begins: time.Now().Add(l.Warmup)}
 	w.ends = w.begins.Add(l.Length)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is a TCP connection that polls for data. A client that sleeps must be woken by the server, which costs the server more CPU than most
-// responses, and more often the slower it is.
+// socket is a TCP connection that polls for data. A client that sleeps must be woken by the server,
+// which costs the server more CPU than most responses, and more often the slower it is.
 type socket struct {
 	fd           int
 	ends         time.Time    // read deadline

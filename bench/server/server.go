@@ -1,5 +1,5 @@
-// Package server is the frame of the benchmarked programs: each runs one server in its own process, prints
-// its address and stops at the end of its standard input.
+// Package server is the frame of the benchmarked programs: each runs one server in its own process,
+// prints its address and stops at the end of its standard input.
 package server
 
 import (
@@ -58,8 +58,9 @@ func Main(servers map[string]Open) {
 		fmt.Fprintln(os.Stderr, "name one of the servers:", slices.Sorted(maps.Keys(servers)))
 		os.Exit(2)
 	}
-	runtime.MemProfileRate = 0                      // the samples would count as memory of the server
-	err := syscall.SetNonblock(syscall.Stdin, true) // on one CPU, a blocking read can delay other goroutines by up to 10 ms
+	runtime.MemProfileRate = 0 // the samples would count as memory of the server
+	// On one CPU, a blocking read can delay other goroutines by up to 10 ms.
+	err := syscall.SetNonblock(syscall.Stdin, true)
 	if err == nil {
 		err = serve(servers[os.Args[1]], os.NewFile(uintptr(syscall.Stdin), "orders"), os.Stdout)
 	}

@@ -17,9 +17,12 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 	var expect string
 	verify := &cobra.Command{
 		Use: "verify FILE…", Short: "Find changed, missing, moved and added lines in audit files",
-		Long: "Check the files that a service with audit-chain has written. Name all files of the time that you want to check, in any order:\n" +
-			"they are sorted by the numbers of their lines. Each problem is printed with its file and line, and the exit code is then 1.\n\n" +
-			"Lines that are missing at the end, and a chain that was written anew from its beginning, show only by the hash of the last line:\n" +
+		Long: "Check the files that a service with audit-chain has written. Name all files of the time that you want " +
+			"to check, in any order:\n" +
+			"they are sorted by the numbers of their lines. Each problem is printed with its file and line, and the " +
+			"exit code is then 1.\n\n" +
+			"Lines that are missing at the end, and a chain that was written anew from its beginning, show only by " +
+			"the hash of the last line:\n" +
 			"note the one that this command prints, in another place, and pass it as --expect for the same files.",
 		Example: "  pasteport audit verify /var/log/pasteport/calls.jsonl*\n" +
 			"  pasteport audit verify --expect 3b1c… calls.jsonl-20261126T104112.000000Z",

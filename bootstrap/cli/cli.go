@@ -1,5 +1,6 @@
-// Package cli is the program's command line. Run executes one command. A file holds one command or a group of related ones, and
-// larger commands are packages below. A command reads its settings into a server.Config.
+// Package cli is the program's command line. Run executes one command. A file holds one command or
+// a group of related ones, and larger commands are packages below. A command reads its settings
+// into a server.Config.
 package cli
 
 import (
@@ -27,7 +28,8 @@ const (
 	exitUsage   = 2
 )
 
-// Run executes one command line and returns the exit code. Results go to out, logs and errors to errOut.
+// Run executes one command line and returns the exit code. Results go to out, logs and errors to
+// errOut.
 func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Writer) int {
 	root := newRoot(in, out, errOut)
 	root.SetArgs(args)
@@ -67,15 +69,22 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-	root.Flags().BoolVar(&version, "version", false, "print the version") // cobra's own needs text/template, which keeps every method in the program
+	// Cobra's own needs text/template, which keeps every method in the program.
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
-	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut), newStdio(in, out, errOut), newHealth(out))
+	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut),
+		newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
-		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out), newStoreCopy(out)))
-	addGroup(root, "Manage clients", newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out), newClientsCheck(out)))
-	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out), diagnosis.NewCommand(in, out, errOut))
-	addGroup(root, "Manage grants", newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
+		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out),
+			newStoreCopy(out)))
+	addGroup(root, "Manage clients",
+		newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out),
+			newClientsCheck(out)))
+	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
+		diagnosis.NewCommand(in, out, errOut))
+	addGroup(root, "Manage grants",
+		newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
@@ -103,8 +112,11 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // newGroup returns a command that only has subcommands.
 func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	group := &cobra.Command{
-		Use: name, Short: short, Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        name,
+		Short:                      short,
+		Args:                       term.OnlyCommands,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	group.AddCommand(commands...)
 	return group

@@ -40,8 +40,10 @@ func newClientsList(out io.Writer) *cobra.Command {
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the documents of clients that are pinned or stored", Args: term.NoArguments,
-		Long: "List the documents of clients that the service has without a fetch: those in the folder client-documents, and the last good ones of\n" +
-			"clients that a person has approved, which serve for 30 days while the host of the client cannot be reached.",
+		Long: "List the documents of clients that the service has without a fetch: those in the folder " +
+			"client-documents, and the last good ones of\n" +
+			"clients that a person has approved, which serve for 30 days while the host of the client cannot be " +
+			"reached.",
 		Example: "  pasteport clients list\n  pasteport clients list --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
@@ -64,7 +66,8 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 	settings := config.Table()
 	fetch := &cobra.Command{
 		Use: "fetch URL", Short: "Print the metadata document of a client, to pin it", Args: exactlyOneClient,
-		Long: "Fetch the metadata document at a client_id as a service with these settings does, check it, and print it. Run it on a computer that\n" +
+		Long: "Fetch the metadata document at a client_id as a service with these settings does, check it, and print " +
+			"it. Run it on a computer that\n" +
 			"can reach the host of the client, and put the output into the folder client-documents of the service.",
 		Example: "  pasteport clients fetch https://claude.ai/oauth/mcp-oauth-client-metadata > claude.json",
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +87,8 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 	return fetch
 }
 
-// withoutControls escapes the control characters that JSON allows in its texts and a terminal would obey.
+// withoutControls escapes the control characters that JSON allows in its texts and a terminal would
+// obey.
 func withoutControls(document string) string {
 	var escaped strings.Builder
 	for _, r := range document {
@@ -108,9 +112,12 @@ func newClientsCheck(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	settings := config.Table()
 	check := &cobra.Command{
-		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today", Args: term.NoArguments,
-		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document that cannot be fetched from here is\n" +
-			"named, but is no difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or is not valid any more; 2: wrong usage.",
+		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today",
+		Args: term.NoArguments,
+		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document " +
+			"that cannot be fetched from here is\n" +
+			"named, but is no difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or is " +
+			"not valid any more; 2: wrong usage.",
 		Example: "  pasteport clients check --config /etc/pasteport.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
@@ -135,7 +142,12 @@ func knownDocuments(ctx context.Context, config *server.Config) (known []knownDo
 		return nil, err
 	}
 	for _, p := range pinned {
-		known = append(known, knownDocument{URL: p.Client.ID().String(), Kind: oauth.MetadataDocument, Source: p.File, body: p.Body})
+		known = append(known, knownDocument{
+			URL:    p.Client.ID().String(),
+			Kind:   oauth.MetadataDocument,
+			Source: p.File,
+			body:   p.Body,
+		})
 	}
 	err = withStore(config, func(store *persistence.Store) error {
 		stored, err := store.ClientDocuments(ctx)
@@ -149,7 +161,8 @@ func knownDocuments(ctx context.Context, config *server.Config) (known []knownDo
 
 func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 	if len(known) == 0 {
-		_, err := fmt.Fprintln(out, "No document is pinned or stored. A document is stored when a person approves its client.")
+		_, err := fmt.Fprintln(out,
+			"No document is pinned or stored. A document is stored when a person approves its client.")
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -170,9 +183,12 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 	return nil
 }
 
-// checkDocuments compares metadata documents with the published ones. Key sets are left out, because clients replace their keys regularly.
+// checkDocuments compares metadata documents with the published ones. Key sets are left out,
+// because clients replace their keys regularly.
 func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument, t term.Terminal) error {
-	known = slices.DeleteFunc(known, func(d knownDocument) bool { return d.Kind != oauth.MetadataDocument || d.Withdrawn })
+	known = slices.DeleteFunc(known, func(d knownDocument) bool {
+		return d.Kind != oauth.MetadataDocument || d.Withdrawn
+	})
 	differing := 0
 	for i, fetched := range fetchAll(ctx, probe, known) {
 		d := known[i]
@@ -188,7 +204,8 @@ func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []k
 		t.Printf("%s  %s  %s\n", status, d.URL, seen)
 	}
 	if differing > 0 {
-		return fmt.Errorf("%d of %d documents differ from what their clients publish: fetch pinned ones again with \"pasteport clients fetch\"; "+
+		return fmt.Errorf("%d of %d documents differ from what their clients publish: fetch pinned ones again with "+
+			"\"pasteport clients fetch\"; "+
 			"a service renews stored ones by itself", differing, len(known))
 	}
 	return nil

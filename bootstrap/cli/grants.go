@@ -34,7 +34,8 @@ func (f grantFilter) chooses(grant oauth.Connection) bool {
 }
 
 func (f *grantFilter) addFlags(command *cobra.Command) {
-	command.Flags().StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
+	command.Flags().
+		StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
 	command.Flags().StringVar(&f.name, "name", "", "only grants of clients that give themselves this name")
 	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
 }
@@ -45,7 +46,8 @@ func newGrantsList(out, errOut io.Writer) *cobra.Command {
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the active grants, oldest first", Args: term.NoArguments,
-		Long:    "List the grants of clients that have not ended. The command reads the store directly and works while the service runs.",
+		Long: "List the grants of clients that have not ended. The command reads the store directly and works " +
+			"while the service runs.",
 		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
@@ -159,14 +161,20 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 	return err
 }
 
-// withGrants calls use with a server that can list and end the grants of the configured store. The server records ended grants in the trace.
+// withGrants calls use with a server that can list and end the grants of the configured store. The
+// server records ended grants in the trace.
 func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return withStore(config, func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
 		recorder := journal.New(store, logger)
 		defer recorder.Close()
 		return use(application.NewServer(config.GrantSettings(store),
-			application.Ports{Store: store, Journal: recorder, Now: time.Now, Logger: logger}))
+			application.Ports{
+				Store:   store,
+				Journal: recorder,
+				Now:     time.Now,
+				Logger:  logger,
+			}))
 	})
 }
 

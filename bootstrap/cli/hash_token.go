@@ -20,7 +20,8 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var person oauth.Principal
 	hash := &cobra.Command{
 		Use: "hash-token", Short: "Print the token file line of a token", Args: noTokenArgument,
-		Long: "Read a token of your site from standard input, or prompt for it without echo on a terminal, and print its line for a token file.\n" +
+		Long: "Read a token of your site from standard input, or prompt for it without echo on a terminal, and print " +
+			"its line for a token file.\n" +
 			"The line holds an argon2id hash of the token and its person, never the token itself.",
 		Example: "  pasteport hash-token --token-file tokens --subject ada --role editor >>tokens\n" +
 			"  pasteport hash-token --token-file tokens --role reader <token.txt >>tokens",
@@ -42,11 +43,13 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags := hash.Flags()
 	flags.StringVar(&person.Subject, "subject", "", "person who owns the token (default: the fingerprint of the token)")
 	flags.StringArrayVar(&person.Roles, "role", nil, "role of the person; may be repeated")
-	flags.StringArrayVar(&person.Scopes, "scope", nil, "scope that the token may grant; may be repeated (default: the server's default)")
+	flags.StringArrayVar(&person.Scopes, "scope", nil,
+		"scope that the token may grant; may be repeated (default: the server's default)")
 	return hash
 }
 
-// noTokenArgument refuses a token as an argument, because the shell history and the process list would show it. The error does not contain it.
+// noTokenArgument refuses a token as an argument, because the shell history and the process list
+// would show it. The error does not contain it.
 func noTokenArgument(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return term.Usage(errTokenArgument)
@@ -54,9 +57,11 @@ func noTokenArgument(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-var errTokenArgument = errors.New("the command line is visible to other users, so a token is not read from it: type it when asked, or pipe it in")
+var errTokenArgument = errors.New(
+	"the command line is visible to other users, so a token is not read from it: type it when asked, or pipe it in")
 
-// noTokenFlag refuses an unknown flag without printing it, because it may be a token that starts with a dash.
+// noTokenFlag refuses an unknown flag without printing it, because it may be a token that starts
+// with a dash.
 func noTokenFlag(command *cobra.Command, err error) error {
 	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
 		return term.Usagef("unknown flag; %w", errTokenArgument)

@@ -18,7 +18,8 @@ func newHealth(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	health := &cobra.Command{
 		Use: "health", Short: "Check whether a running service is ready", Args: term.NoArguments,
-		Long: "Request /readyz from the admin listener of a service on this computer. The exit code is 0 if the service is ready, else 1.\n" +
+		Long: "Request /readyz from the admin listener of a service on this computer. The exit code is 0 if the " +
+			"service is ready, else 1.\n" +
 			"A service whose upstream does not work is degraded, but ready.\n" +
 			"Use it as the health check of a container without a shell.",
 		Example: "  pasteport health\n" +

@@ -23,7 +23,8 @@ func newKeysList(out io.Writer) *cobra.Command {
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the server secrets with their ages", Args: term.NoArguments,
-		Long: "Show when each server secret was generated and replaced, never the secret itself. A replaced secret is needed until the last\n" +
+		Long: "Show when each server secret was generated and replaced, never the secret itself. A replaced secret " +
+			"is needed until the last\n" +
 			"grant that may use it has ended: grant-ttl after the replacement.",
 		Example: "  pasteport keys list --data /var/lib/pasteport",
 		RunE: func(*cobra.Command, []string) error {
@@ -49,13 +50,18 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 	var age time.Duration
 	rotate := &cobra.Command{
 		Use: "rotate", Short: "Generate a new server secret, and keep the old ones", Args: term.NoArguments,
-		Long: "Generate a new server secret. Running services on the data folder use it immediately, without a restart. Connections, tokens\n" +
-			"and open consent pages that were made under older secrets stay valid. Secrets that were replaced a year ago are forgotten,\n" +
-			"because no grant lives that long; --forget-old forgets more. People and the site cannot find and end grants under a\n" +
-			"forgotten secret. Such grants end at their next refresh; \"pasteport grants end --all\" ends all grants immediately.",
+		Long: "Generate a new server secret. Running services on the data folder use it immediately, without a " +
+			"restart. Connections, tokens\n" +
+			"and open consent pages that were made under older secrets stay valid. Secrets that were replaced a year " +
+			"ago are forgotten,\n" +
+			"because no grant lives that long; --forget-old forgets more. People and the site cannot find and end " +
+			"grants under a\n" +
+			"forgotten secret. Such grants end at their next refresh; \"pasteport grants end --all\" ends all grants " +
+			"immediately.",
 		Example: "  pasteport keys rotate --data /var/lib/pasteport\n" +
 			"  pasteport keys rotate --forget-old=4320h   forget secrets that were replaced 180 days ago\n" +
-			"  pasteport keys rotate --forget-old         forget all old secrets, after a leak: clients reconnect at their next refresh",
+			"  pasteport keys rotate --forget-old         forget all old secrets, after a leak: clients reconnect at " +
+			"their next refresh",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if age < 0 {
 				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
@@ -66,7 +72,8 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 		},
 	}
 	config.Table().Flags(rotate, server.StoreSettings...)
-	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL, "forget secrets that were replaced this long ago; without an age, all old ones")
+	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL,
+		"forget secrets that were replaced this long ago; without an age, all old ones")
 	rotate.Flags().Lookup("forget-old").NoOptDefVal = "0s"
 	return rotate
 }
@@ -89,7 +96,8 @@ func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration
 		next += "next: apps that connected under a forgotten secret have to connect again; \"pasteport grants end " +
 			"--all\" removes their connections from the lists\n"
 	}
-	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s", len(kept)-1, next)
+	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s",
+		len(kept)-1, next)
 	return err
 }
 
@@ -121,7 +129,8 @@ func printKeys(out io.Writer, listed []listedKey) error {
 			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.GeneratedAt))
 			continue
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.GeneratedAt), term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil))
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.GeneratedAt), term.Time(*key.ReplacedAt),
+			term.Time(*key.NeededUntil))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the secrets' ages: %w", err)

@@ -12,7 +12,8 @@ import (
 // localClient is a client on this computer, with the command that connects it.
 type localClient struct{ name, command, needs string }
 
-// localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id, so it registers itself.
+// localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id,
+// so it registers itself.
 func localClients(config server.Config, endpoint string) (clients []localClient) {
 	name, id := localName(endpoint), config.LocalClientID()
 	if config.SelfRegistration {
@@ -47,8 +48,8 @@ type vsCodeOAuth struct {
 
 const lettersAndDigits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// localName returns a name for the MCP server that every client accepts: letters, digits and hyphens. It has the whole path, because the paths of several
-// servers may end alike.
+// localName returns a name for the MCP server that every client accepts: letters, digits and
+// hyphens. It has the whole path, because the paths of several servers may end alike.
 func localName(endpoint string) string {
 	at, err := url.Parse(endpoint)
 	if err != nil {

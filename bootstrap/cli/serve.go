@@ -20,9 +20,11 @@ import (
 func newServe(out, errOut io.Writer) *cobra.Command {
 	serve := &cobra.Command{
 		Use: "serve", Short: "Run the demo site as a service",
-		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C. It is for trying and\n" +
+		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C. " +
+			"It is for trying and\n" +
 			"testing; for an MCP server of your own, run \"pasteport gateway\".\n\n" +
-			"Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for --access-token-ttl) or a line of a YAML\n" +
+			"Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for --access-token-ttl) " +
+			"or a line of a YAML\n" +
 			"file (access-token-ttl: 1h). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport serve --dev\n" +
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
@@ -30,7 +32,8 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 	}
 	return runsService(serve, server.GatewaySettings(), func(config server.Config) error {
 		if config.IsGateway() {
-			return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport gateway\", or leave upstream out")
+			return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport " +
+				"gateway\", or leave upstream out")
 		}
 		return nil
 	}, out, errOut)
@@ -39,13 +42,17 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 func newGateway(out, errOut io.Writer) *cobra.Command {
 	gateway := &cobra.Command{
 		Use: "gateway", Short: "Add OAuth to an existing MCP server",
-		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key, until SIGTERM or Ctrl-C. People paste\n" +
-			"their key once; clients get short-lived tokens, and the server gets the key as bearer token, or as --present says.\n\n" +
-			"Set each setting by a flag, an environment variable (PASTEPORT_UPSTREAM_TIMEOUT for --upstream-timeout) or a line of a YAML\n" +
+		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key, until SIGTERM or " +
+			"Ctrl-C. People paste\n" +
+			"their key once; clients get short-lived tokens, and the server gets the key as bearer token, or as " +
+			"--present says.\n\n" +
+			"Set each setting by a flag, an environment variable (PASTEPORT_UPSTREAM_TIMEOUT for --upstream-timeout) " +
+			"or a line of a YAML\n" +
 			"file (upstream-timeout: 1m). Flags take precedence over variables, and variables over the file.",
 		Example: "  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --present 'X-Api-Key: {token}'\n" +
-			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data /var/lib/pasteport\n" +
+			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data " +
+			"/var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
 	return runsService(gateway, server.SiteSettings, func(config server.Config) error {
@@ -56,9 +63,10 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 	}, out, errOut)
 }
 
-// runsService makes the command run a service until it is stopped. The command has all settings except the unused ones; check finds mistakes in
-// their combination.
-func runsService(command *cobra.Command, unused []string, check func(server.Config) error, out, errOut io.Writer) *cobra.Command {
+// runsService makes the command run a service until it is stopped. The command has all settings
+// except the unused ones; check finds mistakes in their combination.
+func runsService(command *cobra.Command, unused []string, check func(server.Config) error, out,
+	errOut io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	table := config.Table()
 	table.Flags(command, table.NamesBut(unused)...)
@@ -140,7 +148,9 @@ func adminLine(addr net.Addr) string {
 	case ok && bound.IP.IsUnspecified():
 		return fmt.Sprintf("connections, readiness and metrics for you: http://localhost:%d/", bound.Port)
 	case ok && !bound.IP.IsLoopback():
-		return fmt.Sprintf("readiness and metrics for you: http://%s/readyz and /metrics; connections need an admin-addr on loopback", addr)
+		return fmt.Sprintf(
+			"readiness and metrics for you: http://%s/readyz and /metrics; connections need an admin-addr on loopback",
+			addr)
 	}
 	return fmt.Sprintf("connections, readiness and metrics for you: http://%s/", addr)
 }

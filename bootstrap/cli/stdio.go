@@ -20,8 +20,10 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	table := config.Table()
 	stdio := &cobra.Command{
 		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
-		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a local process.\n" +
-			"It needs no OAuth, because a user who can start the process can read its files. The tools run with the role of --demo-token,\n" +
+		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a " +
+			"local process.\n" +
+			"It needs no OAuth, because a user who can start the process can read its files. The tools run with the " +
+			"role of --demo-token,\n" +
 			"or as an editor without it.",
 		Example: "  pasteport stdio --data pasteport-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -59,7 +61,8 @@ func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.
 	}
 	principal, err := site.VerifyBearer(ctx, token)
 	if err != nil {
-		return oauth.Caller{}, oauth.NewMistake("the token of %s is unknown to the demo site: start the site once with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
+		return oauth.Caller{}, oauth.NewMistake("the token of %s is unknown to the demo site: start the site once "+
+			"with \"pasteport serve\", or leave the token out", oauth.Field("DemoToken"))
 	}
 	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
 }

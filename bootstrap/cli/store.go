@@ -15,9 +15,12 @@ import (
 func newStoreMigrate(out io.Writer) *cobra.Command {
 	config := server.DefaultConfig()
 	migrate := &cobra.Command{
-		Use: "migrate", Short: "Update the database schema before services of this version start", Args: term.NoArguments,
-		Long: "Update the schema of the store, or create it in an empty database. Services do the same when they start; use this command for a\n" +
-			"rolling upgrade that starts with the database. Replicas may run or start meanwhile. No server secret is needed.",
+		Use: "migrate", Short: "Update the database schema before services of this version start",
+		Args: term.NoArguments,
+		Long: "Update the schema of the store, or create it in an empty database. Services do the same when they " +
+			"start; use this command for a\n" +
+			"rolling upgrade that starts with the database. Replicas may run or start meanwhile. No server secret is " +
+			"needed.",
 		Example: "  pasteport store migrate --data /var/lib/pasteport\n" +
 			"  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store migrate",
 		RunE: func(*cobra.Command, []string) error {
@@ -42,7 +45,8 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "check", Short: "Check the store without changing it", Args: term.NoArguments,
-		Long: "Check the store without changing it; services may run meanwhile. The checks: the schema, durable settings, the server secret,\n" +
+		Long: "Check the store without changing it; services may run meanwhile. The checks: the schema, durable " +
+			"settings, the server secret,\n" +
 			"the clocks, and that every row can be read. The exit code is 1 if a check\n" +
 			"fails; its line names the remedy.",
 		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",

@@ -21,14 +21,19 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 	var from, to string
 	command := &cobra.Command{
 		Use: "copy", Short: "Copy the store to another database", Args: term.NoArguments,
-		Long: "Copy grants, tokens and the trace from one store to another, and compare both at the end. Stop the services on the source first:\n" +
-			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database server fails at the end if\n" +
+		Long: "Copy grants, tokens and the trace from one store to another, and compare both at the end. Stop the " +
+			"services on the source first:\n" +
+			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database " +
+			"server fails at the end if\n" +
 			"it changed meanwhile. The destination must be empty; its schema is created or updated first. To complete\n" +
 			"an interrupted copy, run the same command again.\n\n" +
-			"The default source is the SQLite file in data, and the default destination is the server in the setting database, so that no\n" +
+			"The default source is the SQLite file in data, and the default destination is the server in the setting " +
+			"database, so that no\n" +
 			"password is on the command line. To copy from a database server, set server-secret to its secret file.",
-		Example: "  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store copy --data /var/lib/pasteport\n" +
-			"  pasteport store copy --from sqlite:///var/lib/pasteport/oauth.db --to mysql://pasteport:password@db.internal/pasteport\n" +
+		Example: "  PASTEPORT_DATABASE=postgres://pasteport:password@db.internal/pasteport pasteport store copy " +
+			"--data /var/lib/pasteport\n" +
+			"  pasteport store copy --from sqlite:///var/lib/pasteport/oauth.db --to " +
+			"mysql://pasteport:password@db.internal/pasteport\n" +
 			"  pasteport store copy --from postgres://db.internal/pasteport --to sqlite:///var/lib/pasteport/oauth.db",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			source, err := locationOf(*config, "from", from, config.FileLocation())
@@ -46,19 +51,24 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 		},
 	}
 	config.Table().Flags(command, server.StoreSettings...)
-	command.Flags().StringVar(&from, "from", "", "source: sqlite:///path/oauth.db, postgres://… or mysql://… (default: the SQLite file in data)")
+	command.Flags().
+		StringVar(&from, "from", "",
+			"source: sqlite:///path/oauth.db, postgres://… or mysql://… (default: the SQLite file in data)")
 	command.Flags().StringVar(&to, "to", "", "destination, written like --from (default: the server in database)")
 	return command
 }
 
-// locationOf returns the location that the flag names. Its error does not repeat the address, which may hold a password.
-func locationOf(config server.Config, flag, address string, otherwise server.StoreLocation) (server.StoreLocation, error) {
+// locationOf returns the location that the flag names. Its error does not repeat the address, which
+// may hold a password.
+func locationOf(config server.Config, flag, address string,
+	otherwise server.StoreLocation) (server.StoreLocation, error) {
 	if address == "" {
 		return otherwise, nil
 	}
 	location, ok := config.LocationOf(address)
 	if !ok {
-		return location, term.Usagef("--%s is not a store: write sqlite:///path/oauth.db, postgres://user:password@host/name or mysql://user:password@host/name", flag)
+		return location, term.Usagef("--%s is not a store: write sqlite:///path/oauth.db, "+
+			"postgres://user:password@host/name or mysql://user:password@host/name", flag)
 	}
 	return location, nil
 }
@@ -91,7 +101,8 @@ func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Termin
 	case err != nil && ctx.Err() != nil:
 		return errors.New("the copy was interrupted: the same command completes it")
 	case errors.Is(err, oauth.ErrOtherSecret):
-		return fmt.Errorf("copying the store: %w, so a service could not read the copy: name an empty database with --to", err)
+		return fmt.Errorf(
+			"copying the store: %w, so a service could not read the copy: name an empty database with --to", err)
 	case err != nil:
 		return fmt.Errorf("copying the store: %w", err)
 	}
@@ -115,10 +126,12 @@ func printStep(t term.Terminal, step maintenance.CopyStep) {
 func printNextSteps(t term.Terminal, from, to server.StoreLocation) {
 	t.Printf("Source and copy were compared and are equal.\n\n")
 	if !to.IsServer() {
-		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients stay connected\n", from.SecretFile(), to.SecretFile())
+		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients "+
+			"stay connected\n", from.SecretFile(), to.SecretFile())
 	} else {
 		t.Printf("next: give every replica the server secret, %s, as server-secret; it is not in the database\n"+
-			"next: start every replica with database set to that server, as in --database %s; clients stay connected\n", from.SecretFile(), to)
+			"next: start every replica with database set to that server, as in --database %s; clients stay connected\n",
+			from.SecretFile(), to)
 	}
 	t.Printf("next: do not start a service on %s again: its new tokens would be missing in the copy\n", from)
 }

@@ -34,16 +34,16 @@ func (r Refusal) Error() string { return string(r) }
 
 func refuse(format string, values ...any) error { return Refusal(fmt.Sprintf(format, values...)) }
 
-// Article is a Markdown text that is a draft, published or archived. Only its methods change it, and they refuse any
-// transition that is not in this diagram:
+// Article is a Markdown text that is a draft, published or archived. Only its methods change it,
+// and they refuse any transition that is not in this diagram:
 //
 //	          Publish              Archive
 //	draft --------------> published ------> archived
 //	                          ^---------------'
 //	                               Publish
 //
-// Drafts and published articles can be revised; archived ones cannot, until they are published again. A
-// published article must be archived before it can be deleted.
+// Drafts and published articles can be revised; archived ones cannot, until they are published
+// again. A published article must be archived before it can be deleted.
 type Article struct {
 	ID        int64      `json:"-"`
 	Slug      string     `json:"slug" jsonschema:"names the article in the other tools; article:// and the slug is its resource URI"`
@@ -57,7 +57,8 @@ type Article struct {
 	deleted   bool
 }
 
-// NewDraft returns a draft by the author. The store sets its slug, which never changes, because links contain it.
+// NewDraft returns a draft by the author. The store sets its slug, which never changes, because
+// links contain it.
 func NewDraft(author, title, body string, now time.Time) (*Article, error) {
 	draft := &Article{Author: author, State: Draft, Created: now}
 	if err := draft.write(title, body, now); err != nil {

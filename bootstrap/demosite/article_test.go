@@ -14,7 +14,15 @@ var _ = Describe("An article", func() {
 
 	in := func(state State) *Article {
 		published := monday
-		article := &Article{Slug: "news", Title: "News", Body: "text", Author: "ada", State: state, Created: monday, Updated: monday}
+		article := &Article{
+			Slug:    "news",
+			Title:   "News",
+			Body:    "text",
+			Author:  "ada",
+			State:   state,
+			Created: monday,
+			Updated: monday,
+		}
 		if state != Draft {
 			article.Published = &published
 		}
@@ -23,7 +31,13 @@ var _ = Describe("An article", func() {
 
 	It("starts as a draft with a trimmed title", func() {
 		Expect(NewDraft("ada", "  News ", "", monday)).To(Equal(
-			&Article{Title: "News", Author: "ada", State: Draft, Created: monday, Updated: monday}))
+			&Article{
+				Title:   "News",
+				Author:  "ada",
+				State:   Draft,
+				Created: monday,
+				Updated: monday,
+			}))
 	})
 
 	It("accepts the longest texts, counted in characters", func() {
@@ -106,6 +120,7 @@ var _ = Describe("An article", func() {
 		func(title, slug string) { Expect(slugOf(title)).To(Equal(slug)) },
 		Entry("when the title has accents and punctuation", "  Crème brûlée, 2nd try! ", "creme-brulee-2nd-try"),
 		Entry("when no letters remain", "日本語 — ?", "article"),
-		Entry("when the title is long", strings.Repeat("abcde ", 30), strings.TrimSuffix(strings.Repeat("abcde-", 10), "-")),
+		Entry("when the title is long", strings.Repeat("abcde ", 30),
+			strings.TrimSuffix(strings.Repeat("abcde-", 10), "-")),
 	)
 })

@@ -17,8 +17,12 @@ const (
 
 func (t *toolServer) addResources() {
 	t.server.AddResourceTemplate(&mcp.ResourceTemplate{
-		Name: "article", Title: "Article", URITemplate: articleScheme + "{slug}", MIMEType: markdown,
-		Description: "An article as Markdown, with its title as heading. The same articles are visible as with get_article.",
+		Name:        "article",
+		Title:       "Article",
+		URITemplate: articleScheme + "{slug}",
+		MIMEType:    markdown,
+		Description: "An article as Markdown, with its title as heading. The same articles are visible as with " +
+			"get_article.",
 	}, t.readArticle)
 	t.server.AddReceivingMiddleware(t.listResources)
 }
@@ -38,7 +42,8 @@ func (t *toolServer) readArticle(ctx context.Context, req *mcp.ReadResourceReque
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: markdown, Text: text}}}, nil
 }
 
-// listResources lists from the database for each caller, because the SDK's own list is the same for all callers.
+// listResources lists from the database for each caller, because the SDK's own list is the same for
+// all callers.
 func (t *toolServer) listResources(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if list, ok := req.(*mcp.ListResourcesRequest); ok {
@@ -48,7 +53,8 @@ func (t *toolServer) listResources(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func (t *toolServer) resourcePage(ctx context.Context, req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
+func (t *toolServer) resourcePage(ctx context.Context,
+	req *mcp.ListResourcesRequest) (*mcp.ListResourcesResult, error) {
 	result := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}, Cacheable: mcp.Cacheable{CacheScope: private}}
 	acting, err := t.actor(req, "list_articles")
 	if err != nil {
@@ -71,7 +77,10 @@ func (t *toolServer) resourcePage(ctx context.Context, req *mcp.ListResourcesReq
 
 func resourceOf(article *Article) *mcp.Resource {
 	return &mcp.Resource{
-		URI: articleScheme + article.Slug, Name: article.Slug, Title: article.Title, MIMEType: markdown,
+		URI:         articleScheme + article.Slug,
+		Name:        article.Slug,
+		Title:       article.Title,
+		MIMEType:    markdown,
 		Description: "By " + article.Author + ", " + string(article.State),
 		Annotations: &mcp.Annotations{LastModified: article.Updated.Format(time.RFC3339)},
 	}

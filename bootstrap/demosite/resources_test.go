@@ -20,7 +20,8 @@ var _ = Describe("Articles as MCP resources", func() {
 	})
 
 	It("are read as Markdown with the title as heading", func(ctx SpecContext) {
-		found, err := visit(ctx, site, "eve", Reader).session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
+		found, err := visit(ctx, site, "eve", Reader).
+			session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.Contents).To(HaveLen(1))
 		Expect(found.Contents[0].MIMEType).To(Equal("text/markdown"))

@@ -40,8 +40,8 @@ func (r Role) mayUse(tool string) bool {
 	return known && r.atLeast(lowest)
 }
 
-// MayCall is the tool policy of the site: it reports whether the caller's roles allow the tool. The tool itself checks the
-// article.
+// MayCall is the tool policy of the site: it reports whether the caller's roles allow the tool. The
+// tool itself checks the article.
 func (s *Site) MayCall(caller oauth.Caller, tool string) bool {
 	return actorOf(caller).role.mayUse(tool)
 }
@@ -81,5 +81,6 @@ func (a actor) checkRevise(article *Article) error {
 	if a.role == Editor || a.role == Author && ownDraft {
 		return nil
 	}
-	return refuse("%q is %s and was written by %s; only an editor may change it now", article.Slug, article.State, article.Author)
+	return refuse("%q is %s and was written by %s; only an editor may change it now", article.Slug, article.State,
+		article.Author)
 }

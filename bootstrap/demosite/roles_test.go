@@ -54,10 +54,12 @@ var _ = Describe("Roles of the demo site", func() {
 		func(ctx SpecContext, role Role, owner string, state State, allowed string) {
 			site := openSite(newFile())
 			ada := visit(ctx, site, "ada", role)
-			for _, tool := range []string{"get_article", "update_article", "publish_article", "archive_article", "delete_article"} {
+			for _, tool := range []string{"get_article", "update_article", "publish_article", "archive_article",
+				"delete_article"} {
 				article := place(ctx, site, owner, state)
 				refusal := ada.call(ctx, tool, input(tool, article.Slug), &Article{})
-				Expect(refusal == "").To(Equal(strings.Contains(allowed, strings.TrimSuffix(tool, "_article"))), "%s: %s", tool, refusal)
+				Expect(refusal == "").
+					To(Equal(strings.Contains(allowed, strings.TrimSuffix(tool, "_article"))), "%s: %s", tool, refusal)
 				if after := stored(site, article.ID); refusal != "" || tool == "get_article" {
 					Expect(after).To(Equal(article), tool)
 				} else {

@@ -1,6 +1,7 @@
-// Package demosite is a small content management site on its own SQLite file: articles that are drafted, published and
-// archived, API tokens with roles, and an MCP server for the articles. It is an example of a site that embeds
-// Pasteport: its only connection to OAuth is the caller of a request. Site holds the database, and Site.MCPServer serves it.
+// Package demosite is a small content management site on its own SQLite file: articles that are
+// drafted, published and archived, API tokens with roles, and an MCP server for the articles. It is
+// an example of a site that embeds Pasteport: its only connection to OAuth is the caller of a
+// request. Site holds the database, and Site.MCPServer serves it.
 package demosite
 
 import (
@@ -26,11 +27,13 @@ type Site struct {
 	clock func() time.Time
 }
 
-// Open opens the content database, or creates it with a few sample articles. Only the owner can read the file.
+// Open opens the content database, or creates it with a few sample articles. Only the owner can
+// read the file.
 func Open(file string) (*Site, error) {
 	conn, err := connect(file)
 	if err != nil {
-		return nil, fmt.Errorf("opening the content database %s, whose folder must exist and be writable: %w", file, err)
+		return nil, fmt.Errorf("opening the content database %s, whose folder must exist and be writable: %w", file,
+			err)
 	}
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: conn}), &gorm.Config{
 		SkipDefaultTransaction: true,
@@ -45,7 +48,8 @@ func Open(file string) (*Site, error) {
 	return &Site{db: db, clock: time.Now}, nil
 }
 
-// Ping reads the newest article and rewrites user_version with its current value, which forces a write to the disk.
+// Ping reads the newest article and rewrites user_version with its current value, which forces a
+// write to the disk.
 func (s *Site) Ping(ctx context.Context) error {
 	var newest []Article
 	if err := s.db.WithContext(ctx).Order("id DESC").Limit(1).Find(&newest).Error; err != nil {
@@ -89,8 +93,8 @@ func connect(file string) (*sql.DB, error) {
 	return conn, nil
 }
 
-// createPrivate creates the file with mode 0600, because SQLite would create it with the umask's mode; WAL and index files
-// inherit its mode.
+// createPrivate creates the file with mode 0600, because SQLite would create it with the umask's
+// mode; WAL and index files inherit its mode.
 func createPrivate(file string) error {
 	handle, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -105,7 +109,12 @@ func dataSource(file string) string {
 		"_txlock":      {"immediate"},
 		"_time_format": {"sqlite"},
 	}
-	location := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(file), RawQuery: settings.Encode()}
+	location := url.URL{
+		Scheme:   "file",
+		OmitHost: true,
+		Path:     filepath.ToSlash(file),
+		RawQuery: settings.Encode(),
+	}
 	return location.String()
 }
 
@@ -147,7 +156,8 @@ func run(statement string) gormigrate.MigrateFunc {
 
 var samples = []struct{ title, body string }{
 	{"House style", "- One thought to a paragraph.\n- Short words before long ones.\n- Say what to do, then why."},
-	{"Welcome to the demo site", "Everything here is **plain Markdown**. Ask your AI client to list the articles, or to write one."},
+	{"Welcome to the demo site",
+		"Everything here is **plain Markdown**. Ask your AI client to list the articles, or to write one."},
 }
 
 // addSamples is a migration, so that deleted samples do not return at the next start.

@@ -22,7 +22,12 @@ var _ = Describe("Opening the content database", func() {
 
 	It("uses WAL, waits for locks and checks foreign keys", func() {
 		site := openSite(newFile())
-		for pragma, expected := range map[string]string{"journal_mode": "wal", "busy_timeout": "5000", "foreign_keys": "1", "synchronous": "2"} {
+		for pragma, expected := range map[string]string{
+			"journal_mode": "wal",
+			"busy_timeout": "5000",
+			"foreign_keys": "1",
+			"synchronous":  "2",
+		} {
 			var actual string
 			Expect(site.db.Raw("PRAGMA " + pragma).Scan(&actual).Error).To(Succeed())
 			Expect(actual).To(Equal(expected), pragma)
@@ -61,7 +66,8 @@ var _ = Describe("Opening the content database", func() {
 		file := newFile()
 		one, other := openSite(file), openSite(file)
 		article := place(ctx, one, "ada", Published)
-		Expect(visit(ctx, other, "rob", Reader).must(ctx, "get_article", arguments{"slug": article.Slug}).Title).To(Equal(article.Title))
+		Expect(visit(ctx, other, "rob", Reader).must(ctx, "get_article", arguments{"slug": article.Slug}).Title).
+			To(Equal(article.Title))
 	})
 
 	It("applies exactly one of two conflicting changes, even from two processes", func(ctx SpecContext) {
@@ -121,7 +127,8 @@ var _ = Describe("Opening the content database", func() {
 		Entry("when the file is a folder", func(folder string) string { return folder }, "is a directory"),
 		Entry("when the file is not a database", func(folder string) string {
 			file := filepath.Join(folder, "site.db")
-			Expect(os.WriteFile(file, []byte("certainly not a database, but long enough to be looked at"), 0o600)).To(Succeed())
+			Expect(os.WriteFile(file, []byte("certainly not a database, but long enough to be looked at"), 0o600)).
+				To(Succeed())
 			return file
 		}, "not a database"),
 	)

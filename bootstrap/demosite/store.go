@@ -55,7 +55,8 @@ func freeSlug(tx *gorm.DB, wanted string) (string, error) {
 	return free, err
 }
 
-// find returns the article if the actor may see it. The error does not reveal whether the article exists.
+// find returns the article if the actor may see it. The error does not reveal whether the article
+// exists.
 func (s *Site) find(ctx context.Context, by actor, slug string) (*Article, error) {
 	return find(s.db.WithContext(ctx), by, slug)
 }
@@ -72,8 +73,10 @@ func find(tx *gorm.DB, by actor, slug string) (*Article, error) {
 	return article, nil
 }
 
-// change applies verb to the article and stores the result in one transaction. It stores nothing if verb returns an error.
-func (s *Site) change(ctx context.Context, by actor, slug string, verb func(*Article) error) (article *Article, err error) {
+// change applies verb to the article and stores the result in one transaction. It stores nothing if
+// verb returns an error.
+func (s *Site) change(ctx context.Context, by actor, slug string, verb func(*Article) error) (article *Article,
+	err error) {
 	err = s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
 		if article, err = find(tx, by, slug); err != nil {
 			return err

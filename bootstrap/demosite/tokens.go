@@ -45,8 +45,9 @@ func digestOf(token string) []byte {
 
 func newToken() string { return tokenPrefix + rand.Text() }
 
-// EnsureEditorToken makes sure that the site has an editor. If token is not empty, it becomes an editor's token. Otherwise, if there is no
-// editor yet, it creates a token and returns it; the site stores only the digest.
+// EnsureEditorToken makes sure that the site has an editor. If token is not empty, it becomes an
+// editor's token. Otherwise, if there is no editor yet, it creates a token and returns it; the site
+// stores only the digest.
 func (s *Site) EnsureEditorToken(ctx context.Context, token string) (created string, err error) {
 	if token == "" {
 		created, err = s.createEditor(ctx)
@@ -76,11 +77,13 @@ func (s *Site) adoptEditor(ctx context.Context, token string) error {
 	if err := CheckToken(token); err != nil {
 		return err
 	}
-	known := clause.OnConflict{Columns: []clause.Column{{Name: "digest"}}, DoUpdates: clause.AssignmentColumns([]string{"role"})}
+	known := clause.OnConflict{Columns: []clause.Column{{Name: "digest"}},
+		DoUpdates: clause.AssignmentColumns([]string{"role"})}
 	return s.db.WithContext(ctx).Clauses(known).Create(newTokenRow(token, firstEditor, Editor)).Error
 }
 
-// CheckToken returns an error for a token that EnsureEditorToken cannot use. The error does not contain the token.
+// CheckToken returns an error for a token that EnsureEditorToken cannot use. The error does not
+// contain the token.
 func CheckToken(token string) error {
 	if len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return refuse("a token is at most %d printable ASCII characters without spaces", maxToken)
@@ -88,7 +91,8 @@ func CheckToken(token string) error {
 	return nil
 }
 
-// IssueToken creates a token for the owner and returns it; the site stores only the digest. An owner may have several tokens.
+// IssueToken creates a token for the owner and returns it; the site stores only the digest. An
+// owner may have several tokens.
 func (s *Site) IssueToken(ctx context.Context, owner string, role Role) (token string, err error) {
 	switch {
 	case strings.TrimSpace(owner) == "", len(owner) > maxOwner, strings.ContainsFunc(owner, unicode.IsControl):
@@ -115,7 +119,8 @@ func (s *Site) RevokeToken(ctx context.Context, token string) error {
 	return nil
 }
 
-// VerifyBearer implements oauth.BearerVerifier: the subject is the token's owner, and the only role is the token's.
+// VerifyBearer implements oauth.BearerVerifier: the subject is the token's owner, and the only role
+// is the token's.
 func (s *Site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
 	var row tokenRow
 	err := s.db.WithContext(ctx).Where("digest = ?", digestOf(token)).Take(&row).Error

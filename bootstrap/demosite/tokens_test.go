@@ -26,9 +26,11 @@ var _ = Describe("API tokens", func() {
 			token, err := site.IssueToken(ctx, "ada@example.com", role)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(token).To(MatchRegexp(`^demo_[A-Z2-7]{26,}$`))
-			Expect(site.VerifyBearer(ctx, token)).To(Equal(oauth.Principal{Subject: "ada@example.com", Roles: []string{string(role)}}))
+			Expect(site.VerifyBearer(ctx, token)).
+				To(Equal(oauth.Principal{Subject: "ada@example.com", Roles: []string{string(role)}}))
 		},
-		Entry("when it is a reader's", Reader), Entry("when it is an author's", Author), Entry("when it is an editor's", Editor),
+		Entry("when it is a reader's", Reader), Entry("when it is an author's", Author),
+		Entry("when it is an editor's", Editor),
 	)
 
 	DescribeTable("are unknown",
@@ -102,7 +104,8 @@ var _ = Describe("API tokens", func() {
 		for range 2 {
 			Expect(site.EnsureEditorToken(ctx, "chosen-by-the-operator")).To(BeEmpty())
 		}
-		Expect(site.VerifyBearer(ctx, "chosen-by-the-operator")).To(Equal(oauth.Principal{Subject: "editor", Roles: []string{"editor"}}))
+		Expect(site.VerifyBearer(ctx, "chosen-by-the-operator")).
+			To(Equal(oauth.Principal{Subject: "editor", Roles: []string{"editor"}}))
 		Expect(site.EnsureEditorToken(ctx, "")).To(BeEmpty())
 	})
 

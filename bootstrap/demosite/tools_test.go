@@ -32,14 +32,22 @@ var _ = Describe("The MCP tools of the demo site", func() {
 		ada, eve := visit(ctx, site, "ada", Author), visit(ctx, site, "eve", Editor)
 
 		article := ada.must(ctx, "create_article", arguments{"title": "My garden", "body": "Beans."})
-		Expect(article).To(Equal(Article{Slug: "my-garden", Title: "My garden", Body: "Beans.", Author: "ada", State: Draft,
-			Created: noon, Updated: noon}))
+		Expect(article).To(Equal(Article{
+			Slug:    "my-garden",
+			Title:   "My garden",
+			Body:    "Beans.",
+			Author:  "ada",
+			State:   Draft,
+			Created: noon,
+			Updated: noon,
+		}))
 		Expect(ada.must(ctx, "get_article", arguments{"slug": "my-garden"})).To(Equal(article))
 
 		later := noon.Add(time.Hour)
 		site.clock = func() time.Time { return later }
 		article.Title, article.Body, article.Updated = "Our garden", "Beans and peas.", later
-		Expect(ada.must(ctx, "update_article", arguments{"slug": "my-garden", "title": "Our garden", "body": "Beans and peas."})).To(Equal(article))
+		Expect(ada.must(ctx, "update_article",
+			arguments{"slug": "my-garden", "title": "Our garden", "body": "Beans and peas."})).To(Equal(article))
 
 		article.State, article.Published = Published, &later
 		Expect(eve.must(ctx, "publish_article", arguments{"slug": "my-garden"})).To(Equal(article))
@@ -83,23 +91,31 @@ var _ = Describe("The MCP tools of the demo site", func() {
 		func(ctx SpecContext, role Role, tool string, in arguments, why string) {
 			Expect(visit(ctx, site, "ada", role).refused(ctx, tool, in)).To(ContainSubstring(why))
 		},
-		Entry("when the article does not exist", Editor, "publish_article", arguments{"slug": "nothing"}, `no article "nothing"; list_articles lists`),
-		Entry("when the role is too low", Reader, "create_article", arguments{"title": "News"}, "it needs the role author"),
+		Entry("when the article does not exist", Editor, "publish_article", arguments{"slug": "nothing"},
+			`no article "nothing"; list_articles lists`),
+		Entry("when the role is too low", Reader, "create_article", arguments{"title": "News"},
+			"it needs the role author"),
 		Entry("when the role is unknown", Role("admin"), "list_articles", nil, "you have no role"),
-		Entry("when an author changes a published article of another person", Author, "update_article", arguments{"slug": "house-style", "title": "x"}, "only an editor"),
+		Entry("when an author changes a published article of another person", Author, "update_article",
+			arguments{"slug": "house-style", "title": "x"}, "only an editor"),
 		Entry("when the title is blank", Author, "create_article", arguments{"title": " "}, "needs a title"),
 		Entry("when the title is missing", Author, "create_article", arguments{"body": "x"}, "title"),
 		Entry("when the title is not a text", Author, "create_article", arguments{"title": 7}, "title"),
-		Entry("when an input is unknown", Author, "create_article", arguments{"title": "x", "state": "published"}, "state"),
-		Entry("when an update is empty", Editor, "update_article", arguments{"slug": "house-style"}, "give a new title"),
+		Entry("when an input is unknown", Author, "create_article",
+			arguments{"title": "x", "state": "published"}, "state"),
+		Entry("when an update is empty", Editor, "update_article", arguments{"slug": "house-style"},
+			"give a new title"),
 		Entry("when the limit is too high", Reader, "list_articles", arguments{"limit": 101}, "limit must be 1 to 100"),
 		Entry("when the limit is negative", Reader, "list_articles", arguments{"limit": -1}, "limit must be 1 to 100"),
-		Entry("when the state is unknown", Reader, "list_articles", arguments{"state": "lost"}, "draft, published or archived"),
+		Entry("when the state is unknown", Reader, "list_articles", arguments{"state": "lost"},
+			"draft, published or archived"),
 		Entry("when the cursor is made up", Reader, "list_articles", arguments{"cursor": "not a cursor"}, "nextCursor"),
 	)
 
 	It("refuse an unknown caller", func(ctx SpecContext) {
-		stranger := visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) { return callerWith("ada", Editor), false })
+		stranger := visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) {
+			return callerWith("ada", Editor), false
+		})
 		Expect(stranger.refused(ctx, "list_articles", nil)).To(ContainSubstring("sign in first"))
 		Expect(resourceSlugs(ctx, stranger)).To(BeEmpty())
 		_, err := stranger.session.ReadResource(ctx, &mcp.ReadResourceParams{URI: "article://house-style"})
@@ -132,8 +148,13 @@ var _ = Describe("The MCP tools of the demo site", func() {
 			}
 		}
 		Expect(hints).To(Equal(map[string]string{
-			"list_articles": "reads", "get_article": "reads", "create_article": "adds", "update_article": "destroys",
-			"publish_article": "adds", "archive_article": "adds", "delete_article": "destroys",
+			"list_articles":   "reads",
+			"get_article":     "reads",
+			"create_article":  "adds",
+			"update_article":  "destroys",
+			"publish_article": "adds",
+			"archive_article": "adds",
+			"delete_article":  "destroys",
 		}))
 	})
 
@@ -166,7 +187,8 @@ var _ = Describe("The MCP tools of the demo site", func() {
 		}
 		running.Wait()
 		var slugs []string
-		Expect(site.db.Model(&Article{}).Where("title = ?", "Same title").Distinct().Pluck("slug", &slugs).Error).To(Succeed())
+		Expect(site.db.Model(&Article{}).Where("title = ?", "Same title").Distinct().Pluck("slug", &slugs).Error).
+			To(Succeed())
 		Expect(slugs).To(HaveLen(80))
 	})
 })

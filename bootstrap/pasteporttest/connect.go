@@ -31,8 +31,9 @@ func (s *Site) Connect(token string, scopes ...string) *Connection {
 	return c
 }
 
-// TryConnect connects the client: a person opens the consent page, pastes the token that the site gave them, and approves the scopes. Without
-// scopes, the client requests those that the site advertises. The error is a *Refusal when the site refuses the token or the scopes.
+// TryConnect connects the client: a person opens the consent page, pastes the token that the site
+// gave them, and approves the scopes. Without scopes, the client requests those that the site
+// advertises. The error is a *Refusal when the site refuses the token or the scopes.
 func (s *Site) TryConnect(token string, scopes ...string) (*Connection, error) {
 	s.t.Helper()
 	s.checkServed()
@@ -59,12 +60,14 @@ func (s *Site) checkServed() {
 func (s *Site) hint(err error) string {
 	var refusal *Refusal
 	if errors.As(err, &refusal) && refusal.Status == http.StatusBadGateway && s.client.fetches.Load() == 0 {
-		return "; pass bootstrap.WithRootCAs(site.RootCAs()) to NewOAuthServer, so that the site can fetch the client's metadata document"
+		return "; pass bootstrap.WithRootCAs(site.RootCAs()) to NewOAuthServer, so that the site can fetch the " +
+			"client's metadata document"
 	}
 	return ""
 }
 
-// open runs the authorization code flow of the official Go SDK, which starts with the challenge of the MCP server.
+// open runs the authorization code flow of the official Go SDK, which starts with the challenge of
+// the MCP server.
 func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
 	config := &auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
@@ -103,8 +106,10 @@ func (c *Connection) keep(_ context.Context, config *oauth2.Config, token *oauth
 
 // Refusal is the error response of a site to a connection, a refresh or a call in a session.
 type Refusal struct {
-	Status      int    // of the HTTP response
-	Code        string // the OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong token
+	Status int // of the HTTP response
+	// The OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong
+	// token.
+	Code        string
 	Description string // for people
 	Body        string // of the response, at most its first 64 KiB
 }
@@ -134,7 +139,8 @@ func bodyOf(response *http.Response) string {
 	return string(body)
 }
 
-// refusalOf converts an error of the token endpoint to a Refusal, and returns any other error unchanged.
+// refusalOf converts an error of the token endpoint to a Refusal, and returns any other error
+// unchanged.
 func refusalOf(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
@@ -206,7 +212,9 @@ func (p *page) message() string {
 }
 
 // noRedirects returns redirects instead of following them.
-var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+	return http.ErrUseLastResponse
+}}
 
 func load(ctx context.Context, method, address string, form url.Values) (*page, error) {
 	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))

@@ -23,11 +23,13 @@ func open(t testing.TB, config oauth.Config) (*pasteporttest.Site, *library) {
 	return site, l
 }
 
-// expectRefusal fails the test unless err is a refusal with this code and a description that contains part.
+// expectRefusal fails the test unless err is a refusal with this code and a description that
+// contains part.
 func expectRefusal(t *testing.T, err error, status int, code, part string) {
 	t.Helper()
 	var refusal *pasteporttest.Refusal
-	if !errors.As(err, &refusal) || refusal.Status != status || refusal.Code != code || !strings.Contains(refusal.Description, part) {
+	if !errors.As(err, &refusal) || refusal.Status != status || refusal.Code != code ||
+		!strings.Contains(refusal.Description, part) {
 		t.Errorf("got %v (%#v), want a refusal with %d, %q and %q", err, refusal, status, code, part)
 	}
 }
@@ -110,7 +112,9 @@ func TestMessagesOfFailures(t *testing.T) {
 			site, _ := open(t, libraryConfig())
 			site.Connect("wrong-token")
 		}, "does not know that token"},
-		"no config": {func(t testing.TB) { pasteporttest.New(t).Connect("ada-token") }, "build the OAuth server from Site.Config"},
+		"no config": {func(t testing.TB) {
+			pasteporttest.New(t).Connect("ada-token")
+		}, "build the OAuth server from Site.Config"},
 		"not served": {func(t testing.TB) {
 			site := pasteporttest.New(t)
 			site.Config(libraryConfig())
@@ -155,7 +159,8 @@ func TestMessagesOfFailures(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := failureOf(test.do); !strings.Contains(got, "pasteporttest: ") || !strings.Contains(got, test.want) {
+			if got := failureOf(test.do); !strings.Contains(got, "pasteporttest: ") ||
+				!strings.Contains(got, test.want) {
 				t.Errorf("the test fails with %q, want %q", got, test.want)
 			}
 		})

@@ -16,8 +16,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Connection is a client that a person has connected to the site. Only Refresh changes its tokens. Call its methods from the goroutine of the
-// test only; the results of Client and Session are safe for concurrent use.
+// Connection is a client that a person has connected to the site. Only Refresh changes its tokens.
+// Call its methods from the goroutine of the test only; the results of Client and Session are safe
+// for concurrent use.
 type Connection struct {
 	site      *Site
 	oauth     *oauth2.Config
@@ -81,7 +82,8 @@ func (c *Connection) TrySession() (*mcp.ClientSession, error) {
 	return session, nil
 }
 
-// noAuthorization returns a *Refusal when the server refuses a request. The SDK then keeps the session open and does not authorize again.
+// noAuthorization returns a *Refusal when the server refuses a request. The SDK then keeps the
+// session open and does not authorize again.
 type noAuthorization struct{ auth.OAuthHandler }
 
 // TokenSource implements auth.OAuthHandler.
@@ -111,8 +113,8 @@ func (c *Connection) Refresh() {
 	}
 }
 
-// TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal if the site refuses, for example because it has revoked the
-// token that the person pasted.
+// TryRefresh exchanges the refresh token for new tokens. The error is a *Refusal if the site
+// refuses, for example because it has revoked the token that the person pasted.
 func (c *Connection) TryRefresh() error {
 	ctx, cancel := context.WithTimeout(c.site.t.Context(), stepTimeout)
 	defer cancel()
@@ -124,7 +126,8 @@ func (c *Connection) TryRefresh() error {
 	return nil
 }
 
-// End ends the connection like a client: it revokes the refresh token, which also ends the access token.
+// End ends the connection like a client: it revokes the refresh token, which also ends the access
+// token.
 func (c *Connection) End() {
 	c.site.t.Helper()
 	if err := c.revoke(); err != nil {
@@ -140,7 +143,8 @@ func (c *Connection) revoke() error {
 		return fmt.Errorf("reading the metadata of %s: %w", c.site.issuer, cmp.Or(err, errors.New("there is none")))
 	}
 	form := url.Values{"token": {c.token.Load().RefreshToken}, "client_id": {c.oauth.ClientID}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.RevocationEndpoint, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.RevocationEndpoint,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
 )
 
-// status returns the status of an MCP server for a request of the connection. An accepted request has no body and gets 400.
+// status returns the status of an MCP server for a request of the connection. An accepted request
+// has no body and gets 400.
 func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, http.NoBody)
@@ -24,7 +25,8 @@ func status(t *testing.T, c *pasteporttest.Connection, endpoint string) int {
 	return response.StatusCode
 }
 
-// expectOpen fails the test unless the MCP server accepts requests of the connection, or refuses them if open is false.
+// expectOpen fails the test unless the MCP server accepts requests of the connection, or refuses
+// them if open is false.
 func expectOpen(t *testing.T, site *pasteporttest.Site, c *pasteporttest.Connection, open bool) {
 	t.Helper()
 	if got := status(t, c, site.URL()+"/mcp"); (got == http.StatusUnauthorized) == open {

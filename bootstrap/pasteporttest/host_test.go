@@ -26,7 +26,8 @@ func libraryConfig() oauth.Config {
 			"ada-token": {Subject: "ada", Scopes: []string{"books:read", "books:write"}},
 			"bob-token": {Subject: "bob", Scopes: []string{"books:read"}},
 		},
-		Scopes:      []oauth.Scope{{Name: "books:read", Description: "Read books"}, {Name: "books:write", Description: "Write books"}},
+		Scopes: []oauth.Scope{{Name: "books:read", Description: "Read books"},
+			{Name: "books:write", Description: "Write books"}},
 		MoreServers: []oauth.ProtectedServer{{Resource: "https://library.example/archive/mcp", Name: "Archive"}},
 	}
 }
@@ -56,10 +57,12 @@ func newLibrary(t testing.TB, config oauth.Config, options ...bootstrap.OAuthOpt
 	check(t, err)
 	t.Cleanup(authz.Close)
 	l := &library{echo.New(), authz}
-	check(t, bootstrap.NewMCPServer(bookTools(), bootstrap.WithOAuth(authz), bootstrap.WithToolScopes(scopesOf)).Register(l.Echo))
+	check(t, bootstrap.NewMCPServer(bookTools(), bootstrap.WithOAuth(authz), bootstrap.WithToolScopes(scopesOf)).
+		Register(l.Echo))
 	for _, more := range config.MoreServers {
 		archive := mcp.NewServer(&mcp.Implementation{Name: "archive", Version: "1"}, nil)
-		check(t, bootstrap.NewMCPServer(archive, bootstrap.WithOAuth(authz), bootstrap.WithResource(more.Resource)).Register(l.Echo))
+		check(t, bootstrap.NewMCPServer(archive, bootstrap.WithOAuth(authz), bootstrap.WithResource(more.Resource)).
+			Register(l.Echo))
 	}
 	return l
 }
@@ -68,7 +71,8 @@ func bookTools() *mcp.Server {
 	tools := mcp.NewServer(&mcp.Implementation{Name: "library", Version: "1"}, nil)
 	answer := func(_ context.Context, request *mcp.CallToolRequest, book title) (*mcp.CallToolResult, any, error) {
 		caller, _ := bootstrap.CallerOf(request)
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: book.Title + " for " + caller.Subject}}}, nil, nil
+		return &mcp.CallToolResult{
+			Content: []mcp.Content{&mcp.TextContent{Text: book.Title + " for " + caller.Subject}}}, nil, nil
 	}
 	mcp.AddTool(tools, &mcp.Tool{Name: "read", Description: "Reads a book"}, answer)
 	mcp.AddTool(tools, &mcp.Tool{Name: "write", Description: "Writes a book"}, answer)

@@ -1,17 +1,20 @@
 // Package pasteporttest tests a site's own MCP server with a real client.
 //
-// New opens a loopback address and publishes the metadata document of an MCP client. The site builds its OAuth server from Site.Config, with
-// bootstrap.WithRootCAs(site.RootCAs()), and Site.Serve runs its Echo. Site.Connect connects the client like a person: it uses the
-// site's metadata, consent page and token endpoint, and returns a Connection with an authorized http.Client and a session of the official
-// Go SDK. Connection.Expire, Refresh and End simulate its later life.
+// New opens a loopback address and publishes the metadata document of an MCP client. The site
+// builds its OAuth server from Site.Config, with bootstrap.WithRootCAs(site.RootCAs()), and
+// Site.Serve runs its Echo. Site.Connect connects the client like a person: it uses the site's
+// metadata, consent page and token endpoint, and returns a Connection with an authorized
+// http.Client and a session of the official Go SDK. Connection.Expire, Refresh and End simulate its
+// later life.
 //
 //	site := pasteporttest.New(t)
 //	site.Serve(newEcho(site.Config(config), bootstrap.WithRootCAs(site.RootCAs())))
 //	ada := site.Connect("a-token-of-ada", "mcp")
 //	result, err := ada.Session().CallTool(t.Context(), &mcp.CallToolParams{Name: "greet"})
 //
-// The test's Cleanup ends everything. Connect, Refresh and the other methods without an error result fail the test on an error; TryConnect and
-// TryRefresh return a *Refusal if the site refuses. In Ginkgo, pass GinkgoTB() to New.
+// The test's Cleanup ends everything. Connect, Refresh and the other methods without an error
+// result fail the test on an error; TryConnect and TryRefresh return a *Refusal if the site
+// refuses. In Ginkgo, pass GinkgoTB() to New.
 package pasteporttest
 
 import (
@@ -51,7 +54,12 @@ type Site struct {
 // New opens an address for the site and publishes a client. Both end with the test.
 func New(t testing.TB) *Site {
 	t.Helper()
-	s := &Site{t: t, server: httptest.NewUnstartedServer(nil), client: publishClient(t), ahead: new(atomic.Int64)}
+	s := &Site{
+		t:      t,
+		server: httptest.NewUnstartedServer(nil),
+		client: publishClient(t),
+		ahead:  new(atomic.Int64),
+	}
 	t.Cleanup(s.close)
 	return s
 }
@@ -64,19 +72,21 @@ func (s *Site) close() {
 // URL returns the base URL of the site, which is the Issuer of a Config without a path.
 func (s *Site) URL() string { return "http://" + s.server.Listener.Addr().String() }
 
-// RootCAs returns a pool with the certificate of the client's host. Pass it to bootstrap.WithRootCAs, so that the OAuth server can
-// fetch the client's metadata document.
+// RootCAs returns a pool with the certificate of the client's host. Pass it to
+// bootstrap.WithRootCAs, so that the OAuth server can fetch the client's metadata document.
 func (s *Site) RootCAs() *x509.CertPool { return s.client.rootCAs() }
 
-// Now returns the time of the site, which is the system time until Advance or Connection.Expire moves it forward.
+// Now returns the time of the site, which is the system time until Advance or Connection.Expire
+// moves it forward.
 func (s *Site) Now() time.Time { return time.Now().Add(time.Duration(s.ahead.Load())) }
 
 // Advance moves the time of the site forward.
 func (s *Site) Advance(d time.Duration) { s.ahead.Add(int64(d)) }
 
-// Config adapts the site's own config to the test. Issuer, Resource and the resources of MoreServers keep their paths and move to the
-// address of the test. Now becomes Site.Now. The client of the test is allowed, and its document is fetched from loopback without a proxy.
-// If Logger is nil, logs go to the test's output.
+// Config adapts the site's own config to the test. Issuer, Resource and the resources of
+// MoreServers keep their paths and move to the address of the test. Now becomes Site.Now. The
+// client of the test is allowed, and its document is fetched from loopback without a proxy. If
+// Logger is nil, logs go to the test's output.
 func (s *Site) Config(config oauth.Config) oauth.Config {
 	config.Issuer, config.Resource = s.move(config.Issuer), s.move(config.Resource)
 	if config.Issuer == "" {
@@ -116,19 +126,22 @@ func (s *Site) Serve(handler http.Handler) {
 	if s.server.URL != "" {
 		s.t.Fatalf("pasteporttest: Serve is called twice: a Site has one handler")
 	}
-	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: maxHeaderBytes, ReadHeaderTimeout: readHeaderTimeout}
+	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: maxHeaderBytes,
+		ReadHeaderTimeout: readHeaderTimeout}
 	s.server.Start()
 	s.t.Cleanup(s.close) // runs before the Cleanup of the site's store, which was registered earlier
 }
 
-// At returns a copy of the site whose Connect uses the MCP server at path, one of Config.MoreServers.
+// At returns a copy of the site whose Connect uses the MCP server at path, one of
+// Config.MoreServers.
 func (s *Site) At(path string) *Site {
 	other := *s
 	other.endpoint = s.URL() + path
 	return &other
 }
 
-// testLog writes to the output of a test until the test ends. The testing package panics when a goroutine of the site logs later.
+// testLog writes to the output of a test until the test ends. The testing package panics when a
+// goroutine of the site logs later.
 type testLog struct {
 	mu     sync.Mutex
 	output io.Writer
@@ -151,7 +164,8 @@ func (l *testLog) Write(line []byte) (int, error) {
 	return l.output.Write(line)
 }
 
-// redirectURI is the client's redirect URI. The simulated browser reads the redirect and does not follow it.
+// redirectURI is the client's redirect URI. The simulated browser reads the redirect and does not
+// follow it.
 const redirectURI = "http://127.0.0.1/callback"
 
 // publishedClient is an MCP client with its metadata document, served over TLS.
@@ -163,7 +177,8 @@ type publishedClient struct {
 func publishClient(t testing.TB) *publishedClient {
 	c := new(publishedClient)
 	c.server = httptest.NewUnstartedServer(http.HandlerFunc(c.document))
-	c.server.Config.ErrorLog = log.New(io.Discard, "", 0) // TryConnect reports a site that does not trust the certificate
+	// TryConnect reports a site that does not trust the certificate.
+	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	c.server.StartTLS()
 	t.Cleanup(c.server.Close)
 	return c

@@ -12,7 +12,8 @@ import (
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 )
 
-// requestLog adds the ids of the request and its trace to every line that is logged during the request.
+// requestLog adds the ids of the request and its trace to every line that is logged during the
+// request.
 type requestLog struct{ slog.Handler }
 
 // Handle implements slog.Handler.

@@ -87,8 +87,10 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 		_, err := io.Copy(io.Discard, conn)
 		Expect(err).NotTo(HaveOccurred(), "the server has closed it")
 	},
-		Entry("to the root", "/"), Entry("to an unknown path", "/nothing"), Entry("to an unknown path of the authorization server", "/oauth/nothing"),
-		Entry("to its metadata", "/.well-known/oauth-authorization-server"), Entry("to the resource metadata", "/.well-known/oauth-protected-resource/mcp"),
+		Entry("to the root", "/"), Entry("to an unknown path", "/nothing"),
+		Entry("to an unknown path of the authorization server", "/oauth/nothing"),
+		Entry("to its metadata", "/.well-known/oauth-authorization-server"),
+		Entry("to the resource metadata", "/.well-known/oauth-protected-resource/mcp"),
 		Entry("to readiness", "admin /readyz"), Entry("to an unknown path of the admin listener", "admin /nothing"),
 	)
 
@@ -114,7 +116,9 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 var _ = Describe("The number of connections", Label("operations"), func() {
 	It("comes from the limits of the process or from the setting, and is logged at the start", func() {
 		s := serveWithin(httpserver.BoundsFor(10))
-		Expect(s.log).To(gbytes.Say(fmt.Sprintf(`limiting the connections .* connections=%d memory=\d+ files=\d+`, httpserver.ProcessCapacity().Connections())))
+		Expect(s.log).To(
+			gbytes.Say(fmt.Sprintf(`limiting the connections .* connections=%d memory=\d+ files=\d+`,
+				httpserver.ProcessCapacity().Connections())))
 		config := Config{MaxConnections: 7}
 		config.Logger = slog.New(slog.DiscardHandler)
 		Expect(config.bounds().Connections).To(Equal(7))

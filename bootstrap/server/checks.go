@@ -21,8 +21,8 @@ import (
 var errNoIssuer = errors.New("the issuer, the public https URL of this service, is missing: add --issuer https://…, " +
 	"or --dev and a loopback --addr to try it on this computer")
 
-// Load reads the settings of c's table and reports every mistake at once, before anything is opened. The additional checks run after the
-// settings are read.
+// Load reads the settings of c's table and reports every mistake at once, before anything is
+// opened. The additional checks run after the settings are read.
 func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error {
 	err := table.Read()
 	if !table.Unread() {
@@ -35,11 +35,13 @@ func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error
 	return table.Explain(err)
 }
 
-// checkSettings is check for a service whose issuer may depend on the address that it will listen on.
+// checkSettings is check for a service whose issuer may depend on the address that it will listen
+// on.
 func (c Config) checkSettings() error {
 	addr, err := net.ResolveTCPAddr("tcp", c.Addr)
 	if err != nil {
-		err = oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s", oauth.Field("Addr"), c.Addr, DefaultAddr)
+		err = oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s",
+			oauth.Field("Addr"), c.Addr, DefaultAddr)
 	}
 	switch {
 	case c.Issuer != "":
@@ -57,7 +59,8 @@ func (c Config) checkAdminAddr() error {
 		return nil
 	}
 	if _, err := net.ResolveTCPAddr("tcp", c.AdminAddr); err != nil {
-		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s, or %s", oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
+		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s, or %s",
+			oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
 	}
 	return nil
 }
@@ -66,11 +69,12 @@ func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
 		return oauth.NewMistake("%s is invalid: %s", oauth.Field("DemoToken"), err)
 	}
-	return verifierField{"DemoToken", c.EditorToken != "", false, []string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
+	return verifierField{"DemoToken", c.EditorToken != "", false,
+		[]string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
 }
 
-// LocalIssuer returns the issuer of a service that only this computer can reach, with the port of the listener. It keeps the name localhost
-// of Addr, because clients compare URLs as text.
+// LocalIssuer returns the issuer of a service that only this computer can reach, with the port of
+// the listener. It keeps the name localhost of Addr, because clients compare URLs as text.
 func (c Config) LocalIssuer(listener net.Addr) string {
 	authority := listener.String()
 	_, port, err := net.SplitHostPort(authority)
@@ -83,7 +87,8 @@ func (c Config) LocalIssuer(listener net.Addr) string {
 	return "http://" + authority
 }
 
-// Resolve fills in the settings that depend on others. The issuer stays empty if the system chooses the port.
+// Resolve fills in the settings that depend on others. The issuer stays empty if the system chooses
+// the port.
 func (c *Config) Resolve() {
 	resource := c.Resource
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); c.Issuer == "" && err == nil && addr.Port != 0 {
@@ -116,7 +121,8 @@ func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	return c.Config.GrantSettings()
 }
 
-// appearance names the demo site on its pages. A gateway without a name has the host of its issuer there.
+// appearance names the demo site on its pages. A gateway without a name has the host of its issuer
+// there.
 func (c Config) appearance() bootstrap.Appearance {
 	appearance := c.Appearance
 	if !c.IsGateway() {
@@ -125,17 +131,21 @@ func (c Config) appearance() bootstrap.Appearance {
 	return appearance
 }
 
-// check finds mistakes before any file is created. The store does not exist yet, so the server secret is all zeros.
+// check finds mistakes before any file is created. The store does not exist yet, so the server
+// secret is all zeros.
 func (c Config) check() error {
 	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
 	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
 	_, err := config.Settings()
-	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()), c.Gateway.check(config, c.Verification),
-		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(), c.checkBus(),
+	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()),
+		c.Gateway.check(config, c.Verification),
+		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(),
+		c.checkBus(),
 		c.checkClientDocuments(), c.checkSelfRegistration(), c.Audit.check())
 }
 
-// oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's tokens, or of the site's for "".
+// oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's
+// tokens, or of the site's for "".
 func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
 	config := c.Gateway.resources(c.Config, verifierOf)
 	config.AllowLoopbackIssuer, config.AllowLoopbackClients = c.Development, c.Development
@@ -146,20 +156,24 @@ func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oau
 	return config
 }
 
-// checkSelfRegistration refuses settings under which clients register themselves and cannot connect, or are allowed and cannot register.
+// checkSelfRegistration refuses settings under which clients register themselves and cannot
+// connect, or are allowed and cannot register.
 func (c Config) checkSelfRegistration() error {
 	const registration, allowed = oauth.Field("SelfRegistration"), oauth.Field("AllowClients")
 	listed := slices.Contains(c.AllowClients, oauth.SelfRegistered)
 	switch {
 	case c.SelfRegistration && len(c.AllowClients) > 0 && !listed:
-		return oauth.NewMistake("%s is on, but %s does not list %s: add it, or leave %s out", registration, allowed, oauth.SelfRegistered, registration)
+		return oauth.NewMistake("%s is on, but %s does not list %s: add it, or leave %s out", registration, allowed,
+			oauth.SelfRegistered, registration)
 	case listed && !c.SelfRegistration:
-		return oauth.NewMistake("%s lists %s, but %s is off: switch it on, or leave the word out", allowed, oauth.SelfRegistered, registration)
+		return oauth.NewMistake("%s lists %s, but %s is off: switch it on, or leave the word out", allowed,
+			oauth.SelfRegistered, registration)
 	}
 	return nil
 }
 
-// allows reports whether the client's host may connect. It ignores the port, which client-id-ports decides.
+// allows reports whether the client's host may connect. It ignores the port, which client-id-ports
+// decides.
 func (c Config) allows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -178,16 +192,20 @@ func (c Config) checkMaxRequestBody() error {
 func (c Config) checkPages() error {
 	err := oauth.CheckOriginsAndHosts(c.AllowedOrigins, c.AllowedHosts)
 	if len(c.AllowedHosts) > 0 && !c.HasLoopbackIssuer() {
-		err = errors.Join(err, oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out", oauth.Field("WithAllowedHosts")))
+		err = errors.Join(err,
+			oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out",
+				oauth.Field("WithAllowedHosts")))
 	}
 	return err
 }
 
-// checkProxies refuses a network that covers every address, because then every client could claim any address.
+// checkProxies refuses a network that covers every address, because then every client could claim
+// any address.
 func checkProxies(proxies []netip.Prefix) error {
 	for _, network := range proxies {
 		if network.Bits() == 0 {
-			return oauth.NewMistake("%s has %s, which covers every address: name the networks of your own proxies", oauth.Field("TrustedProxies"), network)
+			return oauth.NewMistake("%s has %s, which covers every address: name the networks of your own proxies",
+				oauth.Field("TrustedProxies"), network)
 		}
 	}
 	return nil

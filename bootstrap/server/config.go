@@ -25,17 +25,20 @@ const (
 	logoLimit             = 12 << 10
 )
 
-// Config describes a service. DefaultConfig returns one with the defaults, and its Table reads the settings of the program into it.
+// Config describes a service. DefaultConfig returns one with the defaults, and its Table reads the
+// settings of the program into it.
 type Config struct {
 	oauth.Config
-	Addr            string               // listen address
-	DataDir         string               // folder of content.db and oauth.db; created if missing
-	Database        DatabaseConfig       // database server that holds the grants instead of oauth.db
-	Bus             string               // URL of the NATS server that connects the replicas, with its password; "" for none
-	Development     bool                 // allows an http issuer and metadata documents on this computer
-	DoctorClient    bool                 // publishes the client document of doctor
-	AllowClients    []string             // hosts of the clients that may connect; empty for every client
-	ClientDocuments string               // folder of metadata documents that are used without a fetch; "" for none (C59)
+	Addr     string         // listen address
+	DataDir  string         // folder of content.db and oauth.db; created if missing
+	Database DatabaseConfig // database server that holds the grants instead of oauth.db
+	// URL of the NATS server that connects the replicas, with its password; "" for none.
+	Bus          string
+	Development  bool     // allows an http issuer and metadata documents on this computer
+	DoctorClient bool     // publishes the client document of doctor
+	AllowClients []string // hosts of the clients that may connect; empty for every client
+	// Folder of metadata documents that are used without a fetch; "" for none (C59).
+	ClientDocuments string
 	Appearance      bootstrap.Appearance // of the consent, error and connections pages
 	LogoFile        string               // read into Appearance.Logo
 	Verification    Verification         // how pasted tokens are verified
@@ -47,12 +50,13 @@ type Config struct {
 	TrustedProxies  []netip.Prefix       // networks whose X-Forwarded-For or Forwarded is trusted
 	MaxRequestBody  int64                // bytes of a message to an MCP server; 0 for 4 MiB
 	TLS             TLSConfig
-	MaxConnections  int            // open at the same time; 0 derives the number from the process's limits on memory and files
-	RootCAs         *x509.CertPool // nil for the system's
-	SharedLimits    bool           // count limits in the store, for several processes on one data folder
-	Audit           AuditConfig
-	LogFormat       string // text or json
-	LogLevel        string // debug, info, warn or error
+	// Open at the same time; 0 derives the number from the process's limits on memory and files.
+	MaxConnections int
+	RootCAs        *x509.CertPool // nil for the system's
+	SharedLimits   bool           // count limits in the store, for several processes on one data folder
+	Audit          AuditConfig
+	LogFormat      string // text or json
+	LogLevel       string // debug, info, warn or error
 
 	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
 	UpstreamsChecked func([]UpstreamStatus) // called by Serve after the first check of all upstreams; nil for none
@@ -60,14 +64,23 @@ type Config struct {
 
 // DefaultConfig returns the defaults that the command line shows.
 func DefaultConfig() *Config {
-	c := &Config{Addr: DefaultAddr, AdminAddr: DefaultAdminAddr, DataDir: defaultDataDir, LogFormat: "text", LogLevel: "info"}
+	c := &Config{
+		Addr:      DefaultAddr,
+		AdminAddr: DefaultAdminAddr,
+		DataDir:   defaultDataDir,
+		LogFormat: "text",
+		LogLevel:  "info",
+	}
 	c.MaxRequestBody = defaultMaxRequestBody
 	c.Audit.MaxSize = defaultAuditMaxSize
 	c.Database.Connections = defaultDatabaseConnections
-	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken, bootstrap.DefaultPatience
+	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken,
+		bootstrap.DefaultPatience
 	c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
-	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL, oauth.DefaultTicketTTL
-	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL, oauth.DefaultRefreshGrace
+	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL,
+		oauth.DefaultTicketTTL
+	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL,
+		oauth.DefaultRefreshGrace
 	c.Limits = oauth.DefaultLimits()
 	return c
 }
@@ -75,7 +88,8 @@ func DefaultConfig() *Config {
 // IsGateway reports whether the service is a gateway to other MCP servers instead of the demo site.
 func (c Config) IsGateway() bool { return len(c.Gateway.Upstreams) > 0 }
 
-// Listen opens Addr. Call it before everything else, so that a second start fails without creating files.
+// Listen opens Addr. Call it before everything else, so that a second start fails without creating
+// files.
 func (c Config) Listen() (net.Listener, error) {
 	return httpserver.Listen("--addr", c.Addr, DefaultAddr)
 }
@@ -86,7 +100,8 @@ func (c Config) bounds() httpserver.Bounds {
 	if connections <= 0 {
 		connections = capacity.Connections()
 	}
-	c.Logger.Info("limiting the connections that are open at once", "connections", connections, "memory", capacity.Memory, "files", capacity.Files)
+	c.Logger.Info("limiting the connections that are open at once", "connections", connections, "memory",
+		capacity.Memory, "files", capacity.Files)
 	return httpserver.BoundsFor(connections)
 }
 

@@ -21,14 +21,23 @@ type ConnectConfig struct {
 
 func (c *ConnectConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
-		settings.File("upstream-ca", &c.CAFile, "PEM file with certificate authorities that upstreams may have, besides those of the system").Fields("Gateway.CA").
+		settings.File("upstream-ca", &c.CAFile,
+			"PEM file with certificate authorities that upstreams may have, besides those of the system").
+			Fields("Gateway.CA").
 			DefaultText("only those of the system").Example("/etc/pasteport/upstream-ca.pem"),
-		settings.File("upstream-cert", &c.CertFile, "PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes").Fields("Gateway.Cert").
+		settings.File("upstream-cert", &c.CertFile,
+			"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes").
+			Fields("Gateway.Cert").
 			DefaultText("none").Example("/etc/pasteport/upstream-cert.pem"),
-		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").Fields("Gateway.Key").Example("/etc/pasteport/upstream-key.pem"),
-		settings.Secret("upstream-proxy", &c.Proxy, "http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").Fields("Gateway.Proxy").
+		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").
+			Fields("Gateway.Key").Example("/etc/pasteport/upstream-key.pem"),
+		settings.Secret("upstream-proxy", &c.Proxy,
+			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
+			Fields("Gateway.Proxy").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
-		settings.Number("upstream-connections", &c.MaxConnections, "maximum number of connections to each upstream, also those of open streams; more requests wait; 0 for no limit").
+		settings.Number("upstream-connections", &c.MaxConnections,
+			"maximum number of connections to each upstream, also those of open streams; more requests wait; 0 for "+
+				"no limit").
 			Fields("Gateway.MaxConnections").Example("500"),
 	}
 }
@@ -42,13 +51,16 @@ func (c ConnectConfig) check() error {
 		mistakes = append(mistakes, err)
 	}
 	if c.Proxy != "" && !oauth.IsProxyURL(c.Proxy) {
-		mistakes = append(mistakes, oauth.NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with user:password@ before "+
-			"the host if the proxy requires them", oauth.Field("Gateway.Proxy")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with "+
+				"user:password@ before "+
+				"the host if the proxy requires them", oauth.Field("Gateway.Proxy")))
 	}
 	return errors.Join(append(mistakes, keyPair{certField, c.CertFile, keyField, c.KeyFile}.check())...)
 }
 
-// options returns the options of the connections to upstreams. http is allowed, because most upstreams run on this computer.
+// options returns the options of the connections to upstreams. http is allowed, because most
+// upstreams run on this computer.
 func (c ConnectConfig) options(config Config) (outbound.Options, error) {
 	o := outbound.Options{AllowHTTP: true, MaxConnections: c.MaxConnections}
 	var err error
@@ -86,7 +98,8 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 		roots = system
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, oauth.NewMistake("%s: the file has no certificate in PEM: put the certificate of the authority into it", caField)
+		return nil, oauth.NewMistake(
+			"%s: the file has no certificate in PEM: put the certificate of the authority into it", caField)
 	}
 	return roots, nil
 }

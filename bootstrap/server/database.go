@@ -14,11 +14,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// DatabaseConfig locates the grants: in a SQLite file of the data folder, or on a database server that replicas share.
+// DatabaseConfig locates the grants: in a SQLite file of the data folder, or on a database server
+// that replicas share.
 type DatabaseConfig struct {
-	URL         string // postgres://… or mysql://…, with the password; "" for the SQLite file
-	SecretFile  string // file of the server secret, the same one for every replica; "" for oauth.db.secret in the data folder
-	Connections int    // maximum for this process
+	URL string // postgres://… or mysql://…, with the password; "" for the SQLite file
+	// File of the server secret, the same one for every replica; "" for oauth.db.secret in the data
+	// folder.
+	SecretFile  string
+	Connections int // maximum for this process
 }
 
 const defaultDatabaseConnections = persistence.DefaultConnections
@@ -27,10 +30,13 @@ func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
 			"or mysql://user:password@host/name; of a cluster, with its hosts separated by commas").
-			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").Example("postgres://pasteport:password@db.internal/pasteport"),
-		settings.File("server-secret", &d.SecretFile, "file with the server secret; the same for every replica on a database server").
+			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").
+			Example("postgres://pasteport:password@db.internal/pasteport"),
+		settings.File("server-secret", &d.SecretFile,
+			"file with the server secret; the same for every replica on a database server").
 			Fields("Database.SecretFile").DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
-		settings.Number("database-connections", &d.Connections, "maximum number of connections to the database server per replica"),
+		settings.Number("database-connections", &d.Connections,
+			"maximum number of connections to the database server per replica"),
 	}
 }
 
@@ -38,15 +44,19 @@ func (d *DatabaseConfig) settings() []*settings.Setting {
 func (d DatabaseConfig) check() error {
 	switch {
 	case d.URL == "" && d.SecretFile != "":
-		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out", oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
+		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out",
+			oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
 	case d.URL != "" && !persistence.IsServer(d.URL):
-		return oauth.NewMistake("%s is not the URL of a database server: write postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash in the password, %%23 for #, and so on", oauth.Field("Database.URL"))
+		return oauth.NewMistake("%s is not the URL of a database server: write postgres://user:password@host/name or "+
+			"mysql://user:password@host/name, with %%2F for a slash in the password, %%23 for #, and so on",
+			oauth.Field("Database.URL"))
 	}
 	return nil
 }
 
 func (d DatabaseConfig) options(dir string) persistence.ServerOptions {
-	return persistence.ServerOptions{SecretFile: cmp.Or(d.SecretFile, filepath.Join(dir, "oauth.db.secret")), Connections: d.Connections}
+	return persistence.ServerOptions{SecretFile: cmp.Or(d.SecretFile, filepath.Join(dir, "oauth.db.secret")),
+		Connections: d.Connections}
 }
 
 // StoreLocation is a SQLite file or a database on a server.
@@ -63,12 +73,14 @@ func (c Config) StoreLocation() StoreLocation {
 	return StoreLocation{url: c.Database.URL, options: c.Database.options(c.DataDir)}
 }
 
-// FileLocation returns the SQLite file of the data folder, also when a database server is configured.
+// FileLocation returns the SQLite file of the data folder, also when a database server is
+// configured.
 func (c Config) FileLocation() StoreLocation {
 	return StoreLocation{file: filepath.Join(c.DataDir, "oauth.db")}
 }
 
-// LocationOf parses an address such as sqlite:///path, postgres://… or mysql://…; ok is false for any other address.
+// LocationOf parses an address such as sqlite:///path, postgres://… or mysql://…; ok is false for
+// any other address.
 func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
 	if persistence.IsServer(address) {
 		return StoreLocation{url: address, options: c.Database.options(c.DataDir)}, true
@@ -135,7 +147,8 @@ func (l StoreLocation) MigrateOrCreate() (err error) {
 
 func (l StoreLocation) checkFile() error {
 	if _, err := os.Stat(l.file); err != nil {
-		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database", err)
+		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database",
+			err)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 
 // EgressSettings names the settings of fetching metadata documents.
 var EgressSettings = []string{
-	"issuer", "dev", "private-key-jwt", "allowed-private-schemes", "client-id-ports", "allow-documents-without-client-id", "allow-any-content-type",
+	"issuer", "dev", "private-key-jwt", "allowed-private-schemes", "client-id-ports",
+	"allow-documents-without-client-id", "allow-any-content-type",
 	"client-documents", "denied-prefixes", "metadata-proxy", "metadata-proxy-file", "allow-nat64",
 }
 
@@ -31,7 +32,8 @@ func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe)
 	return pinned, nil
 }
 
-// checkClientDocuments reports mistakes in the pinned documents. Those in the rules for them are reported with the other settings.
+// checkClientDocuments reports mistakes in the pinned documents. Those in the rules for them are
+// reported with the other settings.
 func (c Config) checkClientDocuments() error {
 	probe, err := c.NewClientProbe()
 	if err != nil || c.ClientDocuments == "" {

@@ -33,7 +33,15 @@ func fieldItem() settings.Item[credential.Field] {
 func isSecretByName(name string) bool { return name == credential.Token || name == "password" }
 
 func (m fieldMapping) field() credential.Field {
-	f := credential.Field{Name: m.Name, Label: m.Label, Help: m.Help, Pattern: m.Pattern, Default: m.Default, Hosts: m.Hosts, Secret: isSecretByName(m.Name)}
+	f := credential.Field{
+		Name:    m.Name,
+		Label:   m.Label,
+		Help:    m.Help,
+		Pattern: m.Pattern,
+		Default: m.Default,
+		Hosts:   m.Hosts,
+		Secret:  isSecretByName(m.Name),
+	}
 	if m.Secret != nil {
 		f.Secret = *m.Secret
 	}
@@ -43,7 +51,14 @@ func (m fieldMapping) field() credential.Field {
 
 // mappingOf leaves out what is the default.
 func mappingOf(f credential.Field) fieldMapping {
-	m := fieldMapping{Name: f.Name, Label: f.Label, Help: f.Help, Pattern: f.Pattern, Default: f.Default, Hosts: f.Hosts}
+	m := fieldMapping{
+		Name:    f.Name,
+		Label:   f.Label,
+		Help:    f.Help,
+		Pattern: f.Pattern,
+		Default: f.Default,
+		Hosts:   f.Hosts,
+	}
 	if f.Secret != isSecretByName(f.Name) {
 		m.Secret = &f.Secret
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// localClient is the client of any program on this computer in development. mcp-remote and the MCP Inspector redirect to /oauth/callback, Claude Code
-// to /callback, and VS Code to the root.
+// localClient is the client of any program on this computer in development. mcp-remote and the MCP
+// Inspector redirect to /oauth/callback, Claude Code to /callback, and VS Code to the root.
 var localClient = oauth.HostedClient{
 	Path: "local", Name: "A program on this computer, in development",
 	RedirectURIs: []string{
@@ -20,7 +20,8 @@ var localClient = oauth.HostedClient{
 }
 
 var doctorClient = oauth.HostedClient{
-	Path: strings.TrimPrefix(doctor.HostedDocument, oauth.HostedClientsPath), Name: doctor.ClientName, RedirectURIs: doctor.RedirectURIs(),
+	Path: strings.TrimPrefix(doctor.HostedDocument, oauth.HostedClientsPath), Name: doctor.ClientName,
+	RedirectURIs: doctor.RedirectURIs(),
 }
 
 // LocalClientID returns the client_id of the programs on this computer, in development.
@@ -37,7 +38,8 @@ func (c Config) hostedClients() (clients []oauth.HostedClient) {
 	return clients
 }
 
-// developWith switches on in development what lets every client on this computer connect, unless the operator has switched it off.
+// developWith switches on in development what lets every client on this computer connect, unless
+// the operator has switched it off.
 func (c *Config) developWith(table *settings.Table) {
 	if !c.Development {
 		return

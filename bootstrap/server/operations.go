@@ -31,7 +31,8 @@ type operations struct {
 
 // openOperations opens the admin listener and the exporter of traces.
 func openOperations(ctx context.Context, config Config) (o *operations, err error) {
-	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr, bounds: httpserver.BoundsFor(httpserver.FewConnections)}
+	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr,
+		bounds: httpserver.BoundsFor(httpserver.FewConnections)}
 	if o.traces, err = telemetry.OpenTraces(ctx, Version(), config.Logger); err != nil {
 		return nil, err
 	}
@@ -79,9 +80,12 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 
 func (o *operations) checks(s *Service) []admin.Check {
 	checks := []admin.Check{
-		{Name: "serving", Run: o.serving}, admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
+		{Name: "serving", Run: o.serving},
+		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 	}
-	if s.bus != nil { // tolerated: an outage affects every replica, and if all left the load balancer, requests that need no other replica would fail too
+	// Tolerated: an outage affects every replica, and if all left the load balancer, requests that
+	// need no other replica would fail too.
+	if s.bus != nil {
 		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
 	}
 	checks = append(checks, s.upstreams.Checks()...)

@@ -12,24 +12,30 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// PolicyConfig has the rules for who may use the tools, prompts and resources of the upstreams, as package access reads them.
+// PolicyConfig has the rules for who may use the tools, prompts and resources of the upstreams, as
+// package access reads them.
 type PolicyConfig struct{ Tools, Prompts, Resources []string }
 
 func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
-		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
+		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
+			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
 			"or for all; the first rule that matches decides, and what no rule matches is denied").
 			Fields(toolRules).DefaultText("all").Example("deny delete_*", "allow *"),
-		settings.List("prompts", &p.Prompts, ruleItem, "which prompts people see and may get, as rules like those of tools").
+		settings.List("prompts", &p.Prompts, ruleItem,
+			"which prompts people see and may get, as rules like those of tools").
 			Fields(promptRules).DefaultText("all").Example("allow * for role:editor"),
-		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like those of tools with patterns of URIs and of URI templates").
+		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like "+
+			"those of tools with patterns of URIs and of URI templates").
 			Fields(resourceRules).DefaultText("all").Example("allow file:///public/*"),
 	}
 }
 
-const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Tools"), oauth.Field("Gateway.Prompts"), oauth.Field("Gateway.Resources")
+const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Tools"), oauth.Field("Gateway.Prompts"),
+	oauth.Field("Gateway.Resources")
 
-// ruleItem only keeps the text, because the errors of package access have the number of the rule and the remedy.
+// ruleItem only keeps the text, because the errors of package access have the number of the rule
+// and the remedy.
 var ruleItem = settings.Item[string]{
 	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
 	Expected: `rules such as "allow read_*" or "deny delete_* for role:guest"`,
@@ -64,7 +70,10 @@ func foldPattern(pattern string) (complete, shortened []string) { return foldNam
 
 func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) {
 	rules, wrong := access.Parse(l.lines, access.Vocabulary{
-		Readings: l.read, Forms: l.forms, Roles: roles, Scopes: func(name string) []string { return containing(scopes, name) },
+		Readings: l.read,
+		Forms:    l.forms,
+		Roles:    roles,
+		Scopes:   func(name string) []string { return containing(scopes, name) },
 	})
 	var mistakes []error
 	for _, mistake := range wrong {
@@ -93,7 +102,8 @@ func (p PolicyConfig) options(config oauth.Config) (options []bootstrap.MCPOptio
 	return options
 }
 
-// containing returns the scopes that contain a scope: itself and those that imply it, also indirectly. It returns none for an unknown scope.
+// containing returns the scopes that contain a scope: itself and those that imply it, also
+// indirectly. It returns none for an unknown scope.
 func containing(scopes []oauth.Scope, name string) (found []string) {
 	for _, scope := range scopes {
 		if scope.Name == name {

@@ -17,7 +17,8 @@ import (
 // programPrefix precedes the command line of a program in the setting upstream.
 const programPrefix = "stdio:"
 
-// parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double quotes keep them in a word. There is no shell.
+// parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double
+// quotes keep them in a word. There is no shell.
 func parseProgram(line string) (p bootstrap.Program, err error) {
 	words, err := splitWords(line)
 	if err != nil {
@@ -95,7 +96,8 @@ func quoteWord(word string) string {
 
 // IsProgram reports whether the upstream is a program.
 func (u UpstreamAddress) IsProgram() bool {
-	return u.Program.Command != "" || len(u.Program.Args) > 0 || u.Program.Dir != "" || len(u.Program.Env) > 0 || u.mistake != nil
+	return u.Program.Command != "" || len(u.Program.Args) > 0 || u.Program.Dir != "" || len(u.Program.Env) > 0 ||
+		u.mistake != nil
 }
 
 // check returns the mistakes of one upstream.
@@ -139,26 +141,34 @@ func (g GatewayConfig) checkPrograms(v Verification) error {
 	}
 	mistakes := []error{g.ProgramLimits.Check()}
 	if v.chosen(true) == VerifierUpstream {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell whether the key is valid: choose %s %q, %q or %q",
-			oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Verifier"), VerifierHTTP, VerifierIntrospection, VerifierFile))
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell "+
+			"whether the key is valid: choose %s %q, %q or %q",
+			oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Verifier"), VerifierHTTP, VerifierIntrospection,
+			VerifierFile))
 	}
 	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q for several upstreams, of which a program cannot tell which keys are its own: run one gateway per upstream",
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q for several upstreams, of which a program cannot tell "+
+			"which keys are its own: run one gateway per upstream",
 			oauth.Field("Credential"), g.Credential))
 	}
 	if g.hasURL() {
 		return errors.Join(mistakes...)
 	}
 	if g.Credential == bootstrap.CredentialStatic && g.Secret == "" {
-		mistakes = append(mistakes, oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"), oauth.Field("Credential"), g.Credential))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"), oauth.Field("Credential"),
+				g.Credential))
 	}
 	if g.Credential != bootstrap.CredentialStatic && g.Secret != "" {
-		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", oauth.Field("Gateway.Secret"), oauth.Field("Credential"), g.Credential,
-			bootstrap.CredentialStatic))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", oauth.Field("Gateway.Secret"),
+				oauth.Field("Credential"), g.Credential,
+				bootstrap.CredentialStatic))
 	}
 	for _, field := range g.fieldsOfURLs() {
 		if field.set {
-			mistakes = append(mistakes, oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -173,8 +183,10 @@ type configured struct {
 // fieldsOfURLs are the fields that have an effect only on upstreams with a URL.
 func (g GatewayConfig) fieldsOfURLs() []configured {
 	return []configured{
-		{"Gateway.Host", g.Host != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""}, {"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Present", len(g.Present) > 0},
-		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""}, {"Gateway.Key", g.Connect.KeyFile != ""},
+		{"Gateway.Host", g.Host != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
+		{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Present", len(g.Present) > 0},
+		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""},
+		{"Gateway.Key", g.Connect.KeyFile != ""},
 		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
 	}
 }
@@ -183,14 +195,19 @@ func (g GatewayConfig) fieldsOfURLs() []configured {
 func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{
-		settings.Number("stdio-max-processes", &l.MaxProcesses, "maximum number of processes of each upstream that is a program; a new session ends the idlest one").
+		settings.Number("stdio-max-processes", &l.MaxProcesses,
+			"maximum number of processes of each upstream that is a program; a new session ends the idlest one").
 			Fields("Gateway.MaxProcesses"),
-		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson, "maximum number of those processes for one person").Fields("Gateway.MaxProcessesPerPerson"),
+		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
+			"maximum number of those processes for one person").Fields("Gateway.MaxProcessesPerPerson"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
 			"time after which the process of a session ends without a request, an open call or a listening client").
 			Fields("Gateway.IdleTimeout"),
-		settings.Duration("stdio-start-timeout", &l.StartTimeout, "time limit for the start of a process, until it has answered initialize").Fields("Gateway.StartTimeout"),
-		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux").Fields("Gateway.Memory"),
-		settings.Duration("stdio-cpu-time", &l.CPUTime, "limit on the processor time of each process, on Linux and macOS").Fields("Gateway.CPUTime"),
+		settings.Duration("stdio-start-timeout", &l.StartTimeout,
+			"time limit for the start of a process, until it has answered initialize").Fields("Gateway.StartTimeout"),
+		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux").
+			Fields("Gateway.Memory"),
+		settings.Duration("stdio-cpu-time", &l.CPUTime,
+			"limit on the processor time of each process, on Linux and macOS").Fields("Gateway.CPUTime"),
 	}
 }

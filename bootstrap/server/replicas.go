@@ -17,26 +17,32 @@ const settleLimit = 5 * time.Second
 
 func (c *Config) replicas() settings.Group {
 	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
-		settings.Secret("bus", &c.Bus, "nats:// or tls:// URLs of the NATS servers that connect the replicas' sessions, separated by commas; "+
-			"not needed for a single process or a gateway").Example("nats://pasteport:a-long-random-text@nats.internal:4222"),
+		settings.Secret("bus", &c.Bus,
+			"nats:// or tls:// URLs of the NATS servers that connect the replicas' sessions, separated by commas; "+
+				"not needed for a single process or a gateway").
+			Example("nats://pasteport:a-long-random-text@nats.internal:4222"),
 	)}
 }
 
-// checkBus checks the URLs of NATS servers. Its error does not repeat them, because they may hold a password.
+// checkBus checks the URLs of NATS servers. Its error does not repeat them, because they may hold a
+// password.
 func (c Config) checkBus() error {
 	if c.Bus == "" {
 		return nil
 	}
 	for address := range strings.SplitSeq(c.Bus, ",") {
 		at, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
-			return oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or tls://host:4222, with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
+		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" ||
+			strings.Contains(at.EscapedPath(), "@") {
+			return oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or tls://host:4222, "+
+				"with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
 		}
 	}
 	return nil
 }
 
-// openBus connects to the other replicas. A gateway has no bus: its sessions belong to the upstream.
+// openBus connects to the other replicas. A gateway has no bus: its sessions belong to the
+// upstream.
 func (s *Service) openBus(config Config) (err error) {
 	if config.Bus == "" || config.IsGateway() {
 		return nil

@@ -1,5 +1,6 @@
-// Package server is Pasteport as a service: the demo site, or a gateway to other MCP servers. The program fills in a Config from its settings;
-// Open checks it, opens the databases and mounts every endpoint; Service.Serve serves until its context ends.
+// Package server is Pasteport as a service: the demo site, or a gateway to other MCP servers. The
+// program fills in a Config from its settings; Open checks it, opens the databases and mounts every
+// endpoint; Service.Serve serves until its context ends.
 package server
 
 import (
@@ -51,7 +52,8 @@ type Service struct {
 	bounds     httpserver.Bounds
 }
 
-// Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth server, MCP server, Register.
+// Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth
+// server, MCP server, Register.
 func Open(ctx context.Context, config Config) (*Service, error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -108,7 +110,8 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 		return err
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments), bootstrap.WithAppearance(config.appearance()),
+		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments),
+		bootstrap.WithAppearance(config.appearance()),
 		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	if config.SharedLimits {
@@ -118,7 +121,8 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return err
 	}
-	if config.Verification.chosen(config.IsGateway()) == VerifierSite { // other verifiers do not know the site's own tokens
+	// Other verifiers do not know the site's own tokens.
+	if config.Verification.chosen(config.IsGateway()) == VerifierSite {
 		if s.NewToken, err = s.Site.EnsureEditorToken(ctx, config.EditorToken); err != nil {
 			return err
 		}
@@ -141,8 +145,9 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	return nil
 }
 
-// Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it ends open streams and lets other requests
-// finish. From then on, the admin listener reports that the service is not ready; it is closed last.
+// Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it
+// ends open streams and lets other requests finish. From then on, the admin listener reports that
+// the service is not ready; it is closed last.
 func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	server := httpserver.New(s.Echo, s.bounds, s.logger)
 	server.TLSConfig = s.tls
@@ -184,10 +189,12 @@ func (s *Service) Close() error {
 	return errors.Join(err, s.closeAudit())
 }
 
-// version is set by the linker for releases: -ldflags "-X github.com/pasteport/pasteport/bootstrap/server.version=v1.2.3".
+// version is set by the linker for releases: -ldflags "-X
+// github.com/pasteport/pasteport/bootstrap/server.version=v1.2.3".
 var version string
 
-// Version returns the version of the linker flag or, without it, the one that the Go toolchain has stamped into the binary.
+// Version returns the version of the linker flag or, without it, the one that the Go toolchain has
+// stamped into the binary.
 func Version() string {
 	if version != "" {
 		return version
@@ -226,7 +233,8 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 	}
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
-		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
+			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
 		options = append(options, g.Policy.options(config.WithDefaults())...)
 		g.Logger, g.Observe = config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)

@@ -24,7 +24,8 @@ type upstreamMapping struct {
 
 // upstreamItem reads a line such as "/path = URL" or "stdio: command", or a mapping.
 func upstreamItem() settings.Item[UpstreamAddress] {
-	mapping := settings.Mapping[upstreamMapping]("MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'")
+	mapping := settings.Mapping[upstreamMapping]("MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = " +
+		"http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'")
 	return settings.Item[UpstreamAddress]{
 		Expected: mapping.Expected, Mapping: mapping.Mapping,
 		Parse: func(text string) (UpstreamAddress, error) {
@@ -32,13 +33,19 @@ func upstreamItem() settings.Item[UpstreamAddress] {
 				return parseUpstream(text)
 			}
 			m, err := mapping.Parse(text)
-			return UpstreamAddress{Path: m.Path, URL: m.URL, Program: bootstrap.Program{Command: m.Command, Args: m.Args, Dir: m.Dir, Env: m.Env}}, err
+			return UpstreamAddress{Path: m.Path, URL: m.URL, Program: bootstrap.Program{
+				Command: m.Command,
+				Args:    m.Args,
+				Dir:     m.Dir,
+				Env:     m.Env,
+			}}, err
 		},
 		Format: func(u UpstreamAddress) string {
 			if u.Program.Dir == "" {
 				return formatUpstream(u)
 			}
-			return mapping.Format(upstreamMapping{u.Path, u.URL, u.Program.Command, u.Program.Args, u.Program.Dir, u.Program.Env})
+			return mapping.Format(upstreamMapping{u.Path, u.URL, u.Program.Command, u.Program.Args, u.Program.Dir,
+				u.Program.Env})
 		},
 	}
 }
@@ -76,7 +83,12 @@ func formatUpstream(u UpstreamAddress) string {
 func (c Config) watch(servers mcpServers, resources []oauth.ProtectedResource) *upstreams.Watch {
 	var all []upstreams.Upstream
 	for i, address := range c.Gateway.Upstreams {
-		u := upstreams.Upstream{Name: address.name(), Address: address.withoutQuery(), Resource: resources[i].Resource.String(), Gateway: servers[i]}
+		u := upstreams.Upstream{
+			Name:     address.name(),
+			Address:  address.withoutQuery(),
+			Resource: resources[i].Resource.String(),
+			Gateway:  servers[i],
+		}
 		if c.Gateway.countNamed(u.Name) > 1 {
 			u.Name += " of " + strings.TrimPrefix(u.Resource, c.Issuer)
 		}
@@ -94,7 +106,8 @@ func (g GatewayConfig) countNamed(name string) (count int) {
 	return count
 }
 
-// name returns the scheme and host of the address, whose path and query may have a key, or the command without its arguments and environment.
+// name returns the scheme and host of the address, whose path and query may have a key, or the
+// command without its arguments and environment.
 func (u UpstreamAddress) name() string {
 	if u.IsProgram() {
 		return programPrefix + " " + u.Program.Command

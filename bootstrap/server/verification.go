@@ -24,8 +24,8 @@ const (
 
 var verifiers = []string{VerifierSite, VerifierUpstream, VerifierFile, VerifierHTTP, VerifierIntrospection}
 
-// Verification chooses and configures the verifier of pasted tokens. A field of another verifier is a mistake, because it would have no
-// effect.
+// Verification chooses and configures the verifier of pasted tokens. A field of another verifier is
+// a mistake, because it would have no effect.
 type Verification struct {
 	Verifier  string // VerifierUpstream in a gateway, else VerifierSite
 	TokenFile string
@@ -64,11 +64,15 @@ func (v Verification) check(gateway bool) error {
 	chosen := v.chosen(gateway)
 	switch {
 	case !slices.Contains(verifiers, chosen):
-		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verifier"), chosen, strings.Join(verifiers, ", "))
+		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verifier"), chosen,
+			strings.Join(verifiers, ", "))
 	case gateway && chosen == VerifierSite:
-		return oauth.NewMistake("%s is %q, but a gateway has no demo site: choose another", oauth.Field("Verifier"), chosen)
+		return oauth.NewMistake("%s is %q, but a gateway has no demo site: choose another",
+			oauth.Field("Verifier"), chosen)
 	case !gateway && chosen == VerifierUpstream:
-		return oauth.NewMistake("%s is %q, but there is no upstream: choose another, or set upstream and run \"pasteport gateway\"", oauth.Field("Verifier"), chosen)
+		return oauth.NewMistake(
+			"%s is %q, but there is no upstream: choose another, or set upstream and run \"pasteport gateway\"",
+			oauth.Field("Verifier"), chosen)
 	}
 	var mistakes []error
 	for _, field := range v.fields() {
@@ -91,7 +95,8 @@ func (f verifierField) check(chosen string) error {
 	case belongs && f.required && !f.set:
 		return oauth.NewMistake("%s is empty: %s %q needs it", f.name, oauth.Field("Verifier"), chosen)
 	case !belongs && f.set:
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %s", f.name, oauth.Field("Verifier"), chosen, `"`+strings.Join(f.of, `" or "`)+`"`)
+		return oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %s", f.name, oauth.Field("Verifier"),
+			chosen, `"`+strings.Join(f.of, `" or "`)+`"`)
 	}
 	return nil
 }
@@ -128,17 +133,20 @@ func (v Verification) chosen(gateway bool) string {
 }
 
 func (v Verification) transport(c Config) remote.Transport {
-	return remote.Transport{Options: outbound.Options{AllowHTTP: v.VerifyOverHTTP, RootCAs: c.RootCAs}, Logger: c.Logger}
+	return remote.Transport{Options: outbound.Options{AllowHTTP: v.VerifyOverHTTP, RootCAs: c.RootCAs},
+		Logger: c.Logger}
 }
 
-// verifiers returns a function from an upstream's URL to the verifier of its tokens. The config must have passed check.
+// verifiers returns a function from an upstream's URL to the verifier of its tokens. The config
+// must have passed check.
 func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
 	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
 		connect, err := c.Gateway.Connect.options(c)
 		if err != nil {
 			return nil, err
 		}
-		o := remote.MCPOptions{Host: c.Gateway.Host, Transport: remote.Transport{Options: connect, Logger: c.Logger}, Now: c.Now}
+		o := remote.MCPOptions{Host: c.Gateway.Host,
+			Transport: remote.Transport{Options: connect, Logger: c.Logger}, Now: c.Now}
 		o.Presentation, _ = presentation.Parse(c.Gateway.Present, c.HostFields) // was checked
 		o.Fields = c.HostFields
 		for _, scope := range c.WithDefaults().Scopes {
@@ -162,8 +170,11 @@ func (c Config) verifier(site oauth.BearerVerifier) (oauth.BearerVerifier, error
 		return remote.NewEndpoint(v.VerifyURL, v.transport(c)), nil
 	case VerifierIntrospection:
 		return remote.NewIntrospection(remote.IntrospectionOptions{
-			Transport: v.transport(c), URL: v.IntrospectionURL, ScopeCeiling: v.IntrospectionScopes, Now: c.Now,
-			Client: remote.Client{ID: v.IntrospectionClientID, Secret: v.IntrospectionClientSecret},
+			Transport:    v.transport(c),
+			URL:          v.IntrospectionURL,
+			ScopeCeiling: v.IntrospectionScopes,
+			Now:          c.Now,
+			Client:       remote.Client{ID: v.IntrospectionClientID, Secret: v.IntrospectionClientSecret},
 		}), nil
 	}
 	return site, nil

@@ -25,7 +25,8 @@ type document struct {
 	places map[string]string
 }
 
-// open reads the file that a flag or the environment names, or the default file of the working folder if there is one.
+// open reads the file that a flag or the environment names, or the default file of the working
+// folder if there is one.
 func (t *Table) open() (document, error) {
 	path := t.named
 	if path == "" {
@@ -76,14 +77,17 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	case errors.Is(err, io.EOF):
 		return d, nil
 	case err != nil && strings.Contains(err.Error(), "anchor"): // whose text would repeat the name
-		return document{}, fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *", path)
+		return document{},
+			fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *",
+				path)
 	case err != nil && strings.Contains(err.Error(), "mapping values are not allowed"):
 		return document{}, fmt.Errorf(
 			"%s is not YAML: %s: put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'",
 			path, strings.TrimPrefix(err.Error(), "yaml: "))
 	case err != nil:
-		return document{}, fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",
-			path, strings.TrimPrefix(err.Error(), "yaml: "))
+		return document{},
+			fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",
+				path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return document{}, fmt.Errorf("%s has more after a \"---\": keep one document", path)
@@ -93,7 +97,8 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	case top.Kind == yaml.ScalarNode && top.Tag == "!!null":
 		return d, nil
 	case top.Kind != yaml.MappingNode:
-		return document{}, fmt.Errorf("%s:%d: this is not a setting: write one \"name: value\" on each line", path, top.Line)
+		return document{},
+			fmt.Errorf("%s:%d: this is not a setting: write one \"name: value\" on each line", path, top.Line)
 	}
 	var mistakes []error
 	for pair := range slices.Chunk(top.Content, 2) {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzFile reads any file without harm; what it takes is printed in a way that reads the same again.
+// FuzzFile reads any file without harm; what it takes is printed in a way that reads the same
+// again.
 func FuzzFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var first, second sample

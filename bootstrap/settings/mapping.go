@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mappingError is the mistake in one mapping of a list. It does not repeat the mapping, which may hold a secret.
+// mappingError is the mistake in one mapping of a list. It does not repeat the mapping, which may
+// hold a secret.
 type mappingError struct {
 	number int
 	reason error
@@ -19,13 +20,19 @@ type mappingError struct {
 
 func (e *mappingError) Error() string { return fmt.Sprintf("number %d: %s", e.number, e.reason) }
 
-// Mapping returns an item that is written as a mapping. The keys are the JSON names of T's fields; the tag jsonschema describes each.
+// Mapping returns an item that is written as a mapping. The keys are the JSON names of T's fields;
+// the tag jsonschema describes each.
 func Mapping[T any](expected string) Item[T] {
 	schema, err := jsonschema.For[T](nil)
 	if err != nil {
 		panic(err) // a mistake in T
 	}
-	return Item[T]{Expected: expected, Mapping: schema, Parse: parseMapping[T], Format: formatMapping[T]}
+	return Item[T]{
+		Expected: expected,
+		Mapping:  schema,
+		Parse:    parseMapping[T],
+		Format:   formatMapping[T],
+	}
 }
 
 // parseMapping decodes a JSON object. It refuses unknown keys and values of another type.

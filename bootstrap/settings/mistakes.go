@@ -51,7 +51,8 @@ func (t *Table) spelling(field oauth.Field) string {
 	return string(field)
 }
 
-// ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag, because the rest can be a secret.
+// ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag,
+// because the rest can be a secret.
 func ExplainFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var malformed *pflag.InvalidSyntaxError

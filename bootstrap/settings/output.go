@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteEffective prints every setting with its value and origin, as a valid file of settings. Secrets are hidden.
+// WriteEffective prints every setting with its value and origin, as a valid file of settings.
+// Secrets are hidden.
 func (t *Table) WriteEffective(w io.Writer) error {
 	return t.write(w, func(s *Setting) (string, error) {
 		line, err := s.line(s.values(), yaml.Style(0))
@@ -21,11 +22,13 @@ func (t *Table) WriteEffective(w io.Writer) error {
 	})
 }
 
-// WriteExample prints a file that explains every setting. Required settings are set, all others are comments.
+// WriteExample prints a file that explains every setting. Required settings are set, all others are
+// comments.
 func (t *Table) WriteExample(w io.Writer) error {
 	const schema = "pasteport.schema.json"
-	_, err := fmt.Fprintf(w, "# yaml-language-server: $schema=%s\n# To create this schema, run: pasteport config schema >%s\n"+
-		"# To change a setting, remove the # in front of it.\n\n", schema, schema)
+	_, err := fmt.Fprintf(w,
+		"# yaml-language-server: $schema=%s\n# To create this schema, run: pasteport config schema >%s\n"+
+			"# To change a setting, remove the # in front of it.\n\n", schema, schema)
 	if err != nil {
 		return err
 	}
@@ -113,7 +116,8 @@ func (s *Setting) meaning() string {
 func (t *Table) WriteSchema(w io.Writer) error {
 	schema := jsonschema.Schema{
 		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Settings of Pasteport", Type: "object",
-		Properties: map[string]*jsonschema.Schema{}, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+		Properties:           map[string]*jsonschema.Schema{},
+		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
 	for s := range t.All() {
 		property, err := s.schema()
@@ -158,7 +162,8 @@ func (t *Table) WriteReference(w io.Writer) error {
 	for _, group := range t.groups {
 		fmt.Fprintf(&text, "| **%s** | | |\n", group.Title)
 		for _, s := range group.all() {
-			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.documentedDefault(), strings.ReplaceAll(s.Doc, "|", "\\|"))
+			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.documentedDefault(),
+				strings.ReplaceAll(s.Doc, "|", "\\|"))
 		}
 	}
 	_, err := io.WriteString(w, text.String())

@@ -16,7 +16,8 @@ const (
 	hidden      = "[hidden]" // printed instead of a secret
 )
 
-// Read sets the values that no flag has set, from the environment or else from the file. It reports all mistakes together.
+// Read sets the values that no flag has set, from the environment or else from the file. It reports
+// all mistakes together.
 func (t *Table) Read() error {
 	document, err := t.open()
 	t.unread = err != nil && document.values == nil
@@ -88,7 +89,9 @@ func (s *Setting) takeNode(node *yaml.Node) error {
 		isList = false
 	}
 	switch {
-	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }):
+	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool {
+		return n.Kind == yaml.AliasNode
+	}):
 		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
 	case node.ShortTag() == "!!null":
 		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.expected)
@@ -136,7 +139,8 @@ func (s *Setting) describe(node *yaml.Node) string {
 	}
 }
 
-// readSecret reads the secret from its file, unless the secret itself is set with higher precedence.
+// readSecret reads the secret from its file, unless the secret itself is set with higher
+// precedence.
 func (s *Setting) readSecret() error {
 	if s.fromFile == nil || s.fromFile.flag.Value.String() == "" || s.origin.source > s.fromFile.origin.source {
 		return nil
@@ -156,7 +160,8 @@ func (s *Setting) readSecret() error {
 	return s.take(secret)
 }
 
-// strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes derives some from a service's name.
+// strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes
+// derives some from a service's name.
 func (t *Table) strayVariables() error {
 	var mistakes []error
 	for _, line := range os.Environ() {

@@ -1,15 +1,18 @@
-// Package settings reads the configuration: flags, environment variables and one YAML file, in this order of
-// precedence, over defaults. A setting has one flat name in three spellings: --access-token-ttl, PASTEPORT_ACCESS_TOKEN_TTL, and
-// access-token-ttl: in the file. Help, shell completion, the output of "pasteport config", the JSON schema, the example file and
-// the table in docs/settings.md come from the same Table.
+// Package settings reads the configuration: flags, environment variables and one YAML file, in this
+// order of precedence, over defaults. A setting has one flat name in three spellings:
+// --access-token-ttl, PASTEPORT_ACCESS_TOKEN_TTL, and access-token-ttl: in the file. Help, shell
+// completion, the output of "pasteport config", the JSON schema, the example file and the table in
+// docs/settings.md come from the same Table.
 //
 // To add a setting, give it a field in server.Config and one entry in bootstrap/server/settings.go:
 //
 //	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
 //
-// The value of the field when the Table is made is the default. Then run "go run ./bootstrap/settings/write" for docs/settings.md. The code
-// that uses a value checks it: Table.Explain reports an oauth.Mistake about the field AccessTokenTTL as one about access-token-ttl, in the
-// spelling that was used. Setting.Fields names the fields when the names differ. Start reading at Table and Setting.
+// The value of the field when the Table is made is the default. Then run "go run
+// ./bootstrap/settings/write" for docs/settings.md. The code that uses a value checks it:
+// Table.Explain reports an oauth.Mistake about the field AccessTokenTTL as one about
+// access-token-ttl, in the spelling that was used. Setting.Fields names the fields when the names
+// differ. Start reading at Table and Setting.
 package settings
 
 import (
@@ -22,8 +25,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List and the other constructors bind it to a
-// variable.
+// Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List
+// and the other constructors bind it to a variable.
 type Setting struct {
 	Name string
 	Doc  string
@@ -48,7 +51,13 @@ func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Settin
 	add(flags)
 	flag := flags.Lookup(name)
 	flag.DefValue = flag.Value.String() // pflag formats lists and durations differently
-	s := &Setting{Name: name, Doc: doc, shape: shape, flag: flag, value: flag.Value}
+	s := &Setting{
+		Name:  name,
+		Doc:   doc,
+		shape: shape,
+		flag:  flag,
+		value: flag.Value,
+	}
 	flag.Value = typed{flag.Value, s}
 	if list, ok := s.value.(pflag.SliceValue); ok {
 		flag.Value = typedList{typed{s.value, s}, list}
@@ -56,7 +65,8 @@ func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Settin
 	return s
 }
 
-// typed records invalid values of the command line, to report them together with all other mistakes.
+// typed records invalid values of the command line, to report them together with all other
+// mistakes.
 type typed struct {
 	pflag.Value
 	of *Setting
@@ -105,13 +115,16 @@ func Folder(name string, target *string, doc string) *Setting {
 // Secret is a text that is never shown. NAME-file can name a file with the secret instead.
 func Secret(name string, target *string, doc string) *Setting {
 	s := Text(name, target, doc)
-	s.secret, s.fromFile = true, File(name+"-file", new(string), "file that contains "+name).Example("/run/secrets/"+name)
+	s.secret, s.fromFile = true, File(name+"-file", new(string), "file that contains "+name).
+		Example("/run/secrets/"+name)
 	return s
 }
 
 // Switch is on or off.
 func Switch(name string, target *bool, doc string) *Setting {
-	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) { f.VarPF(&toggle{target}, name, "", doc).NoOptDefVal = "true" })
+	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) {
+		f.VarPF(&toggle{target}, name, "", doc).NoOptDefVal = "true"
+	})
 }
 
 // Number is a whole number of 1 or more. It can be 0 only when that is its default.
@@ -131,7 +144,8 @@ func Duration(name string, target *time.Duration, doc string) *Setting {
 	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
 }
 
-// DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a Config.
+// DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a
+// Config.
 func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orOff: true}
 	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
@@ -144,21 +158,27 @@ func Choice(name string, target *string, words []string, doc string) *Setting {
 
 // Texts is a list of texts.
 func Texts(name string, target *[]string, doc string) *Setting {
-	return List(name, target, Item[string]{Parse: func(s string) (string, error) { return s, nil }, Format: func(s string) string { return s }, Expected: "texts"}, doc)
+	return List(name, target, Item[string]{Parse: func(s string) (string, error) {
+		return s, nil
+	}, Format: func(s string) string { return s }, Expected: "texts"}, doc)
 }
 
 // List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) { f.Var(&list[T]{target: target, item: item}, name, doc) })
+	return newSetting(name, doc, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) {
+		f.Var(&list[T]{target: target, item: item}, name, doc)
+	})
 }
 
-// Fields names the Config fields whose mistakes are about this setting. A field with the same letters as the setting is always included.
+// Fields names the Config fields whose mistakes are about this setting. A field with the same
+// letters as the setting is always included.
 func (s *Setting) Fields(fields ...oauth.Field) *Setting {
 	s.fields = fields
 	return s
 }
 
-// Example sets the value in the example file, for a setting without a default. Only a list has several items.
+// Example sets the value in the example file, for a setting without a default. Only a list has
+// several items.
 func (s *Setting) Example(example ...string) *Setting {
 	s.example = example
 	return s

@@ -26,8 +26,10 @@ var _ = Describe("Printing durations", func() {
 			Expect(span.Set(text)).To(Succeed())
 		}
 	},
-		Entry(nil, time.Hour, "1h"), Entry(nil, 20*time.Hour, "20h"), Entry(nil, 90*time.Minute, "1h30m"), Entry(nil, 10*time.Minute, "10m"),
-		Entry(nil, time.Hour+10*time.Second, "1h0m10s"), Entry(nil, 30*time.Second, "30s"), Entry(nil, time.Duration(0), "0s"), Entry(nil, -time.Second, "-1s"))
+		Entry(nil, time.Hour, "1h"), Entry(nil, 20*time.Hour, "20h"), Entry(nil, 90*time.Minute, "1h30m"),
+		Entry(nil, 10*time.Minute, "10m"),
+		Entry(nil, time.Hour+10*time.Second, "1h0m10s"), Entry(nil, 30*time.Second, "30s"),
+		Entry(nil, time.Duration(0), "0s"), Entry(nil, -time.Second, "-1s"))
 })
 
 var _ = Describe("Reading sizes", func() {
@@ -41,8 +43,10 @@ var _ = Describe("Reading sizes", func() {
 		Expect(read).To(Equal(bytes))
 		Expect(typed).To(MatchRegexp(sizePattern))
 	},
-		Entry(nil, "4MiB", int64(4<<20), "4MiB"), Entry(nil, "4194304", int64(4<<20), "4MiB"), Entry(nil, "1.5 GiB", int64(3<<29), "1536MiB"),
-		Entry(nil, "4MB", int64(4_000_000), "4000000"), Entry(nil, "512k", int64(512_000), "500KiB"), Entry(nil, "1", int64(1), "1"))
+		Entry(nil, "4MiB", int64(4<<20), "4MiB"), Entry(nil, "4194304", int64(4<<20), "4MiB"),
+		Entry(nil, "1.5 GiB", int64(3<<29), "1536MiB"),
+		Entry(nil, "4MB", int64(4_000_000), "4000000"), Entry(nil, "512k", int64(512_000), "500KiB"),
+		Entry(nil, "1", int64(1), "1"))
 
 	DescribeTable("refuses", func(typed string) {
 		read := int64(7)
@@ -54,7 +58,10 @@ var _ = Describe("Reading sizes", func() {
 var _ = Describe("Reading lists", func() {
 	It("keeps the previous list when an item is wrong", func() {
 		ports := []int{1}
-		item := Item[int]{Parse: func(s string) (n int, err error) { _, err = fmt.Sscanf(s, "%d", &n); return }, Format: func(n int) string { return fmt.Sprint(n) }}
+		item := Item[int]{Parse: func(s string) (n int, err error) {
+			_, err = fmt.Sscanf(s, "%d", &n)
+			return
+		}, Format: func(n int) string { return fmt.Sprint(n) }}
 		l := list[int]{target: &ports, item: item}
 		Expect(l.Set("2,x")).NotTo(Succeed())
 		Expect(ports).To(Equal([]int{1}))
@@ -106,11 +113,14 @@ var _ = Describe("Reading mappings", func() {
 		_, err := read(text)
 		Expect(err).To(MatchError(And(ContainSubstring(reason), Not(ContainSubstring("s3cret")))))
 	},
-		Entry("an unknown key", "people: [{name: Ada}, {nmae: s3cret}]", `people (from f.yaml:1): number 2: the mapping cannot be read: the key "nmae" is unknown`),
-		Entry("a value of another type", "people: [{name: Ada, age: s3cret}]", "number 1: age has a value of another type: write int"),
+		Entry("an unknown key", "people: [{name: Ada}, {nmae: s3cret}]",
+			`people (from f.yaml:1): number 2: the mapping cannot be read: the key "nmae" is unknown`),
+		Entry("a value of another type", "people: [{name: Ada, age: s3cret}]",
+			"number 1: age has a value of another type: write int"),
 		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is no mapping"),
 		Entry("a list in the list", "people: [[s3cret]]", "people (from f.yaml:1) is a list: write a list of people"),
-		Entry("a mapping for a text", "some-texts: [{a: b}]", "some-texts (from f.yaml:1) is a list: write a list of texts"),
+		Entry("a mapping for a text", "some-texts: [{a: b}]",
+			"some-texts (from f.yaml:1) is a list: write a list of texts"),
 		Entry("a text with a colon that has no quotes", "one-or-more: X-Api-Key: s3cret",
 			"put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'"),
 		Entry("a text", "people: [Ada]", `people (from f.yaml:1) is "Ada": write a list of people`))
@@ -118,7 +128,9 @@ var _ = Describe("Reading mappings", func() {
 	It("prints mappings as YAML that reads the same again", func() {
 		var s sample
 		table, printed := s.table(), new(bytes.Buffer)
-		Expect(errors.Join(table.readText([]byte(`people: [{name: Ada, age: 36, tags: ["x: y", "true"]}, {name: "12"}]`))...)).To(Succeed())
+		Expect(errors.Join(
+			table.readText([]byte(`people: [{name: Ada, age: 36, tags: ["x: y", "true"]}, {name: "12"}]`))...)).
+			To(Succeed())
 		Expect(table.WriteEffective(printed)).To(Succeed())
 		Expect(printed.String()).To(ContainSubstring("\n  - name: Ada\n    age: 36\n"))
 		again, err := read(printed.String())
@@ -131,7 +143,8 @@ var _ = Describe("Suggesting names", func() {
 	DescribeTable("finds the nearest", func(typed, meant string) {
 		Expect(new(sample).table().nearest(typed)).To(Equal(meant))
 	},
-		Entry(nil, "a-txt", "a-text"), Entry(nil, "A-TEXT", "a-text"), Entry(nil, "a_switch", "a-switch"), Entry(nil, "a-secret-fil", "a-secret-file"),
+		Entry(nil, "a-txt", "a-text"), Entry(nil, "A-TEXT", "a-text"), Entry(nil, "a_switch", "a-switch"),
+		Entry(nil, "a-secret-fil", "a-secret-file"),
 		Entry("or none for a short name", "b", ""), Entry("or none for a different name", "completely-different", ""))
 })
 
@@ -147,8 +160,10 @@ var _ = Describe("Explaining mistakes", func() {
 
 	It("finds every mistake in a tree of errors", func() {
 		other := errors.New("something else")
-		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil, fmt.Errorf("reading: %w", other))
-		Expect(table.Explain(tree)).To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
+		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil,
+			fmt.Errorf("reading: %w", other))
+		Expect(table.Explain(tree)).
+			To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
 	})
 
 	It("returns a single mistake on one line, and no error without mistakes", func() {
@@ -163,6 +178,7 @@ var _ = Describe("Explaining mistakes", func() {
 		Expect(s.long).To(Equal(2 * time.Hour))
 		var printed bytes.Buffer
 		Expect(table.WriteEffective(&printed)).To(Succeed())
-		Expect(printed.String()).To(And(ContainSubstring("a-time: 2h # file f.yaml:3\n"), ContainSubstring("a-choice: red # default\n")))
+		Expect(printed.String()).
+			To(And(ContainSubstring("a-time: 2h # file f.yaml:3\n"), ContainSubstring("a-choice: red # default\n")))
 	})
 })

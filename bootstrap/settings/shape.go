@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shape is the kind of a value: its YAML tags, its description in errors, its JSON schema and its completion.
+// shape is the kind of a value: its YAML tags, its description in errors, its JSON schema and its
+// completion.
 type shape struct {
 	tags     []string // of the value, or of the items of a list
 	words    []string // that are a value without quotes, besides those with the tags
@@ -32,15 +33,19 @@ var (
 	}
 	onOff = shape{
 		tags: []string{"!!bool"}, words: []string{"on", "off"}, expected: "true or false",
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Enum: []any{"on", "off"}}}}, complete: words("true", "false"),
+		schema:   jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "boolean"}, {Enum: []any{"on", "off"}}}},
+		complete: words("true", "false"),
 	}
 	bytesOrUnits = shape{
-		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes", complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern}, {Type: "integer", Minimum: jsonschema.Ptr(1.0)}}},
+		tags: []string{"!!str", "!!int"}, expected: "a size such as 4MiB, or a number of bytes",
+		complete: cobra.NoFileCompletions,
+		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: sizePattern},
+			{Type: "integer", Minimum: jsonschema.Ptr(1.0)}}},
 	}
 	duration = shape{
 		tags: []string{"!!str", "!!int"}, expected: "a duration such as 1h30m", complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern}, {Type: "integer", Enum: []any{0}}}},
+		schema: jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Pattern: spanPattern},
+			{Type: "integer", Enum: []any{0}}}},
 	}
 	file    = named("the name of a file", "", cobra.ShellCompDirectiveDefault)
 	folder  = named("the name of a folder", "", cobra.ShellCompDirectiveFilterDirs)
@@ -59,7 +64,12 @@ func oneOf(choices []string) shape {
 	for _, word := range choices {
 		schema.Enum = append(schema.Enum, word)
 	}
-	return shape{tags: []string{"!!str"}, expected: strings.Join(choices, " or "), complete: words(choices...), schema: schema}
+	return shape{
+		tags:     []string{"!!str"},
+		expected: strings.Join(choices, " or "),
+		complete: words(choices...),
+		schema:   schema,
+	}
 }
 
 // listOf is the shape of a list. mapping is the schema of items that can be mappings, or nil.
@@ -69,8 +79,12 @@ func listOf(expected string, mapping *jsonschema.Schema) shape {
 		items = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{items, mapping}}
 	}
 	return shape{
-		tags: []string{"!!str", "!!int"}, list: true, mappings: mapping != nil, expected: "a list of " + expected, complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{Type: "array", Items: items},
+		tags:     []string{"!!str", "!!int"},
+		list:     true,
+		mappings: mapping != nil,
+		expected: "a list of " + expected,
+		complete: cobra.NoFileCompletions,
+		schema:   jsonschema.Schema{Type: "array", Items: items},
 	}
 }
 
@@ -88,7 +102,8 @@ func words(choices ...string) cobra.CompletionFunc {
 // wholeFrom is the shape of a whole number with a minimum.
 func wholeFrom(least int) shape {
 	return shape{
-		tags: []string{"!!int"}, expected: fmt.Sprintf("a whole number of %d or more", least), complete: cobra.NoFileCompletions,
-		schema: jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))},
+		tags: []string{"!!int"}, expected: fmt.Sprintf("a whole number of %d or more", least),
+		complete: cobra.NoFileCompletions,
+		schema:   jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(least))},
 	}
 }

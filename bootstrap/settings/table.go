@@ -29,7 +29,8 @@ type Table struct {
 // NewTable returns a table of the groups. The names of settings must be unique.
 func NewTable(groups ...Group) *Table {
 	t := &Table{groups: groups}
-	t.path = File("config", &t.named, "file with settings (default: "+defaultFile+" in the working folder, if it exists)")
+	t.path = File("config", &t.named,
+		"file with settings (default: "+defaultFile+" in the working folder, if it exists)")
 	return t
 }
 
@@ -56,7 +57,8 @@ func (g Group) all() (settings []*Setting) {
 	return settings
 }
 
-// Given reports whether the setting was set by a flag, the environment or the file. It is false before Read.
+// Given reports whether the setting was set by a flag, the environment or the file. It is false
+// before Read.
 func (t *Table) Given(name string) bool { return t.lookup(name).origin.source != byDefault }
 
 func (t *Table) lookup(name string) *Setting {
@@ -68,8 +70,8 @@ func (t *Table) lookup(name string) *Setting {
 	return nil
 }
 
-// Flags adds the flags of the named settings to a command, or of all settings when none is named, with their help. The settings are read before the
-// command runs, unless it has its own PreRunE.
+// Flags adds the flags of the named settings to a command, or of all settings when none is named,
+// with their help. The settings are read before the command runs, unless it has its own PreRunE.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
 	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.path}}}
@@ -93,12 +95,14 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 	}
 }
 
-// Complete registers the completion of the settings among the flags of a command and its subcommands. Cobra keeps registered flags until the
-// process ends, so only a completion request may call it.
+// Complete registers the completion of the settings among the flags of a command and its
+// subcommands. Cobra keeps registered flags until the process ends, so only a completion request
+// may call it.
 func Complete(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
 		if value, isSetting := flag.Value.(interface{ setting() *Setting }); isSetting {
-			_ = command.RegisterFlagCompletionFunc(flag.Name, value.setting().shape.complete) // fails only for an unknown or a second flag
+			// Fails only for an unknown or a second flag.
+			_ = command.RegisterFlagCompletionFunc(flag.Name, value.setting().shape.complete)
 		}
 	})
 	for _, sub := range command.Commands() {
@@ -171,7 +175,9 @@ func usageIn(groups []titledFlags) func(*cobra.Command) error {
 			writeFlags(&text, group.title, own)
 			settings.AddFlagSet(own)
 		}
-		writeFlags(&text, "Other", subset(local, func(flag *pflag.Flag) bool { return settings.Lookup(flag.Name) == nil }))
+		writeFlags(&text, "Other", subset(local, func(flag *pflag.Flag) bool {
+			return settings.Lookup(flag.Name) == nil
+		}))
 		_, err := fmt.Fprint(command.OutOrStdout(), text.String())
 		return err
 	}

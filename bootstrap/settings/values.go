@@ -144,11 +144,14 @@ func (c *choice) Type() string { return strings.Join(c.words, "|") }
 type Item[T any] struct {
 	Parse    func(string) (T, error)
 	Format   func(T) string
-	Expected string             // what to write, in the plural, as in "host names"
-	Mapping  *jsonschema.Schema // of items that can be mappings, which Parse gets and Format returns as JSON objects; nil for none
+	Expected string // what to write, in the plural, as in "host names"
+	// Of items that can be mappings, which Parse gets and Format returns as JSON objects; nil for
+	// none.
+	Mapping *jsonschema.Schema
 }
 
-// list is a flag that can be repeated, with items separated by commas or lines. An item with a comma needs quotes.
+// list is a flag that can be repeated, with items separated by commas or lines. An item with a
+// comma needs quotes.
 type list[T any] struct {
 	target *[]T
 	item   Item[T]
@@ -171,7 +174,8 @@ func (l *list[T]) Set(text string) error {
 	return nil
 }
 
-// split returns the items of one text: those of a YAML sequence or one mapping, if the items can be mappings, else those between commas.
+// split returns the items of one text: those of a YAML sequence or one mapping, if the items can be
+// mappings, else those between commas.
 func (l *list[T]) split(text string) ([]string, error) {
 	if l.item.Mapping != nil && isCollection(text) {
 		return itemsOf(text)

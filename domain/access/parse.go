@@ -10,23 +10,27 @@ import (
 
 // Vocabulary is what rules can refer to.
 type Vocabulary struct {
-	// Readings returns what an MCP server may take a name for: the same for all spellings of one name, and none for a name that no caller may use.
+	// Readings returns what an MCP server may take a name for: the same for all spellings of one
+	// name, and none for a name that no caller may use.
 	Readings func(name string) []string
-	// Forms returns a pattern in the forms that match readings: complete, and without what a server may ignore. It returns none for a pattern that
-	// matches no reading.
-	Forms  func(pattern string) (complete, shortened []string)
-	Scopes func(name string) (granted []string) // returns the scopes that contain a scope, itself included; none for an unknown one
-	Roles  bool                                 // callers may have roles
+	// Forms returns a pattern in the forms that match readings: complete, and without what a server
+	// may ignore. It returns none for a pattern that matches no reading.
+	Forms func(pattern string) (complete, shortened []string)
+	// Returns the scopes that contain a scope, itself included; none for an unknown one.
+	Scopes func(name string) (granted []string)
+	Roles  bool // callers may have roles
 }
 
-// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each error has the number of the rule and a remedy.
+// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each
+// error has the number of the rule and a remedy.
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
 	parsed := Rules{readings: known.Readings}
 	for i, line := range lines {
 		one, err := parseRule(line, known)
 		if err == nil && parsed.cover(one) {
-			err = errors.New("it has no effect, because earlier rules decide about all its names for all callers: move it up, or remove it")
+			err = errors.New("it has no effect, because earlier rules decide about all its names for all callers: " +
+				"move it up, or remove it")
 		}
 		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("number %d: %w", i+1, err))
@@ -35,7 +39,9 @@ func Parse(lines []string, known Vocabulary) (Rules, []error) {
 		parsed.rules = append(parsed.rules, one)
 	}
 	if len(mistakes) == 0 && parsed.denyAll() {
-		mistakes = append(mistakes, errors.New(`no rule allows a name, and a name without a rule is denied: add "allow *" at the end, or write "deny *"`))
+		mistakes = append(mistakes,
+			errors.New(`no rule allows a name, and a name without a rule is denied: add "allow *" at the end, or `+
+				`write "deny *"`))
 	}
 	return parsed, mistakes
 }
@@ -43,7 +49,8 @@ func Parse(lines []string, known Vocabulary) (Rules, []error) {
 func parseRule(line string, known Vocabulary) (rule, error) {
 	words := strings.Fields(line)
 	if len(words) == 0 || words[0] != "allow" && words[0] != "deny" {
-		return rule{}, errors.New("it does not begin with allow or deny: write a rule such as \"allow read_*\" or \"deny delete_* for role:guest\"")
+		return rule{}, errors.New("it does not begin with allow or deny: write a rule such as \"allow read_*\" or " +
+			"\"deny delete_* for role:guest\"")
 	}
 	parsed := rule{allows: words[0] == "allow", forAll: true}
 	names, callers := words[1:], []string(nil)
@@ -74,7 +81,8 @@ func parsePattern(text string, known Vocabulary) (pattern, error) {
 	}
 	for _, form := range slices.Concat([]string{text}, complete, shortened) {
 		if !isPattern(form) {
-			return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set and ] ends it, and \\ makes the next character literal", text)
+			return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
+				"and ] ends it, and \\ makes the next character literal", text)
 		}
 	}
 	return pattern{text, complete, shortened}, nil
@@ -86,7 +94,8 @@ func (r *rule) addCallers(callers []string, known Vocabulary) error {
 		switch {
 		case kind == "role" && name != "":
 			if !known.Roles {
-				return fmt.Errorf("%q is a role, but the verifier names no roles: choose another verifier, or use scopes", caller)
+				return fmt.Errorf(
+					"%q is a role, but the verifier names no roles: choose another verifier, or use scopes", caller)
 			}
 			r.roles = append(r.roles, name)
 		case kind == "scope" && name != "":
@@ -106,7 +115,9 @@ func (r *rule) addCallers(callers []string, known Vocabulary) error {
 func (r Rules) cover(later rule) bool {
 	return !slices.ContainsFunc(later.patterns, func(p pattern) bool {
 		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
-			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool { return e.exact == everything || e.exact == p.exact })
+			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool {
+				return e.exact == everything || e.exact == p.exact
+			})
 		})
 	})
 }
@@ -114,7 +125,9 @@ func (r Rules) cover(later rule) bool {
 // denyAll reports whether no rule allows a name, except in a list with "deny *".
 func (r Rules) denyAll() bool {
 	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, func(one rule) bool {
-		return one.allows || one.forAll && slices.ContainsFunc(one.patterns, func(p pattern) bool { return p.exact == everything })
+		return one.allows || one.forAll && slices.ContainsFunc(one.patterns, func(p pattern) bool {
+			return p.exact == everything
+		})
 	})
 }
 

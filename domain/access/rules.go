@@ -1,5 +1,6 @@
-// Package access decides which tools, prompts and resources of an MCP server a caller may see and use. Parse reads Rules, an ordered list: the first
-// rule that matches the name and the caller decides, and a name without a rule is denied.
+// Package access decides which tools, prompts and resources of an MCP server a caller may see and
+// use. Parse reads Rules, an ordered list: the first rule that matches the name and the caller
+// decides, and a name without a rule is denied.
 package access
 
 import (
@@ -10,13 +11,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Rules decide about the names of one kind: tools, prompts or resources. Empty Rules allow every name.
+// Rules decide about the names of one kind: tools, prompts or resources. Empty Rules allow every
+// name.
 type Rules struct {
 	rules    []rule
 	readings func(name string) []string
 }
 
-// rule allows or denies the names that one of its patterns matches, to the callers with one of its roles or scopes.
+// rule allows or denies the names that one of its patterns matches, to the callers with one of its
+// roles or scopes.
 type rule struct {
 	allows   bool
 	patterns []pattern
@@ -31,8 +34,9 @@ type pattern struct {
 	complete, shortened []string
 }
 
-// Permit reports whether the caller may see and use a name. A deny rule matches a name if it matches one of its readings. An allow rule has to match
-// the exact name and all its readings, because each could be what an MCP server reads.
+// Permit reports whether the caller may see and use a name. A deny rule matches a name if it
+// matches one of its readings. An allow rule has to match the exact name and all its readings,
+// because each could be what an MCP server reads.
 func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
@@ -53,26 +57,34 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 func (r Rules) Empty() bool { return len(r.rules) == 0 }
 
 func (r rule) concerns(caller oauth.Caller) bool {
-	return r.forAll || slices.ContainsFunc(r.roles, func(role string) bool { return slices.Contains(caller.Roles, role) }) ||
+	return r.forAll || slices.ContainsFunc(r.roles, func(role string) bool {
+		return slices.Contains(caller.Roles, role)
+	}) ||
 		slices.ContainsFunc(r.scopes, caller.Scopes.Has)
 }
 
 func (r rule) matches(name string, readings []string) bool {
 	if r.allows {
-		return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) && p.allows(readings) })
+		return slices.ContainsFunc(r.patterns, func(p pattern) bool {
+			return globs(p.exact, name) && p.allows(readings)
+		})
 	}
 	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) || p.denies(readings) })
 }
 
 // allows reports whether a form matches each of the readings.
 func (p pattern) allows(readings []string) bool {
-	return !slices.ContainsFunc(readings, func(reading string) bool { return !globAny(p.complete, reading) && !globAny(p.shortened, reading) })
+	return !slices.ContainsFunc(readings, func(reading string) bool {
+		return !globAny(p.complete, reading) && !globAny(p.shortened, reading)
+	})
 }
 
-// denies reports whether the pattern matches one of the readings, also without a slash at its end, which many servers ignore.
+// denies reports whether the pattern matches one of the readings, also without a slash at its end,
+// which many servers ignore.
 func (p pattern) denies(readings []string) bool {
 	return slices.ContainsFunc(readings, func(reading string) bool {
-		return globs(p.exact, reading) || globAny(p.complete, reading) || globAny(p.complete, strings.TrimSuffix(reading, "/"))
+		return globs(p.exact, reading) || globAny(p.complete, reading) ||
+			globAny(p.complete, strings.TrimSuffix(reading, "/"))
 	})
 }
 

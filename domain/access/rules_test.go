@@ -18,7 +18,8 @@ func TestAccess(t *testing.T) {
 
 func fold(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
-// known has two scopes, of which write contains read. Its readings ignore case and space at the ends, and also what follows a question mark.
+// known has two scopes, of which write contains read. Its readings ignore case and space at the
+// ends, and also what follows a question mark.
 var known = Vocabulary{
 	Readings: func(name string) []string {
 		folded := fold(name)
@@ -65,9 +66,12 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 		Entry("a list of patterns", "allow read_* list_*", eve, "list_pages", true),
 		Entry("a denied name before a rule for all", "deny delete_*; allow *", eve, "delete_all", false),
 		Entry("another name before a rule for all", "deny delete_*; allow *", eve, "read", true),
-		Entry("the first of two rules that match", "allow delete_draft; deny delete_*; allow *", eve, "delete_draft", true),
-		Entry("a rule for a role of the caller", "allow delete_* for role:admin; deny delete_*; allow *", ada, "delete_all", true),
-		Entry("a rule for a role of another", "allow delete_* for role:admin; deny delete_*; allow *", bob, "delete_all", false),
+		Entry("the first of two rules that match", "allow delete_draft; deny delete_*; allow *", eve,
+			"delete_draft", true),
+		Entry("a rule for a role of the caller", "allow delete_* for role:admin; deny delete_*; allow *", ada,
+			"delete_all", true),
+		Entry("a rule for a role of another", "allow delete_* for role:admin; deny delete_*; allow *", bob,
+			"delete_all", false),
 		Entry("a denial for a role", "deny delete_* for role:guest; allow *", bob, "delete_all", false),
 		Entry("a denial for a role of another", "deny delete_* for role:guest; allow *", ada, "delete_all", true),
 		Entry("any of several callers", "allow * for role:admin scope:read", bob, "x", true),
@@ -82,7 +86,8 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 		Entry("another case of a denied pattern", "deny DELETE_*; allow *", eve, "delete_all", false),
 		Entry("space before a denied name", "deny delete_*; allow *", eve, " delete_all", false),
 		Entry("another case of an allowed name", "allow read", eve, "Read", false),
-		Entry("another case between an exception and its rule", "allow delete_draft; deny delete_*; allow *", eve, "Delete_Draft", false),
+		Entry("another case between an exception and its rule", "allow delete_draft; deny delete_*; allow *", eve,
+			"Delete_Draft", false),
 		Entry("an allowed name in capitals", "allow Read_*", eve, "Read_X", true),
 		Entry("a name that matches only with its space", "allow del?", eve, "del ", false),
 		Entry("an empty name", "allow ?*", eve, "", false),
@@ -107,20 +112,28 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Expect(fmt.Sprint(mistakes)).To(ContainSubstring(mistake))
 		Expect(mistakes).To(HaveLen(1))
 	},
-		Entry("another word", "allow a; permit b", `number 2: it does not begin with allow or deny: write a rule such as "allow read_*"`),
+		Entry("another word", "allow a; permit b",
+			`number 2: it does not begin with allow or deny: write a rule such as "allow read_*"`),
 		Entry("nothing", "allow a; ", "number 2: it does not begin with allow or deny"),
 		Entry("no pattern", "allow", "number 1: it has no pattern: write one"),
 		Entry("no pattern before for", "deny for role:guest", "number 1: it has no pattern"),
-		Entry("a pattern that does not end", "allow [a-", `number 1: "[a-" is not a pattern: in patterns, * and ? match characters`),
-		Entry("a pattern that matches nothing", "deny a//b; allow *", `number 1: "a//b" matches no name that a caller may use: write it without dot segments`),
+		Entry("a pattern that does not end", "allow [a-",
+			`number 1: "[a-" is not a pattern: in patterns, * and ? match characters`),
+		Entry("a pattern that matches nothing", "deny a//b; allow *",
+			`number 1: "a//b" matches no name that a caller may use: write it without dot segments`),
 		Entry("no caller", "allow * for", "number 1: nothing follows for: write role:NAME or scope:NAME"),
-		Entry("a caller of another kind", "allow * for admin", `number 1: "admin" is no caller: after for, write role:NAME`),
+		Entry("a caller of another kind", "allow * for admin",
+			`number 1: "admin" is no caller: after for, write role:NAME`),
 		Entry("a role without a name", "allow * for role:", `"role:" is no caller`),
-		Entry("an unknown scope", "allow * for scope:reed", `number 1: "reed" is not a scope of this server: add it to scopes`),
-		Entry("a rule after one for everything", "allow *; deny delete_*", "number 2: it has no effect, because earlier rules decide about all its names"),
-		Entry("a rule for one role after one for everything", "deny *; allow a for role:admin", "number 2: it has no effect"),
+		Entry("an unknown scope", "allow * for scope:reed",
+			`number 1: "reed" is not a scope of this server: add it to scopes`),
+		Entry("a rule after one for everything", "allow *; deny delete_*",
+			"number 2: it has no effect, because earlier rules decide about all its names"),
+		Entry("a rule for one role after one for everything", "deny *; allow a for role:admin",
+			"number 2: it has no effect"),
 		Entry("a repeated rule", "allow a b; allow b a", "number 2: it has no effect"),
-		Entry("rules that only deny", "deny delete_*", `no rule allows a name, and a name without a rule is denied: add "allow *"`),
+		Entry("rules that only deny", "deny delete_*",
+			`no rule allows a name, and a name without a rule is denied: add "allow *"`),
 	)
 
 	DescribeTable("accepts", func(list string) {
@@ -135,12 +148,16 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 	)
 
 	It("reports a role if callers have none", func() {
-		_, mistakes := Parse([]string{"allow * for role:admin"}, Vocabulary{Readings: known.Readings, Forms: known.Forms, Scopes: known.Scopes})
-		Expect(mistakes).To(ConsistOf(MatchError(ContainSubstring(`"role:admin" is a role, but the verifier names no roles: choose another verifier`))))
+		_, mistakes := Parse([]string{"allow * for role:admin"},
+			Vocabulary{Readings: known.Readings, Forms: known.Forms, Scopes: known.Scopes})
+		Expect(mistakes).
+			To(ConsistOf(MatchError(
+				ContainSubstring(`"role:admin" is a role, but the verifier names no roles: choose another verifier`))))
 	})
 })
 
-// FuzzRules checks that no spelling of a name evades a rule: a name that is permitted is permitted in the form that its server may read instead.
+// FuzzRules checks that no spelling of a name evades a rule: a name that is permitted is permitted
+// in the form that its server may read instead.
 func FuzzRules(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, name string) {
 		rules, mistakes := Parse(strings.Split(list, "\n"), known)
@@ -157,7 +174,8 @@ func FuzzRules(f *testing.F) {
 				continue
 			}
 			for _, rule := range rules.rules { // the first that concerns any spelling has to allow all of them
-				denied := !rule.allows && rule.concerns(caller) && (rule.matches(name, []string{name}) || rule.matches(fold(name), known.Readings(name)))
+				denied := !rule.allows && rule.concerns(caller) &&
+					(rule.matches(name, []string{name}) || rule.matches(fold(name), known.Readings(name)))
 				if denied {
 					t.Fatalf("%q permits %q although %+v", list, name, rule)
 				}

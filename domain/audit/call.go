@@ -1,5 +1,5 @@
-// Package audit describes the calls of an MCP server, so that operators can show who called what. A Call is one JSON-RPC request of an authenticated
-// caller, with its outcome.
+// Package audit describes the calls of an MCP server, so that operators can show who called what. A
+// Call is one JSON-RPC request of an authenticated caller, with its outcome.
 package audit
 
 import (
@@ -22,7 +22,8 @@ const (
 	Unknown    Outcome = "unknown"    // the response did not pass here, or was cut off
 )
 
-// Call is one JSON-RPC request of an authenticated caller. Its texts are bounded, and none of them is a secret of Pasteport.
+// Call is one JSON-RPC request of an authenticated caller. Its texts are bounded, and none of them
+// is a secret of Pasteport.
 type Call struct {
 	Time      time.Time // of the request
 	Request   string    // id of the HTTP request in the log; "" for none
@@ -59,7 +60,8 @@ const (
 	MaxClient = 300
 )
 
-// Shorten returns a copy of a text of at most limit bytes, in valid UTF-8; a text that was cut ends with an ellipsis.
+// Shorten returns a copy of a text of at most limit bytes, in valid UTF-8; a text that was cut ends
+// with an ellipsis.
 func Shorten(text string, limit int) string {
 	text = strings.ToValidUTF8(text, "\ufffd")
 	if len(text) <= limit {

@@ -7,12 +7,15 @@ import (
 	"strings"
 )
 
-// addressForm is the only form of an address: no user, query, fragment, backslash, space, or percent-encoding, which two parsers could read differently.
-var addressForm = regexp.MustCompile(`^(https?)://([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::([0-9]{1,5}))?((?:/[A-Za-z0-9._~-]+)*)/?$`)
+// addressForm is the only form of an address: no user, query, fragment, backslash, space, or
+// percent-encoding, which two parsers could read differently.
+var addressForm = regexp.MustCompile(
+	`^(https?)://([a-z0-9](?:[a-z0-9._-]*[a-z0-9])?)(?::([0-9]{1,5}))?((?:/[A-Za-z0-9._~-]+)*)/?$`)
 
 var (
 	dotSegment  = regexp.MustCompile(`(^|/)\.{1,2}(/|$)`)
-	hostPattern = regexp.MustCompile(`^(?:http://)?(?:\*\.[a-z0-9_-]+\.)?[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
+	hostPattern = regexp.MustCompile(
+		`^(?:http://)?(?:\*\.[a-z0-9_-]+\.)?[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?(?::[0-9]{1,5})?$`)
 )
 
 const (
@@ -20,8 +23,9 @@ const (
 	plain  = "http://"
 )
 
-// parseAddress returns the URL that a person has entered, with its scheme, a host in lower case, and no slash at its end. The host must be one of the
-// listed ones, so that people cannot aim the server at other addresses (SSRF).
+// parseAddress returns the URL that a person has entered, with its scheme, a host in lower case,
+// and no slash at its end. The host must be one of the listed ones, so that people cannot aim the
+// server at other addresses (SSRF).
 func parseAddress(entered string, hosts []string) (string, Reason) {
 	if !strings.Contains(entered, "://") {
 		entered = secure + entered
@@ -65,7 +69,9 @@ func covers(listed, origin string) bool {
 
 func checkHostPattern(listed string) error {
 	if !hostPattern.MatchString(strings.ToLower(listed)) {
-		return errors.New(`a host is not valid: write it like cms.example.com, cms.example.com:8443, *.example.com or http://127.0.0.1:9000`)
+		return errors.New(
+			`a host is not valid: write it like cms.example.com, cms.example.com:8443, *.example.com or ` +
+				`http://127.0.0.1:9000`)
 	}
 	return nil
 }

@@ -36,11 +36,13 @@ var _ = Describe("Encoding values", Label("J16"), func() {
 	})
 
 	DescribeTable("reads no values from a damaged text", func(text string) { Expect(Decode(text)).To(BeEmpty()) },
-		Entry(nil, "\x01x"), Entry(nil, "\x015:token"), Entry(nil, "\x015:token9:x"), Entry(nil, "\x01-1:"), Entry(nil, "\x0199999999999999999999:x"))
+		Entry(nil, "\x01x"), Entry(nil, "\x015:token"), Entry(nil, "\x015:token9:x"), Entry(nil, "\x01-1:"),
+		Entry(nil, "\x0199999999999999999999:x"))
 })
 
 var _ = Describe("An address", Label("U29"), func() {
-	hosts := []string{"cms.example", "shop.example:8443", "*.tenant.example", "http://127.0.0.1:9000", "secure.example:443", "http://plain.example:80", "my_host.example"}
+	hosts := []string{"cms.example", "shop.example:8443", "*.tenant.example", "http://127.0.0.1:9000",
+		"secure.example:443", "http://plain.example:80", "my_host.example"}
 	parse := func(text string) (string, error) {
 		values, err := Fields{{Name: "url", Hosts: hosts}}.Parse(entered(Values{"url": text}))
 		return values["url"], err
@@ -55,7 +57,8 @@ var _ = Describe("An address", Label("U29"), func() {
 		Entry("in capitals", " HTTPS://CMS.Example/Wiki/ ", "https://cms.example/Wiki"),
 		Entry("with the default port", "https://cms.example:443/a", "https://cms.example/a"),
 		Entry("whose host is listed with the default port", "https://secure.example", "https://secure.example"),
-		Entry("in plain http whose host is listed with the default port", "http://plain.example", "http://plain.example"),
+		Entry("in plain http whose host is listed with the default port", "http://plain.example",
+			"http://plain.example"),
 		Entry("with an underscore", "my_host.example", "https://my_host.example"),
 		Entry("with a listed port", "shop.example:8443", "https://shop.example:8443"),
 		Entry("below a wildcard", "a.b.tenant.example", "https://a.b.tenant.example"),
@@ -106,15 +109,23 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 		Entry("with a name twice", "number 2: the name token is used twice", token, token),
 		Entry("with a token in clear", "the field token is not secret", Field{Name: "token"}),
 		Entry("without a secret", "no field is required and secret", Field{Name: "user"}),
-		Entry("with an optional secret only", "no field is required and secret", Field{Name: "token", Secret: true, Optional: true}),
-		Entry("with a pattern that is none", "the pattern is no regular expression", token, Field{Name: "user", Pattern: "["}),
-		Entry("with a default that does not match", "the default does not match", token, Field{Name: "user", Pattern: "[a-z]+", Default: "1"}),
-		Entry("with a pattern whose parentheses do not match", "the pattern is no regular expression", token, Field{Name: "user", Pattern: "a)|(?:b"}),
-		Entry("with a secret address", "a secret field has hosts", Field{Name: "token", Secret: true, Hosts: []string{"a.example"}}),
-		Entry("with a default for a secret", "a secret field has a default", Field{Name: "token", Secret: true, Default: "x"}),
-		Entry("with a host that is a URL with a path", "a host is not valid", token, Field{Name: "url", Hosts: []string{"https://a.example/"}}),
+		Entry("with an optional secret only", "no field is required and secret",
+			Field{Name: "token", Secret: true, Optional: true}),
+		Entry("with a pattern that is none", "the pattern is no regular expression", token,
+			Field{Name: "user", Pattern: "["}),
+		Entry("with a default that does not match", "the default does not match", token,
+			Field{Name: "user", Pattern: "[a-z]+", Default: "1"}),
+		Entry("with a pattern whose parentheses do not match", "the pattern is no regular expression", token,
+			Field{Name: "user", Pattern: "a)|(?:b"}),
+		Entry("with a secret address", "a secret field has hosts",
+			Field{Name: "token", Secret: true, Hosts: []string{"a.example"}}),
+		Entry("with a default for a secret", "a secret field has a default",
+			Field{Name: "token", Secret: true, Default: "x"}),
+		Entry("with a host that is a URL with a path", "a host is not valid", token,
+			Field{Name: "url", Hosts: []string{"https://a.example/"}}),
 		Entry("with every host", "a host is not valid", token, Field{Name: "url", Hosts: []string{"*"}}),
-		Entry("with every host of a top-level domain", "a host is not valid", token, Field{Name: "url", Hosts: []string{"*.com"}}),
+		Entry("with every host of a top-level domain", "a host is not valid", token,
+			Field{Name: "url", Hosts: []string{"*.com"}}),
 		Entry("in large numbers", "there are 9 fields", token, token, token, token, token, token, token, token, token),
 	)
 
@@ -130,19 +141,28 @@ var _ = Describe("The fields of a credential", Label("B23", "F9"), func() {
 	It("are limited together, which is reported at the longest", func() {
 		fields := Fields{token, {Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}}
 		long := strings.Repeat("x", 1000)
-		_, err := fields.Parse(entered(Values{"token": long, "a": long, "b": long + "y", "c": long, "d": long}))
+		_, err := fields.Parse(entered(Values{
+			"token": long,
+			"a":     long,
+			"b":     long + "y",
+			"c":     long,
+			"d":     long,
+		}))
 		Expect(err).To(MatchError("the field b is too long"))
 	})
 
 	It("change only the values of secrets", func() {
 		fields := Fields{token, {Name: "user"}}
-		Expect(fields.WithSecrets(Values{"token": "x", "user": "ann"}, func() string { return "y" })).To(Equal(Values{"token": "y", "user": "ann"}))
+		Expect(fields.WithSecrets(Values{"token": "x", "user": "ann"}, func() string {
+			return "y"
+		})).To(Equal(Values{"token": "y", "user": "ann"}))
 		Expect(fields.Secrets(Values{"token": "x", "user": "ann"})).To(Equal([]string{"x"}))
 	})
 })
 
 var _ = Describe("A target", Label("U30"), func() {
-	fields := Fields{{Name: "url", Hosts: []string{"*.a.example", "http://127.0.0.1:9000"}}, {Name: "user"}, {Name: "site", Hosts: []string{"a.example"}, Optional: true}}
+	fields := Fields{{Name: "url", Hosts: []string{"*.a.example", "http://127.0.0.1:9000"}}, {Name: "user"},
+		{Name: "site", Hosts: []string{"a.example"}, Optional: true}}
 
 	It("is the address of a person with a path", func() {
 		target, err := fields.ParseTarget("{url}/mcp")
@@ -159,14 +179,18 @@ var _ = Describe("A target", Label("U30"), func() {
 		_, err := fields.ParseTarget(text)
 		Expect(err).To(MatchError(ContainSubstring(remedy)))
 	},
-		Entry("of a field that does not exist", "{host}/mcp", "is unknown"), Entry("of a field without hosts", "{user}/mcp", "list its hosts"),
-		Entry("of an optional field", "{site}/mcp", "list its hosts"), Entry("that continues the host", "{url}.evil.example", "write it like {url}"),
-		Entry("with a user", "{url}@evil.example", "write it like"), Entry("without an end", "{url", "write it like"), Entry("with dots", "{url}/../x", "write it like"))
+		Entry("of a field that does not exist", "{host}/mcp", "is unknown"),
+		Entry("of a field without hosts", "{user}/mcp", "list its hosts"),
+		Entry("of an optional field", "{site}/mcp", "list its hosts"),
+		Entry("that continues the host", "{url}.evil.example", "write it like {url}"),
+		Entry("with a user", "{url}@evil.example", "write it like"), Entry("without an end", "{url", "write it like"),
+		Entry("with dots", "{url}/../x", "write it like"))
 })
 
 // FuzzAddress reads only addresses at listed hosts, in a form that reads the same again.
 func FuzzAddress(f *testing.F) {
-	for _, seed := range []string{"https://a.example/x", "a.example:443", "https://a.example@b.example", "http://a.example", "HTTPS://A.example//"} {
+	for _, seed := range []string{"https://a.example/x", "a.example:443", "https://a.example@b.example",
+		"http://a.example", "HTTPS://A.example//"} {
 		f.Add(seed)
 	}
 	fields := Fields{{Name: "url", Hosts: []string{"a.example"}}}
@@ -176,7 +200,8 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		address := values["url"]
-		if address != "https://a.example" && !strings.HasPrefix(address, "https://a.example/") || strings.ContainsAny(address, "@?#\\% ") {
+		if address != "https://a.example" && !strings.HasPrefix(address, "https://a.example/") ||
+			strings.ContainsAny(address, "@?#\\% ") {
 			t.Fatalf("%q became %q", text, address)
 		}
 		if again, err := fields.Parse(entered(values)); err != nil || again["url"] != address {
@@ -193,7 +218,8 @@ func FuzzValues(f *testing.F) {
 		values := Values{name: value, other: text}
 		got := Decode(values.Encode())
 		for _, field := range []string{name, other} {
-			if len(value) < 1<<16 && len(text) < 1<<16 && len(field) < 1<<16 && !strings.HasPrefix(values[Token], manyFields) && got[field] != values[field] {
+			if len(value) < 1<<16 && len(text) < 1<<16 && len(field) < 1<<16 &&
+				!strings.HasPrefix(values[Token], manyFields) && got[field] != values[field] {
 				t.Fatalf("%q became %q", values, got)
 			}
 		}

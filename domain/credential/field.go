@@ -1,6 +1,7 @@
-// Package credential defines the fields of which a person's credential for a site consists: one token by default, or several such as the address of the
-// site, a user, and a key. Fields.Parse checks the values that a person has entered, and Values.Encode writes them as the one text that is sealed,
-// fingerprinted and compared in place of a token; Decode reads it.
+// Package credential defines the fields of which a person's credential for a site consists: one
+// token by default, or several such as the address of the site, a user, and a key. Fields.Parse
+// checks the values that a person has entered, and Values.Encode writes them as the one text that
+// is sealed, fingerprinted and compared in place of a token; Decode reads it.
 package credential
 
 import (
@@ -123,11 +124,14 @@ func (f Fields) Check() []error {
 			mistakes = append(mistakes, fmt.Errorf("number %d: %w", i+1, err))
 		}
 		if _, found := f[:i].Find(field.Name); found {
-			mistakes = append(mistakes, fmt.Errorf("number %d: the name %s is used twice: choose another", i+1, field.Name))
+			mistakes = append(mistakes,
+				fmt.Errorf("number %d: the name %s is used twice: choose another", i+1, field.Name))
 		}
 	}
 	if len(f) > 0 && !slices.ContainsFunc(f, func(field Field) bool { return field.Secret && !field.Optional }) {
-		mistakes = append(mistakes, errors.New("no field is required and secret, so that anyone could enter a credential: mark the key as secret"))
+		mistakes = append(mistakes,
+			errors.New("no field is required and secret, so that anyone could enter a credential: mark the key "+
+				"as secret"))
 	}
 	return mistakes
 }
@@ -148,7 +152,8 @@ func (f Field) check() error {
 		}
 	}
 	if f.Secret && len(f.Hosts) > 0 {
-		return errors.New("a secret field has hosts, but addresses are in the log when a server fails: mark it as not secret, and put the secret into another field")
+		return errors.New("a secret field has hosts, but addresses are in the log when a server fails: mark it as " +
+			"not secret, and put the secret into another field")
 	}
 	if f.Secret && f.Default != "" {
 		return errors.New("a secret field has a default, which every visitor would see: leave it out")
@@ -197,8 +202,8 @@ type ValueError struct {
 
 func (e *ValueError) Error() string { return "the field " + e.Field.Name + " is " + string(e.Reason) }
 
-// Parse checks the values that a person has entered, and returns those that are not empty. Its error is a *ValueError about the first field that is
-// wrong.
+// Parse checks the values that a person has entered, and returns those that are not empty. Its
+// error is a *ValueError about the first field that is wrong.
 func (f Fields) Parse(entered func(name string) string) (Values, error) {
 	values := Values{}
 	for _, field := range f {
@@ -220,8 +225,8 @@ func (f Fields) longest(values Values) Field {
 	return slices.MaxFunc(f, func(a, b Field) int { return cmp.Compare(len(values[a.Name]), len(values[b.Name])) })
 }
 
-// Accept reports whether the fields accept the values. Those of an older connection may lack a field, or have an address at a host that is not listed
-// any more, or have one that was removed.
+// Accept reports whether the fields accept the values. Those of an older connection may lack a
+// field, or have an address at a host that is not listed any more, or have one that was removed.
 func (f Fields) Accept(values Values) bool {
 	if len(f) == 0 {
 		return len(values) == 1 && values[Token] != ""

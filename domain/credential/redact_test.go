@@ -51,7 +51,8 @@ func expectRedacted(t *testing.T, secret, text, spelling string) {
 	if !ok && redacted == "" || secret == "" {
 		return
 	}
-	if strings.Contains(redacted, secret) || strings.Contains(redacted, spelling) || !strings.Contains(redacted, "[redacted]") {
+	if strings.Contains(redacted, secret) || strings.Contains(redacted, spelling) ||
+		!strings.Contains(redacted, "[redacted]") {
 		t.Errorf("%q leaves %q of %q", secret, redacted, text)
 	}
 }

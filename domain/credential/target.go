@@ -17,7 +17,8 @@ func IsTarget(text string) bool { return strings.HasPrefix(text, "{") }
 
 var targetPath = regexp.MustCompile(`^(?:/[A-Za-z0-9._~-]+)*/?$`)
 
-// ParseTarget parses the text of a Target. The field must be required and have Hosts, so that people cannot choose any server.
+// ParseTarget parses the text of a Target. The field must be required and have Hosts, so that
+// people cannot choose any server.
 func (f Fields) ParseTarget(text string) (Target, error) {
 	name, path, closed := strings.Cut(strings.TrimPrefix(text, "{"), "}")
 	field, found := f.Find(name)
@@ -27,7 +28,9 @@ func (f Fields) ParseTarget(text string) (Target, error) {
 	case !found:
 		return Target{}, errors.New("the field in its braces is unknown: name one of fields")
 	case len(field.Hosts) == 0 || field.Optional:
-		return Target{}, errors.New("the field " + field.Name + " is optional or has no hosts, so that people could choose any server: list its hosts")
+		return Target{},
+			errors.New("the field " + field.Name +
+				" is optional or has no hosts, so that people could choose any server: list its hosts")
 	}
 	return Target{field, path}, nil
 }
@@ -35,7 +38,8 @@ func (f Fields) ParseTarget(text string) (Target, error) {
 // Field returns the field with the address.
 func (t Target) Field() Field { return t.field }
 
-// URL returns the URL for the values; false if the address is at a host that is not listed any more.
+// URL returns the URL for the values; false if the address is at a host that is not listed any
+// more.
 func (t Target) URL(values Values) (string, bool) {
 	address, err := t.field.parse(values[t.field.Name])
 	return address + t.path, err == nil

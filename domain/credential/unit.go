@@ -134,7 +134,15 @@ func (e *escape) percent() (char rune, isByte, ok bool) {
 	return char, true, ok
 }
 
-var controls = map[rune]rune{'a': '\a', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t', 'v': '\v'}
+var controls = map[rune]rune{
+	'a': '\a',
+	'b': '\b',
+	'f': '\f',
+	'n': '\n',
+	'r': '\r',
+	't': '\t',
+	'v': '\v',
+}
 
 // backslash reads xXX, uXXXX, UXXXXXXXX, up to three octal digits, or one character, in any case.
 func (e *escape) backslash() (char rune, isByte, ok bool) {

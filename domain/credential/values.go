@@ -13,8 +13,8 @@ type Values map[string]string
 // manyFields begins the text of several fields. No token begins with a control character.
 const manyFields = "\x01"
 
-// Encode returns the values as one text: a lone token as it is, so that a site without fields has the same text, and other values with their lengths,
-// sorted by name. Empty values are left out.
+// Encode returns the values as one text: a lone token as it is, so that a site without fields has
+// the same text, and other values with their lengths, sorted by name. Empty values are left out.
 func (v Values) Encode() string {
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(v)), func(name string) bool { return v[name] == "" })
 	if len(names) == 1 && names[0] == Token {

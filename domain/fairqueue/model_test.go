@@ -34,7 +34,8 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 				defer GinkgoRecover()
 				random := rand.New(rand.NewPCG(1, uint64(i)))
 				for range 200 {
-					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(300))*time.Microsecond)
+					ctx, cancel := context.WithTimeout(context.Background(),
+						time.Duration(random.IntN(300))*time.Microsecond)
 					place, err := queue.Acquire(ctx, randomClaim(random))
 					if err == nil {
 						Expect(inside.Add(1)).To(BeNumerically("<=", places))
@@ -78,7 +79,9 @@ type model struct {
 
 func newModel(seed uint64) *model {
 	random := rand.New(rand.NewPCG(seed, 0))
-	return &model{random: random, Queue: New(Limits{Slots: 1 + random.IntN(4), MaxWaiting: 1 + random.IntN(20), MaxWaitingPerAddress: 1 + random.IntN(6)})}
+	return &model{random: random,
+		Queue: New(Limits{Slots: 1 + random.IntN(4), MaxWaiting: 1 + random.IntN(20),
+			MaxWaitingPerAddress: 1 + random.IntN(6)})}
 }
 
 func (m *model) step() {

@@ -1,4 +1,5 @@
-// Package fairqueue shares a bounded number of slots fairly among networks and their users. Start reading at Queue.
+// Package fairqueue shares a bounded number of slots fairly among networks and their users. Start
+// reading at Queue.
 package fairqueue
 
 import (
@@ -14,16 +15,19 @@ var ErrFull = errors.New("too many requests are waiting")
 
 // Claim is a request for a slot.
 type Claim struct {
-	// Networks are the networks around the address of the claim, the smallest first, as oauth.Requester.Networks returns them. Claims without
-	// networks count as one network, in which any number of claims can wait.
+	// Networks are the networks around the address of the claim, the smallest first, as
+	// oauth.Requester.Networks returns them. Claims without networks count as one network, in which
+	// any number of claims can wait.
 	Networks []netip.Prefix
-	// User distinguishes the users of an address, who take turns too; for example by the token that a claim is about.
+	// User distinguishes the users of an address, who take turns too; for example by the token that
+	// a claim is about.
 	User string
 	// Quotas limit the slots that claims with the same key hold at the same time.
 	Quotas []Quota
 }
 
-// Quota limits the claims with one key: this claim waits while they hold Max slots. Max is at least 1.
+// Quota limits the claims with one key: this claim waits while they hold Max slots. Max is at least
+// 1.
 type Quota struct {
 	Key string
 	Max int
@@ -36,11 +40,13 @@ type Limits struct {
 	MaxWaitingPerAddress int // in one smallest network
 }
 
-// Queue is a semaphore with a hierarchical round-robin queue. It is safe for concurrent use and starts no goroutines.
+// Queue is a semaphore with a hierarchical round-robin queue. It is safe for concurrent use and
+// starts no goroutines.
 //
-// A free slot goes to the largest networks in turn, within the chosen one to its inner networks in turn, down to the smallest, then to the users of
-// that address in turn, and there to the oldest waiter. An attacker who controls a whole /48 thus delays other networks by one turn only. The queue
-// skips a waiter whose quotas are exhausted.
+// A free slot goes to the largest networks in turn, within the chosen one to its inner networks in
+// turn, down to the smallest, then to the users of that address in turn, and there to the oldest
+// waiter. An attacker who controls a whole /48 thus delays other networks by one turn only. The
+// queue skips a waiter whose quotas are exhausted.
 type Queue struct {
 	limits  Limits
 	mu      sync.Mutex
@@ -65,8 +71,9 @@ type Slot struct {
 // Release frees the slot. Further calls do nothing.
 func (s *Slot) Release() { s.release() }
 
-// Acquire waits for a slot until ctx ends. If the queue is full, the newest waiter of the network with the most waiters gets ErrFull and makes room
-// for this claim; if that would be this claim, Acquire returns ErrFull. The users of an address compete in the same way.
+// Acquire waits for a slot until ctx ends. If the queue is full, the newest waiter of the network
+// with the most waiters gets ErrFull and makes room for this claim; if that would be this claim,
+// Acquire returns ErrFull. The users of an address compete in the same way.
 func (q *Queue) Acquire(ctx context.Context, c Claim) (*Slot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -119,7 +126,8 @@ func (q *Queue) enqueue(c Claim) (*waiter, error) {
 	return w, nil
 }
 
-// pathOf returns the path of a claim in the tree of waiters: its networks, the largest first, and its user.
+// pathOf returns the path of a claim in the tree of waiters: its networks, the largest first, and
+// its user.
 func pathOf(c Claim) []string {
 	var path []string
 	for _, network := range slices.Backward(c.Networks) {
@@ -156,7 +164,9 @@ func (q *Queue) leave(quotas []Quota) {
 }
 
 func (q *Queue) admits(quotas []Quota) bool {
-	return q.taken < q.limits.Slots && !slices.ContainsFunc(quotas, func(quota Quota) bool { return q.used[quota.Key] >= quota.Max })
+	return q.taken < q.limits.Slots && !slices.ContainsFunc(quotas, func(quota Quota) bool {
+		return q.used[quota.Key] >= quota.Max
+	})
 }
 
 func (q *Queue) take(quotas []Quota) {

@@ -29,7 +29,8 @@ func from(address string, shares ...Quota) Claim {
 	return c
 }
 
-// arrivals is a queue with all places in use, and the names of the waiters in the order of their turns.
+// arrivals is a queue with all places in use, and the names of the waiters in the order of their
+// turns.
 type arrivals struct {
 	*Queue
 	first  *Slot
@@ -110,14 +111,15 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		Expect(a.turns(3)).To(Equal([]string{"1", "2", "3"}))
 	})
 
-	DescribeTable("makes a person wait for one turn only, behind a flood from", func(ctx SpecContext, attacker func(i int) string) {
-		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 99})
-		for i := range 20 {
-			a.wait(ctx, "attacker", from(attacker(i)))
-		}
-		a.wait(ctx, "person", from("198.51.100.7"))
-		Expect(a.turns(2)).To(Equal([]string{"attacker", "person"}))
-	},
+	DescribeTable("makes a person wait for one turn only, behind a flood from",
+		func(ctx SpecContext, attacker func(i int) string) {
+			a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 99})
+			for i := range 20 {
+				a.wait(ctx, "attacker", from(attacker(i)))
+			}
+			a.wait(ctx, "person", from("198.51.100.7"))
+			Expect(a.turns(2)).To(Equal([]string{"attacker", "person"}))
+		},
 		Entry("one address", func(int) string { return "192.0.2.1" }),
 		Entry("the addresses of a /24", func(i int) string { return fmt.Sprintf("192.0.2.%d", i) }),
 		Entry("the addresses of a /64", func(i int) string { return fmt.Sprintf("2001:db8::%x", i) }),
@@ -127,7 +129,8 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 
 	It("takes turns inside a network too", func(ctx SpecContext) {
 		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 99})
-		for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "198.51.100.1", "198.51.100.1"} {
+		for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "198.51.100.1",
+			"198.51.100.1"} {
 			a.wait(ctx, fmt.Sprint(i), from(address))
 		}
 		Expect(a.turns(6)).To(Equal([]string{"0", "4", "3", "5", "1", "2"}))
@@ -161,24 +164,25 @@ var _ = Describe("Sharing places", Label("C52"), func() {
 		a.wait(ctx, "3", from("192.0.2.2"))
 	})
 
-	It("takes turns among the users of an address, and makes room for another one where one fills it", Label("B20"), func(ctx SpecContext) {
-		ofUser := func(user string) Claim {
-			c := from("192.0.2.1")
-			c.User = user
-			return c
-		}
-		a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 3})
-		a.wait(ctx, "1", ofUser("flood"))
-		a.wait(ctx, "2", ofUser("flood"))
-		last := a.wait(ctx, "3", ofUser("flood"))
-		Expect(a.Acquire(ctx, ofUser("flood"))).Error().To(MatchError(ErrFull))
-		w, err := a.enqueue(ofUser("person"))
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(last).Should(Receive(MatchError(ErrFull)))
-		Expect(a.turns(1)).To(Equal([]string{"1"}))
-		a.first.Release()
-		Eventually(w.done).Should(BeClosed())
-	})
+	It("takes turns among the users of an address, and makes room for another one where one fills it",
+		Label("B20"), func(ctx SpecContext) {
+			ofUser := func(user string) Claim {
+				c := from("192.0.2.1")
+				c.User = user
+				return c
+			}
+			a := newArrivals(Limits{Slots: 1, MaxWaiting: 99, MaxWaitingPerAddress: 3})
+			a.wait(ctx, "1", ofUser("flood"))
+			a.wait(ctx, "2", ofUser("flood"))
+			last := a.wait(ctx, "3", ofUser("flood"))
+			Expect(a.Acquire(ctx, ofUser("flood"))).Error().To(MatchError(ErrFull))
+			w, err := a.enqueue(ofUser("person"))
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(last).Should(Receive(MatchError(ErrFull)))
+			Expect(a.turns(1)).To(Equal([]string{"1"}))
+			a.first.Release()
+			Eventually(w.done).Should(BeClosed())
+		})
 
 	It("applies no limit of an address to claims without networks", func(ctx SpecContext) {
 		a := newArrivals(Limits{Slots: 1, MaxWaiting: 3, MaxWaitingPerAddress: 1})

@@ -18,8 +18,9 @@ func (w *waiter) finish(err error) {
 	close(w.done)
 }
 
-// network is a node of the tree of networks. A leaf is a user and has waiters, the oldest first. Every other node has children, the one with the
-// next turn first. Nodes without waiters are removed.
+// network is a node of the tree of networks. A leaf is a user and has waiters, the oldest first.
+// Every other node has children, the one with the next turn first. Nodes without waiters are
+// removed.
 type network struct {
 	parent   *network
 	name     string
@@ -30,7 +31,13 @@ type network struct {
 }
 
 func newNetwork(parent *network, name string) *network {
-	return &network{parent: parent, name: name, children: map[string]*list.Element{}, order: list.New(), waiters: list.New()}
+	return &network{
+		parent:   parent,
+		name:     name,
+		children: map[string]*list.Element{},
+		order:    list.New(),
+		waiters:  list.New(),
+	}
 }
 
 func (n *network) len() int {
@@ -83,7 +90,8 @@ func (n *network) remove(w *waiter) {
 	}
 }
 
-// next returns the first waiter in turn that is admitted, and moves each network on the path to it to the end of its order.
+// next returns the first waiter in turn that is admitted, and moves each network on the path to it
+// to the end of its order.
 func (n *network) next(admits func([]Quota) bool) *waiter {
 	for e := n.waiters.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*waiter); admits(w.quotas) {
@@ -99,8 +107,9 @@ func (n *network) next(admits func([]Quota) bool) *waiter {
 	return nil
 }
 
-// evict makes room for a newcomer by removing the newest waiter of the network with the most waiters. It returns false if that is the newcomer's
-// network, or if the newcomer's network would then have as many.
+// evict makes room for a newcomer by removing the newest waiter of the network with the most
+// waiters. It returns false if that is the newcomer's network, or if the newcomer's network would
+// then have as many.
 func (n *network) evict(newcomer []string) bool {
 	w := n.evictable(newcomer)
 	if w == nil {
@@ -110,8 +119,9 @@ func (n *network) evict(newcomer []string) bool {
 	return true
 }
 
-// evictable descends to the largest network on each level and returns the newest waiter of the leaf. On a level where no network has at least two
-// more waiters than that of the newcomer, it descends into the newcomer's. It returns nil when it arrives at the newcomer's leaf.
+// evictable descends to the largest network on each level and returns the newest waiter of the
+// leaf. On a level where no network has at least two more waiters than that of the newcomer, it
+// descends into the newcomer's. It returns nil when it arrives at the newcomer's leaf.
 func (n *network) evictable(newcomer []string) *waiter {
 	outside := false
 	for n.order.Len() > 0 {

@@ -54,7 +54,8 @@ type AccessGrant struct {
 }
 
 // openGrant creates the grant of a code that is being redeemed, with its first tokens.
-func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *Settings, now time.Time) (*AccessGrant, *Tokens, error) {
+func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *Settings, now time.Time) (*AccessGrant,
+	*Tokens, error) {
 	g := &AccessGrant{
 		consent:    code.consent,
 		state:      grantActive,
@@ -125,14 +126,15 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	return g.idleExpiresAt.Add(day - 1).Truncate(day)
 }
 
-// PermittedBy reports whether the principal of the host token is still the person of this grant, and may still grant one of its scopes. Otherwise
-// the caller ends the grant.
+// PermittedBy reports whether the principal of the host token is still the person of this grant,
+// and may still grant one of its scopes. Otherwise the caller ends the grant.
 func (g *AccessGrant) PermittedBy(principal Principal, settings *Settings) bool {
 	return principal.Subject == g.subject && !g.scopesFor(principal, settings).Without(OfflineAccess).Empty()
 }
 
-// RecordVerification records the principal of a verification that began at the given time. It can remove scopes, but never adds one. It ignores
-// the roles of a verification older than the recorded one. It does not change an ended grant.
+// RecordVerification records the principal of a verification that began at the given time. It can
+// remove scopes, but never adds one. It ignores the roles of a verification older than the recorded
+// one. It does not change an ended grant.
 func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, began time.Time) {
 	if g.state == grantEnded {
 		return

@@ -16,8 +16,12 @@ var _ = Describe("A grant", func() {
 		caller, err := f.grant.Admits(f.access, settings.Resource(), noon.Add(time.Hour-time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller).To(Equal(Caller{
-			Grant: f.grant.ID(), Client: RestoreClientID(clientURL), Subject: "ann", Roles: []string{"editor"},
-			Scopes: NewScopes("mcp", "offline_access"), ExpiresAt: noon.Add(time.Hour),
+			Grant:     f.grant.ID(),
+			Client:    RestoreClientID(clientURL),
+			Subject:   "ann",
+			Roles:     []string{"editor"},
+			Scopes:    NewScopes("mcp", "offline_access"),
+			ExpiresAt: noon.Add(time.Hour),
 		}))
 	})
 
@@ -47,7 +51,8 @@ var _ = Describe("A grant", func() {
 			copied.RecordUse(Use{At: noon.Add(time.Hour), Access: 1})
 		}),
 		Entry("what the site says of its person", func(_ *family, copied *AccessGrant) {
-			copied.RecordVerification(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings, noon.Add(time.Hour))
+			copied.RecordVerification(Principal{Roles: []string{"reader"}, Scopes: []string{}}, settings,
+				noon.Add(time.Hour))
 		}),
 	)
 

@@ -57,8 +57,15 @@ func (c *consent) connection() Connection {
 		publisher = SelfRegistered
 	}
 	return Connection{
-		ID: c.id, Subject: c.subject, ClientName: c.clientName, ClientHost: publisher, Loopback: c.redirect.Loopback(),
-		PrivateScheme: c.redirect.PrivateScheme(), Resource: c.resource, Scopes: c.scopes, CreatedAt: c.createdAt,
+		ID:            c.id,
+		Subject:       c.subject,
+		ClientName:    c.clientName,
+		ClientHost:    publisher,
+		Loopback:      c.redirect.Loopback(),
+		PrivateScheme: c.redirect.PrivateScheme(),
+		Resource:      c.resource,
+		Scopes:        c.scopes,
+		CreatedAt:     c.createdAt,
 	}
 }
 
@@ -68,7 +75,8 @@ type Authorization interface {
 	Client() ClientID
 	AuthMethod() AuthMethod
 	HostPrint() Fingerprint
-	// Connection returns the view for its person. active is false for a code that cannot be redeemed and for a grant that has ended or expired.
+	// Connection returns the view for its person. active is false for a code that cannot be
+	// redeemed and for a grant that has ended or expired.
 	Connection(now time.Time) (shown Connection, active bool)
 	// End withdraws the code or ends the grant. It reports whether it was active.
 	End(reason EndReason, now time.Time) (wasActive bool)
@@ -110,7 +118,9 @@ func (a Authorizations) Connections(settings *Settings, now time.Time) (connecti
 			connections = append(connections, shown)
 		}
 	}
-	slices.SortStableFunc(connections, func(a, b Connection) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	slices.SortStableFunc(connections, func(a, b Connection) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
 	return connections
 }
 
@@ -124,14 +134,17 @@ func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now t
 	return ended
 }
 
-// Surplus returns the ids of the authorizations of one host token beyond the limit, which the caller ends: expired ones first, then the least
-// recently used. It never returns newID, that of the one just created.
+// Surplus returns the ids of the authorizations of one host token beyond the limit, which the
+// caller ends: expired ones first, then the least recently used. It never returns newID, that of
+// the one just created.
 func (a Authorizations) Surplus(newID string, limit int, now time.Time) map[string]bool {
 	if len(a.Codes)+len(a.Grants) <= limit {
 		return nil
 	}
 	others := slices.DeleteFunc(slices.Collect(a.All()), func(one Authorization) bool { return one.ID() == newID })
-	slices.SortStableFunc(others, func(one, other Authorization) int { return lastSeen(one, now).Compare(lastSeen(other, now)) })
+	slices.SortStableFunc(others, func(one, other Authorization) int {
+		return lastSeen(one, now).Compare(lastSeen(other, now))
+	})
 	surplus := map[string]bool{}
 	for _, one := range others[:min(len(others), len(a.Codes)+len(a.Grants)-limit)] {
 		surplus[one.ID()] = true
@@ -148,7 +161,8 @@ func lastSeen(one Authorization, now time.Time) time.Time {
 	return shown.LastSeen()
 }
 
-// Connection describes an active grant, or a code that is not redeemed yet, to its person and to the operator.
+// Connection describes an active grant, or a code that is not redeemed yet, to its person and to
+// the operator.
 type Connection struct {
 	ID            string
 	Subject       string // the person's name at the site
@@ -187,18 +201,20 @@ func (c Connection) LastSeen() time.Time {
 
 const connectionsPurpose = "connections"
 
-// SealConnections seals the fingerprints of a pasted host token into the connections page, so that its form can end their grants. The form expires
-// after TicketTTL.
+// SealConnections seals the fingerprints of a pasted host token into the connections page, so that
+// its form can end their grants. The form expires after TicketTTL.
 func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (string, error) {
 	var joined strings.Builder
 	for _, print := range prints {
 		joined.WriteString(hex.EncodeToString(print[:]))
 	}
-	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints", joined.String())
+	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints",
+		joined.String())
 }
 
-// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. It treats a form sealed with a replaced server secret as
-// expired, because its fingerprints do not match newer grants.
+// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. It treats
+// a form sealed with a replaced server secret as expired, because its fingerprints do not match
+// newer grants.
 func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
 	if err != nil {

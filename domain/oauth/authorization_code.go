@@ -19,8 +19,8 @@ const (
 // redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected.
 const redeemedCodeRetention = 24 * time.Hour
 
-// AuthorizationCode is the code for a person's consent (RFC 6749 §4.1.2). The client redeems it once, with the code verifier (RFC 7636), for an
-// AccessGrant.
+// AuthorizationCode is the code for a person's consent (RFC 6749 §4.1.2). The client redeems it
+// once, with the code verifier (RFC 7636), for an AccessGrant.
 //
 //	issued --Redeem--> redeemed
 //	issued --End-----> withdrawn
@@ -38,7 +38,8 @@ type AuthorizationCode struct {
 	host        sealedHostToken // sealed for the holder of the code
 }
 
-// Approval is a person's consent: the ticket of the consent page, the verified host token with its principal, and the code to issue.
+// Approval is a person's consent: the ticket of the consent page, the verified host token with its
+// principal, and the code to issue.
 type Approval struct {
 	Ticket    *Ticket
 	Host      HostToken
@@ -47,7 +48,8 @@ type Approval struct {
 	Random    io.Reader // source of the data key of the sealed host token
 }
 
-// IssueCode issues the code of an approval. It refuses with AccessDenied when the host token may grant none of the requested scopes.
+// IssueCode issues the code of an approval. It refuses with AccessDenied when the host token may
+// grant none of the requested scopes.
 func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
 	request := a.Ticket.request
 	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
@@ -60,10 +62,22 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	}
 	c := &AuthorizationCode{
 		consent: consent{
-			id: a.Ticket.id, client: request.client, clientName: request.clientName, authMethod: request.authMethod, redirect: request.redirect,
-			resource: request.resource, scopes: scopes, subject: a.Principal.Subject, roles: slices.Clone(a.Principal.Roles), createdAt: now, hostPrint: print,
+			id:         a.Ticket.id,
+			client:     request.client,
+			clientName: request.clientName,
+			authMethod: request.authMethod,
+			redirect:   request.redirect,
+			resource:   request.resource,
+			scopes:     scopes,
+			subject:    a.Principal.Subject,
+			roles:      slices.Clone(a.Principal.Roles),
+			createdAt:  now,
+			hostPrint:  print,
 		},
-		digest: a.Code.Digest(), challenge: request.challenge, state: codeIssued, expiresAt: now.Add(settings.AuthCodeTTL),
+		digest:    a.Code.Digest(),
+		challenge: request.challenge,
+		state:     codeIssued,
+		expiresAt: now.Add(settings.AuthCodeTTL),
 	}
 	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() {
 		return c, nil
@@ -72,8 +86,9 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	return c, err
 }
 
-// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code. It returns ErrCodeStillValid when both
-// have the same value and the earlier one can still be redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
+// Supersedes decides whether the code of a second approval of one ticket replaces the earlier code.
+// It returns ErrCodeStillValid when both have the same value and the earlier one can still be
+// redeemed. It refuses with UsedTicket when the earlier code was redeemed or withdrawn.
 func (c *AuthorizationCode) Supersedes(earlier *AuthorizationCode) error {
 	switch {
 	case earlier.state != codeIssued:
@@ -95,11 +110,13 @@ type Redemption struct {
 	Fresh       FreshEntropy
 }
 
-// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for example by a proxy, and not as a replay.
+// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for
+// example by a proxy, and not as a replay.
 const CodeRetryWindow = 10 * time.Second
 
-// MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It refuses a second redemption with InvalidGrant.
-// If that request is otherwise valid, the cause is ErrRetried within CodeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
+// MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It
+// refuses a second redemption with InvalidGrant. If that request is otherwise valid, the cause is
+// ErrRetried within CodeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
 // grant with the id of the code.
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
@@ -145,7 +162,8 @@ func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.T
 	return grant, tokens, nil
 }
 
-// refuseLostKey refuses a code whose sealed host token no key opens. It returns any other error unchanged, as an outage.
+// refuseLostKey refuses a code whose sealed host token no key opens. It returns any other error
+// unchanged, as an outage.
 func refuseLostKey(err error) error {
 	if errors.Is(err, ErrHostTokenLost) {
 		return refuseGrant("J4", err)
@@ -153,7 +171,8 @@ func refuseLostKey(err error) error {
 	return err
 }
 
-// narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or all when it names none.
+// narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or
+// all when it names none.
 func (c *AuthorizationCode) narrowed(scope string) (Scopes, error) {
 	requested, err := ParseScopes(scope)
 	if err != nil || requested.Empty() {
@@ -193,8 +212,8 @@ func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, active 
 	return shown, c.active(now)
 }
 
-// forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit is kept no longer than one that expired,
-// because one host token can get any number of them.
+// forgetAfter returns when the code may be deleted. A code that was withdrawn for the limit is kept
+// no longer than one that expired, because one host token can get any number of them.
 func (c *AuthorizationCode) forgetAfter() time.Time {
 	switch {
 	case c.state == codeRedeemed:
@@ -210,5 +229,6 @@ func refuseGrant(rule string, cause error) error {
 	return Refuse(InvalidGrant, rule, "The code or refresh token is invalid, expired or already used", cause)
 }
 
-// RefuseUnknownGrant refuses a code or refresh token that is not in the store. The client gets the same error as for any other refusal.
+// RefuseUnknownGrant refuses a code or refresh token that is not in the store. The client gets the
+// same error as for any other refusal.
 func RefuseUnknownGrant() error { return refuseGrant("D12, D22", errors.New("it is unknown")) }

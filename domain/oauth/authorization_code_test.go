@@ -17,9 +17,11 @@ var _ = Describe("An authorization code", func() {
 		Expect(f.redeem(noon.Add(time.Minute))).To(Succeed())
 		Expect(f.grant.ID()).To(Equal(f.issued.ID()))
 		snapshot := f.grant.Snapshot()
-		Expect(snapshot).To(And(HaveField("State", "active"), HaveField("CreatedAt", noon), HaveField("VerifiedAt", noon), HaveField("Subject", "ann"),
-			HaveField("Roles", "editor"), HaveField("AbsoluteEnd", noon.Add(settings.GrantTTL)),
-			HaveField("Generation", BeEquivalentTo(1))))
+		Expect(snapshot).
+			To(And(HaveField("State", "active"), HaveField("CreatedAt", noon), HaveField("VerifiedAt", noon),
+				HaveField("Subject", "ann"),
+				HaveField("Roles", "editor"), HaveField("AbsoluteEnd", noon.Add(settings.GrantTTL)),
+				HaveField("Generation", BeEquivalentTo(1))))
 		Expect(f.grant.UnsealWithRefreshToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})
 
@@ -27,14 +29,16 @@ var _ = Describe("An authorization code", func() {
 		f := approved(settings)
 		Expect(f.issued.Snapshot().HostBox).NotTo(BeNil())
 		Expect(f.redeem(noon)).To(Succeed())
-		Expect(f.issued.Snapshot()).To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "redeemed")))
+		Expect(f.issued.Snapshot()).
+			To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "redeemed")))
 	})
 
 	It("tells a retry from a replay", Label("D19"), func() {
 		f := approved(settings)
 		Expect(f.redeem(noon)).To(Succeed())
 		Expect(f.redeem(noon.Add(CodeRetryWindow))).To(And(Refused(InvalidGrant), MatchError(ErrRetried)))
-		Expect(f.redeem(noon.Add(CodeRetryWindow + time.Millisecond))).To(And(Refused(InvalidGrant), MatchError(ErrReplayed)))
+		Expect(f.redeem(noon.Add(CodeRetryWindow + time.Millisecond))).
+			To(And(Refused(InvalidGrant), MatchError(ErrReplayed)))
 	})
 
 	It("expires", Label("I4", "D14", "I20"), func() {
@@ -47,7 +51,9 @@ var _ = Describe("An authorization code", func() {
 		f := approved(settings)
 		Expect(f.issued.End(EndedByHost, noon)).To(BeTrue())
 		Expect(f.issued.End(EndedByPerson, noon)).To(BeFalse())
-		Expect(f.issued.Snapshot()).To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "withdrawn"), HaveField("EndReason", "ended_by_host")))
+		Expect(f.issued.Snapshot()).
+			To(And(HaveField("HostBox", BeNil()), HaveField("HostWrap", BeNil()), HaveField("State", "withdrawn"),
+				HaveField("EndReason", "ended_by_host")))
 		Expect(f.redeem(noon)).To(Refused(InvalidGrant))
 	})
 
@@ -61,17 +67,24 @@ var _ = Describe("An authorization code", func() {
 		Expect(late.issued.Snapshot().HostBox).To(BeNil())
 	})
 
-	DescribeTable("stays on record", Label("H6", "D19"), func(change func(*family), after func(*Settings) time.Duration) {
-		f := approved(settings)
-		change(f)
-		Expect(f.issued.Snapshot().ForgetAfter).To(Equal(noon.Add(after(settings))))
-	},
+	DescribeTable("stays on record",
+		Label("H6", "D19"), func(change func(*family), after func(*Settings) time.Duration) {
+			f := approved(settings)
+			change(f)
+			Expect(f.issued.Snapshot().ForgetAfter).To(Equal(noon.Add(after(settings))))
+		},
 		Entry("until it expires", func(*family) {}, func(s *Settings) time.Duration { return s.AuthCodeTTL }),
-		Entry("for a day after its redemption", func(f *family) { Expect(f.redeem(noon.Add(time.Second))).To(Succeed()) },
+		Entry("for a day after its redemption", func(f *family) {
+			Expect(f.redeem(noon.Add(time.Second))).To(Succeed())
+		},
 			func(*Settings) time.Duration { return 24*time.Hour + time.Second }),
-		Entry("for thirty days after it was withdrawn", func(f *family) { f.issued.End(EndedByHost, noon.Add(time.Second)) },
+		Entry("for thirty days after it was withdrawn", func(f *family) {
+			f.issued.End(EndedByHost, noon.Add(time.Second))
+		},
 			func(*Settings) time.Duration { return 30*24*time.Hour + time.Second }),
-		Entry("until it would have expired, when it was withdrawn for the limit", Label("J14"), func(f *family) { f.issued.End(EndedByLimit, noon) },
+		Entry("until it would have expired, when it was withdrawn for the limit", Label("J14"), func(f *family) {
+			f.issued.End(EndedByLimit, noon)
+		},
 			func(s *Settings) time.Duration { return s.AuthCodeTTL }),
 	)
 
@@ -86,29 +99,40 @@ var _ = Describe("An authorization code", func() {
 		Expect(f.redeem(noon)).To(Succeed())
 	},
 		Entry("for its client", Label("D13"), func(by *Redemption) { by.Client = "https://other.example/c" }),
-		Entry("for its redirect", Label("D15"), func(by *Redemption) { by.RedirectURI = "https://client.example/callback/" }),
+		Entry("for its redirect", Label("D15"), func(by *Redemption) {
+			by.RedirectURI = "https://client.example/callback/"
+		}),
 		Entry("for its verifier", Label("D16"), func(by *Redemption) { by.Verifier = verifier + "x" }),
-		Entry("for its resource", Label("D17"), func(by *Redemption) { by.Resources = []string{"https://cms.example/other"} }),
+		Entry("for its resource", Label("D17"), func(by *Redemption) {
+			by.Resources = []string{"https://cms.example/other"}
+		}),
 		Entry("for its scope", Label("D18"), func(by *Redemption) { by.Scope = "other" }),
 		Entry("for its code", func(by *Redemption) { by.Code = newSecretOf(CodeSecret, by.Code.Grant(), 0) }),
 	)
 
-	DescribeTable("gives at most what the host token may grant", Label("B10", "M8"), func(ceiling []string, granted string) {
-		settings = settingsOf(func(c *Config) {
-			c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
-		})
-		request, err := ask(settings, func(p Parameters) { p["scope"] = []string{"mcp mcp:admin offline_access"} })
-		Expect(err).NotTo(HaveOccurred())
-		ticket, err := NewTicket(request, rand.Reader, noon)
-		Expect(err).NotTo(HaveOccurred())
-		code, err := IssueCode(Approval{Ticket: ticket, Host: HostToken{conceal("x")}, Principal: Principal{Scopes: ceiling}, Code: newSecret(CodeSecret), Random: rand.Reader}, settings, noon)
-		if granted == "" {
-			Expect(err).To(Refused(AccessDenied))
-			return
-		}
-		Expect(err).NotTo(HaveOccurred())
-		Expect(code.Scopes().String()).To(Equal(granted))
-	},
+	DescribeTable("gives at most what the host token may grant",
+		Label("B10", "M8"), func(ceiling []string, granted string) {
+			settings = settingsOf(func(c *Config) {
+				c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
+			})
+			request, err := ask(settings, func(p Parameters) { p["scope"] = []string{"mcp mcp:admin offline_access"} })
+			Expect(err).NotTo(HaveOccurred())
+			ticket, err := NewTicket(request, rand.Reader, noon)
+			Expect(err).NotTo(HaveOccurred())
+			code, err := IssueCode(Approval{
+				Ticket:    ticket,
+				Host:      HostToken{conceal("x")},
+				Principal: Principal{Scopes: ceiling},
+				Code:      newSecret(CodeSecret),
+				Random:    rand.Reader,
+			}, settings, noon)
+			if granted == "" {
+				Expect(err).To(Refused(AccessDenied))
+				return
+			}
+			Expect(err).NotTo(HaveOccurred())
+			Expect(code.Scopes().String()).To(Equal(granted))
+		},
 		Entry("the defaults when it says nothing", nil, "mcp offline_access"),
 		Entry("all that it names", []string{"mcp:admin"}, "mcp mcp:admin offline_access"),
 		Entry("nothing when it names nothing", []string{}, ""),

@@ -12,7 +12,8 @@ import (
 
 const maxStateLength = 4096
 
-// AuthorizationRequest is an authorization request (RFC 6749 §4.1.1) whose client and redirect URI are verified. Only it can build a Redirect.
+// AuthorizationRequest is an authorization request (RFC 6749 §4.1.1) whose client and redirect URI
+// are verified. Only it can build a Redirect.
 type AuthorizationRequest struct {
 	client           ClientID
 	clientName       string
@@ -31,7 +32,8 @@ type AuthorizationRequest struct {
 type Redirect struct {
 	Location string
 	Host     string
-	// Automatic allows the redirect without a person's click, because the host is loopback or trusted by the operator.
+	// Automatic allows the redirect without a person's click, because the host is loopback or
+	// trusted by the operator.
 	Automatic bool
 }
 
@@ -46,8 +48,9 @@ func (r *Refusal) Error() string { return "authorization refused: " + r.Reason.E
 // Unwrap returns the refusing *Error.
 func (r *Refusal) Unwrap() error { return r.Reason }
 
-// NewAuthorizationRequest checks p: client, redirect URI, then the rest. Before the redirect URI is verified it returns an *Error, for the error page. It does the
-// same for a state that cannot be sent back, because clients ignore a response without their state. Later errors are a *Refusal.
+// NewAuthorizationRequest checks p: client, redirect URI, then the rest. Before the redirect URI is
+// verified it returns an *Error, for the error page. It does the same for a state that cannot be
+// sent back, because clients ignore a response without their state. Later errors are a *Refusal.
 func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Settings) (*AuthorizationRequest, error) {
 	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
 		return nil, err
@@ -61,8 +64,14 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 		return nil, err
 	}
 	request := &AuthorizationRequest{
-		client: client.ID(), clientName: client.Name(), declaresClientID: client.DeclaresClientID(), checkedAt: client.checkedAt,
-		authMethod: client.authentication.method, redirect: redirect, state: state, settings: settings,
+		client:           client.ID(),
+		clientName:       client.Name(),
+		declaresClientID: client.DeclaresClientID(),
+		checkedAt:        client.checkedAt,
+		authMethod:       client.authentication.method,
+		redirect:         redirect,
+		state:            state,
+		settings:         settings,
 	}
 	if err := request.read(p, client.mayRefresh); err != nil {
 		return nil, request.Refuse(err)
@@ -71,7 +80,8 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 }
 
 func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
-	if err := p.CheckNotRepeated("response_type", "response_mode", "code_challenge", "code_challenge_method", "scope"); err != nil {
+	if err := p.CheckNotRepeated("response_type", "response_mode", "code_challenge", "code_challenge_method",
+		"scope"); err != nil {
 		return err
 	}
 	if err := checkResponse(p); err != nil {
@@ -127,7 +137,8 @@ func (r *AuthorizationRequest) ClientName() string { return r.clientName }
 // DeclaresClientID reports whether the client's document contains its client_id.
 func (r *AuthorizationRequest) DeclaresClientID() bool { return r.declaresClientID }
 
-// CheckedAt returns when the client's document was last fetched, if it could not be fetched for this request; otherwise zero.
+// CheckedAt returns when the client's document was last fetched, if it could not be fetched for
+// this request; otherwise zero.
 func (r *AuthorizationRequest) CheckedAt() time.Time { return r.checkedAt }
 
 // RedirectURI returns the verified target.
@@ -139,16 +150,19 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
-// SelfRegistered reports whether the client registered itself, so that only its redirect URI is verified.
+// SelfRegistered reports whether the client registered itself, so that only its redirect URI is
+// verified.
 func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod == SealedClientID }
 
 // ForeignRedirect reports whether the redirect URI is on another host than the client's document.
 func (r *AuthorizationRequest) ForeignRedirect() bool {
-	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() && r.redirect.Host() != r.client.Host()
+	return !r.SelfRegistered() && !r.redirect.Loopback() && !r.redirect.PrivateScheme() &&
+		r.redirect.Host() != r.client.Host()
 }
 
-// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the redirect goes to a loopback host. All other
-// redirects reach the client from any browser, and the name of a HostedClient could persuade people to copy the URL to another person.
+// CheckCallbackCopy refuses a copy of the callback URL for a client on another computer, unless the
+// redirect goes to a loopback host. All other redirects reach the client from any browser, and the
+// name of a HostedClient could persuade people to copy the URL to another person.
 func (r *AuthorizationRequest) CheckCallbackCopy(s *Settings) error {
 	if r.redirect.Loopback() && s.Hosted(r.client) == nil {
 		return nil
@@ -169,7 +183,8 @@ func (r *AuthorizationRequest) Refuse(err error) error {
 	return &Refusal{Redirect: redirect, Reason: err}
 }
 
-// answer appends the response parameters to the raw redirect URI, so that its query stays unchanged.
+// answer appends the response parameters to the raw redirect URI, so that its query stays
+// unchanged.
 func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 	if r.state != "" {
 		pairs = append(pairs, "state", r.state)
@@ -202,7 +217,8 @@ func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
 		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
 	}
 	if _, ok := decode32(challenge); !ok {
-		return CodeChallenge{}, Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
+		return CodeChallenge{},
+			Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
 	}
 	return CodeChallenge{challenge}, nil
 }
@@ -231,7 +247,8 @@ const (
 
 // VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
 func (c CodeChallenge) VerifiedBy(verifier string) bool {
-	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength || strings.Trim(verifier, verifierCharacters) != "" {
+	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength ||
+		strings.Trim(verifier, verifierCharacters) != "" {
 		return false
 	}
 	challenge, ok := decode32(c.encoded)
@@ -239,7 +256,8 @@ func (c CodeChallenge) VerifiedBy(verifier string) bool {
 	return ok && subtle.ConstantTimeCompare(proof[:], challenge[:]) == 1
 }
 
-// Parameters are the decoded parameters of one request, from its query or its form, never from both.
+// Parameters are the decoded parameters of one request, from its query or its form, never from
+// both.
 type Parameters map[string][]string
 
 // Get returns the value of a parameter that may occur once; an empty value counts as absent.
@@ -258,7 +276,8 @@ func (p Parameters) All(name string) []string {
 	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
 }
 
-// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than once (RFC 6749 §3.1).
+// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than
+// once (RFC 6749 §3.1).
 func (p Parameters) CheckNotRepeated(names ...string) error {
 	for _, name := range names {
 		if len(p.All(name)) > 1 {
@@ -268,7 +287,8 @@ func (p Parameters) CheckNotRepeated(names ...string) error {
 	return nil
 }
 
-// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be repeated (RFC 8707 §2).
+// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be
+// repeated (RFC 8707 §2).
 func (p Parameters) CheckNoneRepeated() error {
 	for name := range p {
 		if name == "resource" {

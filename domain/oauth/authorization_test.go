@@ -10,10 +10,20 @@ import (
 var _ = Describe("The authorizations of a host token", func() {
 	later := noon.Add(10 * time.Minute)
 	code := func(id string, at time.Duration) *AuthorizationCode {
-		return RestoreCode(CodeSnapshot{ID: id, State: "issued", CreatedAt: noon.Add(at), ExpiresAt: noon.Add(time.Hour)})
+		return RestoreCode(CodeSnapshot{
+			ID:        id,
+			State:     "issued",
+			CreatedAt: noon.Add(at),
+			ExpiresAt: noon.Add(time.Hour),
+		})
 	}
 	grant := func(id string, at time.Duration, change ...func(*GrantSnapshot)) *AccessGrant {
-		s := GrantSnapshot{ID: id, State: "active", CreatedAt: noon.Add(at), IdleEnd: noon.Add(24 * time.Hour)}
+		s := GrantSnapshot{
+			ID:        id,
+			State:     "active",
+			CreatedAt: noon.Add(at),
+			IdleEnd:   noon.Add(24 * time.Hour),
+		}
 		for _, apply := range change {
 			apply(&s)
 		}
@@ -43,20 +53,27 @@ var _ = Describe("The authorizations of a host token", func() {
 		Expect(ids).To(ConsistOf(ends))
 	},
 		Entry("none up to the limit", 2, nil, grant("a", 0), code("new", 2)),
-		Entry("the oldest of those that were never used", 2, []string{"a"}, grant("a", 0), grant("b", 1), code("new", 2)),
-		Entry("the one unused for longest, which need not be the oldest", 2, []string{"b"}, grant("a", 0, used(2)), grant("b", 1), code("new", 3)),
-		Entry("a code that is not redeemed yet, in its turn", 2, []string{"a"}, code("a", 0), grant("b", 0, used(1)), code("new", 3)),
-		Entry("never the new one, even when a clock made it the oldest", 1, []string{"a"}, code("new", 0), grant("a", 1, used(9))),
+		Entry("the oldest of those that were never used", 2, []string{"a"}, grant("a", 0), grant("b", 1),
+			code("new", 2)),
+		Entry("the one unused for longest, which need not be the oldest", 2, []string{"b"}, grant("a", 0, used(2)),
+			grant("b", 1), code("new", 3)),
+		Entry("a code that is not redeemed yet, in its turn", 2, []string{"a"}, code("a", 0), grant("b", 0, used(1)),
+			code("new", 3)),
+		Entry("never the new one, even when a clock made it the oldest", 1, []string{"a"}, code("new", 0),
+			grant("a", 1, used(9))),
 		Entry("expired ones first", 2, []string{"b"}, grant("a", 0), grant("b", 1, used(5), overdue), code("new", 2)),
-		Entry("as many as are too many", 1, []string{"a", "b", "c"}, grant("a", 0), code("b", 1), grant("c", 2), code("new", 3)),
+		Entry("as many as are too many", 1, []string{"a", "b", "c"}, grant("a", 0), code("b", 1), grant("c", 2),
+			code("new", 3)),
 	)
 
 	It("are shown while they are active, oldest first", func() {
 		all := of(code("b", 1), grant("c", 2, overdue), grant("a", 0, used(5)))
 		shown := all.Connections(new(Settings), later)
 		Expect(shown).To(HaveLen(2))
-		Expect(shown[0]).To(And(HaveField("ID", "a"), HaveField("Waiting", false), HaveField("EndsBy", noon.Add(24*time.Hour))))
-		Expect(shown[1]).To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
+		Expect(shown[0]).
+			To(And(HaveField("ID", "a"), HaveField("Waiting", false), HaveField("EndsBy", noon.Add(24*time.Hour))))
+		Expect(shown[1]).
+			To(And(HaveField("ID", "b"), HaveField("Waiting", true), HaveField("EndsBy", noon.Add(time.Hour))))
 	})
 
 	It("tell their latest end, which no refresh moves", Label("J18"), func() {

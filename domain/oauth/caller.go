@@ -16,15 +16,16 @@ import (
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
-// Principal is the person behind a host token, as a BearerVerifier returns them. The roles are for the tool policy of the MCP server only.
+// Principal is the person behind a host token, as a BearerVerifier returns them. The roles are for
+// the tool policy of the MCP server only.
 type Principal struct {
 	Subject string
 	Roles   []string
 	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling
 }
 
-// Check returns an error for a text that not every store can keep, and for a role that is empty or has a control character, because stores join
-// roles with line feeds.
+// Check returns an error for a text that not every store can keep, and for a role that is empty or
+// has a control character, because stores join roles with line feeds.
 func (p Principal) Check() error {
 	for _, text := range append([]string{p.Subject}, p.Roles...) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -39,8 +40,9 @@ func (p Principal) Check() error {
 	return nil
 }
 
-// KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of their token. It returns the previous subject if that
-// is the fingerprint under another server secret that is still kept, so that a rotation does not change it.
+// KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of
+// their token. It returns the previous subject if that is the fingerprint under another server
+// secret that is still kept, so that a rotation does not change it.
 func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, error) {
 	prints, err := keys.Fingerprints(host)
 	if err != nil {
@@ -54,16 +56,18 @@ func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, e
 	return hex.EncodeToString(prints[0][:]), nil
 }
 
-// shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text can be part of a name by chance.
+// shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text
+// can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject or a role contains the token, or the value of a secret field, because both are stored in clear. It ignores
-// secrets shorter than shortestSecret.
+// Reveals reports whether the subject or a role contains the token, or the value of a secret field,
+// because both are stored in clear. It ignores secrets shorter than shortestSecret.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
-		return len(secret) >= shortestSecret && slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
-			return credential.NewFinder(secret).Finds(text)
-		})
+		return len(secret) >= shortestSecret &&
+			slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
+				return credential.NewFinder(secret).Finds(text)
+			})
 	})
 }
 
@@ -77,9 +81,10 @@ type Caller struct {
 	ExpiresAt time.Time // of the access token
 }
 
-// SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which is derived from the client and the subject. A new
-// consent of the same person in the same client has the same owner, unless the site names no subject and the server secret was rotated in between
-//.
+// SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which
+// is derived from the client and the subject. A new consent of the same person in the same client
+// has the same owner, unless the site names no subject and the server secret was rotated in between
+// .
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {

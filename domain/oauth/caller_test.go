@@ -8,7 +8,9 @@ import (
 )
 
 var _ = Describe("Describing the person behind a host token", Label("B10"), func() {
-	DescribeTable("refuses what cannot be kept, or not kept apart", func(p Principal) { Expect(p.Check()).NotTo(Succeed()) },
+	DescribeTable("refuses what cannot be kept, or not kept apart", func(p Principal) {
+		Expect(p.Check()).NotTo(Succeed())
+	},
 		Entry("an empty role", Principal{Subject: "ada", Roles: []string{"editor", ""}}),
 		Entry("a role with a line feed", Principal{Subject: "ada", Roles: []string{"a\nb"}}),
 		Entry("a subject with NUL", Principal{Subject: "a\x00da"}),

@@ -41,12 +41,17 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 		Expect(client.authentication.method).To(Equal(method))
 	},
 		Entry("none when nothing is said", []func(*Config){offering}, PublicClient),
-		Entry("none when it is declared", []func(*Config){offering}, PublicClient, methods("none", "private_key_jwt", "none")),
+		Entry("none when it is declared", []func(*Config){offering}, PublicClient,
+			methods("none", "private_key_jwt", "none")),
 		Entry("a signature when it is declared", []func(*Config){offering}, PrivateKeyJWT, methods("private_key_jwt")),
-		Entry("a signature when it is declared and none is listed first", []func(*Config){offering}, PrivateKeyJWT, methods("private_key_jwt", "none", "private_key_jwt")),
-		Entry("none when a signature is declared but not offered", nil, PublicClient, methods("private_key_jwt", "none", "private_key_jwt")),
-		Entry("the first of the list that is offered", []func(*Config){offering}, PrivateKeyJWT, methods(nil, "tls_client_auth", "private_key_jwt", "none")),
-		Entry("none when the client signs in a way that is not offered", []func(*Config){offering}, PublicClient, methods("private_key_jwt", "private_key_jwt", "none"), algorithm("ES512")),
+		Entry("a signature when it is declared and none is listed first", []func(*Config){offering}, PrivateKeyJWT,
+			methods("private_key_jwt", "none", "private_key_jwt")),
+		Entry("none when a signature is declared but not offered", nil, PublicClient,
+			methods("private_key_jwt", "none", "private_key_jwt")),
+		Entry("the first of the list that is offered", []func(*Config){offering}, PrivateKeyJWT,
+			methods(nil, "tls_client_auth", "private_key_jwt", "none")),
+		Entry("none when the client signs in a way that is not offered", []func(*Config){offering}, PublicClient,
+			methods("private_key_jwt", "private_key_jwt", "none"), algorithm("ES512")),
 	)
 
 	DescribeTable("refuses", func(kind Kind, change ...func(map[string]any)) {
@@ -56,10 +61,18 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 		Entry("an algorithm that is not offered", UnsupportedClient, algorithm("HS256")),
 		Entry("an algorithm that is no text", UnsupportedClient, algorithm(256.0)),
 		Entry("an unknown method", UnsupportedClient, methods("tls_client_auth")),
-		Entry("a client that signs without a key", InvalidClientDocument, func(m map[string]any) { delete(m, "jwks_uri") }),
-		Entry("keys on this server's own host", Label("C9", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://cms.example/jwks" }),
-		Entry("keys inside a network", Label("C8", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://10.0.0.1/jwks" }),
-		Entry("keys behind a password", Label("C2", "C20"), InvalidClientDocument, func(m map[string]any) { m["jwks_uri"] = "https://u:p@client.example/jwks" }),
+		Entry("a client that signs without a key", InvalidClientDocument, func(m map[string]any) {
+			delete(m, "jwks_uri")
+		}),
+		Entry("keys on this server's own host", Label("C9", "C20"), InvalidClientDocument, func(m map[string]any) {
+			m["jwks_uri"] = "https://cms.example/jwks"
+		}),
+		Entry("keys inside a network", Label("C8", "C20"), InvalidClientDocument, func(m map[string]any) {
+			m["jwks_uri"] = "https://10.0.0.1/jwks"
+		}),
+		Entry("keys behind a password", Label("C2", "C20"), InvalidClientDocument, func(m map[string]any) {
+			m["jwks_uri"] = "https://u:p@client.example/jwks"
+		}),
 	)
 
 	It("travels in the ticket to the grant", func() {
@@ -110,22 +123,41 @@ var _ = Describe("Checking an assertion", Label("D33"), func() {
 		settings := settingsOf(offering)
 		client, err := NewClientMetadata(RestoreClientID(clientURL), document(signing), settings.Metadata)
 		Expect(err).NotTo(HaveOccurred())
-		a := ClientAssertion{Issuer: clientURL, Subject: clientURL, Audience: []string{settings.Issuer}, ExpiresAt: noon.Add(time.Minute), ID: "1", Algorithm: "ES256"}
+		a := ClientAssertion{
+			Issuer:    clientURL,
+			Subject:   clientURL,
+			Audience:  []string{settings.Issuer},
+			ExpiresAt: noon.Add(time.Minute),
+			ID:        "1",
+			Algorithm: "ES256",
+		}
 		change(&a)
 		return a.Check(client, settings, noon)
 	}
 
-	DescribeTable("takes its last instants", func(change func(*ClientAssertion)) { Expect(check(change)).To(Succeed()) },
-		Entry("before it expires", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(-30*time.Second + time.Millisecond) }),
-		Entry("of a life that is not too long", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second) }),
+	DescribeTable("takes its last instants", func(change func(*ClientAssertion)) {
+		Expect(check(change)).To(Succeed())
+	},
+		Entry("before it expires", func(a *ClientAssertion) {
+			a.ExpiresAt = noon.Add(-30*time.Second + time.Millisecond)
+		}),
+		Entry("of a life that is not too long", func(a *ClientAssertion) {
+			a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second)
+		}),
 		Entry("before which it is valid", func(a *ClientAssertion) { a.NotBefore = noon.Add(30 * time.Second) }),
 		Entry("of a jti", func(a *ClientAssertion) { a.ID = strings.Repeat("j", 256) }),
 	)
 
 	DescribeTable("refuses", func(change func(*ClientAssertion)) { Expect(check(change)).To(Refused(InvalidClient)) },
-		Entry("one that has just expired", Label("I20"), func(a *ClientAssertion) { a.ExpiresAt = noon.Add(-30 * time.Second) }),
-		Entry("one that lives a moment too long", func(a *ClientAssertion) { a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second + time.Millisecond) }),
-		Entry("one that is valid a moment later", func(a *ClientAssertion) { a.NotBefore = noon.Add(30*time.Second + time.Millisecond) }),
+		Entry("one that has just expired", Label("I20"), func(a *ClientAssertion) {
+			a.ExpiresAt = noon.Add(-30 * time.Second)
+		}),
+		Entry("one that lives a moment too long", func(a *ClientAssertion) {
+			a.ExpiresAt = noon.Add(5*time.Minute + 30*time.Second + time.Millisecond)
+		}),
+		Entry("one that is valid a moment later", func(a *ClientAssertion) {
+			a.NotBefore = noon.Add(30*time.Second + time.Millisecond)
+		}),
 		Entry("one without an algorithm", func(a *ClientAssertion) { a.Algorithm = "" }),
 		Entry("one for the audience with a slash", func(a *ClientAssertion) { a.Audience[0] += "/" }),
 	)

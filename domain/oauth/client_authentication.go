@@ -7,21 +7,24 @@ import (
 	"time"
 )
 
-// AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when a person approves.
+// AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when
+// a person approves.
 type AuthMethod string
 
-// The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered themselves, which is "none" for them.
+// The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered
+// themselves, which is "none" for them.
 const (
 	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE
 	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes
 	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE
 )
 
-// TokenPath is the path of the token endpoint below the issuer. Together they may be the audience of an assertion.
+// TokenPath is the path of the token endpoint below the issuer. Together they may be the audience
+// of an assertion.
 const TokenPath = "/oauth/token"
 
-// AssertionAlgorithms returns the signature algorithms of assertions, by their names of RFC 7518 and RFC 8037. "none" and shared secrets are
-// never accepted.
+// AssertionAlgorithms returns the signature algorithms of assertions, by their names of RFC 7518
+// and RFC 8037. "none" and shared secrets are never accepted.
 func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256", "EdDSA"} }
 
 // Credentials are the client authentication of a request to the token or revocation endpoint.
@@ -30,7 +33,8 @@ type Credentials struct {
 	Assertion string // a signed JWT; empty for a public client
 }
 
-// ClientAssertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a claim is zero.
+// ClientAssertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a
+// claim is zero.
 type ClientAssertion struct {
 	Issuer    string
 	Subject   string
@@ -47,10 +51,12 @@ const (
 	maxAssertionIDLength = 256
 )
 
-// Check refuses with InvalidClient unless the assertion is about the client, for this server alone, and valid now (RFC 7523 §3).
+// Check refuses with InvalidClient unless the assertion is about the client, for this server alone,
+// and valid now (RFC 7523 §3).
 func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
 	switch {
-	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.authentication.algorithm != "" && a.Algorithm != client.authentication.algorithm:
+	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.authentication.algorithm != "" &&
+		a.Algorithm != client.authentication.algorithm:
 		return refuseAssertion("is signed with another algorithm than the client declares")
 	case a.Issuer != client.id.raw, a.Subject != client.id.raw:
 		return refuseAssertion("has another iss or sub than the client_id")
@@ -98,7 +104,8 @@ func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthent
 	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
 	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
 		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
-			return clientAuthentication{}, invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
+			return clientAuthentication{},
+				invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
 		}
 		return proof, nil
 	}
@@ -109,7 +116,8 @@ func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthent
 
 var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
 
-// authMethod returns the declared method if this server offers it, otherwise the first offered one of the client's list.
+// authMethod returns the declared method if this server offers it, otherwise the first offered one
+// of the client's list.
 func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
@@ -118,7 +126,8 @@ func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	case hasDeclared && !isText, hasList && !ok:
 		return "", invalidDocument("C30", "the document's authentication methods are malformed")
 	case slices.Contains(secretAuthMethods, method):
-		return "", invalidDocument("C29", "the document declares authentication with a client secret, which would be public")
+		return "", invalidDocument("C29",
+			"the document declares authentication with a client secret, which would be public")
 	case hasDeclared && hasList && !slices.Contains(supported, method):
 		return "", invalidDocument("C30", "the document's authentication method is not in its own list")
 	case !hasDeclared && !hasList:
@@ -146,7 +155,8 @@ type KeySet struct{ keys []Key }
 
 var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 
-// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with InvalidClientDocument.
+// NewKeySet reads a decoded JWK set. It refuses a set with anything but public keys with
+// InvalidClientDocument.
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {
@@ -155,7 +165,10 @@ func NewKeySet(members map[string]any) (KeySet, error) {
 	var set KeySet
 	for _, entry := range entries {
 		key, ok := entry.(map[string]any)
-		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool { _, has := key[member]; return has })
+		private := slices.ContainsFunc(privateKeyMembers, func(member string) bool {
+			_, has := key[member]
+			return has
+		})
 		if !ok || private || key["kty"] == any("oct") {
 			return KeySet{}, invalidDocument("C31", "the client's jwks holds a key that is no public key")
 		}

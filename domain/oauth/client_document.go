@@ -20,19 +20,23 @@ const (
 )
 
 const (
-	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore, and MaxClientDocumentsPerOwner that of one host token, so that
-	// a person with a token cannot delete the documents that others need.
+	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore, and
+	// MaxClientDocumentsPerOwner that of one host token, so that a person with a token cannot
+	// delete the documents that others need.
 	MaxClientDocuments         = 2000
 	MaxClientDocumentsPerOwner = 50
 
-	// MetadataStaleFor is how long a metadata document serves after the last successful check, while its host cannot be reached.
+	// MetadataStaleFor is how long a metadata document serves after the last successful check,
+	// while its host cannot be reached.
 	MetadataStaleFor = 30 * 24 * time.Hour
 
-	// KeysStaleFor is how long a key set serves after it has expired. It is short, because a client may have withdrawn a stolen key.
+	// KeysStaleFor is how long a key set serves after it has expired. It is short, because a client
+	// may have withdrawn a stolen key.
 	KeysStaleFor = time.Hour
 )
 
-// ClientDocument is the last good version of a document of a client that a person has approved, or the mark that the client has withdrawn it.
+// ClientDocument is the last good version of a document of a client that a person has approved, or
+// the mark that the client has withdrawn it.
 type ClientDocument struct {
 	Kind         DocumentKind
 	URL          string
@@ -44,8 +48,8 @@ type ClientDocument struct {
 	FreshUntil   time.Time // by its HTTP headers
 }
 
-// Withdrawn reports whether the client had withdrawn the document at CheckedAt. The mark is kept as long as a document, because other replicas may still
-// have it in memory.
+// Withdrawn reports whether the client had withdrawn the document at CheckedAt. The mark is kept as
+// long as a document, because other replicas may still have it in memory.
 func (d ClientDocument) Withdrawn() bool { return len(d.Body) == 0 }
 
 // Digest returns the digest under which a store keeps the document.
@@ -56,7 +60,8 @@ func DocumentDigest(kind DocumentKind, url string) Digest {
 	return sha256.Sum256([]byte("pasteport/v1/document\x00" + string(kind) + "\x00" + url))
 }
 
-// ForgetAfter returns the time from which on the document does not serve any more, even if its host cannot be reached.
+// ForgetAfter returns the time from which on the document does not serve any more, even if its host
+// cannot be reached.
 func (d ClientDocument) ForgetAfter() time.Time {
 	if d.Kind == KeySetDocument && !d.Withdrawn() {
 		return d.FreshUntil.Add(KeysStaleFor)
@@ -74,8 +79,10 @@ func (s MetadataStatus) Error() string {
 // isOutage reports whether the host refuses or fails all requests: 403, 408, 429 or 5xx.
 func (s MetadataStatus) isOutage() bool { return s == 403 || s == 408 || s == 429 || s >= 500 }
 
-// IsMetadataOutage reports whether a failed fetch says nothing about the client: the host was unreachable, failed or refused requests, or this server had
-// no slot for the fetch. A host that resolves to an address that is not public is not among them, because its DNS entries are the client's.
+// IsMetadataOutage reports whether a failed fetch says nothing about the client: the host was
+// unreachable, failed or refused requests, or this server had no slot for the fetch. A host that
+// resolves to an address that is not public is not among them, because its DNS entries are the
+// client's.
 func IsMetadataOutage(err error) bool {
 	var status MetadataStatus
 	switch {
@@ -89,8 +96,8 @@ func IsMetadataOutage(err error) bool {
 	return errors.Is(err, ErrMetadataUnreachable) && !errors.Is(err, ErrMetadataNoDocument)
 }
 
-// IsMetadataWithdrawal reports whether a failed fetch shows that the client has withdrawn its document: it was removed (404, 410), or is not valid any
-// more.
+// IsMetadataWithdrawal reports whether a failed fetch shows that the client has withdrawn its
+// document: it was removed (404, 410), or is not valid any more.
 func IsMetadataWithdrawal(err error) bool {
 	var status MetadataStatus
 	if errors.As(err, &status) {
@@ -100,15 +107,17 @@ func IsMetadataWithdrawal(err error) bool {
 	return refused || errors.Is(err, ErrMetadataMalformed)
 }
 
-// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that replicas share them and they survive a restart.
-// DeleteExpired deletes documents whose ForgetAfter has passed.
+// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that
+// replicas share them and they survive a restart. DeleteExpired deletes documents whose ForgetAfter
+// has passed.
 type ClientDocumentStore interface {
 	// ClientDocument returns the document with the digest. ErrNotFound.
 	ClientDocument(ctx context.Context, digest Digest) (ClientDocument, error)
 
-	// SaveClientDocument stores the document, unless the stored version has a later CheckedAt. The owner of a stored document does not change.
-	// When a new document exceeds MaxClientDocumentsPerOwner or MaxClientDocuments, it deletes those of the owner, or of all, whose CheckedAt is
-	// earliest.
+	// SaveClientDocument stores the document, unless the stored version has a later CheckedAt. The
+	// owner of a stored document does not change. When a new document exceeds
+	// MaxClientDocumentsPerOwner or MaxClientDocuments, it deletes those of the owner, or of all,
+	// whose CheckedAt is earliest.
 	SaveClientDocument(ctx context.Context, document ClientDocument) error
 
 	// ClientDocuments returns every document, in the order of their URLs.
@@ -118,8 +127,9 @@ type ClientDocumentStore interface {
 // HostedClientsPath is the path, below the issuer, of the documents of HostedClients.
 const HostedClientsPath = "/oauth/documents/"
 
-// HostedClient is a client whose metadata document this server publishes, at the HostedClientsPath and Path, and uses without a fetch. It is a
-// program on the person's computer, so all its redirect URIs are loopback URIs.
+// HostedClient is a client whose metadata document this server publishes, at the HostedClientsPath
+// and Path, and uses without a fetch. It is a program on the person's computer, so all its redirect
+// URIs are loopback URIs.
 type HostedClient struct {
 	Path         string // lower-case letters, digits and hyphens
 	Name         string
@@ -132,10 +142,12 @@ func (h HostedClient) metadata(issuer string) (*ClientMetadata, error) {
 	for _, uri := range h.RedirectURIs {
 		redirects = append(redirects, uri)
 	}
-	return NewClientMetadata(id, map[string]any{"client_id": id.raw, "client_name": h.Name, "redirect_uris": redirects}, ClientMetadataRules{})
+	return NewClientMetadata(id, map[string]any{"client_id": id.raw, "client_name": h.Name, "redirect_uris": redirects},
+		ClientMetadataRules{})
 }
 
-// hostedClients returns the HostedClients by their ids. checkHostedClients reports those that are not valid.
+// hostedClients returns the HostedClients by their ids. checkHostedClients reports those that are
+// not valid.
 func (c Config) hostedClients() map[string]*ClientMetadata {
 	hosted := map[string]*ClientMetadata{}
 	for _, client := range c.HostedClients {
@@ -151,11 +163,17 @@ func (c Config) checkHostedClients() (mistakes []error) {
 		metadata, err := client.metadata(c.Issuer)
 		switch {
 		case client.Path == "" || strings.Trim(client.Path, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
-			mistakes = append(mistakes, NewMistake("%s has the path %q: write lower-case letters, digits and hyphens", Field("HostedClients"), client.Path))
+			mistakes = append(mistakes,
+				NewMistake("%s has the path %q: write lower-case letters, digits and hyphens", Field("HostedClients"),
+					client.Path))
 		case err != nil:
-			mistakes = append(mistakes, NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, descriptionOf(err)))
-		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool { return !uri.Loopback() }):
-			mistakes = append(mistakes, NewMistake("%s: the client %q has a redirect URI that is not on loopback: write http://127.0.0.1/ or http://localhost/ and a path",
+			mistakes = append(mistakes,
+				NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, descriptionOf(err)))
+		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool {
+			return !uri.Loopback()
+		}):
+			mistakes = append(mistakes, NewMistake("%s: the client %q has a redirect URI that is not on loopback: "+
+				"write http://127.0.0.1/ or http://localhost/ and a path",
 				Field("HostedClients"), client.Path))
 		}
 	}
@@ -176,7 +194,8 @@ func (s *Settings) HostedClients() (clients []*ClientMetadata) {
 	return clients
 }
 
-// IsPublishedHere reports whether this server has the metadata of the client, so that it is never fetched.
+// IsPublishedHere reports whether this server has the metadata of the client, so that it is never
+// fetched.
 func (s *Settings) IsPublishedHere(id ClientID) bool {
 	return s.IsSelfRegistered(id) || s.Hosted(id) != nil
 }

@@ -7,13 +7,16 @@ import (
 	"strings"
 )
 
-// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was sent, without normalization.
+// ClientID is the raw URL of a client's metadata document. It is compared and stored as it was
+// sent, without normalization.
 type ClientID struct{ raw, authority string }
 
 // ClientIDRules are the rules for client_id URLs that an operator may relax.
 type ClientIDRules struct {
-	Ports        []string // besides the default port; nil allows only 443
-	ForbidHost   string   // the issuer's own host, with its port if it has one, so that this server does not fetch from itself
+	Ports []string // besides the default port; nil allows only 443
+	// The issuer's own host, with its port if it has one, so that this server does not fetch from
+	// itself.
+	ForbidHost   string
 	AllowAnyHost bool     // development only; allows http on this computer too
 	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none (L7)
 	Hosted       []string // the ids of clients whose documents this server publishes
@@ -26,7 +29,8 @@ const (
 	httpPrefix        = "http://"
 )
 
-// ParseClientID checks the raw string, before any URL parser touches it, and refuses with MalformedClientID.
+// ParseClientID checks the raw string, before any URL parser touches it, and refuses with
+// MalformedClientID.
 func ParseClientID(raw string, rules ClientIDRules) (ClientID, error) {
 	refuse := func(rule, why string) (ClientID, error) { return ClientID{}, Refuse(MalformedClientID, rule, why) }
 	rest, schemeAllowed := rules.cutScheme(raw)
@@ -107,7 +111,8 @@ func hasDotSegment(path string) bool {
 
 const base64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// isRegistered reports whether the id has the form of one that RegisterClient has returned. It is on this server's own host, and never fetched.
+// isRegistered reports whether the id has the form of one that RegisterClient has returned. It is
+// on this server's own host, and never fetched.
 func (r ClientIDRules) isRegistered(raw string) bool {
 	box, found := strings.CutPrefix(raw, r.Registered)
 	return r.Registered != "" && found && box != "" && strings.Trim(box, base64URL) == ""
@@ -146,8 +151,8 @@ func splitPort(authority string) (host, port string) {
 // specialNames are the suffixes that never name a public host (RFC 6761, RFC 6762, RFC 8375).
 var specialNames = []string{"localhost", "local", "internal", "home.arpa", "onion", "test", "invalid"}
 
-// publicHostName reports whether host can be a public DNS name: letters, digits and hyphens in two labels or more, and no form of an IP
-// address.
+// publicHostName reports whether host can be a public DNS name: letters, digits and hyphens in two
+// labels or more, and no form of an IP address.
 func publicHostName(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil || len(host) > 253 {
 		return false
@@ -161,7 +166,9 @@ func publicHostName(host string) bool {
 	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return false
 	}
-	return !slices.ContainsFunc(specialNames, func(name string) bool { return host == name || strings.HasSuffix(host, "."+name) })
+	return !slices.ContainsFunc(specialNames, func(name string) bool {
+		return host == name || strings.HasSuffix(host, "."+name)
+	})
 }
 
 func ldhLabel(label string) bool {

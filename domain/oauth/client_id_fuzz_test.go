@@ -10,13 +10,15 @@ import (
 )
 
 var (
-	dnsName     = regexp.MustCompile(`^(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$`)
+	dnsName = regexp.MustCompile(
+		`^(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$`)
 	lastNumber  = regexp.MustCompile(`(?i)\.([0-9]+|0x[^.]*)$`)
 	number      = regexp.MustCompile(`^(0[xX][0-9a-fA-F]*|[0-9]+)$`)
 	privateName = regexp.MustCompile(`(?i)(^|\.)(localhost|local|internal|home\.arpa|onion|test|invalid)$`)
 )
 
-// FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would be asked.
+// FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would
+// be asked.
 func FuzzClientID(f *testing.F) {
 	rules := ClientIDRules{ForbidHost: "cms.example", Ports: []string{"8443"}}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -40,7 +42,9 @@ func FuzzClientID(f *testing.F) {
 func flaw(raw string) string {
 	u, err := url.Parse(raw)
 	switch {
-	case len(raw) < 12 || len(raw) > 2048 || strings.ContainsFunc(raw, func(r rune) bool { return r < 0x21 || r > 0x7e }):
+	case len(raw) < 12 || len(raw) > 2048 || strings.ContainsFunc(raw, func(r rune) bool {
+		return r < 0x21 || r > 0x7e
+	}):
 		return "length or characters"
 	case err != nil || u.String() != raw || strings.ContainsAny(raw, `#\`):
 		return "no URL"
@@ -70,7 +74,8 @@ func hostFlaw(u *url.URL) string {
 	return ""
 }
 
-// isAddress reads an address as strictly as netip and as loosely as inet_aton: one to four numbers in base 8, 10 or 16.
+// isAddress reads an address as strictly as netip and as loosely as inet_aton: one to four numbers
+// in base 8, 10 or 16.
 func isAddress(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true

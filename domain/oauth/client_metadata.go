@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// ClientMetadata is the metadata document of a client (CIMD). Only its URL is verified; the client claims everything else.
+// ClientMetadata is the metadata document of a client (CIMD). Only its URL is verified; the client
+// claims everything else.
 type ClientMetadata struct {
 	id               ClientID
 	name             string
@@ -33,8 +34,9 @@ const (
 	maxRedirectURIs = 50
 )
 
-// NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It refuses an invalid document with
-// InvalidClientDocument, and a client that needs an unsupported feature with UnsupportedClient.
+// NewClientMetadata reads the members of a decoded metadata document that was fetched from id. It
+// refuses an invalid document with InvalidClientDocument, and a client that needs an unsupported
+// feature with UnsupportedClient.
 func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadataRules) (*ClientMetadata, error) {
 	document := clientDocument(members)
 	named, err := document.checkIdentity(id, rules.AllowDocumentsWithoutClientID)
@@ -49,7 +51,8 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink, document.checkFlow, document.checkDemands, document.checkPublisher} {
+	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink,
+		document.checkFlow, document.checkDemands, document.checkPublisher} {
 		if err := check(); err != nil {
 			return nil, err
 		}
@@ -59,8 +62,13 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 		return nil, err
 	}
 	return &ClientMetadata{
-		id: id, name: name, redirects: redirects, declaresClientID: named, ignoredEntries: ignored, authentication: proof,
-		mayRefresh: document.mayRefresh(),
+		id:               id,
+		name:             name,
+		redirects:        redirects,
+		declaresClientID: named,
+		ignoredEntries:   ignored,
+		authentication:   proof,
+		mayRefresh:       document.mayRefresh(),
 	}, nil
 }
 
@@ -70,20 +78,23 @@ func (m *ClientMetadata) ID() ClientID { return m.id }
 // Name returns the name that the client claims.
 func (m *ClientMetadata) Name() string { return m.name }
 
-// DeclaresClientID reports whether the document has its own client_id. Without it a client could use the document of another.
+// DeclaresClientID reports whether the document has its own client_id. Without it a client could
+// use the document of another.
 func (m *ClientMetadata) DeclaresClientID() bool { return m.declaresClientID }
 
 // IgnoredRedirects returns how many published redirect URIs cannot be used here.
 func (m *ClientMetadata) IgnoredRedirects() int { return m.ignoredEntries }
 
-// WithFailedCheck returns the document as one that could not be fetched again, with the time of the last successful check and the reason.
+// WithFailedCheck returns the document as one that could not be fetched again, with the time of the
+// last successful check and the reason.
 func (m *ClientMetadata) WithFailedCheck(checkedAt time.Time, failure error) *ClientMetadata {
 	unchecked := *m
 	unchecked.checkedAt, unchecked.checkFailure = checkedAt, failure
 	return &unchecked
 }
 
-// FailedCheck returns why the document could not be fetched again, and when it was last checked. failure is nil for a document that is fresh.
+// FailedCheck returns why the document could not be fetched again, and when it was last checked.
+// failure is nil for a document that is fresh.
 func (m *ClientMetadata) FailedCheck() (checkedAt time.Time, failure error) {
 	return m.checkedAt, m.checkFailure
 }
@@ -113,7 +124,8 @@ func (m *ClientMetadata) Keys() (held KeySet, at ClientID) {
 	return m.authentication.keys, m.authentication.keysAt
 }
 
-// RedirectURI returns the verified target of a request; it refuses with InvalidRequest or UnregisteredRedirect.
+// RedirectURI returns the verified target of a request; it refuses with InvalidRequest or
+// UnregisteredRedirect.
 func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules) (RedirectURI, error) {
 	if requested == "" {
 		if len(m.redirects) != 1 || m.redirects[0].Loopback() {
@@ -133,7 +145,8 @@ func (m *ClientMetadata) RedirectURI(requested string, rules ClientMetadataRules
 	return target, nil
 }
 
-// LacksRedirectURI reports whether the document does not list the requested redirect URI, so that fetching it again may help.
+// LacksRedirectURI reports whether the document does not list the requested redirect URI, so that
+// fetching it again may help.
 func (m *ClientMetadata) LacksRedirectURI(requested string, rules ClientMetadataRules) bool {
 	_, err := m.RedirectURI(requested, rules)
 	kind, _ := KindOf(err)
@@ -160,7 +173,8 @@ func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, e
 
 func (d clientDocument) name() (string, error) {
 	name, ok := d["client_name"].(string)
-	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName || strings.ContainsRune(name, 0) {
+	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName ||
+		strings.ContainsRune(name, 0) {
 		return "", invalidDocument("C24", "the document's client_name is missing, blank, too long or holds NUL")
 	}
 	return name, nil
@@ -188,12 +202,14 @@ func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI
 	return usable, ignored, nil
 }
 
-// hasResponseParameter reports whether the query of the URI has a parameter that our response would repeat.
+// hasResponseParameter reports whether the query of the URI has a parameter that our response would
+// repeat.
 func hasResponseParameter(raw string) bool {
 	_, query, _ := strings.Cut(raw, "?")
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"}, unescape(name))
+		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"},
+			unescape(name))
 	})
 }
 
@@ -219,7 +235,8 @@ func (d clientDocument) checkKeys() error {
 	return err
 }
 
-// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor fetched, so they are not checked.
+// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
+// fetched, so they are not checked.
 func (d clientDocument) checkKeysLink() error {
 	value, present := d["jwks_uri"]
 	if !present {
@@ -244,7 +261,8 @@ func (d clientDocument) checkFlow() error {
 	return nil
 }
 
-var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests", "tls_client_certificate_bound_access_tokens"}
+var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests",
+	"tls_client_certificate_bound_access_tokens"}
 
 func (d clientDocument) checkDemands() error {
 	if slices.ContainsFunc(unsupportedDemands, func(member string) bool { return d[member] == any(true) }) {
@@ -258,10 +276,12 @@ func (d clientDocument) mayRefresh() bool {
 	return !declared || slices.Contains(grants, "refresh_token")
 }
 
-// checkPublisher refuses the document of a client that has registered itself at another server, which publishes it without knowing the client.
+// checkPublisher refuses the document of a client that has registered itself at another server,
+// which publishes it without knowing the client.
 func (d clientDocument) checkPublisher() error {
 	if d["self_registered"] == any(true) {
-		return invalidDocument("L2", "the document is one of a client that registered itself at its host, so the host does not vouch for it")
+		return invalidDocument("L2",
+			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
 	}
 	return nil
 }

@@ -16,11 +16,14 @@ import (
 
 // Config configures an authorization server. A zero field has the default in its comment.
 type Config struct {
-	// Issuer is the public base URL, https and without a trailing slash; every published URL starts with it.
+	// Issuer is the public base URL, https and without a trailing slash; every published URL starts
+	// with it.
 	Issuer string
-	// VerifyBearer reports whether a pasted token is valid at the site. Set either VerifyBearer or Verifier.
+	// VerifyBearer reports whether a pasted token is valid at the site. Set either VerifyBearer or
+	// Verifier.
 	VerifyBearer func(token string) bool
-	// Verifier also returns the person behind the token, or an error while the site cannot verify tokens.
+	// Verifier also returns the person behind the token, or an error while the site cannot verify
+	// tokens.
 	Verifier BearerVerifier
 
 	AccessTokenTTL time.Duration // 1 hour; 1 minute to 24 hours
@@ -30,15 +33,17 @@ type Config struct {
 	RefreshGrace   time.Duration // 5 minutes; at most 1 hour; negative switches it off
 	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
-	// RecheckEvery makes the site verify the host token of a grant also while access tokens are used, at most once in this time: 0, which means at
-	// refreshes only, or 1 minute or more. Callers get 503 while the site cannot verify tokens.
+	// RecheckEvery makes the site verify the host token of a grant also while access tokens are
+	// used, at most once in this time: 0, which means at refreshes only, or 1 minute or more.
+	// Callers get 503 while the site cannot verify tokens.
 	RecheckEvery time.Duration
 
-	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the upstream server.
+	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the
+	// upstream server.
 	HostTokenInUse bool
 
-	// HostFields are the fields that people enter in place of one token, such as a user and a key. They are sealed together. A Verifier that is
-	// no FieldsVerifier gets the field "token".
+	// HostFields are the fields that people enter in place of one token, such as a user and a key.
+	// They are sealed together. A Verifier that is no FieldsVerifier gets the field "token".
 	HostFields credential.Fields
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
@@ -47,32 +52,39 @@ type Config struct {
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
-	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every process. When empty, the store provides it.
+	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every
+	// process. When empty, the store provides it.
 	Secret []byte
-	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open data that was sealed with them. Remove a secret
-	// GrantTTL after it was replaced.
+	// PreviousSecrets are the secrets that Secret has replaced, the newest first. They still open
+	// data that was sealed with them. Remove a secret GrantTTL after it was replaced.
 	PreviousSecrets [][]byte
-	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets. When both are empty, the store provides them.
+	// Secrets provides secrets that may change at any time, instead of Secret and PreviousSecrets.
+	// When both are empty, the store provides them.
 	Secrets SecretKeeper
 
-	// AllowClient reports whether clients with this client_id host, in lower case and without a port, may connect; nil allows all. The host of
-	// clients that registered themselves is SelfRegistered.
+	// AllowClient reports whether clients with this client_id host, in lower case and without a
+	// port, may connect; nil allows all. The host of clients that registered themselves is
+	// SelfRegistered.
 	AllowClient func(host string) bool
 
-	TrustedRedirectHosts          []string       // hosts to which an error is redirected without a click
-	AutoErrorRedirect             bool           // redirects errors to every host without a click
-	AllowedPrivateSchemes         []string       // private-use redirect schemes such as "cursor" (A14)
-	AllowDocumentsWithoutClientID bool           // accepts metadata documents without a client_id
-	PrivateKeyJWT                 bool           // lets clients authenticate with private_key_jwt (RFC 7523); a client that has used it once must keep using it
-	SelfRegistration              bool           // lets clients register themselves (RFC 7591); nothing is stored for them (L)
-	ClientIDPorts                 []string       // ports besides 443 that a client_id may name
-	AllowAnyContentType           bool           // accepts metadata documents of any media type
-	AllowNAT64                    bool           // lets metadata hosts be reached through NAT64
-	DeniedPrefixes                []netip.Prefix // more networks from which no metadata document is fetched
-	MetadataProxy                 string         // URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for none (C51)
-	AllowLoopbackIssuer           bool           // lets Issuer be http on this computer
-	AllowLoopbackClients          bool           // development: metadata documents on this computer; needs a loopback Issuer
-	HostedClients                 []HostedClient // clients whose documents this server publishes
+	TrustedRedirectHosts          []string // hosts to which an error is redirected without a click
+	AutoErrorRedirect             bool     // redirects errors to every host without a click
+	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
+	AllowDocumentsWithoutClientID bool     // accepts metadata documents without a client_id
+	// Lets clients authenticate with private_key_jwt (RFC 7523); a client that has used it once
+	// must keep using it.
+	PrivateKeyJWT       bool
+	SelfRegistration    bool           // lets clients register themselves (RFC 7591); nothing is stored for them (L)
+	ClientIDPorts       []string       // ports besides 443 that a client_id may name
+	AllowAnyContentType bool           // accepts metadata documents of any media type
+	AllowNAT64          bool           // lets metadata hosts be reached through NAT64
+	DeniedPrefixes      []netip.Prefix // more networks from which no metadata document is fetched
+	// URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for
+	// none (C51).
+	MetadataProxy        string
+	AllowLoopbackIssuer  bool           // lets Issuer be http on this computer
+	AllowLoopbackClients bool           // development: metadata documents on this computer; needs a loopback Issuer
+	HostedClients        []HostedClient // clients whose documents this server publishes
 
 	Limits Limits // for each address, each person, and all clients together
 
@@ -81,7 +93,8 @@ type Config struct {
 	Logger *slog.Logger     // slog.Default()
 }
 
-// Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong field.
+// Settings fills in the defaults and checks the result. Its error joins one Mistake for each wrong
+// field.
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
@@ -94,20 +107,33 @@ func (c Config) Settings() (*Settings, error) {
 	hosted := c.hostedClients()
 	clientID.Hosted = slices.Sorted(maps.Keys(hosted))
 	return &Settings{
-		Issuer: c.Issuer, Resources: c.ProtectedResources(),
-		Catalogue:      ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
-		Metadata:       metadata,
-		ClientID:       clientID,
-		Keys:           seal.NewKeyRing(c.keeper()),
-		Limits:         c.Limits,
-		AccessTokenTTL: c.AccessTokenTTL, AuthCodeTTL: c.AuthCodeTTL, RefreshIdleTTL: c.RefreshIdleTTL,
-		GrantTTL: c.GrantTTL, RefreshGrace: max(c.RefreshGrace, 0), TicketTTL: c.TicketTTL, RecheckEvery: c.RecheckEvery, HostTokenInUse: c.HostTokenInUse, HostFields: c.HostFields, IdentityFields: c.identityFields(), SelfRegistration: c.SelfRegistration,
-		hosted: hosted, allowClient: c.AllowClient, trustedRedirectHosts: c.TrustedRedirectHosts, autoErrorRedirect: c.AutoErrorRedirect,
+		Issuer:               c.Issuer,
+		Resources:            c.ProtectedResources(),
+		Catalogue:            ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
+		Metadata:             metadata,
+		ClientID:             clientID,
+		Keys:                 seal.NewKeyRing(c.keeper()),
+		Limits:               c.Limits,
+		AccessTokenTTL:       c.AccessTokenTTL,
+		AuthCodeTTL:          c.AuthCodeTTL,
+		RefreshIdleTTL:       c.RefreshIdleTTL,
+		GrantTTL:             c.GrantTTL,
+		RefreshGrace:         max(c.RefreshGrace, 0),
+		TicketTTL:            c.TicketTTL,
+		RecheckEvery:         c.RecheckEvery,
+		HostTokenInUse:       c.HostTokenInUse,
+		HostFields:           c.HostFields,
+		IdentityFields:       c.identityFields(),
+		SelfRegistration:     c.SelfRegistration,
+		hosted:               hosted,
+		allowClient:          c.AllowClient,
+		trustedRedirectHosts: c.TrustedRedirectHosts,
+		autoErrorRedirect:    c.AutoErrorRedirect,
 	}, nil
 }
 
-// ClientRules returns the rules for a client_id and its metadata document. It checks only the fields that they follow from, so it also works for a
-// Config that Settings refuses.
+// ClientRules returns the rules for a client_id and its metadata document. It checks only the
+// fields that they follow from, so it also works for a Config that Settings refuses.
 func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
 	clientID, metadata := c.clientRules()
 	return clientID, metadata, errors.Join(c.checkClientRules()...)
@@ -125,7 +151,8 @@ func (c Config) GrantSettings() *Settings {
 }
 
 func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
-	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer), AllowAnyHost: c.AllowLoopbackClients}
+	clientID := ClientIDRules{Ports: c.ClientIDPorts, ForbidHost: hostPort(c.Issuer),
+		AllowAnyHost: c.AllowLoopbackClients}
 	return clientID, ClientMetadataRules{
 		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
 		PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
@@ -135,7 +162,8 @@ func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
 // defaultPath is the path of the MCP endpoint below the issuer.
 const defaultPath = "/mcp"
 
-// WithDefaults returns the Config with a value in every field that has a default. Settings calls it.
+// WithDefaults returns the Config with a value in every field that has a default. Settings calls
+// it.
 func (c Config) WithDefaults() Config {
 	setDefault(&c.AccessTokenTTL, DefaultAccessTokenTTL)
 	setDefault(&c.AuthCodeTTL, DefaultAuthCodeTTL)
@@ -146,7 +174,8 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.Resource, c.Issuer+defaultPath)
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
-		c.Scopes = []Scope{{Name: "mcp", Description: "Use this site's tools in your name, within what your token allows"}}
+		c.Scopes = []Scope{
+			{Name: "mcp", Description: "Use this site's tools in your name, within what your token allows"}}
 	}
 	if len(c.DefaultScopes) == 0 {
 		c.DefaultScopes = []string{c.Scopes[0].Name}
@@ -187,7 +216,8 @@ type SecretKeeper = seal.SecretKeeper
 // Fingerprint is the keyed hash of a host token by which a Store finds its grants.
 type Fingerprint = seal.Fingerprint
 
-// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkSecrets refuses an empty Secret.
+// keeper returns Secret and PreviousSecrets, or Secrets when Secret is empty. checkSecrets refuses
+// an empty Secret.
 func (c Config) keeper() SecretKeeper {
 	if len(c.Secret) == 0 && c.Secrets != nil {
 		return c.Secrets
@@ -203,9 +233,11 @@ func (c Config) checkHostFields() (mistakes []error) {
 	for _, wrong := range c.HostFields.Check() {
 		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
 	}
-	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() && (!hasToken || token.Optional) {
-		mistakes = append(mistakes, NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
-			Field("HostFields"), credential.Token, credential.Token))
+	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() &&
+		(!hasToken || token.Optional) {
+		mistakes = append(mistakes,
+			NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
+				Field("HostFields"), credential.Token, credential.Token))
 	}
 	return mistakes
 }

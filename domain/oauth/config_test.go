@@ -12,7 +12,8 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 	It("has a default for everything but the issuer and the verifier", func() {
 		settings := settingsOf()
 		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
-		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL, settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
+		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL,
+			settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
 			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute,
 				10 * time.Minute}))
 	})
@@ -28,18 +29,28 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 			AllowedPrivateSchemes: []string{"javascript"},
 			RefreshGrace:          2 * time.Hour,
 		}.Settings()
-		for _, name := range []string{"Issuer", "VerifyBearer", "Secret", "AccessTokenTTL", "AuthCodeTTL", "Scopes", "DefaultScopes", "AllowedPrivateSchemes", "RefreshGrace"} {
+		for _, name := range []string{"Issuer", "VerifyBearer", "Secret", "AccessTokenTTL", "AuthCodeTTL", "Scopes",
+			"DefaultScopes", "AllowedPrivateSchemes", "RefreshGrace"} {
 			Expect(err).To(MatchError(MatchRegexp(`(^configuration: |\n)` + name + " ")))
 		}
 	})
 
 	DescribeTable("refuses an issuer", func(issuer string) {
-		config := Config{Issuer: issuer, AllowLoopbackIssuer: true, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, 32)}
+		config := Config{
+			Issuer:              issuer,
+			AllowLoopbackIssuer: true,
+			VerifyBearer:        func(string) bool { return true },
+			Secret:              make([]byte, 32),
+		}
 		Expect(strings.Join(texts(config.WithDefaults().checkURLs()), "\n")).To(ContainSubstring("Issuer"))
 	},
-		Entry("that is missing", ""), Entry("that is relative", "/x"), Entry("over http", "http://cms.example"), Entry("with a slash at its end", "https://cms.example/"),
-		Entry("with a query", "https://cms.example?x"), Entry("with a fragment", "https://cms.example#"), Entry("with a user", "https://u@cms.example"),
-		Entry("in capitals", "https://CMS.example"), Entry("with a quote", `https://cms.example/"`), Entry("with another scheme", "ftp://cms.example"), Entry("over http at a name that looks local", "http://localhost.evil.example"),
+		Entry("that is missing", ""), Entry("that is relative", "/x"), Entry("over http", "http://cms.example"),
+		Entry("with a slash at its end", "https://cms.example/"),
+		Entry("with a query", "https://cms.example?x"), Entry("with a fragment", "https://cms.example#"),
+		Entry("with a user", "https://u@cms.example"),
+		Entry("in capitals", "https://CMS.example"), Entry("with a quote", `https://cms.example/"`),
+		Entry("with another scheme", "ftp://cms.example"),
+		Entry("over http at a name that looks local", "http://localhost.evil.example"),
 	)
 
 	DescribeTable("takes further servers", Label("U1"), func(more ...string) {
@@ -53,24 +64,39 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		Expect(mistakesWith(first, more)).To(ConsistOf(HavePrefix("MoreServers " + said)))
 	},
 		Entry("without an address", `"" is not an absolute URL`, "https://cms.example/mcp", ""),
-		Entry("over http", `"http://cms.example/more" is not https`, "https://cms.example/mcp", "http://cms.example/more"),
-		Entry("at the first one's address", `"https://cms.example/mcp" is the same as`, "https://cms.example/mcp", "https://cms.example/mcp"),
-		Entry("at the first one's address, written in another way", `"https://cms.example:443/mcp" is the same as`, "https://cms.example/mcp", "https://cms.example:443/mcp"),
-		Entry("at the address of one before it", `"https://cms.example/a" is the same as "https://cms.example/a": choose`, "https://cms.example/mcp", "https://cms.example/a", "https://cms.example/a"),
-		Entry("at a message address", `"https://cms.example/mcp/message" is the message address of`, "https://cms.example/mcp", "https://cms.example/mcp/message"),
-		Entry("whose message address is taken", `"https://cms.example/mcp" has as its message address "https://cms.example/mcp/message"`, "https://cms.example/mcp/message", "https://cms.example/mcp"),
-		Entry("among the endpoints", `"https://cms.example/oauth/mcp" is an address of this server itself`, "https://cms.example/mcp", "https://cms.example/oauth/mcp"),
-		Entry("among the documents", `"https://cms.example/.well-known/mcp" is an address of this server itself`, "https://cms.example/mcp", "https://cms.example/.well-known/mcp"),
-		Entry("that is the whole site, as the first one is", `"https://cms.example" is the same as`, "https://cms.example", "https://cms.example"),
-		Entry("that is the whole site beside the first one", `"https://cms.example" has the metadata address that the first server has too: make it Resource`, "https://cms.example/mcp", "https://cms.example"),
+		Entry("over http", `"http://cms.example/more" is not https`, "https://cms.example/mcp",
+			"http://cms.example/more"),
+		Entry("at the first one's address", `"https://cms.example/mcp" is the same as`, "https://cms.example/mcp",
+			"https://cms.example/mcp"),
+		Entry("at the first one's address, written in another way", `"https://cms.example:443/mcp" is the same as`,
+			"https://cms.example/mcp", "https://cms.example:443/mcp"),
+		Entry("at the address of one before it",
+			`"https://cms.example/a" is the same as "https://cms.example/a": choose`, "https://cms.example/mcp",
+			"https://cms.example/a", "https://cms.example/a"),
+		Entry("at a message address", `"https://cms.example/mcp/message" is the message address of`,
+			"https://cms.example/mcp", "https://cms.example/mcp/message"),
+		Entry("whose message address is taken",
+			`"https://cms.example/mcp" has as its message address "https://cms.example/mcp/message"`,
+			"https://cms.example/mcp/message", "https://cms.example/mcp"),
+		Entry("among the endpoints", `"https://cms.example/oauth/mcp" is an address of this server itself`,
+			"https://cms.example/mcp", "https://cms.example/oauth/mcp"),
+		Entry("among the documents", `"https://cms.example/.well-known/mcp" is an address of this server itself`,
+			"https://cms.example/mcp", "https://cms.example/.well-known/mcp"),
+		Entry("that is the whole site, as the first one is", `"https://cms.example" is the same as`,
+			"https://cms.example", "https://cms.example"),
+		Entry("that is the whole site beside the first one",
+			`"https://cms.example" has the metadata address that the first server has too: make it Resource`,
+			"https://cms.example/mcp", "https://cms.example"),
 	)
 
 	It("names servers after the issuer that have no name", Label("U1"), func() {
 		settings := settingsOf(func(c *Config) {
-			c.ResourceName, c.MoreServers = "First", []ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://cms.example/b", Name: "B"}}
+			c.ResourceName, c.MoreServers = "First",
+				[]ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://cms.example/b", Name: "B"}}
 		})
 		Expect(settings.Resources).To(Equal([]ProtectedResource{
-			{NewResource("https://cms.example/mcp"), "First"}, {NewResource("https://cms.example/a"), "cms.example"}, {NewResource("https://cms.example/b"), "B"},
+			{NewResource("https://cms.example/mcp"), "First"}, {NewResource("https://cms.example/a"), "cms.example"},
+			{NewResource("https://cms.example/b"), "B"},
 		}))
 	})
 
@@ -100,12 +126,20 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		config := Config{Issuer: "https://cms.example", HostedClients: clients}.WithDefaults()
 		Expect(texts(config.checkHostedClients())).To(ConsistOf(ContainSubstring(said)))
 	},
-		Entry("with an https redirect", "not on loopback", HostedClient{Path: "app", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb", "https://app.example/cb"}}),
-		Entry("with an http redirect elsewhere", "not on loopback", HostedClient{Path: "app", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb", "http://app.example/cb"}}),
+		Entry("with an https redirect", "not on loopback",
+			HostedClient{Path: "app", Name: "App",
+				RedirectURIs: []string{"http://127.0.0.1/cb", "https://app.example/cb"}}),
+		Entry("with an http redirect elsewhere", "not on loopback",
+			HostedClient{Path: "app", Name: "App",
+				RedirectURIs: []string{"http://127.0.0.1/cb", "http://app.example/cb"}}),
 		Entry("without a redirect", "redirect_uris", HostedClient{Path: "app", Name: "App"}),
-		Entry("without a name", "client_name", HostedClient{Path: "app", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
-		Entry("with slashes in its path", `"a/b"`, HostedClient{Path: "a/b", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
-		Entry("with the path of another", "twice", HostedClient{Path: "a", Name: "A", RedirectURIs: []string{"http://127.0.0.1/"}}, HostedClient{Path: "a", Name: "B", RedirectURIs: []string{"http://127.0.0.1/"}}),
+		Entry("without a name", "client_name",
+			HostedClient{Path: "app", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
+		Entry("with slashes in its path", `"a/b"`,
+			HostedClient{Path: "a/b", Name: "App", RedirectURIs: []string{"http://127.0.0.1/cb"}}),
+		Entry("with the path of another", "twice",
+			HostedClient{Path: "a", Name: "A", RedirectURIs: []string{"http://127.0.0.1/"}},
+			HostedClient{Path: "a", Name: "B", RedirectURIs: []string{"http://127.0.0.1/"}}),
 	)
 
 	It("keeps the development relaxation on this computer", Label("C49"), func() {

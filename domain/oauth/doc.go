@@ -1,5 +1,6 @@
-// Package oauth implements the rules of an OAuth 2.1 authorization server for a site whose users authenticate with an API token of the site. It
-// does no I/O; the clock and the random source are parameters.
+// Package oauth implements the rules of an OAuth 2.1 authorization server for a site whose users
+// authenticate with an API token of the site. It does no I/O; the clock and the random source are
+// parameters.
 //
 // Glossary
 //
@@ -13,8 +14,9 @@
 //	holder          a client that presents a secret
 //	box, wrap       the encrypted host token, and its data key, encrypted for the holder of one secret
 //
-// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config; Config.Settings checks it. Store, ClientDirectory
-// and BearerVerifier are the main ports. A code and its grant have the same id, that of the approved ticket:
+// The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config;
+// Config.Settings checks it. Store, ClientDirectory and BearerVerifier are the main ports. A code
+// and its grant have the same id, that of the approved ticket:
 //
 //	         IssueCode          Redeem
 //	(ticket) ---------> issued ---------> redeemed code
@@ -23,9 +25,11 @@
 //	                      v
 //	                   withdrawn code
 //
-// An issued code expires by time. A second approval of the ticket replaces it, unless it has the same value and is still valid (Supersedes). A
-// replay of a redeemed code ends the grant (RFC 6749 §4.1.2).
+// An issued code expires by time. A second approval of the ticket replaces it, unless it has the
+// same value and is still valid (Supersedes). A replay of a redeemed code ends the grant (RFC 6749
+// §4.1.2).
 //
-// Only the newest refresh token of a grant rotates. A request with its direct predecessor gets the same successor again while the grace window is
-// open and the successor is unused. Any older refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
+// Only the newest refresh token of a grant rotates. A request with its direct predecessor gets the
+// same successor again while the grace window is open and the successor is unused. Any older
+// refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
 package oauth

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind is the reason of a refusal. Several kinds may share one RFC error code, because the error page distinguishes more reasons than the response
-// to a client.
+// Kind is the reason of a refusal. Several kinds may share one RFC error code, because the error
+// page distinguishes more reasons than the response to a client.
 type Kind struct{ name, code string }
 
 // Code returns the error code of the RFCs, for example "invalid_grant".
@@ -81,7 +81,8 @@ var (
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")
 )
 
-// Error is a refusal. Its Description may be sent to the client: it is fixed text and never repeats input.
+// Error is a refusal. Its Description may be sent to the client: it is fixed text and never repeats
+// input.
 type Error struct {
 	Kind        Kind
 	Rule        string // of the catalogue, for logs and the trace
@@ -105,14 +106,26 @@ func (e *Error) Detail() string {
 // Unwrap returns the cause, which is for logs only.
 func (e *Error) Unwrap() error { return e.cause }
 
-// Refuse builds a refusal under a rule of the catalogue; causes are joined for errors.Is and for logs.
+// Refuse builds a refusal under a rule of the catalogue; causes are joined for errors.Is and for
+// logs.
 func Refuse(kind Kind, rule, description string, causes ...error) error {
-	return &Error{Kind: kind, Rule: rule, Description: description, cause: errors.Join(causes...)}
+	return &Error{
+		Kind:        kind,
+		Rule:        rule,
+		Description: description,
+		cause:       errors.Join(causes...),
+	}
 }
 
 // RefuseFor builds a refusal of a request that may succeed after wait.
 func RefuseFor(wait time.Duration, kind Kind, rule, description string, causes ...error) error {
-	return &Error{Kind: kind, Rule: rule, Description: description, RetryAfter: wait, cause: errors.Join(causes...)}
+	return &Error{
+		Kind:        kind,
+		Rule:        rule,
+		Description: description,
+		RetryAfter:  wait,
+		cause:       errors.Join(causes...),
+	}
 }
 
 // temporary is an error with the wait after which a retry can succeed.

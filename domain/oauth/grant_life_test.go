@@ -106,7 +106,9 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		Expect(host.Reveal()).To(Equal("host-token"))
 		succession, err := successorSealers(holder, "grant", settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(succession.Open(bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).To(BeEquivalentTo("ppr_successor"))
+		Expect(succession.Open(
+			bytesOf("cda1bdf5f74d0f689eb19d3e353aba0c9b8b305ac5bade7e5c099b34a97f2d3777bba3a23c6d0e6500"))).
+			To(BeEquivalentTo("ppr_successor"))
 		print, err := settings.Keys.Fingerprint(host.HostToken)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
@@ -124,23 +126,29 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		Expect(one.box).To(HaveLen(len("host-token") + 12 + 16)) // nonce and tag of AES-GCM
 	})
 
-	DescribeTable("makes boxes that open only", func(spoil func(h *sealedHostToken, holder *Secret, grant *string, keys *seal.KeyRing)) {
-		holder, grant, keys := newSecret(CodeSecret), "grant", settings.Keys
-		box := sealed(holder, grant)
-		_, err := box.open(holder, grant, keys)
-		Expect(err).NotTo(HaveOccurred())
-		spoil(&box, &holder, &grant, &keys)
-		_, err = box.open(holder, grant, keys)
-		Expect(err).To(MatchError(ErrHostTokenLost))
-	},
-		Entry("for their holder", func(_ *sealedHostToken, holder *Secret, _ *string, _ *seal.KeyRing) { *holder = newSecret(CodeSecret) }),
+	DescribeTable("makes boxes that open only",
+		func(spoil func(h *sealedHostToken, holder *Secret, grant *string, keys *seal.KeyRing)) {
+			holder, grant, keys := newSecret(CodeSecret), "grant", settings.Keys
+			box := sealed(holder, grant)
+			_, err := box.open(holder, grant, keys)
+			Expect(err).NotTo(HaveOccurred())
+			spoil(&box, &holder, &grant, &keys)
+			_, err = box.open(holder, grant, keys)
+			Expect(err).To(MatchError(ErrHostTokenLost))
+		},
+		Entry("for their holder", func(_ *sealedHostToken, holder *Secret, _ *string, _ *seal.KeyRing) {
+			*holder = newSecret(CodeSecret)
+		}),
 		Entry("for a holder of the kind", func(_ *sealedHostToken, holder *Secret, _ *string, _ *seal.KeyRing) {
 			*holder = Secret{confidential: conceal(string(RefreshTokenSecret) + holder.Reveal()[4:])}
 		}),
-		Entry("in their grant", func(_ *sealedHostToken, _ *Secret, grant *string, _ *seal.KeyRing) { *grant = "another" }),
-		Entry("with the server's secret", Label("J11"), func(_ *sealedHostToken, _ *Secret, _ *string, keys *seal.KeyRing) {
-			*keys = seal.NewKeyRing(seal.FixedSecrets{append(make([]byte, MinSecretLength), 1)})
+		Entry("in their grant", func(_ *sealedHostToken, _ *Secret, grant *string, _ *seal.KeyRing) {
+			*grant = "another"
 		}),
+		Entry("with the server's secret",
+			Label("J11"), func(_ *sealedHostToken, _ *Secret, _ *string, keys *seal.KeyRing) {
+				*keys = seal.NewKeyRing(seal.FixedSecrets{append(make([]byte, MinSecretLength), 1)})
+			}),
 		Entry("unchanged", func(h *sealedHostToken, _ *Secret, _ *string, _ *seal.KeyRing) { h.box[20] ^= 1 }),
 		Entry("with their own key", func(h *sealedHostToken, holder *Secret, grant *string, _ *seal.KeyRing) {
 			h.wrap = sealed(*holder, *grant).wrap

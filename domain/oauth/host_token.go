@@ -12,8 +12,8 @@ import (
 
 const maxHostTokenLength = 4096
 
-// HostToken is a bearer token of the site that a person has pasted, or the text of several fields (credential.Values.Encode). It prints as
-// "[redacted]".
+// HostToken is a bearer token of the site that a person has pasted, or the text of several fields
+// (credential.Values.Encode). It prints as "[redacted]".
 type HostToken struct{ confidential }
 
 // Values returns the values of its fields.
@@ -37,7 +37,8 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	return HostToken{conceal(text)}, nil
 }
 
-// ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a *credential.ValueError.
+// ParseHostFields is ParseHostToken for several fields. The error of a refused value contains a
+// *credential.ValueError.
 func ParseHostFields(fields credential.Fields, entered func(name string) string) (HostToken, error) {
 	values, err := fields.Parse(func(name string) string {
 		if name == credential.Token {
@@ -55,8 +56,8 @@ func ParseHostFields(fields credential.Fields, entered func(name string) string)
 	return HostToken{conceal(values.Encode())}, err
 }
 
-// UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key for the next holder without unwrapping it
-// again.
+// UnsealedHostToken is a host token with the data key of its box, so that Refresh can wrap the key
+// for the next holder without unwrapping it again.
 type UnsealedHostToken struct {
 	HostToken
 	wrap, dataKey []byte
@@ -76,18 +77,20 @@ func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
 	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
-// sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a data key; wrap is the data key, encrypted for the
-// holder of the grant's current secret.
+// sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a
+// data key; wrap is the data key, encrypted for the holder of the grant's current secret.
 type sealedHostToken struct{ box, wrap []byte }
 
 const hostBox = "host"
 
-// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant can derive.
+// wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant
+// can derive.
 func wrapSealers(holder Secret, grant string, keys seal.KeyRing) (seal.Sealers, error) {
 	return keys.HolderSealers(holder, seal.Binding{Kind: "wrap/" + string(holder.kind()), Owner: grant})
 }
 
-func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader, keys seal.KeyRing) (sealedHostToken, error) {
+func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader,
+	keys seal.KeyRing) (sealedHostToken, error) {
 	dataKey := make([]byte, seal.KeySize)
 	if _, err := io.ReadFull(random, dataKey); err != nil {
 		return sealedHostToken{}, fmt.Errorf("generating a data key: %w", err)
@@ -152,7 +155,8 @@ func (h sealedHostToken) rewrapFor(from, to Secret, grant string, keys seal.KeyR
 }
 
 // rewrapDataKey is rewrapFor with an unwrapped data key.
-func (h sealedHostToken) rewrapDataKey(dataKey []byte, to Secret, grant string, keys seal.KeyRing) (sealedHostToken, error) {
+func (h sealedHostToken) rewrapDataKey(dataKey []byte, to Secret, grant string,
+	keys seal.KeyRing) (sealedHostToken, error) {
 	outer, err := wrapSealers(to, grant, keys)
 	if err != nil {
 		return sealedHostToken{}, err

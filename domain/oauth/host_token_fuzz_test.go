@@ -28,7 +28,8 @@ func FuzzHostToken(f *testing.F) {
 		case err != nil || host.Reveal() != want:
 			t.Fatalf("%q is read as %q and not as %q: %v", pasted, host.Reveal(), want, err)
 		}
-		if printed := fmt.Sprintf("%v %+v %#v %s %q %x", host, host, host, host, host, host); printed != strings.TrimSpace(strings.Repeat(redacted+" ", 6)) {
+		if printed := fmt.Sprintf("%v %+v %#v %s %q %x", host, host, host, host, host,
+			host); printed != strings.TrimSpace(strings.Repeat(redacted+" ", 6)) {
 			t.Fatalf("printed %q", printed)
 		}
 	})

@@ -5,30 +5,36 @@ import (
 	"time"
 )
 
-// Limits bounds what one address, one person and all clients together can use. A zero field has the default in its comment. An address is an
-// IPv4 address or the /64 of an IPv6 one.
+// Limits bounds what one address, one person and all clients together can use. A zero field has the
+// default in its comment. An address is an IPv4 address or the /64 of an IPv6 one.
 type Limits struct {
-	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong tokens, even a right one is refused.
+	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong
+	// tokens, even a right one is refused.
 	WeakTokens bool
 	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
 
-	MaxWrongTokensPerAddress  int           // 5 in five minutes, before attempts need a proof of work
-	MaxWrongTokensPerNetwork  int           // 25, of a /24 or a /56
-	MaxWrongTokensPerPrefix48 int           // 125, of an IPv6 /48
-	MaxWrongTokens            int           // 100 in a minute, of all addresses together
-	MaxAttemptsPerToken       int           // 30 in a minute without a proof of work, of a token with active grants
-	ProofBits                 int           // 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser
-	ProofWait                 time.Duration // 20 seconds, the wait of browsers without script; ten from one address are admitted in that time
+	MaxWrongTokensPerAddress  int // 5 in five minutes, before attempts need a proof of work
+	MaxWrongTokensPerNetwork  int // 25, of a /24 or a /56
+	MaxWrongTokensPerPrefix48 int // 125, of an IPv6 /48
+	MaxWrongTokens            int // 100 in a minute, of all addresses together
+	MaxAttemptsPerToken       int // 30 in a minute without a proof of work, of a token with active grants
+	// 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser.
+	ProofBits int
+	// 20 seconds, the wait of browsers without script; ten from one address are admitted in that
+	// time.
+	ProofWait time.Duration
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
 	MaxVerificationsPerAddress int // 16 of them for one address
 
-	MaxFetches                    int // 32 metadata documents at once
-	MaxFetchesPerAddress          int // 4 of them for one address
-	MaxFetchesPerDomain           int // 4 of them from one registrable domain
-	MaxFetchesPerMinuteAndAddress int // 30, of documents that are not known yet; beyond that, 3 from each registrable domain
-	MaxFetchesPerMinuteAndDomain  int // 60 of those; above that, only networks that have used less than their share may fetch
+	MaxFetches           int // 32 metadata documents at once
+	MaxFetchesPerAddress int // 4 of them for one address
+	MaxFetchesPerDomain  int // 4 of them from one registrable domain
+	// 30, of documents that are not known yet; beyond that, 3 from each registrable domain.
+	MaxFetchesPerMinuteAndAddress int
+	// 60 of those; above that, only networks that have used less than their share may fetch.
+	MaxFetchesPerMinuteAndDomain int
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
@@ -43,12 +49,26 @@ type Limits struct {
 // DefaultLimits returns the limits of a Config that sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxWrongTokensPerAddress: 5, MaxWrongTokensPerNetwork: 25, MaxWrongTokensPerPrefix48: 125, MaxWrongTokens: 100,
-		MaxAttemptsPerToken: 30, ProofBits: 10, ProofWait: 20 * time.Second,
-		MaxVerifications: 64, MaxVerificationsPerAddress: 16,
-		MaxFetches: 32, MaxFetchesPerAddress: 4, MaxFetchesPerDomain: 4, MaxFetchesPerMinuteAndAddress: 30, MaxFetchesPerMinuteAndDomain: 60,
-		MaxUnknownTokensPerMinute: 60, MaxRegistrationsPerMinuteAndAddress: 30, MaxRegistrationsPerMinute: 6000,
-		MaxSessions: 10_000, MaxSessionsPerPerson: 100, MaxGrantsPerToken: 100,
+		MaxWrongTokensPerAddress:            5,
+		MaxWrongTokensPerNetwork:            25,
+		MaxWrongTokensPerPrefix48:           125,
+		MaxWrongTokens:                      100,
+		MaxAttemptsPerToken:                 30,
+		ProofBits:                           10,
+		ProofWait:                           20 * time.Second,
+		MaxVerifications:                    64,
+		MaxVerificationsPerAddress:          16,
+		MaxFetches:                          32,
+		MaxFetchesPerAddress:                4,
+		MaxFetchesPerDomain:                 4,
+		MaxFetchesPerMinuteAndAddress:       30,
+		MaxFetchesPerMinuteAndDomain:        60,
+		MaxUnknownTokensPerMinute:           60,
+		MaxRegistrationsPerMinuteAndAddress: 30,
+		MaxRegistrationsPerMinute:           6000,
+		MaxSessions:                         10_000,
+		MaxSessionsPerPerson:                100,
+		MaxGrantsPerToken:                   100,
 	}
 }
 
@@ -73,7 +93,8 @@ func (l Limits) Exempt(address netip.Addr) bool {
 	return false
 }
 
-// MaxWrongTokensIn returns the limit on wrong tokens of one of the networks around a requester, which grows with the network.
+// MaxWrongTokensIn returns the limit on wrong tokens of one of the networks around a requester,
+// which grows with the network.
 func (l Limits) MaxWrongTokensIn(network netip.Prefix) int {
 	switch network.Bits() {
 	case 32, 64:
@@ -91,15 +112,20 @@ type limitField struct {
 
 func (l *Limits) numbers() []limitField {
 	return []limitField{
-		{"MaxWrongTokensPerAddress", &l.MaxWrongTokensPerAddress}, {"MaxWrongTokensPerNetwork", &l.MaxWrongTokensPerNetwork},
+		{"MaxWrongTokensPerAddress", &l.MaxWrongTokensPerAddress},
+		{"MaxWrongTokensPerNetwork", &l.MaxWrongTokensPerNetwork},
 		{"MaxWrongTokensPerPrefix48", &l.MaxWrongTokensPerPrefix48}, {"MaxWrongTokens", &l.MaxWrongTokens},
 		{"MaxAttemptsPerToken", &l.MaxAttemptsPerToken}, {"ProofBits", &l.ProofBits},
 		{"MaxVerifications", &l.MaxVerifications}, {"MaxVerificationsPerAddress", &l.MaxVerificationsPerAddress},
-		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress}, {"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
-		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress}, {"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
+		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress},
+		{"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
+		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress},
+		{"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
 		{"MaxUnknownTokensPerMinute", &l.MaxUnknownTokensPerMinute},
-		{"MaxRegistrationsPerMinuteAndAddress", &l.MaxRegistrationsPerMinuteAndAddress}, {"MaxRegistrationsPerMinute", &l.MaxRegistrationsPerMinute},
-		{"MaxSessions", &l.MaxSessions}, {"MaxSessionsPerPerson", &l.MaxSessionsPerPerson}, {"MaxGrantsPerToken", &l.MaxGrantsPerToken},
+		{"MaxRegistrationsPerMinuteAndAddress", &l.MaxRegistrationsPerMinuteAndAddress},
+		{"MaxRegistrationsPerMinute", &l.MaxRegistrationsPerMinute},
+		{"MaxSessions", &l.MaxSessions}, {"MaxSessionsPerPerson", &l.MaxSessionsPerPerson},
+		{"MaxGrantsPerToken", &l.MaxGrantsPerToken},
 	}
 }
 
@@ -114,11 +140,15 @@ func (l Limits) check() []error {
 	}
 	for _, network := range l.UnlimitedNetworks {
 		if !network.IsValid() || network.Addr().Is4In6() {
-			mistakes = append(mistakes, NewMistake("%s has the invalid network %q: write networks such as 203.0.113.0/24 or 2001:db8::/48", Field("UnlimitedNetworks"), network))
+			mistakes = append(mistakes,
+				NewMistake("%s has the invalid network %q: write networks such as 203.0.113.0/24 or 2001:db8::/48",
+					Field("UnlimitedNetworks"), network))
 		}
 	}
 	if l.ProofBits > maxProofBits {
-		mistakes = append(mistakes, NewMistake("%s is %d: choose at most %d, or phones calculate for minutes", Field("ProofBits"), l.ProofBits, maxProofBits))
+		mistakes = append(mistakes,
+			NewMistake("%s is %d: choose at most %d, or phones calculate for minutes", Field("ProofBits"), l.ProofBits,
+				maxProofBits))
 	}
 	if l.ProofWait < 0 || l.ProofWait > time.Minute {
 		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1m0s", Field("ProofWait"), l.ProofWait))
@@ -142,7 +172,8 @@ const (
 
 // LimitNames returns every Limit.
 func LimitNames() []Limit {
-	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitRegistrations, LimitSessions, LimitGrants}
+	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitRegistrations,
+		LimitSessions, LimitGrants}
 }
 
 // LimitEffect is the effect of a limit on a request.
@@ -158,7 +189,8 @@ const (
 // LimitEffects returns every LimitEffect.
 func LimitEffects() []LimitEffect { return []LimitEffect{LimitSlowed, LimitRefused, LimitEvicted} }
 
-// LimitObserver is called for each effect of a limit. It is safe for concurrent use and never blocks.
+// LimitObserver is called for each effect of a limit. It is safe for concurrent use and never
+// blocks.
 type LimitObserver func(Limit, LimitEffect)
 
 // Observe calls the observer, if there is one.

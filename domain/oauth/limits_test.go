@@ -25,15 +25,24 @@ var _ = Describe("Limits", Label("B6", "F9"), func() {
 		Expect(texts(limits.check())).To(ConsistOf(ContainSubstring(mistake)))
 	},
 		Entry("a number below one", func(l *Limits) { l.MaxFetches = -1 }, "MaxFetches is -1: choose 1 or more"),
-		Entry("proofs that take phones minutes", func(l *Limits) { l.ProofBits = 17 }, "ProofBits is 17: choose at most 16"),
-		Entry("a wait of more than a minute", func(l *Limits) { l.ProofWait = 61 * time.Second }, "ProofWait is 1m1s: choose at most 1m0s"),
+		Entry("proofs that take phones minutes", func(l *Limits) {
+			l.ProofBits = 17
+		}, "ProofBits is 17: choose at most 16"),
+		Entry("a wait of more than a minute", func(l *Limits) {
+			l.ProofWait = 61 * time.Second
+		}, "ProofWait is 1m1s: choose at most 1m0s"),
 		Entry("a wait below zero", func(l *Limits) { l.ProofWait = -time.Second }, "ProofWait is -1s"),
-		Entry("IPv4 in IPv6", func(l *Limits) { l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")} }, "write networks such as 203.0.113.0/24"),
-		Entry("an invalid network", func(l *Limits) { l.UnlimitedNetworks = []netip.Prefix{{}} }, "UnlimitedNetworks has"),
+		Entry("IPv4 in IPv6", func(l *Limits) {
+			l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
+		}, "write networks such as 203.0.113.0/24"),
+		Entry("an invalid network", func(l *Limits) {
+			l.UnlimitedNetworks = []netip.Prefix{{}}
+		}, "UnlimitedNetworks has"),
 	)
 
 	DescribeTable("exempt listed networks", func(address string, exempt bool) {
-		limits := Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/32")}}
+		limits := Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24"),
+			netip.MustParsePrefix("2001:db8::/32")}}
 		Expect(RequesterAt(netip.MustParseAddr(address), limits).Limited()).To(Equal(!exempt))
 	},
 		Entry(nil, "203.0.113.7", true), Entry(nil, "::ffff:203.0.113.7", true), Entry(nil, "203.0.114.7", false),

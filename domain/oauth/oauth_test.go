@@ -100,7 +100,8 @@ func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest,
 	return NewAuthorizationRequest(client, parameters, settings)
 }
 
-// family is a code, and once it is redeemed a grant, with everything that a spec needs to act on them.
+// family is a code, and once it is redeemed a grant, with everything that a spec needs to act on
+// them.
 type family struct {
 	settings *Settings
 	issued   *AuthorizationCode
@@ -132,7 +133,12 @@ func approved(settings *Settings, change ...func(Parameters)) *family {
 }
 
 func (f *family) redemption() Redemption {
-	return Redemption{Client: clientURL, Code: f.code, Verifier: verifier, Fresh: newFreshEntropy()}
+	return Redemption{
+		Client:   clientURL,
+		Code:     f.code,
+		Verifier: verifier,
+		Fresh:    newFreshEntropy(),
+	}
 }
 
 func (f *family) redeem(at time.Time) error {

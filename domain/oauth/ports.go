@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// BearerVerifier verifies a host token at the site that issued it. An error that wraps ErrUnknownBearer means that the token is invalid. Any
-// other error is an outage, during which no token is issued and no grant ends. A VerifierUnavailable is the error to return for "the site
+// BearerVerifier verifies a host token at the site that issued it. An error that wraps
+// ErrUnknownBearer means that the token is invalid. Any other error is an outage, during which no
+// token is issued and no grant ends. A VerifierUnavailable is the error to return for "the site
 // cannot check tokens now, because ...".
 //
-// The text of any other error is logged at level error, with the token and every secret field replaced: as it is, percent-encoded, in base64 and in
-// hexadecimal. Of a token of less than eight bytes, only the type of the error is logged. A panic is an outage too and is logged with its type and
-// stack, without its value. VerifyBearer has five seconds; ctx ends then.
+// The text of any other error is logged at level error, with the token and every secret field
+// replaced: as it is, percent-encoded, in base64 and in hexadecimal. Of a token of less than eight
+// bytes, only the type of the error is logged. A panic is an outage too and is logged with its type
+// and stack, without its value. VerifyBearer has five seconds; ctx ends then.
 type BearerVerifier interface {
 	VerifyBearer(ctx context.Context, token string) (Principal, error)
 }
@@ -22,8 +24,9 @@ type FieldsVerifier interface {
 	VerifyFields(ctx context.Context, values map[string]string) (Principal, error)
 }
 
-// VerifierUnavailable is an error of a BearerVerifier whose text is logged as it is and shown in the trace. It must not contain the token or a part of
-// the site's response. The texts of errors that wrap it are left out. Of any other error the trace has only the type.
+// VerifierUnavailable is an error of a BearerVerifier whose text is logged as it is and shown in
+// the trace. It must not contain the token or a part of the site's response. The texts of errors
+// that wrap it are left out. Of any other error the trace has only the type.
 type VerifierUnavailable string
 
 func (c VerifierUnavailable) Error() string { return string(c) }
@@ -37,7 +40,8 @@ func (u UnknownBearer) Error() string { return string(u) }
 // Unwrap returns ErrUnknownBearer.
 func (UnknownBearer) Unwrap() error { return ErrUnknownBearer }
 
-// VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people are not told to try again.
+// VerifierMisconfigured is VerifierUnavailable because of a mistake of the operator, so that people
+// are not told to try again.
 type VerifierMisconfigured string
 
 func (c VerifierMisconfigured) Error() string { return string(c) }
@@ -45,10 +49,11 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 // Unwrap returns the same reason as VerifierUnavailable.
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
 
-// ClientDirectory finds the metadata document of a client. If a cached document does not list redirectURI, a directory fetches it again, at most once
-// a minute; an empty redirectURI never causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
-// ErrMetadataNoDocument, ErrMetadataSlow, ErrMetadataMalformed and ErrMetadataBudget, wrapped by RetryableAfter when the wait
-// is known.
+// ClientDirectory finds the metadata document of a client. If a cached document does not list
+// redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
+// causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
+// ErrMetadataNoDocument, ErrMetadataSlow, ErrMetadataMalformed and ErrMetadataBudget, wrapped by
+// RetryableAfter when the wait is known.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }
@@ -56,35 +61,39 @@ type ClientDirectory interface {
 // ClientKeeper is a ClientDirectory whose cache protects the documents of clients in use.
 type ClientKeeper interface {
 	ClientDirectory
-	// Keep marks a client as in use: documents of other clients do not evict its document and its keys, and their fetches do not use up
-	// its places. by is the host token that approved the client: a token with many clients evicts only documents of these. It is zero for
-	// a client that had active grants at startup.
+	// Keep marks a client as in use: documents of other clients do not evict its document and its
+	// keys, and their fetches do not use up its places. by is the host token that approved the
+	// client: a token with many clients evicts only documents of these. It is zero for a client
+	// that had active grants at startup.
 	Keep(id ClientID, by Fingerprint)
-	// Connected returns the document of a client that has a grant. If fetching fails, it returns a cached document for up to an hour after its
-	// expiry.
+	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
+	// cached document for up to an hour after its expiry.
 	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
 }
 
-// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it fetches the set again, at most once a
-// minute. Its errors are those of ClientDirectory.
+// KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it
+// fetches the set again, at most once a minute. Its errors are those of ClientDirectory.
 type KeyDirectory interface {
 	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
 }
 
-// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key id. It returns the errors of keyOf, and
-// ErrBadAssertion for a malformed JWT, an algorithm that is not in AssertionAlgorithms, or a wrong signature.
+// AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key
+// id. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an algorithm that is
+// not in AssertionAlgorithms, or a wrong signature.
 type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
 }
 
-// RegistrationLimit limits the registrations of clients from an address and in total. Each process counts separately, because a registration
-// costs only its time. Admit counts one unless a limit is reached; then it returns how long to wait.
+// RegistrationLimit limits the registrations of clients from an address and in total. Each process
+// counts separately, because a registration costs only its time. Admit counts one unless a limit is
+// reached; then it returns how long to wait.
 type RegistrationLimit interface {
 	Admit(by Requester, now time.Time) (wait time.Duration)
 }
 
-// FailureLimit counts the unknown codes and refresh tokens of an address. Each process counts separately, because a secret of 256 bits cannot
-// be guessed. Failed counts one, and returns how long an address over the limit has to wait.
+// FailureLimit counts the unknown codes and refresh tokens of an address. Each process counts
+// separately, because a secret of 256 bits cannot be guessed. Failed counts one, and returns how
+// long an address over the limit has to wait.
 type FailureLimit interface {
 	Failed(address string, now time.Time) (wait time.Duration)
 }

@@ -17,14 +17,15 @@ const (
 	proofTTL     = 5 * time.Minute
 	minWait      = 2 * time.Second // before a browser tries again
 
-	// ProofIterations is the cost of one try in iterations of PBKDF2-HMAC-SHA256 (RFC 8018), which browsers compute natively.
+	// ProofIterations is the cost of one try in iterations of PBKDF2-HMAC-SHA256 (RFC 8018), which
+	// browsers compute natively.
 	ProofIterations = 1024
 
 	challengeLength = 22 // characters, 132 bits
 )
 
-// ProofDemand is the refusal of a guess that needs a proof of work first. It contains the sealed pasted token, so that the person does not
-// have to paste it again.
+// ProofDemand is the refusal of a guess that needs a proof of work first. It contains the sealed
+// pasted token, so that the person does not have to paste it again.
 type ProofDemand struct {
 	error
 	Sealed    string
@@ -44,11 +45,13 @@ type Proof struct {
 	readyAt time.Time // end of the wait for browsers without script
 }
 
-// NewProofDemand returns a *ProofDemand for a token that was pasted into the form of a ticket; ticket is "" for the connections page.
+// NewProofDemand returns a *ProofDemand for a token that was pasted into the form of a ticket;
+// ticket is "" for the connections page.
 func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.Time) error {
 	proof := &Proof{Host: host, bits: settings.Limits.ProofBits, readyAt: now.Add(settings.Limits.ProofWait)}
 	var err error
-	proof.sealed, err = sealValues(settings.Keys, proofPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
+	proof.sealed, err = sealValues(settings.Keys, proofPurpose, settings.Issuer, "at", formatMillis(now),
+		"ticket", ticket,
 		"token", host.Reveal(), "ready", formatMillis(proof.readyAt), "bits", strconv.Itoa(proof.bits))
 	if err != nil {
 		return fmt.Errorf("sealing a demand for a proof: %w", err)
@@ -60,10 +63,17 @@ func NewProofDemand(host HostToken, ticket string, settings *Settings, now time.
 func (p *Proof) Demand(now time.Time) error {
 	wait := max(p.readyAt.Sub(now), minWait)
 	refusal := RefuseFor(wait, TooManyGuesses, "B6, B18", "too many wrong tokens: a proof of work is needed")
-	return &ProofDemand{error: refusal, Sealed: p.sealed, Challenge: p.challenge(), Bits: p.bits, Wait: wait}
+	return &ProofDemand{
+		error:     refusal,
+		Sealed:    p.sealed,
+		Challenge: p.challenge(),
+		Bits:      p.bits,
+		Wait:      wait,
+	}
 }
 
-// OpenProof opens ProofDemand.Sealed of the same ticket. It refuses with InvalidTicket or ExpiredTicket.
+// OpenProof opens ProofDemand.Sealed of the same ticket. It refuses with InvalidTicket or
+// ExpiredTicket.
 func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof, error) {
 	values, issuedAt, err := openValues(settings, proofPurpose, sealed)
 	if err != nil {
@@ -80,7 +90,12 @@ func OpenProof(sealed, ticket string, settings *Settings, now time.Time) (*Proof
 	if err := errors.Join(badBits, badReady); err != nil {
 		return nil, fmt.Errorf("reading a proof: %w", err)
 	}
-	return &Proof{Host: HostToken{conceal(values.Get("token"))}, sealed: sealed, bits: zeros, readyAt: time.UnixMilli(ready).UTC()}, nil
+	return &Proof{
+		Host:    HostToken{conceal(values.Get("token"))},
+		sealed:  sealed,
+		bits:    zeros,
+		readyAt: time.UnixMilli(ready).UTC(),
+	}, nil
 }
 
 // challenge binds the work to the sealed state, and thus to one token and one form.

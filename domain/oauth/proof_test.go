@@ -21,7 +21,9 @@ var _ = Describe("A proof of work", Label("B18"), func() {
 	var host HostToken
 	BeforeEach(func() {
 		var err error
-		settings = &Settings{Issuer: "https://cms.example.com", Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, MinSecretLength)}), Limits: Limits{ProofBits: 4, ProofWait: 20 * time.Second}}
+		settings = &Settings{Issuer: "https://cms.example.com",
+			Keys:   seal.NewKeyRing(seal.FixedSecrets{make([]byte, MinSecretLength)}),
+			Limits: Limits{ProofBits: 4, ProofWait: 20 * time.Second}}
 		host, err = ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
 	})

@@ -15,19 +15,24 @@ type RedirectURI struct{ raw string }
 const maxRedirectURILength = 2048
 
 // forbiddenSchemes could run scripts, read files or open other protocols. No setting allows them.
-var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp", "filesystem", "view-source"}
+var forbiddenSchemes = []string{"javascript", "data", "vbscript", "file", "blob", "about", "mailto", "ws", "wss", "ftp",
+	"filesystem", "view-source"}
 
-// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It refuses all else with InvalidRequest.
+// ParseRedirectURI accepts https, http to a loopback host, and the given private-use schemes. It
+// refuses all else with InvalidRequest.
 func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) {
 	scheme, rest, found := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
 	_, realPort := withoutPort(raw)
 	switch {
 	case raw == "", len(raw) > maxRedirectURILength, !printable(raw), strings.ContainsAny(raw, `#\`):
-		return RedirectURI{}, Refuse(InvalidRequest, "A11", "the redirect_uri is not an absolute URI without a fragment")
+		return RedirectURI{},
+			Refuse(InvalidRequest, "A11", "the redirect_uri is not an absolute URI without a fragment")
 	case !found, strings.Contains(authority, "@"), !realPort:
-		return RedirectURI{}, Refuse(InvalidRequest, "A11", "the redirect_uri is relative, names a user or has no possible port")
-	case scheme == "https" && hostOf(authority) != "" && !strings.Contains(authority, "%"), scheme == "http" && loopbackHost(hostOf(authority)):
+		return RedirectURI{},
+			Refuse(InvalidRequest, "A11", "the redirect_uri is relative, names a user or has no possible port")
+	case scheme == "https" && hostOf(authority) != "" && !strings.Contains(authority, "%"),
+		scheme == "http" && loopbackHost(hostOf(authority)):
 		return RedirectURI{raw}, nil
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil
@@ -88,7 +93,8 @@ func (u RedirectURI) web() bool {
 	return strings.HasPrefix(u.raw, "https:") || strings.HasPrefix(u.raw, "http:")
 }
 
-// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI may differ (RFC 8252 §7.3).
+// Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI
+// may differ (RFC 8252 §7.3).
 func (u RedirectURI) Matches(registered RedirectURI) bool {
 	if !registered.Loopback() {
 		return u.raw == registered.raw
@@ -98,7 +104,8 @@ func (u RedirectURI) Matches(registered RedirectURI) bool {
 	return ok && mine == theirs
 }
 
-// withoutPort removes the port from the raw URI; ok is false when the port is not a number from 1 to 65535.
+// withoutPort removes the port from the raw URI; ok is false when the port is not a number from 1
+// to 65535.
 func withoutPort(raw string) (cut string, ok bool) {
 	_, rest, _ := strings.Cut(raw, ":")
 	authority := authorityOf(rest)
@@ -107,7 +114,8 @@ func withoutPort(raw string) (cut string, ok bool) {
 		return raw, true
 	}
 	number, err := strconv.Atoi(port)
-	if err != nil || number < 1 || number > 65535 || len(port) > len("65535") || strings.Trim(port, "0123456789") != "" {
+	if err != nil || number < 1 || number > 65535 || len(port) > len("65535") ||
+		strings.Trim(port, "0123456789") != "" {
 		return "", false
 	}
 	before, after, _ := strings.Cut(raw, authority)
@@ -136,7 +144,8 @@ func loopbackHost(host string) bool {
 	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }
 
-// LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own computer, with http or https and on any port.
+// LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own
+// computer, with http or https and on any port.
 const LoopbackOrigins = "loopback"
 
 // IsLoopbackOrigin reports whether LoopbackOrigins allows an Origin header, which is in lower case.
@@ -144,7 +153,8 @@ func IsLoopbackOrigin(origin string) bool {
 	scheme, _, _ := strings.Cut(origin, "://")
 	authority := hostPort(origin)
 	_, realPort := withoutPort(origin)
-	return (scheme == "http" || scheme == "https") && origin == scheme+"://"+authority && realPort && loopbackHost(hostOf(authority))
+	return (scheme == "http" || scheme == "https") && origin == scheme+"://"+authority && realPort &&
+		loopbackHost(hostOf(authority))
 }
 
 // unescape decodes a query component, and returns a malformed one unchanged.

@@ -14,7 +14,8 @@ var (
 	private     = []string{"cursor", "com.example.app"}
 )
 
-// FuzzRedirectMatch compares the matcher with one that is written another way, and with what a URL parser sees.
+// FuzzRedirectMatch compares the matcher with one that is written another way, and with what a URL
+// parser sees.
 func FuzzRedirectMatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, registered, requested string) {
 		published, err := ParseRedirectURI(registered, private)
@@ -75,7 +76,8 @@ func checkTarget(t *testing.T, target RedirectURI) {
 		t.Fatalf("accepted %q, which names a user or is relative", raw)
 	case u.Scheme == "https" && (u.Hostname() == "" || u.Host != target.Host() || target.Loopback()):
 		t.Fatalf("accepted %q, whose host is %q and not %q", raw, u.Host, target.Host())
-	case u.Scheme == "http" && (!slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname()) || !target.Loopback()):
+	case u.Scheme == "http" &&
+		(!slices.Contains([]string{"127.0.0.1", "::1", "localhost"}, u.Hostname()) || !target.Loopback()):
 		t.Fatalf("accepted %q, which is plain http to %q", raw, u.Hostname())
 	case target.PrivateScheme() && !slices.Contains(private, u.Scheme):
 		t.Fatalf("accepted %q, whose scheme %q is not allowed", raw, u.Scheme)

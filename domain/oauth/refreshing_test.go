@@ -45,24 +45,27 @@ var _ = Describe("Refreshing a grant", func() {
 		Expect(err).To(Refused(InvalidToken))
 	})
 
-	DescribeTable("grants all scopes to a request for offline_access only, which allows no call", Label("A25", "D18", "D24"), func(scope string) {
-		f := approved(settings, broad)
-		by := f.redemption()
-		by.Scope = scope
-		grant, tokens, err := f.issued.Redeem(by, settings, noon)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
-		again := f.refreshment(tokens.Refresh)
-		again.Scope = scope
-		tokens, err = grant.Refresh(again, settings, noon)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
-	}, Entry(nil, "offline_access"), Entry(nil, " offline_access  offline_access "))
+	DescribeTable("grants all scopes to a request for offline_access only, which allows no call",
+		Label("A25", "D18", "D24"), func(scope string) {
+			f := approved(settings, broad)
+			by := f.redemption()
+			by.Scope = scope
+			grant, tokens, err := f.issued.Redeem(by, settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
+			again := f.refreshment(tokens.Refresh)
+			again.Scope = scope
+			tokens, err = grant.Refresh(again, settings, noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(tokens.Scopes.String()).To(Equal("mcp mcp:admin offline_access"))
+		}, Entry(nil, "offline_access"), Entry(nil, " offline_access  offline_access "))
 
 	It("keeps the later of two verdicts of the site, in any order of arrival", Label("J8", "J6"), func() {
 		f := redeemed(settings)
-		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(4*time.Second))
-		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"editor"}}, settings, noon.Add(2*time.Second))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings,
+			noon.Add(4*time.Second))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"editor"}}, settings,
+			noon.Add(2*time.Second))
 		Expect(snapshot(f)).To(And(HaveField("Roles", "reader"), HaveField("VerifiedAt", noon.Add(4*time.Second))))
 	})
 
@@ -78,7 +81,8 @@ var _ = Describe("Refreshing a grant", func() {
 		f := redeemed(settings)
 		f.grant.End(EndedByHost, noon)
 		before := snapshot(f)
-		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings, noon.Add(time.Minute))
+		f.grant.RecordVerification(Principal{Subject: "ann", Roles: []string{"reader"}}, settings,
+			noon.Add(time.Minute))
 		Expect(snapshot(f)).To(Equal(before))
 	})
 })

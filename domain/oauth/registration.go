@@ -19,7 +19,8 @@ import (
 // SelfRegistered stands where other clients have the host that publishes their document.
 const SelfRegistered = "self-registered"
 
-// RegisteredClientsPath is the path, below the issuer, of the documents of clients that registered themselves (RFC 7591).
+// RegisteredClientsPath is the path, below the issuer, of the documents of clients that registered
+// themselves (RFC 7591).
 const RegisteredClientsPath = "/oauth/clients/"
 
 const (
@@ -32,14 +33,16 @@ const (
 	labelLength           = 12 // characters of a box, which begins with its random nonce
 )
 
-// knownAppSchemes are the private-use schemes to which known apps redirect. Cursor registers grokbot together with its own. Extensions of
-// VS Code, such as Cline, redirect to the scheme of the editor that runs them, which may be one of its derivatives.
+// knownAppSchemes are the private-use schemes to which known apps redirect. Cursor registers
+// grokbot together with its own. Extensions of VS Code, such as Cline, redirect to the scheme of
+// the editor that runs them, which may be one of its derivatives.
 var knownAppSchemes = []string{
 	"com.raycast", "cursor", "grokbot", "kiro", "raycast", "vscode", "vscode-insiders", "vscodium", "warp", "windsurf",
 }
 
-// RegisterClient reads the members of a registration request (RFC 7591 §2) and returns the client that they describe. Its id contains the metadata,
-// sealed under the server secret, so that nothing is stored. RegisterClient refuses with InvalidRedirectURI and InvalidClientMetadata.
+// RegisterClient reads the members of a registration request (RFC 7591 §2) and returns the client
+// that they describe. Its id contains the metadata, sealed under the server secret, so that nothing
+// is stored. RegisterClient refuses with InvalidRedirectURI and InvalidClientMetadata.
 func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, error) {
 	if s.allowClient != nil && !s.allowClient(SelfRegistered) {
 		return nil, Refuse(InvalidClientMetadata, "A8", "this site does not let apps register themselves")
@@ -55,7 +58,8 @@ func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, erro
 	box := sealers.Seal(client.packRegistration())
 	client.id = RestoreClientID(s.ClientID.Registered + base64.RawURLEncoding.EncodeToString(box))
 	if len(client.id.raw) >= maxRegisteredID {
-		return nil, Refuse(InvalidClientMetadata, "L6", "the metadata does not fit into a client_id of 2000 characters: send a shorter client_name or fewer redirect_uris")
+		return nil, Refuse(InvalidClientMetadata, "L6", "the metadata does not fit into a client_id of 2000 "+
+			"characters: send a shorter client_name or fewer redirect_uris")
 	}
 	return client, nil
 }
@@ -82,8 +86,11 @@ func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, er
 
 func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh bool) *ClientMetadata {
 	return &ClientMetadata{
-		name: name, redirects: redirects, mayRefresh: mayRefresh, declaresClientID: true,
-		authentication: clientAuthentication{method: SealedClientID},
+		name:             name,
+		redirects:        redirects,
+		mayRefresh:       mayRefresh,
+		declaresClientID: true,
+		authentication:   clientAuthentication{method: SealedClientID},
 	}
 }
 
@@ -93,8 +100,9 @@ func refuseMetadata(err error) error {
 		strings.Replace(descriptionOf(err), "the document", "the registration", 1))
 }
 
-// registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose private-use scheme is not allowed here, because
-// apps register the schemes of all their editions together.
+// registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose
+// private-use scheme is not allowed here, because apps register the schemes of all their editions
+// together.
 func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []RedirectURI, err error) {
 	refuse := func(rule, why string) ([]RedirectURI, error) { return nil, Refuse(InvalidRedirectURI, rule, why) }
 	asked, present, ok := d.list("redirect_uris")
@@ -112,12 +120,14 @@ func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []R
 		case err != nil:
 			return refuse(RuleOf(err), "redirect_uris["+strconv.Itoa(i)+"]: "+descriptionOf(err))
 		case hasResponseParameter(raw):
-			return refuse("C26", "redirect_uris["+strconv.Itoa(i)+"]: its query has a parameter of the authorization response")
+			return refuse("C26",
+				"redirect_uris["+strconv.Itoa(i)+"]: its query has a parameter of the authorization response")
 		}
 		usable = append(usable, uri)
 	}
 	if len(usable) == 0 {
-		return refuse("A14", "the schemes of the redirect_uris are not allowed here: the operator can add them to allowed-private-schemes")
+		return refuse("A14", "the schemes of the redirect_uris are not allowed here: the operator can add them to "+
+			"allowed-private-schemes")
 	}
 	return usable, nil
 }
@@ -125,15 +135,17 @@ func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []R
 // hasUnlistedScheme reports whether allowing its private-use scheme would make the URI usable.
 func hasUnlistedScheme(raw string) bool {
 	scheme, _, _ := strings.Cut(raw, ":")
-	if lower := strings.ToLower(scheme); lower == "http" || lower == "https" || slices.Contains(forbiddenSchemes, lower) {
+	if lower := strings.ToLower(scheme); lower == "http" || lower == "https" ||
+		slices.Contains(forbiddenSchemes, lower) {
 		return false
 	}
 	_, err := ParseRedirectURI(raw, []string{scheme})
 	return err == nil
 }
 
-// OpenClient returns the client of an id that RegisterClient has returned, under any server secret that is still kept. It refuses every other id,
-// and every id while self-registration is off, with LostRegistration.
+// OpenClient returns the client of an id that RegisterClient has returned, under any server secret
+// that is still kept. It refuses every other id, and every id while self-registration is off, with
+// LostRegistration.
 func (s *Settings) OpenClient(id ClientID) (*ClientMetadata, error) {
 	lost := Refuse(LostRegistration, "L7", "the registration of this app does not exist any more")
 	if !s.SelfRegistration {
@@ -145,7 +157,8 @@ func (s *Settings) OpenClient(id ClientID) (*ClientMetadata, error) {
 	}
 	text := strings.TrimPrefix(id.raw, s.ClientID.Registered)
 	box, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || base64.RawURLEncoding.EncodeToString(box) != text { // the decoder skips line breaks and ignores unused bits
+	// The decoder skips line breaks and ignores unused bits.
+	if err != nil || base64.RawURLEncoding.EncodeToString(box) != text {
 		return nil, lost
 	}
 	plain, err := sealers.Open(box)

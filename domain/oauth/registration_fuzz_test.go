@@ -19,7 +19,8 @@ func fuzzedRegistration(f *testing.F) *Settings {
 	}
 }
 
-// FuzzRegistration registers only clients whose id opens to the same metadata and whose redirect URIs are safe.
+// FuzzRegistration registers only clients whose id opens to the same metadata and whose redirect
+// URIs are safe.
 func FuzzRegistration(f *testing.F) {
 	settings := fuzzedRegistration(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -39,10 +40,12 @@ func FuzzRegistration(f *testing.F) {
 			t.Fatalf("%q got the id %q: %v", body, client.ID(), err)
 		}
 		opened, err := settings.OpenClient(id)
-		if err != nil || opened.Name() != client.Name() || opened.MayRefresh() != client.MayRefresh() || !slices.Equal(opened.RedirectURIs(), client.RedirectURIs()) {
+		if err != nil || opened.Name() != client.Name() || opened.MayRefresh() != client.MayRefresh() ||
+			!slices.Equal(opened.RedirectURIs(), client.RedirectURIs()) {
 			t.Fatalf("%q became %+v: %v", body, opened, err)
 		}
-		if _, secret := members["client_secret"]; secret || len(opened.RedirectURIs()) == 0 || len(opened.RedirectURIs()) > 10 {
+		if _, secret := members["client_secret"]; secret || len(opened.RedirectURIs()) == 0 ||
+			len(opened.RedirectURIs()) > 10 {
 			t.Fatalf("accepted %q", body)
 		}
 		for _, raw := range opened.RedirectURIs() {
@@ -91,6 +94,7 @@ func FuzzRegisteredClientID(f *testing.F) {
 	})
 }
 
-// issuedID was issued once under the secret of fuzzedRegistration. Every later version has to open it.
+// issuedID was issued once under the secret of fuzzedRegistration. Every later version has to open
+// it.
 const issuedID = "https://cms.example/oauth/clients/" +
 	"ZYXyAYL3tUpIxLcoJmzXZYBvaDe8v_T_AAjh6o8o7_6ulPWRyPGiT3L-A7YNTtBvaIAigIvPMAdbGUWKKwkf-pJlew7EAQsXr6DXVPBLNNdV0NJ3LhL-CGbFPKuV4JV9xoiwmnvXeNzVtlT6rpwCZZk"

@@ -36,15 +36,22 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Expect(client.DeclaresClientID()).To(BeTrue())
 		Expect(opened(client, settings)).To(Equal(client))
 	},
-		Entry("redirect URIs alone, with a name of its own", Label("L6"), redirects(callback), "Unnamed app", true, callback),
+		Entry("redirect URIs alone, with a name of its own", Label("L6"), redirects(callback), "Unnamed app",
+			true, callback),
 		Entry("no name for an empty one", Label("L6"), with("client_name", ""), "Unnamed app", true, callback),
-		Entry("the name that a client gives itself", Label("L6"), with("client_name", "An app"), "An app", true, callback),
-		Entry("a secret method, and gives it none", Label("L6"), with("token_endpoint_auth_method", "client_secret_basic"), "Unnamed app", true, callback),
-		Entry("further grant types, and leaves them out", Label("L6"), with("grant_types", []any{"authorization_code", "client_credentials"}), "Unnamed app", false, callback),
+		Entry("the name that a client gives itself", Label("L6"), with("client_name", "An app"), "An app",
+			true, callback),
+		Entry("a secret method, and gives it none", Label("L6"),
+			with("token_endpoint_auth_method", "client_secret_basic"), "Unnamed app", true, callback),
+		Entry("further grant types, and leaves them out", Label("L6"),
+			with("grant_types", []any{"authorization_code", "client_credentials"}), "Unnamed app", false, callback),
 		Entry("members that it does not know", Label("L3"), with("jwks", 7.0), "Unnamed app", true, callback),
-		Entry("loopback and the schemes of known apps", Label("L5"), redirects("http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
-			"Unnamed app", true, "http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
-		Entry("an unlisted scheme beside a usable URI, and leaves it out", Label("L4"), redirects("some-app:/callback", callback), "Unnamed app", true, callback),
+		Entry("loopback and the schemes of known apps", Label("L5"),
+			redirects("http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
+			"Unnamed app", true, "http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback",
+			"vscode-insiders://x"),
+		Entry("an unlisted scheme beside a usable URI, and leaves it out", Label("L4"),
+			redirects("some-app:/callback", callback), "Unnamed app", true, callback),
 	)
 
 	DescribeTable("refuses", func(kind Kind, rule string, members map[string]any) {
@@ -58,24 +65,37 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 			map[string]any{"grant_types": []any{}}),
 		Entry("an empty list", Label("L4"), InvalidRedirectURI, "L4", redirects()),
 		Entry("a list of something else", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, 1.0)),
-		Entry("eleven redirect URIs", Label("L4"), InvalidRedirectURI, "L4", redirects(callback, callback, callback, callback, callback, callback, callback, callback, callback, callback, callback)),
-		Entry("a script beside a usable URI", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "javascript:alert(1)")),
-		Entry("a script in another case", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "JavaScript:alert(1)")),
+		Entry("eleven redirect URIs", Label("L4"), InvalidRedirectURI, "L4",
+			redirects(callback, callback, callback, callback, callback, callback, callback, callback, callback,
+				callback, callback)),
+		Entry("a script beside a usable URI", Label("L4", "A14"), InvalidRedirectURI, "A14",
+			redirects(callback, "javascript:alert(1)")),
+		Entry("a script in another case", Label("L4", "A14"), InvalidRedirectURI, "A14",
+			redirects(callback, "JavaScript:alert(1)")),
 		Entry("data", Label("L4", "A14"), InvalidRedirectURI, "A14", redirects(callback, "data:text/html,x")),
-		Entry("plain http elsewhere", Label("L4", "A13"), InvalidRedirectURI, "A14", redirects(callback, "http://app.example/callback")),
-		Entry("plain http elsewhere in another case", Label("L4", "A13"), InvalidRedirectURI, "A14", redirects(callback, "HTTP://app.example/callback")),
-		Entry("a user", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "https://user@app.example/callback")),
-		Entry("a user under an unlisted scheme", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "some-app://user@callback")),
-		Entry("a fragment", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "https://app.example/callback#x")),
+		Entry("plain http elsewhere", Label("L4", "A13"), InvalidRedirectURI, "A14",
+			redirects(callback, "http://app.example/callback")),
+		Entry("plain http elsewhere in another case", Label("L4", "A13"), InvalidRedirectURI, "A14",
+			redirects(callback, "HTTP://app.example/callback")),
+		Entry("a user", Label("L4", "A11"), InvalidRedirectURI, "A11",
+			redirects(callback, "https://user@app.example/callback")),
+		Entry("a user under an unlisted scheme", Label("L4", "A11"), InvalidRedirectURI, "A11",
+			redirects(callback, "some-app://user@callback")),
+		Entry("a fragment", Label("L4", "A11"), InvalidRedirectURI, "A11",
+			redirects(callback, "https://app.example/callback#x")),
 		Entry("a relative URI", Label("L4", "A11"), InvalidRedirectURI, "A11", redirects(callback, "/callback")),
-		Entry("a parameter of the response", Label("L4", "C26"), InvalidRedirectURI, "C26", redirects(callback, callback+"?code=1")),
+		Entry("a parameter of the response", Label("L4", "C26"), InvalidRedirectURI, "C26",
+			redirects(callback, callback+"?code=1")),
 		Entry("unlisted schemes only", Label("L4"), InvalidRedirectURI, "A14", redirects("some-app:/callback")),
 		Entry("a blank name", Label("L3", "C24"), InvalidClientMetadata, "C24", with("client_name", " ")),
 		Entry("a name that is no text", Label("L3", "C24"), InvalidClientMetadata, "C24", with("client_name", nil)),
 		Entry("a client_secret", Label("L3", "C28"), InvalidClientMetadata, "C28", with("client_secret", "x")),
-		Entry("grant types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32", with("grant_types", []any{"client_credentials"})),
-		Entry("response types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32", with("response_types", []any{"token"})),
-		Entry("a demand for DPoP", Label("L3", "C34"), InvalidClientMetadata, "C34", with("dpop_bound_access_tokens", true)),
+		Entry("grant types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32",
+			with("grant_types", []any{"client_credentials"})),
+		Entry("response types without codes", Label("L3", "C32"), InvalidClientMetadata, "C32",
+			with("response_types", []any{"token"})),
+		Entry("a demand for DPoP", Label("L3", "C34"), InvalidClientMetadata, "C34",
+			with("dpop_bound_access_tokens", true)),
 	)
 
 	It("refuses what does not fit into an id of 2000 characters, and compresses what repeats", Label("L6"), func() {
@@ -88,7 +108,8 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		_, err := settings.RegisterClient(redirects(random))
 		Expect(err).To(Refused(InvalidClientMetadata))
 		Expect(RuleOf(err)).To(Equal("L6"))
-		client, err := settings.RegisterClient(redirects(callback+strings.Repeat("/a", 1000), callback+strings.Repeat("/b", 1000)))
+		client, err := settings.RegisterClient(redirects(callback+strings.Repeat("/a", 1000),
+			callback+strings.Repeat("/b", 1000)))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(len(client.ID().String())).To(BeNumerically("<", 400))
 		Expect(opened(client, settings)).To(Equal(client))
@@ -129,13 +150,17 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Expect(kind).To(BeElementOf(LostRegistration, MalformedClientID), "%v", err)
 	},
 		Entry("with another first character", func(at, box string) string { return at + swapped(box, 0) }),
-		Entry("with another character in the middle", func(at, box string) string { return at + swapped(box, len(box)/2) }),
+		Entry("with another character in the middle", func(at, box string) string {
+			return at + swapped(box, len(box)/2)
+		}),
 		Entry("with another last character", func(at, box string) string { return at + swapped(box, len(box)-1) }),
 		Entry("that is cut off", func(at, box string) string { return at + box[:len(box)-4] }),
 		Entry("that is continued", func(at, box string) string { return at + box + "AAAA" }),
 		Entry("that is empty", func(at, _ string) string { return at }),
 		Entry("that is padded", func(at, box string) string { return at + box + "==" }),
-		Entry("of 2049 characters", func(at, box string) string { return at + box + strings.Repeat("A", 2049-len(at+box)) }),
+		Entry("of 2049 characters", func(at, box string) string {
+			return at + box + strings.Repeat("A", 2049-len(at+box))
+		}),
 		Entry("below another folder", func(_, box string) string { return "https://cms.example/oauth/client/" + box }),
 		Entry("behind a dot segment", func(at, box string) string { return at + "../clients/" + box }),
 		Entry("behind an escaped dot segment", func(at, box string) string { return at + "%2e%2e/clients/" + box }),
@@ -143,7 +168,9 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Entry("with a query", func(at, box string) string { return at + box + "?x=1" }),
 		Entry("with a fragment", func(at, box string) string { return at + box + "#x" }),
 		Entry("with a line break", func(at, box string) string { return at + box + "\n" }),
-		Entry("of another host", func(_, box string) string { return "https://cms.example.evil.example/oauth/clients/" + box }),
+		Entry("of another host", func(_, box string) string {
+			return "https://cms.example.evil.example/oauth/clients/" + box
+		}),
 	)
 
 	It("opens only as it was issued, without unused bits and line breaks", Label("L7"), func() {
@@ -161,25 +188,35 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		}
 	})
 
-	It("opens only under a secret that it keeps, for its issuer, and while the operator allows it", Label("L7", "J12"), func() {
-		client, err := settingsOf(selfRegistration).RegisterClient(redirects(callback))
-		Expect(err).NotTo(HaveOccurred())
-		rotated := func(config *Config) {
-			config.PreviousSecrets, config.Secret = [][]byte{config.Secret}, []byte("another secret, that is as long.")
-		}
-		forgotten := func(config *Config) { config.Secret = []byte("another secret, that is as long.") }
-		Expect(settingsOf(selfRegistration, rotated).OpenClient(client.ID())).To(HaveField("RedirectURIs()", []string{callback}))
-		for _, change := range [][]func(*Config){{selfRegistration, forgotten}, {}, {selfRegistration, func(config *Config) { config.Issuer = "https://cms.example/other" }}} {
-			_, err := settingsOf(change...).OpenClient(client.ID())
-			Expect(err).To(Refused(LostRegistration))
-		}
-	})
+	It("opens only under a secret that it keeps, for its issuer, and while the operator allows it",
+		Label("L7", "J12"), func() {
+			client, err := settingsOf(selfRegistration).RegisterClient(redirects(callback))
+			Expect(err).NotTo(HaveOccurred())
+			rotated := func(config *Config) {
+				config.PreviousSecrets, config.Secret = [][]byte{config.Secret},
+					[]byte("another secret, that is as long.")
+			}
+			forgotten := func(config *Config) { config.Secret = []byte("another secret, that is as long.") }
+			Expect(settingsOf(selfRegistration, rotated).OpenClient(client.ID())).
+				To(HaveField("RedirectURIs()", []string{callback}))
+			for _, change := range [][]func(*Config){{selfRegistration, forgotten}, {},
+				{selfRegistration, func(config *Config) {
+					config.Issuer = "https://cms.example/other"
+				}}} {
+				_, err := settingsOf(change...).OpenClient(client.ID())
+				Expect(err).To(Refused(LostRegistration))
+			}
+		})
 
 	It("reports secrets that cannot be read as an outage", Label("D30"), func() {
-		settings := settingsOf(selfRegistration, func(config *Config) { config.Secret, config.Secrets = nil, &failing{secret: config.Secret} })
+		settings := settingsOf(selfRegistration, func(config *Config) {
+			config.Secret, config.Secrets = nil, &failing{secret: config.Secret}
+		})
 		client, err := settings.RegisterClient(redirects(callback))
 		Expect(err).NotTo(HaveOccurred())
-		broken := settingsOf(selfRegistration, func(config *Config) { config.Secret, config.Secrets = nil, &failing{secret: config.Secret, after: 1} })
+		broken := settingsOf(selfRegistration, func(config *Config) {
+			config.Secret, config.Secrets = nil, &failing{secret: config.Secret, after: 1}
+		})
 		_, err = broken.OpenClient(client.ID())
 		Expect(err).To(MatchError(errKeeper))
 	})
@@ -190,7 +227,9 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		client, err := settings.RegisterClient(redirects(target))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(opened(client, settings).RedirectURI(target, settings.Metadata)).To(HaveField("String()", target))
-		_, err = NewClientMetadata(RestoreClientID(clientURL), document(func(m map[string]any) { m["redirect_uris"] = []any{target} }), settings.Metadata)
+		_, err = NewClientMetadata(RestoreClientID(clientURL), document(func(m map[string]any) {
+			m["redirect_uris"] = []any{target}
+		}), settings.Metadata)
 		Expect(err).To(Refused(InvalidClientDocument))
 	})
 

@@ -25,7 +25,13 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 		return token
 	}
 	approve := func(t *Ticket, code Secret, at time.Time) *AuthorizationCode {
-		issued, err := IssueCode(Approval{Ticket: t, Host: host("host-token"), Principal: Principal{Subject: "ann"}, Code: code, Random: rand.Reader}, settings, at)
+		issued, err := IssueCode(Approval{
+			Ticket:    t,
+			Host:      host("host-token"),
+			Principal: Principal{Subject: "ann"},
+			Code:      code,
+			Random:    rand.Reader,
+		}, settings, at)
 		Expect(err).NotTo(HaveOccurred())
 		return issued
 	}
@@ -48,10 +54,12 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 		Expect(code(seal.NewKeyRing(seal.FixedSecrets{before}), form, "host-token")).NotTo(Equal(first))
 	})
 
-	It("leaves a code that still holds, replaces one that has expired or has another value, and refuses one that was withdrawn", func() {
+	It("leaves a code that still holds, replaces one that has expired or has another value, and refuses one that was "+
+		"withdrawn", func() {
 		form, code := ticket(), newSecret(CodeSecret)
 		earlier := approve(form, code, noon)
-		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).To(MatchError(ErrCodeStillValid))
+		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL-time.Millisecond)).Supersedes(earlier)).
+			To(MatchError(ErrCodeStillValid))
 		Expect(approve(form, code, noon.Add(settings.AuthCodeTTL)).Supersedes(earlier)).To(Succeed())
 		Expect(approve(form, newSecret(CodeSecret), noon).Supersedes(earlier)).To(Succeed())
 		earlier.End(EndedByHost, noon)

@@ -15,8 +15,9 @@ func NewResource(canonical string) Resource { return Resource{canonical} }
 // String returns the exact configured URI.
 func (r Resource) String() string { return r.canonical }
 
-// Accepts checks the resource parameters of a request, which may have none: each must name this resource, or Accepts refuses with InvalidTarget
-//.
+// Accepts checks the resource parameters of a request, which may have none: each must name this
+// resource, or Accepts refuses with InvalidTarget
+// .
 func (r Resource) Accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
@@ -29,7 +30,8 @@ func (r Resource) Accepts(requested []string) error {
 	return nil
 }
 
-// comparableForm lower-cases scheme and host, and drops the default port of the scheme and one trailing slash.
+// comparableForm lower-cases scheme and host, and drops the default port of the scheme and one
+// trailing slash.
 func comparableForm(uri string) string {
 	scheme, rest, _ := strings.Cut(uri, "://")
 	end := strings.IndexAny(rest, "/?")
@@ -49,7 +51,8 @@ func comparableForm(uri string) string {
 // messageSuffix follows the resource in the path of the message endpoint (HTTP with SSE).
 const messageSuffix = "/message"
 
-// ProtectedServer configures an additional MCP server under the same issuer. A zero field has the default in its comment.
+// ProtectedServer configures an additional MCP server under the same issuer. A zero field has the
+// default in its comment.
 type ProtectedServer struct {
 	Resource string         // its MCP endpoint
 	Name     string         // shown to people; the issuer's host, or the name of the site on its pages
@@ -101,13 +104,14 @@ func (s *Settings) NameOf(resource Resource) string {
 // Resource returns the first resource, the default for requests without a resource.
 func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
-// protects reports whether the resource is configured. Codes and tokens for a resource that was removed from the configuration are invalid.
+// protects reports whether the resource is configured. Codes and tokens for a resource that was
+// removed from the configuration are invalid.
 func (s *Settings) protects(resource Resource) bool {
 	return slices.ContainsFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == resource })
 }
 
-// selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget when they name an unknown one, or
-// more than one.
+// selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget
+// when they name an unknown one, or more than one.
 func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
 	var protected []string
 	for _, known := range s.Resources {
@@ -138,11 +142,15 @@ func (c Config) checkResources() (mistakes []error) {
 		mistakes = append(mistakes, c.checkResource("MoreServers", uri)...)
 		for _, other := range taken {
 			if conflict := conflictOf(uri, other); conflict != "" {
-				mistakes = append(mistakes, NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), conflict, withoutUser(other)))
+				mistakes = append(mistakes,
+					NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), conflict,
+						withoutUser(other)))
 			}
 		}
 		if site := originOf(first); first != site && comparableForm(uri) == site {
-			mistakes = append(mistakes, NewMistake("%s %q has the metadata address that the first server has too: make it %s", Field("MoreServers"), withoutUser(uri), Field("Resource")))
+			mistakes = append(mistakes,
+				NewMistake("%s %q has the metadata address that the first server has too: make it %s",
+					Field("MoreServers"), withoutUser(uri), Field("Resource")))
 		}
 		taken = append(taken, uri)
 	}
@@ -153,7 +161,8 @@ func (c Config) checkResource(field Field, uri string) []error {
 	mistakes := checkURL(field, uri, c.AllowLoopbackIssuer)
 	path, underIssuer := strings.CutPrefix(uri, c.Issuer)
 	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(uri, "/.well-known/") {
-		mistakes = append(mistakes, NewMistake("%s %q is an address of this server itself: choose another path", field, withoutUser(uri)))
+		mistakes = append(mistakes,
+			NewMistake("%s %q is an address of this server itself: choose another path", field, withoutUser(uri)))
 	}
 	return mistakes
 }

@@ -70,16 +70,17 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 		Expect(OpenConnections(sealed, after, noon)).To(Equal(prints))
 	})
 
-	It("holds a list of connections from before for too old, because it does not find the grants that were made since", Label("J10"), func() {
-		prints, err := before.Keys.Fingerprints(host)
-		Expect(err).NotTo(HaveOccurred())
-		sealed, err := SealConnections(prints, before, noon)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(OpenConnections(sealed, before, noon)).To(Equal(prints))
-		_, err = OpenConnections(sealed, during, noon)
-		kind, _ := KindOf(err)
-		Expect(kind).To(Equal(ExpiredTicket))
-	})
+	It("holds a list of connections from before for too old, because it does not find the grants that were made since",
+		Label("J10"), func() {
+			prints, err := before.Keys.Fingerprints(host)
+			Expect(err).NotTo(HaveOccurred())
+			sealed, err := SealConnections(prints, before, noon)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(OpenConnections(sealed, before, noon)).To(Equal(prints))
+			_, err = OpenConnections(sealed, during, noon)
+			kind, _ := KindOf(err)
+			Expect(kind).To(Equal(ExpiredTicket))
+		})
 
 	It("leaves a person without a subject who they were", func() {
 		name, err := KeyedSubject(host, "", before.Keys)
@@ -109,15 +110,32 @@ var _ = Describe("Changing the server secret", Label("J2"), func() {
 	})
 
 	DescribeTable("is refused with a mistake", Label("F9"), func(change func(*Config), said string) {
-		config := Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: fresh, Now: func() time.Time { return noon }, Random: rand.Reader}
+		config := Config{
+			Issuer:       "https://cms.example",
+			VerifyBearer: func(string) bool { return true },
+			Secret:       fresh,
+			Now:          func() time.Time { return noon },
+			Random:       rand.Reader,
+		}
 		change(&config)
 		_, err := config.Settings()
 		Expect(err).To(MatchError(ContainSubstring(said)))
 	},
-		Entry("in a previous secret", func(c *Config) { c.PreviousSecrets = [][]byte{old, []byte("short")} }, "PreviousSecrets has 5 bytes"),
-		Entry("in the newest one", func(c *Config) { c.Secret = nil; c.PreviousSecrets = [][]byte{old} }, "PreviousSecrets is set without Secret"),
-		Entry("of a keeper", func(c *Config) { c.Secret = nil; c.Secrets = lostSecrets{} }, "reading the server secrets: the disk is gone"),
-		Entry("of a keeper whose secret is short", func(c *Config) { c.Secret = nil; c.Secrets = seal.FixedSecrets{[]byte("short")} }, "Secret has 5 bytes"),
+		Entry("in a previous secret", func(c *Config) {
+			c.PreviousSecrets = [][]byte{old, []byte("short")}
+		}, "PreviousSecrets has 5 bytes"),
+		Entry("in the newest one", func(c *Config) {
+			c.Secret = nil
+			c.PreviousSecrets = [][]byte{old}
+		}, "PreviousSecrets is set without Secret"),
+		Entry("of a keeper", func(c *Config) {
+			c.Secret = nil
+			c.Secrets = lostSecrets{}
+		}, "reading the server secrets: the disk is gone"),
+		Entry("of a keeper whose secret is short", func(c *Config) {
+			c.Secret = nil
+			c.Secrets = seal.FixedSecrets{[]byte("short")}
+		}, "Secret has 5 bytes"),
 		Entry("that is missing", func(c *Config) { c.Secret = nil }, "Secret has 0 bytes"),
 	)
 })

@@ -13,18 +13,20 @@ const maxScopeLength = 1024
 // Scopes is a sorted set of scope values; the zero value is the empty set.
 type Scopes struct{ values []string }
 
-// ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3). It refuses characters outside the grammar with
-// InvalidScope, and ignores extra spaces and duplicates.
+// ParseScopes reads a space-separated scope parameter (RFC 6749 §3.3). It refuses characters
+// outside the grammar with InvalidScope, and ignores extra spaces and duplicates.
 func ParseScopes(text string) (Scopes, error) {
 	if len(text) > maxScopeLength {
 		return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter is too long")
 	}
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
+			return Scopes{},
+				Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 		}
 	}
-	return setOf(strings.Fields(strings.Clone(text))), nil // Clone, so that a stored scope does not keep the request in memory
+	// Clone, so that a stored scope does not keep the request in memory.
+	return setOf(strings.Fields(strings.Clone(text))), nil
 }
 
 // NewScopes returns the set of the given values.
@@ -45,7 +47,8 @@ func (s Scopes) Values() []string { return slices.Clone(s.values) }
 // Empty reports whether the set has no value.
 func (s Scopes) Empty() bool { return len(s.values) == 0 }
 
-// Has reports whether the set contains the value. Implied scopes are added by ScopeCatalogue.Expand only.
+// Has reports whether the set contains the value. Implied scopes are added by ScopeCatalogue.Expand
+// only.
 func (s Scopes) Has(value string) bool { return slices.Contains(s.values, value) }
 
 // Contains reports whether every value of other is in s.
@@ -117,8 +120,8 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	}
 }
 
-// Resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is known, and adds the defaults when
-// OfflineAccess is the only one.
+// Resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is
+// known, and adds the defaults when OfflineAccess is the only one.
 func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
 	requested, err := ParseScopes(text)
 	if err != nil {

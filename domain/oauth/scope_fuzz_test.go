@@ -12,7 +12,8 @@ var scopeToken = regexp.MustCompile(`^[\x21\x23-\x5B\x5D-\x7E]+$`)
 
 // FuzzScopes reads and prints scope parameters, and holds what is granted to what is known.
 func FuzzScopes(f *testing.F) {
-	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}}, defaults: NewScopes("mcp")}
+	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}},
+		defaults: NewScopes("mcp")}
 	f.Fuzz(func(t *testing.T, text, other string) {
 		scopes, err := ParseScopes(text)
 		words := wordsOf(text)
@@ -69,7 +70,9 @@ func checkSets(t *testing.T, a, b Scopes) {
 func checkGranted(t *testing.T, catalogue ScopeCatalogue, text string, words []string) {
 	t.Helper()
 	granted, err := catalogue.Resolve(text)
-	known := slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"mcp", "write", OfflineAccess}, w) })
+	known := slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"mcp", "write", OfflineAccess}, w)
+	})
 	if (err == nil) != (known || len(words) == 0) {
 		t.Fatalf("asking for %q gives %v", text, err)
 	}
@@ -77,7 +80,8 @@ func checkGranted(t *testing.T, catalogue ScopeCatalogue, text string, words []s
 		t.Fatalf("asking for %q grants only %q", text, granted)
 	}
 	for _, value := range granted.Values() {
-		if value != "mcp" && !slices.Contains(words, value) || !slices.Contains([]string{"mcp", "write", OfflineAccess}, value) {
+		if value != "mcp" && !slices.Contains(words, value) ||
+			!slices.Contains([]string{"mcp", "write", OfflineAccess}, value) {
 			t.Fatalf("asking for %q grants %q", text, value)
 		}
 	}

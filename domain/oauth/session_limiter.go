@@ -4,9 +4,11 @@ import (
 	"container/list"
 )
 
-// SessionLimiter bounds the open sessions of each person and of all people together. It never refuses a new session: at a limit it evicts
-// the session that has been idle longest, of the same person or, when the total is reached, of the person with the most sessions. It evicts a session
-// with running calls only if all sessions of that person have some. SessionLimiter is not safe for concurrent use.
+// SessionLimiter bounds the open sessions of each person and of all people together. It never
+// refuses a new session: at a limit it evicts the session that has been idle longest, of the same
+// person or, when the total is reached, of the person with the most sessions. It evicts a session
+// with running calls only if all sessions of that person have some. SessionLimiter is not safe for
+// concurrent use.
 type SessionLimiter[S comparable] struct {
 	max, maxPerPerson int
 	sessions          map[S]*limitedSession[S]
@@ -23,13 +25,15 @@ type limitedSession[S comparable] struct {
 	element  *list.Element
 }
 
-// personSessions are the sessions of a person, without and with running calls, each list with the least recently used session first.
+// personSessions are the sessions of a person, without and with running calls, each list with the
+// least recently used session first.
 type personSessions struct {
 	person     string
 	idle, busy list.List
 }
 
-// NewSessionLimiter returns a limiter without sessions, with the limits MaxSessions and MaxSessionsPerPerson.
+// NewSessionLimiter returns a limiter without sessions, with the limits MaxSessions and
+// MaxSessionsPerPerson.
 func NewSessionLimiter[S comparable](limits Limits) *SessionLimiter[S] {
 	return &SessionLimiter[S]{
 		max: limits.MaxSessions, maxPerPerson: limits.MaxSessionsPerPerson,
@@ -66,7 +70,8 @@ func (l *SessionLimiter[S]) victim(person string) *limitedSession[S] {
 	return nil
 }
 
-// largest returns the person with the most sessions, including the new one of newcomer; among equals, the one with the idlest session.
+// largest returns the person with the most sessions, including the new one of newcomer; among
+// equals, the one with the idlest session.
 func (l *SessionLimiter[S]) largest(newcomer *personSessions) (largest *personSessions) {
 	most := 0
 	for _, owner := range l.people {
@@ -92,7 +97,8 @@ func (l *SessionLimiter[S]) idlest(owner *personSessions) *limitedSession[S] {
 
 func (p *personSessions) size() int { return p.idle.Len() + p.busy.Len() }
 
-// BeginCall records that a call begins in a session. BeginCall, EndCall and Remove ignore an unknown session.
+// BeginCall records that a call begins in a session. BeginCall, EndCall and Remove ignore an
+// unknown session.
 func (l *SessionLimiter[S]) BeginCall(session S) { l.countCalls(session, 1) }
 
 // EndCall records that a call has ended.

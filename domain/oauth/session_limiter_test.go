@@ -24,16 +24,17 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		}
 	}
 
-	It("ends a person's own idlest session at the limit of a person, even when another person has an idler one", func() {
-		l := bounded(10, 2)
-		fill(l, "bob", "b1")
-		fill(l, "ada", "a1", "a2")
-		l.BeginCall("a1")
-		l.EndCall("a1")
-		Expect(open(l, "a3", "ada")).To(Equal("a2"))
-		Expect(open(l, "a4", "ada")).To(Equal("a1"))
-		Expect(open(l, "b2", "bob")).To(BeEmpty())
-	})
+	It("ends a person's own idlest session at the limit of a person, even when another person has an idler one",
+		func() {
+			l := bounded(10, 2)
+			fill(l, "bob", "b1")
+			fill(l, "ada", "a1", "a2")
+			l.BeginCall("a1")
+			l.EndCall("a1")
+			Expect(open(l, "a3", "ada")).To(Equal("a2"))
+			Expect(open(l, "a4", "ada")).To(Equal("a1"))
+			Expect(open(l, "b2", "bob")).To(BeEmpty())
+		})
 
 	It("ends a session with a call under way only when all of the person's have one", func() {
 		l := bounded(10, 2)

@@ -21,9 +21,10 @@ type Settings struct {
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 
-	HostTokenInUse   bool
-	HostFields       credential.Fields
-	IdentityFields   credential.Fields // of HostFields: those that the verifier verifies and that have a value; none for the token
+	HostTokenInUse bool
+	HostFields     credential.Fields
+	// Of HostFields: those that the verifier verifies and that have a value; none for the token.
+	IdentityFields   credential.Fields
 	SelfRegistration bool
 
 	hosted               map[string]*ClientMetadata // by client_id
@@ -39,7 +40,8 @@ func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
 	return &changed
 }
 
-// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed. Naming a HostedClient allows it.
+// CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed.
+// Naming a HostedClient allows it.
 func (s *Settings) CheckClient(id ClientID) error {
 	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
@@ -47,8 +49,9 @@ func (s *Settings) CheckClient(id ClientID) error {
 	return nil
 }
 
-// Identity returns what identifies the credential of a person: the token, or the IdentityFields. Its fingerprint finds the grants, so that a field that
-// was not verified neither hides a grant nor adds to the limits.
+// Identity returns what identifies the credential of a person: the token, or the IdentityFields.
+// Its fingerprint finds the grants, so that a field that was not verified neither hides a grant nor
+// adds to the limits.
 func (s *Settings) Identity(host HostToken) HostToken {
 	if len(s.HostFields) == 0 {
 		return host
@@ -56,12 +59,14 @@ func (s *Settings) Identity(host HostToken) HostToken {
 	return HostToken{conceal(s.IdentityFields.Select(host.Values()).Encode())}
 }
 
-// Fingerprints returns the fingerprints of the Identity, that under the current server secret first.
+// Fingerprints returns the fingerprints of the Identity, that under the current server secret
+// first.
 func (s *Settings) Fingerprints(host HostToken) ([]Fingerprint, error) {
 	return s.Keys.Fingerprints(s.Identity(host))
 }
 
-// accessTokensUnseal reports whether access tokens can open the host token, to verify it again or to send it to an upstream server.
+// accessTokensUnseal reports whether access tokens can open the host token, to verify it again or
+// to send it to an upstream server.
 func (s *Settings) accessTokensUnseal() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
 // ceiling returns the scopes that a host token may grant at most.

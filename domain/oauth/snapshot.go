@@ -9,8 +9,8 @@ import (
 // IssuedCode is the State of a code that can be redeemed or withdrawn.
 const IssuedCode = string(codeIssued)
 
-// CodeSnapshot is an AuthorizationCode as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
-// Times are UTC with milliseconds. Restoring applies no rule.
+// CodeSnapshot is an AuthorizationCode as a store keeps it. Bytes are nil, text is "" and times are
+// zero where there is nothing. Times are UTC with milliseconds. Restoring applies no rule.
 type CodeSnapshot struct {
 	ID            string
 	Digest        []byte
@@ -40,13 +40,31 @@ func (s CodeSnapshot) HasKnownState() bool {
 	return slices.Contains([]codeState{codeIssued, codeRedeemed, codeWithdrawn}, codeState(s.State))
 }
 
-// Snapshot returns the state of the code. Its bytes are shared with the code and must not be changed.
+// Snapshot returns the state of the code. Its bytes are shared with the code and must not be
+// changed.
 func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 	return CodeSnapshot{
-		ID: c.id, Digest: c.digest[:], CodeChallenge: c.challenge.encoded, ClientID: c.client.raw, ClientName: c.clientName, AuthMethod: string(c.authMethod),
-		RedirectURI: c.redirect.raw, Resource: c.resource.canonical, Scopes: c.scopes.String(), Subject: c.subject, Roles: strings.Join(c.roles, "\n"),
-		State: string(c.state), EndReason: string(c.endReason), CreatedAt: c.createdAt, ExpiresAt: c.expiresAt, RedeemedAt: c.redeemedAt,
-		WithdrawnAt: c.withdrawnAt, ForgetAfter: c.forgetAfter(), HostPrint: c.hostPrint.Bytes(), HostBox: c.host.box, HostWrap: c.host.wrap,
+		ID:            c.id,
+		Digest:        c.digest[:],
+		CodeChallenge: c.challenge.encoded,
+		ClientID:      c.client.raw,
+		ClientName:    c.clientName,
+		AuthMethod:    string(c.authMethod),
+		RedirectURI:   c.redirect.raw,
+		Resource:      c.resource.canonical,
+		Scopes:        c.scopes.String(),
+		Subject:       c.subject,
+		Roles:         strings.Join(c.roles, "\n"),
+		State:         string(c.state),
+		EndReason:     string(c.endReason),
+		CreatedAt:     c.createdAt,
+		ExpiresAt:     c.expiresAt,
+		RedeemedAt:    c.redeemedAt,
+		WithdrawnAt:   c.withdrawnAt,
+		ForgetAfter:   c.forgetAfter(),
+		HostPrint:     c.hostPrint.Bytes(),
+		HostBox:       c.host.box,
+		HostWrap:      c.host.wrap,
 	}
 }
 
@@ -54,19 +72,32 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 	c := &AuthorizationCode{
 		consent: consent{
-			id: s.ID, client: RestoreClientID(s.ClientID), clientName: s.ClientName, authMethod: AuthMethod(s.AuthMethod), redirect: RestoreRedirectURI(s.RedirectURI),
-			resource: NewResource(s.Resource), scopes: restoreScopes(s.Scopes), subject: s.Subject, roles: restoreRoles(s.Roles), createdAt: s.CreatedAt,
+			id:         s.ID,
+			client:     RestoreClientID(s.ClientID),
+			clientName: s.ClientName,
+			authMethod: AuthMethod(s.AuthMethod),
+			redirect:   RestoreRedirectURI(s.RedirectURI),
+			resource:   NewResource(s.Resource),
+			scopes:     restoreScopes(s.Scopes),
+			subject:    s.Subject,
+			roles:      restoreRoles(s.Roles),
+			createdAt:  s.CreatedAt,
 		},
-		challenge: RestoreCodeChallenge(s.CodeChallenge), state: codeState(s.State), endReason: EndReason(s.EndReason),
-		expiresAt: s.ExpiresAt, redeemedAt: s.RedeemedAt, withdrawnAt: s.WithdrawnAt, host: sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
+		challenge:   RestoreCodeChallenge(s.CodeChallenge),
+		state:       codeState(s.State),
+		endReason:   EndReason(s.EndReason),
+		expiresAt:   s.ExpiresAt,
+		redeemedAt:  s.RedeemedAt,
+		withdrawnAt: s.WithdrawnAt,
+		host:        sealedHostToken{box: s.HostBox, wrap: s.HostWrap},
 	}
 	copy(c.digest[:], s.Digest)
 	copy(c.hostPrint[:], s.HostPrint)
 	return c
 }
 
-// GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero where there is nothing.
-// Times are UTC with milliseconds. Restoring applies no rule.
+// GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero
+// where there is nothing. Times are UTC with milliseconds. Restoring applies no rule.
 type GrantSnapshot struct {
 	ID            string
 	ClientID      string
@@ -208,11 +239,23 @@ func snapshots[From, To any](from []From, convert func(From) To) (converted []To
 }
 
 func (r rotation) snapshot() RotationSnapshot {
-	return RotationSnapshot{Number: r.number, Digest: r.digest, Access: r.access, Box: r.box, ReplacedAt: r.replacedAt}
+	return RotationSnapshot{
+		Number:     r.number,
+		Digest:     r.digest,
+		Access:     r.access,
+		Box:        r.box,
+		ReplacedAt: r.replacedAt,
+	}
 }
 
 func restoreRotation(s RotationSnapshot) rotation {
-	return rotation{number: s.Number, digest: s.Digest, access: s.Access, box: s.Box, replacedAt: s.ReplacedAt}
+	return rotation{
+		number:     s.Number,
+		digest:     s.Digest,
+		access:     s.Access,
+		box:        s.Box,
+		replacedAt: s.ReplacedAt,
+	}
 }
 
 func (t accessToken) snapshot() AccessTokenSnapshot {

@@ -82,6 +82,7 @@ type Ended struct {
 // that every process closes their streams within a second. With another store a process detects the
 // end at the next keep-alive comment of a stream.
 type EndWatcher interface {
-	// EndedSince returns the grants that ended at that time or after it, and the tokens that were revoked.
+	// EndedSince returns the grants that ended at that time or after it, and the tokens that were
+	// revoked.
 	EndedSince(ctx context.Context, since time.Time) (Ended, error)
 }

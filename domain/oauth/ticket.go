@@ -23,15 +23,16 @@ const (
 	ticketIDClock  = 6 // of these, the time at the beginning
 )
 
-// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored before the person approves.
+// Ticket is the state of a consent page. The page contains it sealed, so that nothing is stored
+// before the person approves.
 type Ticket struct {
 	id       string
 	issuedAt time.Time
 	request  *AuthorizationRequest
 }
 
-// NewTicket returns a ticket with a random id, which is also that of the code and the grant. The id begins with the time in milliseconds, so that new
-// rows are adjacent in the index of a store.
+// NewTicket returns a ticket with a random id, which is also that of the code and the grant. The id
+// begins with the time in milliseconds, so that new rows are adjacent in the index of a store.
 func NewTicket(request *AuthorizationRequest, random io.Reader, now time.Time) (*Ticket, error) {
 	var id [ticketIDBytes]byte
 	binary.BigEndian.PutUint64(id[:], uint64(now.UnixMilli())<<(64-8*ticketIDClock))
@@ -43,7 +44,8 @@ func NewTicket(request *AuthorizationRequest, random io.Reader, now time.Time) (
 
 const shortIDLength = 8
 
-// ShortID returns the first random characters of the id of a ticket or grant, without the time before them, which is similar in recent ids.
+// ShortID returns the first random characters of the id of a ticket or grant, without the time
+// before them, which is similar in recent ids.
 func ShortID(id string) string {
 	if clock := 2 * ticketIDClock; len(id) >= clock+shortIDLength {
 		id = id[clock:]
@@ -51,7 +53,8 @@ func ShortID(id string) string {
 	return id[:min(len(id), shortIDLength)]
 }
 
-// MatchesID reports whether the typed text is a prefix of the id or of its random part, with which ShortID begins.
+// MatchesID reports whether the typed text is a prefix of the id or of its random part, with which
+// ShortID begins.
 func MatchesID(typed, id string) bool {
 	clock := min(2*ticketIDClock, len(id))
 	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[clock:], typed)
@@ -63,7 +66,8 @@ func (t *Ticket) ID() string { return t.id }
 // Request returns the request that the page showed.
 func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 
-// Seal returns the ticket as an opaque form value that only a server with the same secret and issuer can open.
+// Seal returns the ticket as an opaque form value that only a server with the same secret and
+// issuer can open.
 func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 	r := t.request
 	checkedAt := ""
@@ -72,13 +76,16 @@ func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 	}
 	return sealValues(keys, consentPurpose, r.settings.Issuer,
 		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
-		"named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt, "auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw,
-		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
+		"named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt, "auth_method", string(r.authMethod),
+		"redirect_uri", r.redirect.raw,
+		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge",
+		r.challenge.encoded)
 }
 
-// Code derives the authorization code for an approval of the ticket with the host token. Submitting the form twice returns the same code, unless the
-// server secret was rotated in between, so that both responses lead to the same grant. The code cannot be predicted without the server secret
-// and the host token.
+// Code derives the authorization code for an approval of the ticket with the host token. Submitting
+// the form twice returns the same code, unless the server secret was rotated in between, so that
+// both responses lead to the same grant. The code cannot be predicted without the server secret and
+// the host token.
 func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
 	if err != nil {
@@ -87,7 +94,8 @@ func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
 	return NewSecret(CodeSecret, t.id, 0, Entropy(tags[0]), keys)
 }
 
-// OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with InvalidTicket, an old one with ExpiredTicket.
+// OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with
+// InvalidTicket, an old one with ExpiredTicket.
 func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
 	values, issuedAt, err := openValues(settings, consentPurpose, sealed)
 	if err != nil {
@@ -105,10 +113,17 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 		return nil, err
 	}
 	return &Ticket{id: values.Get("id"), issuedAt: issuedAt, request: &AuthorizationRequest{
-		client: RestoreClientID(values.Get("client_id")), clientName: values.Get("client_name"), declaresClientID: values.Get("named") == "true",
-		checkedAt: checkedAt, authMethod: AuthMethod(values.Get("auth_method")),
-		redirect: RestoreRedirectURI(values.Get("redirect_uri")), resource: resource, state: values.Get("state"), scopes: restoreScopes(values.Get("scope")),
-		challenge: RestoreCodeChallenge(values.Get("code_challenge")), settings: settings,
+		client:           RestoreClientID(values.Get("client_id")),
+		clientName:       values.Get("client_name"),
+		declaresClientID: values.Get("named") == "true",
+		checkedAt:        checkedAt,
+		authMethod:       AuthMethod(values.Get("auth_method")),
+		redirect:         RestoreRedirectURI(values.Get("redirect_uri")),
+		resource:         resource,
+		state:            values.Get("state"),
+		scopes:           restoreScopes(values.Get("scope")),
+		challenge:        RestoreCodeChallenge(values.Get("code_challenge")),
+		settings:         settings,
 	}}, nil
 }
 
@@ -182,7 +197,8 @@ func parseMillis(text string) (time.Time, error) {
 // expired reports whether now is end or later: the exact instant counts as expired, everywhere.
 func expired(end, now time.Time) bool { return !now.Before(end) }
 
-// pack joins texts with length prefixes, because escaping would make the largest request too large for its form.
+// pack joins texts with length prefixes, because escaping would make the largest request too large
+// for its form.
 func pack(texts []string) (packed []byte) {
 	for _, text := range texts {
 		packed = strconv.AppendInt(packed, int64(len(text)), 10)
@@ -199,7 +215,8 @@ func unpackTexts(packed []byte) (texts []string, err error) {
 		if err != nil || end < 0 || end > len(after) {
 			return nil, errors.New("it is cut off")
 		}
-		texts, rest = append(texts, strings.Clone(after[:end])), after[end:] // Clone, so that a stored text does not keep all of them in memory
+		// Clone, so that a stored text does not keep all of them in memory.
+		texts, rest = append(texts, strings.Clone(after[:end])), after[end:]
 	}
 	return texts, nil
 }

@@ -9,7 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzTicket opens what was sealed, all of it, and nothing else: the splice replaces some of the sealed text.
+// FuzzTicket opens what was sealed, all of it, and nothing else: the splice replaces some of the
+// sealed text.
 func FuzzTicket(f *testing.F) {
 	RegisterTestingT(f)
 	settings := settingsOf()
@@ -43,8 +44,12 @@ func requestOf(settings *Settings, name, state, redirect string) (*Authorization
 		return nil, err
 	}
 	return NewAuthorizationRequest(client, Parameters{
-		"response_type": {"code"}, "redirect_uri": {redirect}, "state": {state}, "scope": {"mcp offline_access"},
-		"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
+		"response_type":         {"code"},
+		"redirect_uri":          {redirect},
+		"state":                 {state},
+		"scope":                 {"mcp offline_access"},
+		"code_challenge":        {challengeOf(verifier)},
+		"code_challenge_method": {"S256"},
 	}, settings)
 }
 

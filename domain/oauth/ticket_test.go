@@ -83,14 +83,24 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 		Expect(err).To(Refused(InvalidTicket))
 	})
 
-	DescribeTable("is worthless to another issuer with the same secret and resource", Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
-		other := settingsOf(func(c *Config) { c.Issuer, c.Resource = "https://other.example", settings.Resource().String() })
-		Expect(open(seal(), settings)).To(Succeed())
-		Expect(open(seal(), other)).To(Refused(InvalidTicket))
-	},
-		Entry("on a consent page", func(text string, other *Settings) error { _, err := OpenTicket(text, other, noon); return err }, sealed),
-		Entry("behind a return button", func(text string, other *Settings) error { _, err := OpenReturn(text, other, noon); return err }, func() string {
-			text, err := SealReturn(Redirect{Location: "https://client.example/", Host: "client.example"}, settings, noon)
+	DescribeTable("is worthless to another issuer with the same secret and resource",
+		Label("B17"), func(open func(text string, other *Settings) error, seal func() string) {
+			other := settingsOf(func(c *Config) {
+				c.Issuer, c.Resource = "https://other.example", settings.Resource().String()
+			})
+			Expect(open(seal(), settings)).To(Succeed())
+			Expect(open(seal(), other)).To(Refused(InvalidTicket))
+		},
+		Entry("on a consent page", func(text string, other *Settings) error {
+			_, err := OpenTicket(text, other, noon)
+			return err
+		}, sealed),
+		Entry("behind a return button", func(text string, other *Settings) error {
+			_, err := OpenReturn(text, other, noon)
+			return err
+		}, func() string {
+			text, err := SealReturn(Redirect{Location: "https://client.example/", Host: "client.example"},
+				settings, noon)
 			Expect(err).NotTo(HaveOccurred())
 			return text
 		}),
@@ -98,13 +108,15 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 
 	It("fits into its form however long the request is", Label("B1", "A22"), func() {
 		slashes := strings.Repeat("/", 1900)
-		client, err := NewClientMetadata(RestoreClientID("https://client.example"+slashes), document(func(d map[string]any) {
-			d["client_id"], d["client_name"] = "https://client.example"+slashes, strings.Repeat("字", maxClientName)
-			d["redirect_uris"] = []any{"https://client.example" + slashes}
-		}), settings.Metadata)
+		client, err := NewClientMetadata(RestoreClientID("https://client.example"+slashes),
+			document(func(d map[string]any) {
+				d["client_id"], d["client_name"] = "https://client.example"+slashes, strings.Repeat("字", maxClientName)
+				d["redirect_uris"] = []any{"https://client.example" + slashes}
+			}), settings.Metadata)
 		Expect(err).NotTo(HaveOccurred())
 		request, err := NewAuthorizationRequest(client, Parameters{
-			"response_type": {"code"}, "redirect_uri": {"https://client.example" + slashes}, "state": {strings.Repeat("/", maxStateLength)},
+			"response_type": {"code"}, "redirect_uri": {"https://client.example" + slashes},
+			"state":          {strings.Repeat("/", maxStateLength)},
 			"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
 		}, settings)
 		Expect(err).NotTo(HaveOccurred())

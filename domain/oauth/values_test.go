@@ -15,8 +15,10 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 		Expect(err).NotTo(HaveOccurred())
 		Expect(id.String()).To(Equal(raw))
 	},
-		Entry(nil, "https://claude.ai/oauth/claude-code-client-metadata"), Entry(nil, "https://c.example/"), Entry(nil, "https://c.example/x?y=1"),
-		Entry(nil, "https://c.example:443/x"), Entry(nil, "https://C.Example/x"), Entry(nil, "https://xn--bcher-kva.example/x"), Entry(nil, "https://c.example/%252e%252e/x"),
+		Entry(nil, "https://claude.ai/oauth/claude-code-client-metadata"), Entry(nil, "https://c.example/"),
+		Entry(nil, "https://c.example/x?y=1"),
+		Entry(nil, "https://c.example:443/x"), Entry(nil, "https://C.Example/x"),
+		Entry(nil, "https://xn--bcher-kva.example/x"), Entry(nil, "https://c.example/%252e%252e/x"),
 		Entry(nil, "https://c.example/a..b/x"),
 	)
 
@@ -24,29 +26,43 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 		_, err := ParseClientID(raw, rules)
 		Expect(err).To(Refused(MalformedClientID))
 	},
-		Entry(nil, ""), Entry(nil, "https://"), Entry(nil, "client"), Entry(nil, "http://c.example/x"), Entry(nil, "HTTPS://c.example/x"), Entry(nil, " https://c.example/x"),
-		Entry(nil, "https://c.example"), Entry(nil, "https://c.example?x=/y"), Entry(nil, "https:///x"), Entry(nil, "https://u@c.example/x"), Entry(nil, "https://@c.example/x"),
-		Entry(nil, "https://c.example/x#"), Entry(nil, "https://c.example/x#y"), Entry(nil, `https://c.example\x/y`), Entry(nil, "https://c.example/ä"), Entry(nil, "https://c.example/\x7f"),
-		Entry(nil, "https://c.example/./x"), Entry(nil, "https://c.example/../x"), Entry(nil, "https://c.example/a/.%2e/x"), Entry(nil, "https://c.example/%2E%2e"), Entry(nil, "https://c.example/x/."),
-		Entry(nil, "https://c.example:8443/x"), Entry(nil, "https://c.example:/x"), Entry(nil, "https://c.example:80/x"),
-		Entry(nil, "https://localhost/x"), Entry(nil, "https://a.localhost/x"), Entry(nil, "https://intranet/x"), Entry(nil, "https://printer.local/x"), Entry(nil, "https://x.internal/x"),
-		Entry(nil, "https://r.home.arpa/x"), Entry(nil, "https://x.onion/x"), Entry(nil, "https://x.test/x"), Entry(nil, "https://x.invalid/x"), Entry(nil, "https://X.TEST/x"),
-		Entry(nil, "https://127.0.0.1/x"), Entry(nil, "https://127.1/x"), Entry(nil, "https://2130706433/x"), Entry(nil, "https://0x7f.1/x"), Entry(nil, "https://0x7f.0x1/x"), Entry(nil, "https://[::1]/x"),
-		Entry(nil, "https://c.example./x"), Entry(nil, "https://-c.example/x"), Entry(nil, "https://c_d.example/x"), Entry(nil, "https://c..example/x"),
-		Entry(nil, "https://cms.example/x"), Entry(nil, "https://cms.example:443/x"), Entry(nil, "https://CMS.example/x"), Entry(nil, "https://c.example/"+strings.Repeat("x", 2048)),
+		Entry(nil, ""), Entry(nil, "https://"), Entry(nil, "client"), Entry(nil, "http://c.example/x"),
+		Entry(nil, "HTTPS://c.example/x"), Entry(nil, " https://c.example/x"),
+		Entry(nil, "https://c.example"), Entry(nil, "https://c.example?x=/y"), Entry(nil, "https:///x"),
+		Entry(nil, "https://u@c.example/x"), Entry(nil, "https://@c.example/x"),
+		Entry(nil, "https://c.example/x#"), Entry(nil, "https://c.example/x#y"), Entry(nil, `https://c.example\x/y`),
+		Entry(nil, "https://c.example/ä"), Entry(nil, "https://c.example/\x7f"),
+		Entry(nil, "https://c.example/./x"), Entry(nil, "https://c.example/../x"),
+		Entry(nil, "https://c.example/a/.%2e/x"), Entry(nil, "https://c.example/%2E%2e"),
+		Entry(nil, "https://c.example/x/."),
+		Entry(nil, "https://c.example:8443/x"), Entry(nil, "https://c.example:/x"),
+		Entry(nil, "https://c.example:80/x"),
+		Entry(nil, "https://localhost/x"), Entry(nil, "https://a.localhost/x"), Entry(nil, "https://intranet/x"),
+		Entry(nil, "https://printer.local/x"), Entry(nil, "https://x.internal/x"),
+		Entry(nil, "https://r.home.arpa/x"), Entry(nil, "https://x.onion/x"), Entry(nil, "https://x.test/x"),
+		Entry(nil, "https://x.invalid/x"), Entry(nil, "https://X.TEST/x"),
+		Entry(nil, "https://127.0.0.1/x"), Entry(nil, "https://127.1/x"), Entry(nil, "https://2130706433/x"),
+		Entry(nil, "https://0x7f.1/x"), Entry(nil, "https://0x7f.0x1/x"), Entry(nil, "https://[::1]/x"),
+		Entry(nil, "https://c.example./x"), Entry(nil, "https://-c.example/x"), Entry(nil, "https://c_d.example/x"),
+		Entry(nil, "https://c..example/x"),
+		Entry(nil, "https://cms.example/x"), Entry(nil, "https://cms.example:443/x"),
+		Entry(nil, "https://CMS.example/x"), Entry(nil, "https://c.example/"+strings.Repeat("x", 2048)),
 		Entry(nil, "https://c.example/%2"), Entry(nil, `https://c.example/"%2f../x`),
 	)
 
 	It("waives what development needs, and nothing more", Label("C49"), func() {
 		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}
 		for _, allowed := range []string{
-			"https://127.0.0.1:8443/client.json", "https://127.0.0.1/client.json", "http://127.0.0.1:8443/client.json", "http://localhost:1/c", "http://[::1]/client.json",
+			"https://127.0.0.1:8443/client.json", "https://127.0.0.1/client.json", "http://127.0.0.1:8443/client.json",
+			"http://localhost:1/c", "http://[::1]/client.json",
 		} {
 			Expect(ParseClientID(allowed, dev)).Error().NotTo(HaveOccurred(), allowed)
-			Expect(ParseClientID(allowed, ClientIDRules{ForbidHost: "127.0.0.1:8080"})).Error().To(Refused(MalformedClientID), allowed)
+			Expect(ParseClientID(allowed, ClientIDRules{ForbidHost: "127.0.0.1:8080"})).Error().
+				To(Refused(MalformedClientID), allowed)
 		}
 		for _, refused := range []string{
-			"http://client.example/c", "http://127.0.0.2:8443/c", "http://localhost.example/c", "http://127.1:8443/c", "http://ann@127.0.0.1/c", "http://127.0.0.1:8443", "HTTP://127.0.0.1/c",
+			"http://client.example/c", "http://127.0.0.2:8443/c", "http://localhost.example/c", "http://127.1:8443/c",
+			"http://ann@127.0.0.1/c", "http://127.0.0.1:8443", "HTTP://127.0.0.1/c",
 		} {
 			Expect(ParseClientID(refused, dev)).Error().To(Refused(MalformedClientID), refused)
 		}
@@ -59,7 +75,8 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 
 	It("refuses this server itself in development too", Label("C9", "C49"), func() {
 		dev := ClientIDRules{AllowAnyHost: true, ForbidHost: "127.0.0.1:8080"}
-		for _, own := range []string{"http://127.0.0.1:8080/oauth/authorize?client_id=x", "http://localhost:8080/c", "http://[::1]:8080/c", "https://127.0.0.1:8080/c"} {
+		for _, own := range []string{"http://127.0.0.1:8080/oauth/authorize?client_id=x", "http://localhost:8080/c",
+			"http://[::1]:8080/c", "https://127.0.0.1:8080/c"} {
 			_, err := ParseClientID(own, dev)
 			Expect(RuleOf(err)).To(Equal("C9"), own)
 		}
@@ -68,7 +85,8 @@ var _ = Describe("Reading a client_id", Label("C1", "C2", "C3", "C4", "C5", "C6"
 	It("accepts exactly the ids of the clients whose documents it publishes", Label("C60"), func() {
 		own := ClientIDRules{ForbidHost: "cms.example", Hosted: []string{"https://cms.example/oauth/documents/doctor"}}
 		Expect(ParseClientID("https://cms.example/oauth/documents/doctor", own)).To(HaveField("Host()", "cms.example"))
-		for _, other := range []string{"https://cms.example/oauth/documents/local", "https://cms.example/oauth/documents/doctor/", "https://cms.example/oauth/documents/doctor?x"} {
+		for _, other := range []string{"https://cms.example/oauth/documents/local",
+			"https://cms.example/oauth/documents/doctor/", "https://cms.example/oauth/documents/doctor?x"} {
 			_, err := ParseClientID(other, own)
 			Expect(RuleOf(err)).To(Equal("C9"), other)
 		}
@@ -79,14 +97,21 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 	resource := NewResource("https://cms.example/mcp")
 
 	DescribeTable("accepts", func(requested ...string) { Expect(resource.Accepts(requested)).To(Succeed()) },
-		Entry("none at all"), Entry("itself", "https://cms.example/mcp"), Entry("a slash at the end", "https://cms.example/mcp/"),
-		Entry("capitals in scheme and host", "HTTPS://CMS.Example/mcp"), Entry("the default port", "https://cms.example:443/mcp"),
+		Entry("none at all"), Entry("itself", "https://cms.example/mcp"),
+		Entry("a slash at the end", "https://cms.example/mcp/"),
+		Entry("capitals in scheme and host", "HTTPS://CMS.Example/mcp"),
+		Entry("the default port", "https://cms.example:443/mcp"),
 		Entry("itself twice", "https://cms.example/mcp", "https://cms.example/mcp/"),
 	)
-	DescribeTable("refuses", func(requested ...string) { Expect(resource.Accepts(requested)).To(Refused(InvalidTarget)) },
-		Entry("the origin", "https://cms.example"), Entry("a query", "https://cms.example/mcp?x"), Entry("capitals in the path", "https://cms.example/MCP"),
-		Entry("two slashes at the end", "https://cms.example/mcp//"), Entry("http", "http://cms.example/mcp"), Entry("another port", "https://cms.example:8443/mcp"),
-		Entry("a fragment", "https://cms.example/mcp#"), Entry("no URI", "mcp"), Entry("one wrong of two", "https://cms.example/mcp", "https://other.example/mcp"),
+	DescribeTable("refuses", func(requested ...string) {
+		Expect(resource.Accepts(requested)).To(Refused(InvalidTarget))
+	},
+		Entry("the origin", "https://cms.example"), Entry("a query", "https://cms.example/mcp?x"),
+		Entry("capitals in the path", "https://cms.example/MCP"),
+		Entry("two slashes at the end", "https://cms.example/mcp//"), Entry("http", "http://cms.example/mcp"),
+		Entry("another port", "https://cms.example:8443/mcp"),
+		Entry("a fragment", "https://cms.example/mcp#"), Entry("no URI", "mcp"),
+		Entry("one wrong of two", "https://cms.example/mcp", "https://other.example/mcp"),
 		Entry("an escape", "https://cms.example/%6dcp"), Entry("a dot segment", "https://cms.example/x/../mcp"),
 	)
 })
@@ -101,33 +126,41 @@ var _ = Describe("Proving a code challenge", Label("A19", "A20", "A21", "D12", "
 		_, err := ParseCodeChallenge(challenge, method)
 		Expect(err).To(Refused(InvalidRequest))
 	},
-		Entry("that is missing", "", "S256"), Entry("without a method", challengeOf(verifier), ""), Entry("that is plain", challengeOf(verifier), "plain"),
-		Entry("in lower case", challengeOf(verifier), "s256"), Entry("that is short", "short", "S256"), Entry("with padding", challengeOf(verifier)+"=", "S256"),
-		Entry("with spare bits", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cN", "S256"), Entry("with a line break", challengeOf(verifier)[:42]+"\n", "S256"),
+		Entry("that is missing", "", "S256"), Entry("without a method", challengeOf(verifier), ""),
+		Entry("that is plain", challengeOf(verifier), "plain"),
+		Entry("in lower case", challengeOf(verifier), "s256"), Entry("that is short", "short", "S256"),
+		Entry("with padding", challengeOf(verifier)+"=", "S256"),
+		Entry("with spare bits", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cN", "S256"),
+		Entry("with a line break", challengeOf(verifier)[:42]+"\n", "S256"),
 		Entry("in the other alphabet", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw+cM", "S256"),
 	)
 	DescribeTable("is not convinced by", func(offered string) {
 		Expect(RestoreCodeChallenge(challengeOf(offered)).VerifiedBy(offered)).To(BeFalse())
 	},
-		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)), Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),
+		Entry("nothing", ""), Entry("42 characters", strings.Repeat("a", 42)),
+		Entry("129 characters", strings.Repeat("a", 129)), Entry("a foreign character", strings.Repeat("a", 43)+"+"),
 	)
 })
 
 var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
-	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}}, {Name: "admin", Implies: []string{"write"}}}, defaults: NewScopes("mcp")}
+	catalogue := ScopeCatalogue{known: []Scope{{Name: "mcp"}, {Name: "write", Implies: []string{"mcp"}},
+		{Name: "admin", Implies: []string{"write"}}}, defaults: NewScopes("mcp")}
 
 	DescribeTable("reduces", func(asked, granted string) {
 		scopes, err := catalogue.Resolve(asked)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(scopes.String()).To(Equal(granted))
 	},
-		Entry("nothing to the defaults", "", "mcp"), Entry("unknown ones away", "mcp profile", "mcp"), Entry("duplicates and extra spaces away", " write  mcp write ", "mcp write"),
-		Entry("offline_access alone to the defaults with it", "offline_access", "mcp offline_access"), Entry("nothing that is known", "admin offline_access", "admin offline_access"),
+		Entry("nothing to the defaults", "", "mcp"), Entry("unknown ones away", "mcp profile", "mcp"),
+		Entry("duplicates and extra spaces away", " write  mcp write ", "mcp write"),
+		Entry("offline_access alone to the defaults with it", "offline_access", "mcp offline_access"),
+		Entry("nothing that is known", "admin offline_access", "admin offline_access"),
 	)
 	DescribeTable("refuses", func(asked string) {
 		_, err := catalogue.Resolve(asked)
 		Expect(err).To(Refused(InvalidScope))
-	}, Entry("only unknown ones", "profile email"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"), Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
+	}, Entry("only unknown ones", "profile email"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"),
+		Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
 
 	It("adds what a broad scope implies", func() {
 		Expect(catalogue.Expand(NewScopes("admin")).String()).To(Equal("admin mcp write"))
@@ -145,7 +178,9 @@ var _ = Describe("Reading a pasted host token", Label("B7"), func() {
 		_, err := ParseHostToken(pasted)
 		Expect(err).To(Refused(kind))
 		Expect(err).NotTo(MatchError(ContainSubstring("does not know")), "the site was not asked")
-	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken), Entry("too much", strings.Repeat("x", 4097), WrongHostToken), Entry("control characters", "a\x00b", WrongHostToken), Entry("the delete character", "a\x7fb", WrongHostToken))
+	}, Entry("nothing", " \n", MissingHostToken), Entry("only a scheme", "Bearer ", MissingHostToken),
+		Entry("too much", strings.Repeat("x", 4097), WrongHostToken),
+		Entry("control characters", "a\x00b", WrongHostToken), Entry("the delete character", "a\x7fb", WrongHostToken))
 })
 
 var _ = Describe("Repeating a parameter", Label("D5"), func() {

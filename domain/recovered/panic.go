@@ -1,5 +1,6 @@
-// Package recovered describes a recovered panic for a log. A Panic has the type of the value and the stack, but neither the value nor the arguments of
-// the functions, because both may hold a token.
+// Package recovered describes a recovered panic for a log. A Panic has the type of the value and
+// the stack, but neither the value nor the arguments of the functions, because both may hold a
+// token.
 package recovered
 
 import (
@@ -19,7 +20,8 @@ type Panic struct {
 	Stack string // the functions with file and line, the innermost first
 }
 
-// New describes the value of recover. Call it in the deferred function, where the stack of the panic still exists.
+// New describes the value of recover. Call it in the deferred function, where the stack of the
+// panic still exists.
 func New(value any) *Panic { return &Panic{Type: fmt.Sprintf("%T", value), Stack: stack()} }
 
 func (p *Panic) Error() string { return "panic with a value of type " + p.Type + "\n" + p.Stack }

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Fingerprint is a keyed hash of 128 bits. A store finds the grants of a host token by its fingerprint, and replicas compare the
-// fingerprints of their server secrets.
+// Fingerprint is a keyed hash of 128 bits. A store finds the grants of a host token by its
+// fingerprint, and replicas compare the fingerprints of their server secrets.
 type Fingerprint [16]byte
 
 // Bytes returns nil for the zero Fingerprint.
@@ -18,7 +18,8 @@ func (f Fingerprint) Bytes() []byte {
 	return f[:]
 }
 
-// Fingerprints returns the fingerprints of a host token, one for each server secret, the newest first. A grant of the token has one of them.
+// Fingerprints returns the fingerprints of a host token, one for each server secret, the newest
+// first. A grant of the token has one of them.
 func (k KeyRing) Fingerprints(hostToken Confidential) ([]Fingerprint, error) {
 	tags, err := k.Tags("host-fp", hostToken.Reveal())
 	if err != nil {

@@ -20,12 +20,13 @@ const (
 	label = "pasteport/v1/" // prefix of the HKDF info of every key
 )
 
-// SecretKeeper returns the server secret, and replaced secrets while grants may still need them. With a store that implements SecretKeeper a
-// host does not have to configure a secret.
+// SecretKeeper returns the server secret, and replaced secrets while grants may still need them.
+// With a store that implements SecretKeeper a host does not have to configure a secret.
 type SecretKeeper interface {
-	// Secrets returns the secrets, the newest first, each of MinSecretLength bytes or more. A KeyRing calls it for every operation, so that
-	// every process uses a new secret immediately. Without it a process could not open the box that another one has just sealed, and would
-	// end the grant. An error means an outage: the KeyRing returns it, and nothing ends.
+	// Secrets returns the secrets, the newest first, each of MinSecretLength bytes or more. A
+	// KeyRing calls it for every operation, so that every process uses a new secret immediately.
+	// Without it a process could not open the box that another one has just sealed, and would end
+	// the grant. An error means an outage: the KeyRing returns it, and nothing ends.
 	Secrets() ([][]byte, error)
 }
 
@@ -41,7 +42,8 @@ type Confidential interface {
 	Reveal() string
 }
 
-// KeyRing derives keys from the server secrets, a separate key for each purpose. It is safe for concurrent use.
+// KeyRing derives keys from the server secrets, a separate key for each purpose. It is safe for
+// concurrent use.
 type KeyRing struct {
 	keeper SecretKeeper
 	cache  *sync.Map // derived values by purpose
@@ -56,20 +58,23 @@ type derived[T any] struct {
 // NewKeyRing returns the key ring of a keeper.
 func NewKeyRing(keeper SecretKeeper) KeyRing { return KeyRing{keeper, new(sync.Map)} }
 
-// Snapshot returns a ring whose secrets do not change any more. Use one snapshot for all keys of a state change. Take it after reading the
-// grant: an earlier snapshot may lack the secret with which the grant was sealed.
+// Snapshot returns a ring whose secrets do not change any more. Use one snapshot for all keys of a
+// state change. Take it after reading the grant: an earlier snapshot may lack the secret with which
+// the grant was sealed.
 func (k KeyRing) Snapshot() (KeyRing, error) {
 	secrets, err := k.secrets()
 	return KeyRing{FixedSecrets(secrets), k.cache}, err
 }
 
-// Sealers returns the sealers of a binding. It caches them forever, so use it for a fixed set of bindings, such as one for each form.
+// Sealers returns the sealers of a binding. It caches them forever, so use it for a fixed set of
+// bindings, such as one for each form.
 func (k KeyRing) Sealers(b Binding) (Sealers, error) {
 	return cached(k, b, func(secret []byte) (Sealer, error) { return deriveSealer(secret, b) })
 }
 
-// HolderSealers returns sealers that only the holder of a secret text, such as a token, can derive. Each key is HKDF-SHA256 of the
-// text with a server secret as the salt. HKDF-Extract is an HMAC keyed with the salt (RFC 5869 §2.2), so one keyedHash serves every holder.
+// HolderSealers returns sealers that only the holder of a secret text, such as a token, can derive.
+// Each key is HKDF-SHA256 of the text with a server secret as the salt. HKDF-Extract is an HMAC
+// keyed with the salt (RFC 5869 §2.2), so one keyedHash serves every holder.
 func (k KeyRing) HolderSealers(holder Confidential, b Binding) (Sealers, error) {
 	extracts, err := cached(k, "extract", func(salt []byte) (*keyedHash, error) { return newKeyedHash(salt), nil })
 	if err != nil {
@@ -112,7 +117,8 @@ func cached[T any](k KeyRing, purpose any, derive func(secret []byte) (T, error)
 	if err != nil {
 		return nil, err
 	}
-	if entry, found := k.cache.Load(purpose); found && slices.EqualFunc(entry.(derived[T]).secrets, secrets, bytes.Equal) {
+	if entry, found := k.cache.Load(purpose); found &&
+		slices.EqualFunc(entry.(derived[T]).secrets, secrets, bytes.Equal) {
 		return entry.(derived[T]).results, nil
 	}
 	results, err := mapEach(secrets, derive)

@@ -8,7 +8,8 @@ import (
 	"fmt"
 )
 
-// Binding is the purpose and the owner of a box. A box opens only under the binding with which it was sealed.
+// Binding is the purpose and the owner of a box. A box opens only under the binding with which it
+// was sealed.
 type Binding struct{ Kind, Owner string }
 
 func (b Binding) info() string { return label + b.Kind + "\x00" + b.Owner }
@@ -35,7 +36,8 @@ type Sealer struct {
 	info []byte
 }
 
-// NewSealer returns the sealer for a key of KeySize random bytes. The binding is the associated data of its boxes.
+// NewSealer returns the sealer for a key of KeySize random bytes. The binding is the associated
+// data of its boxes.
 func NewSealer(key []byte, b Binding) (Sealer, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {

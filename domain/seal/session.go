@@ -9,8 +9,9 @@ import (
 
 const sessionTagBytes = 16
 
-// BindSession appends a tag to a session ID that binds it to its owner, so that no other owner can use it. The bound ID is also valid
-// after a restart and at other replicas, because verifying the tag needs only the server secret.
+// BindSession appends a tag to a session ID that binds it to its owner, so that no other owner can
+// use it. The bound ID is also valid after a restart and at other replicas, because verifying the
+// tag needs only the server secret.
 func (k KeyRing) BindSession(session, owner string) (string, error) {
 	tags, err := k.sessionTags(session, owner)
 	if err != nil {
@@ -19,7 +20,8 @@ func (k KeyRing) BindSession(session, owner string) (string, error) {
 	return session + "." + encodeTag(tags[0]), nil
 }
 
-// OpenSession returns the session ID without its tag; ok is false if the tag does not bind it to this owner.
+// OpenSession returns the session ID without its tag; ok is false if the tag does not bind it to
+// this owner.
 func (k KeyRing) OpenSession(bound, owner string) (session string, ok bool, err error) {
 	at := strings.LastIndexByte(bound, '.')
 	if at < 0 {

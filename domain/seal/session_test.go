@@ -49,6 +49,8 @@ var _ = Describe("Binding a session to its owner", Label("U12"), func() {
 		Entry("no tag", func(string) string { return "session" }, "owner"),
 		Entry("an empty tag", func(string) string { return "session." }, "owner"),
 		Entry("nothing", func(string) string { return "" }, "owner"),
-		Entry("what is between two sessions", func(s string) string { return strings.Replace(s, "session", "sess", 1) }, "owner"),
+		Entry("what is between two sessions", func(s string) string {
+			return strings.Replace(s, "session", "sess", 1)
+		}, "owner"),
 	)
 })

@@ -10,11 +10,13 @@ import (
 	"sync"
 )
 
-// Tag is a keyed hash (HMAC-SHA256). It reveals nothing about its text to a reader without the server secret.
+// Tag is a keyed hash (HMAC-SHA256). It reveals nothing about its text to a reader without the
+// server secret.
 type Tag [sha256.Size]byte
 
-// Tags returns the keyed hashes of a text for one purpose, one for each server secret, the newest first. The text may come in parts, which
-// are joined. The keys are cached, so the purposes have to be few.
+// Tags returns the keyed hashes of a text for one purpose, one for each server secret, the newest
+// first. The text may come in parts, which are joined. The keys are cached, so the purposes have to
+// be few.
 func (k KeyRing) Tags(purpose string, parts ...string) ([]Tag, error) {
 	hashes, err := cached(k, label+purpose, func(secret []byte) (*keyedHash, error) {
 		key, err := hkdf.Key(sha256.New, secret, nil, label+purpose, KeySize)

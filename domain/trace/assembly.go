@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Assemble groups steps into connections, each with its state at the time now. The steps must be in order; it ignores those that are older than
-// Memory. The connection with the newest step is first.
+// Assemble groups steps into connections, each with its state at the time now. The steps must be in
+// order; it ignores those that are older than Memory. The connection with the newest step is first.
 func Assemble(steps []Step, now time.Time) []Connection {
 	a := assembly{
 		attempts: map[string]*attempt{},
@@ -37,7 +37,8 @@ func Assemble(steps []Step, now time.Time) []Connection {
 	return found
 }
 
-// adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably the network of this service.
+// adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably
+// the network of this service.
 func adviseProxy(connections []Connection) {
 	for i := range connections {
 		if c := &connections[i]; c.State == Stopped && c.furthest().Rule == "C41" {
@@ -145,8 +146,8 @@ func (a *assembly) attempt(id string) *attempt {
 	return made
 }
 
-// extend adds a step to the earlier steps of the same sender, or to a new connection if those are too old. A client that does something else does it
-// soon.
+// extend adds a step to the earlier steps of the same sender, or to a new connection if those are
+// too old. A client that does something else does it soon.
 func (a *assembly) extend(earlier *Connection, step Step) *Connection {
 	limit := clientLimit
 	if earlier != nil && earlier.last().Kind == step.Kind {

@@ -38,8 +38,8 @@ type Connection struct {
 
 func (c *Connection) last() Step { return c.Steps[len(c.Steps)-1] }
 
-// WithoutDoctor returns the connections of clients, and the number of those of pasteport doctor. Every sender can choose its user agent, so a list that
-// hides connections has to say how many.
+// WithoutDoctor returns the connections of clients, and the number of those of pasteport doctor.
+// Every sender can choose its user agent, so a list that hides connections has to say how many.
 func WithoutDoctor(all []Connection) (clients []Connection, doctors int) {
 	clients = make([]Connection, 0, len(all))
 	for _, connection := range all {
@@ -69,11 +69,14 @@ func (c Connection) reachedPage() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Attempt != "" || s.Kind == Authorize })
 }
 
-// Find returns the connection whose id, or the id of one of its requests, begins with id. It returns false if there is none or more than one.
+// Find returns the connection whose id, or the id of one of its requests, begins with id. It
+// returns false if there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
-		hasRequest := slices.ContainsFunc(connection.Steps, func(s Step) bool { return strings.HasPrefix(s.Request, id) })
+		hasRequest := slices.ContainsFunc(connection.Steps, func(s Step) bool {
+			return strings.HasPrefix(s.Request, id)
+		})
 		if id != "" && (hasRequest || oauth.MatchesID(id, connection.ID)) {
 			found, matches = connection, matches+1
 		}

@@ -8,19 +8,28 @@ import (
 )
 
 // discovery are the steps before the client sends its client_id.
-var discovery = map[Kind]bool{Challenge: true, ResourceMetadata: true, ServerMetadata: true, Registration: true}
+var discovery = map[Kind]bool{
+	Challenge:        true,
+	ResourceMetadata: true,
+	ServerMetadata:   true,
+	Registration:     true,
+}
 
 const (
-	// maxDiscoveryAge is the maximum time between discovery steps and the authorization request to which they are joined.
+	// maxDiscoveryAge is the maximum time between discovery steps and the authorization request to
+	// which they are joined.
 	maxDiscoveryAge = 10 * time.Minute
-	// repeatPause is the pause after which a client that repeats its first step has been started again. The official Go SDK repeats the whole
-	// discovery at once.
+	// repeatPause is the pause after which a client that repeats its first step has been started
+	// again. The official Go SDK repeats the whole discovery at once.
 	repeatPause = 300 * time.Millisecond
-	// restartPause is the pause after which a client that has completed its discovery has been started again.
+	// restartPause is the pause after which a client that has completed its discovery has been
+	// started again.
 	restartPause = 5 * time.Second
-	// relatedPause is the longest pause between steps of two user agents of one client. mcp-remote, for example, sends those of undici and Node.
+	// relatedPause is the longest pause between steps of two user agents of one client. mcp-remote,
+	// for example, sends those of undici and Node.
 	relatedPause = time.Second
-	// maxRuns is the number of runs of a network that are compared with a step, so that a flood stays cheap.
+	// maxRuns is the number of runs of a network that are compared with a step, so that a flood
+	// stays cheap.
 	maxRuns = 20
 )
 
@@ -60,7 +69,8 @@ func (a *assembly) addToRun(r *run, step Step) {
 	r.Steps = append(r.Steps, step)
 }
 
-// split moves the last challenges of a client that comes further to a run of their own, because earlier ones were of an earlier start.
+// split moves the last challenges of a client that comes further to a run of their own, because
+// earlier ones were of an earlier start.
 func (a *assembly) split(r *run) *run {
 	last := len(r.Steps) - 1
 	for last > 0 && r.Steps[last].At.Sub(r.Steps[last-1].At) <= relatedPause {
@@ -113,8 +123,8 @@ func (r *run) hasOther(kind Kind) bool {
 	return slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Kind != kind })
 }
 
-// isContinuedBy reports whether a step with another user agent can be of the same client. Claude Code, for example, names itself at the MCP endpoint,
-// and sends no user agent with its discovery.
+// isContinuedBy reports whether a step with another user agent can be of the same client. Claude
+// Code, for example, names itself at the MCP endpoint, and sends no user agent with its discovery.
 func (r *run) isContinuedBy(step Step) bool {
 	if step.Kind == Challenge && r.isComplete() {
 		return false
@@ -128,7 +138,9 @@ func (r *run) isContinuedBy(step Step) bool {
 // isComplete reports whether the client came from the challenge to the metadata of the server.
 func (r *run) isComplete() bool {
 	challenge := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Kind == Challenge })
-	return challenge >= 0 && slices.ContainsFunc(r.Steps[challenge:], func(s Step) bool { return s.Kind == ServerMetadata })
+	return challenge >= 0 && slices.ContainsFunc(r.Steps[challenge:], func(s Step) bool {
+		return s.Kind == ServerMetadata
+	})
 }
 
 func (r *run) isRelated(agent string, related func(a, b string) bool) bool {
@@ -155,7 +167,8 @@ func (a *assembly) endRuns(exchange Step) {
 	}
 }
 
-// joinDiscoveries adds to each attempt the discovery of its client. Those whose exchange shows the user agent of the client come first.
+// joinDiscoveries adds to each attempt the discovery of its client. Those whose exchange shows the
+// user agent of the client come first.
 func (a *assembly) joinDiscoveries() {
 	for _, attempt := range a.asked {
 		if attempt.exchange != nil && attempt.isWhole() {
@@ -169,7 +182,8 @@ func (a *assembly) joinDiscoveries() {
 	}
 }
 
-// isWhole reports whether the first step is the authorization request. The first steps of an old connection are deleted, and discovery is joined once.
+// isWhole reports whether the first step is the authorization request. The first steps of an old
+// connection are deleted, and discovery is joined once.
 func (c *Connection) isWhole() bool {
 	kind := c.Steps[0].Kind
 	return kind == Authorize || kind == ClientMetadata || kind == Page
@@ -238,8 +252,8 @@ func (r *run) probeOf(attempts map[sender][]begun) (to *attempt) {
 	return to
 }
 
-// joinByNetwork joins the newest run from the network of the authorization request. Its user agent is that of a browser, and says nothing about
-// the client.
+// joinByNetwork joins the newest run from the network of the authorization request. Its user agent
+// is that of a browser, and says nothing about the client.
 func (a *assembly) joinByNetwork(to *attempt) {
 	began := to.Steps[0]
 	for _, r := range slices.Backward(before(a.runs[began.Address], began)) {

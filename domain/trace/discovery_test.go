@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// heard returns steps of one network, each written as "milliseconds agent kind" or "milliseconds agent kind@attempt".
+// heard returns steps of one network, each written as "milliseconds agent kind" or "milliseconds
+// agent kind@attempt".
 func heard(written ...string) (steps []trace.Step) {
 	for i, text := range written {
 		var after int
@@ -20,13 +21,15 @@ func heard(written ...string) (steps []trace.Step) {
 		_, err := fmt.Sscan(text, &after, &agent, &kind)
 		Expect(err).NotTo(HaveOccurred(), text)
 		step := took(strings.ReplaceAll(agent, "_", " "), home, kind)[0]
-		step.At, step.Number, step.Request = then.Add(time.Duration(after)*time.Millisecond), int64(i+1), fmt.Sprint("request", i)
+		step.At, step.Number, step.Request = then.Add(time.Duration(after)*time.Millisecond), int64(i+1),
+			fmt.Sprint("request", i)
 		steps = append(steps, step)
 	}
 	return steps
 }
 
-// senders returns the user agents and kinds of the steps of each connection, the newest connection first.
+// senders returns the user agents and kinds of the steps of each connection, the newest connection
+// first.
 func senders(steps []trace.Step) (found []string) {
 	for _, connection := range trace.Assemble(steps, then.Add(time.Hour)) {
 		var path []string
@@ -41,33 +44,41 @@ func senders(steps []trace.Step) (found []string) {
 // started are the steps of one start of mcp-remote 0.15.1, as measured.
 func started(after int) (steps []string) {
 	for i, step := range []string{
-		"undici challenge", "node resource_metadata", "node server_metadata", "node challenge", "undici resource_metadata", "undici server_metadata",
+		"undici challenge", "node resource_metadata", "node server_metadata", "node challenge",
+		"undici resource_metadata", "undici server_metadata",
 	} {
 		steps = append(steps, fmt.Sprint(after+40*i, " ", step))
 	}
 	return steps
 }
 
-const ofOneStart = "undici challenge, node resource_metadata, node server_metadata, node challenge, undici resource_metadata, undici server_metadata"
+const ofOneStart = "undici challenge, node resource_metadata, node server_metadata, node challenge, undici " +
+	"resource_metadata, undici server_metadata"
 
 var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("joins the steps of two HTTP libraries of one client to one attempt", func() {
-		steps := append(started(0), "900 Mozilla/5.0 authorize@a", "4000 Mozilla/5.0 code_issued@a", "4100 undici exchange@a", "4200 undici call@a")
-		Expect(senders(heard(steps...))).To(Equal([]string{ofOneStart + ", Mozilla/5.0 authorize, Mozilla/5.0 code_issued, undici exchange, undici call"}))
+		steps := append(started(0), "900 Mozilla/5.0 authorize@a", "4000 Mozilla/5.0 code_issued@a",
+			"4100 undici exchange@a", "4200 undici call@a")
+		Expect(senders(heard(steps...))).
+			To(Equal([]string{ofOneStart +
+				", Mozilla/5.0 authorize, Mozilla/5.0 code_issued, undici exchange, undici call"}))
 	})
 
-	It("joins the steps of a client that sends no user agent with its discovery, as Claude Code and the Python SDK do", func() {
-		for _, agent := range []string{"claude-code/2.1.206_(cli)", "python-httpx/0.28.1"} {
-			steps := heard("0 "+agent+" challenge", "100 - resource_metadata", "200 - server_metadata", "3000 Mozilla/5.0 authorize@a", "9000 - exchange@a", "9100 "+agent+" call@a")
-			for i := range steps {
-				steps[i].Agent = strings.TrimPrefix(steps[i].Agent, "-")
+	It("joins the steps of a client that sends no user agent with its discovery, as Claude Code and the Python SDK do",
+		func() {
+			for _, agent := range []string{"claude-code/2.1.206_(cli)", "python-httpx/0.28.1"} {
+				steps := heard("0 "+agent+" challenge", "100 - resource_metadata", "200 - server_metadata",
+					"3000 Mozilla/5.0 authorize@a", "9000 - exchange@a", "9100 "+agent+" call@a")
+				for i := range steps {
+					steps[i].Agent = strings.TrimPrefix(steps[i].Agent, "-")
+				}
+				connections := trace.Assemble(steps, then)
+				Expect(connections).To(ConsistOf(HaveField("Steps", HaveLen(6))))
+				Expect(connections[0].Agent).To(HavePrefix(agent[:6]))
+				Expect(trace.Assemble(steps[:3], then)).
+					To(ConsistOf(HaveField("Steps", HaveLen(3))), "before the login")
 			}
-			connections := trace.Assemble(steps, then)
-			Expect(connections).To(ConsistOf(HaveField("Steps", HaveLen(6))))
-			Expect(connections[0].Agent).To(HavePrefix(agent[:6]))
-			Expect(trace.Assemble(steps[:3], then)).To(ConsistOf(HaveField("Steps", HaveLen(3))), "before the login")
-		}
-	})
+		})
 
 	It("keeps two people apart who have the same client in two networks", func() {
 		steps := heard("0 editor/1 challenge", "10 Mozilla/5.0 authorize@a", "20 editor/1 exchange@a")
@@ -140,13 +151,16 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	})
 
 	It("joins the discovery that a client repeats at once, as the official Go SDK does", func() {
-		Expect(senders(heard("0 go challenge", "10 go resource_metadata", "20 go server_metadata", "310 go challenge", "320 go resource_metadata", "330 go server_metadata"))).
+		Expect(senders(heard("0 go challenge", "10 go resource_metadata", "20 go server_metadata", "310 go challenge",
+			"320 go resource_metadata", "330 go server_metadata"))).
 			To(HaveLen(1))
-		Expect(senders(heard("0 go challenge", "10 go resource_metadata", "20 go server_metadata", "330 go challenge"))).To(HaveLen(2), "after a pause")
+		Expect(senders(heard("0 go challenge", "10 go resource_metadata", "20 go server_metadata",
+			"330 go challenge"))).To(HaveLen(2), "after a pause")
 	})
 
 	It("joins the requests of a program that comes no further than the challenge", func() {
-		Expect(senders(heard("0 monitor challenge", "60000 monitor challenge", "120000 monitor challenge"))).To(HaveLen(1))
+		Expect(senders(heard("0 monitor challenge", "60000 monitor challenge", "120000 monitor challenge"))).
+			To(HaveLen(1))
 		Expect(senders(heard("0 cli challenge", "60000 cli challenge", "61000 cli challenge",
 			"90000 cli server_metadata"))).
 			To(Equal([]string{"cli challenge, cli challenge, cli server_metadata", "cli challenge"}),
@@ -154,51 +168,65 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	})
 
 	It("begins another connection with the challenge after an authorization request", func() {
-		Expect(senders(heard("0 cli challenge", "10 browser authorize@a", "100 cli challenge", "110 browser authorize@b"))).
+		Expect(senders(heard("0 cli challenge", "10 browser authorize@a", "100 cli challenge",
+			"110 browser authorize@b"))).
 			To(ConsistOf("cli challenge, browser authorize", "cli challenge, browser authorize"))
 	})
 
 	It("joins the discovery that a client repeats before it exchanges the code", func() {
-		Expect(senders(heard("0 cli resource_metadata", "10 cli server_metadata", "20 browser authorize@a", "900 cli resource_metadata", "910 cli server_metadata", "920 cli exchange@a"))).
-			To(Equal([]string{"cli resource_metadata, cli server_metadata, browser authorize, cli resource_metadata, cli server_metadata, cli exchange"}))
+		Expect(senders(heard("0 cli resource_metadata", "10 cli server_metadata", "20 browser authorize@a",
+			"900 cli resource_metadata", "910 cli server_metadata", "920 cli exchange@a"))).
+			To(Equal([]string{"cli resource_metadata, cli server_metadata, browser authorize, cli resource_metadata, " +
+				"cli server_metadata, cli exchange"}))
 	})
 
-	It("gives each of two clients behind one address its own discovery, as soon as the exchange shows the client", func() {
-		Expect(senders(heard("0 editor/1 challenge", "10 terminal/2 challenge", "20 browser authorize@a", "30 browser authorize@b", "40 editor/1 exchange@a", "50 terminal/2 exchange@b"))).
-			To(ConsistOf("editor/1 challenge, browser authorize, editor/1 exchange", "terminal/2 challenge, browser authorize, terminal/2 exchange"))
-		Expect(senders(heard("0 node challenge", "2000 undici challenge", "2020 browser authorize@a",
-			"2030 browser authorize@b", "2040 node exchange@a", "2050 undici exchange@b"))).
-			To(ConsistOf("node challenge, browser authorize, node exchange",
-				"undici challenge, browser authorize, undici exchange"), "which name no client")
-	})
+	It("gives each of two clients behind one address its own discovery, as soon as the exchange shows the client",
+		func() {
+			Expect(senders(heard("0 editor/1 challenge", "10 terminal/2 challenge", "20 browser authorize@a",
+				"30 browser authorize@b", "40 editor/1 exchange@a", "50 terminal/2 exchange@b"))).
+				To(ConsistOf("editor/1 challenge, browser authorize, editor/1 exchange",
+					"terminal/2 challenge, browser authorize, terminal/2 exchange"))
+			Expect(senders(heard("0 node challenge", "2000 undici challenge", "2020 browser authorize@a",
+				"2030 browser authorize@b", "2040 node exchange@a", "2050 undici exchange@b"))).
+				To(ConsistOf("node challenge, browser authorize, node exchange",
+					"undici challenge, browser authorize, undici exchange"), "which name no client")
+		})
 
 	It("does not join what another client left that gave up", func() {
 		Expect(senders(heard("0 editor/1 challenge", "10 browser authorize@a", "20 terminal/2 exchange@a"))).
 			To(ConsistOf("editor/1 challenge", "browser authorize, terminal/2 exchange"))
 		steps := heard("0 node challenge", "10 node registration:refused", "20 browser authorize@a")
 		steps[1].Rule = "F4"
-		Expect(senders(steps)).To(ConsistOf("node challenge, node registration", "browser authorize"), "it cannot have come further")
+		Expect(senders(steps)).
+			To(ConsistOf("node challenge, node registration", "browser authorize"), "it cannot have come further")
 	})
 
 	It("begins another attempt when a client that has completed its discovery comes back later, with any step", func() {
-		one := []string{"0 node resource_metadata", "100 node server_metadata", "200 node challenge", "300 node resource_metadata", "400 node server_metadata"}
+		one := []string{"0 node resource_metadata", "100 node server_metadata", "200 node challenge",
+			"300 node resource_metadata", "400 node server_metadata"}
 		Expect(senders(heard(append(one, "5300 node challenge")...))).To(HaveLen(1), "within five seconds")
 		Expect(senders(heard(append(one, "5500 node challenge", "5600 node resource_metadata")...))).To(HaveLen(2))
 	})
 
-	It("does not blame a client that reads the metadata without a challenge, as mcp-remote does when it starts with its tokens", func() {
+	It("does not blame a client that reads the metadata without a challenge, as mcp-remote does when it starts with "+
+		"its tokens", func() {
 		steps := heard("0 node resource_metadata", "100 node server_metadata")
 		Expect(trace.Assemble(steps, then.Add(time.Second))).To(ConsistOf(HaveField("State", trace.UnderWay)))
-		Expect(trace.Assemble(steps, then.Add(time.Hour))).To(ConsistOf(And(HaveField("State", trace.Over), HaveField("Verdict", ContainSubstring("still has tokens")))))
+		Expect(trace.Assemble(steps, then.Add(time.Hour))).
+			To(ConsistOf(And(HaveField("State", trace.Over),
+				HaveField("Verdict", ContainSubstring("still has tokens")))))
 	})
 
 	It("does not join libraries of two clients that follow each other", func() {
 		Expect(senders(heard("0 node challenge", "1000 undici resource_metadata"))).To(HaveLen(1))
 		Expect(senders(heard("0 node challenge", "1001 undici resource_metadata"))).To(HaveLen(2))
-		Expect(senders(heard("0 node challenge", "10 editor/1 challenge"))).To(HaveLen(2), "an agent that names a client")
+		Expect(senders(heard("0 node challenge", "10 editor/1 challenge"))).
+			To(HaveLen(2), "an agent that names a client")
 		Expect(senders(heard("0 editor/1 challenge", "10 editor/2 challenge"))).To(HaveLen(2), "another version")
-		Expect(senders(heard("0 node challenge", "10 browser authorize@a", "20 node exchange@a", "30 undici challenge"))).To(HaveLen(2), "after the exchange")
-		Expect(senders(heard(append(started(0), "500 python-httpx/0.28.1 challenge")...))).To(HaveLen(2), "a challenge after a complete discovery")
+		Expect(senders(heard("0 node challenge", "10 browser authorize@a", "20 node exchange@a",
+			"30 undici challenge"))).To(HaveLen(2), "after the exchange")
+		Expect(senders(heard(append(started(0), "500 python-httpx/0.28.1 challenge")...))).
+			To(HaveLen(2), "a challenge after a complete discovery")
 	})
 })
 
@@ -206,7 +234,8 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 	const one, two = "pasteport-doctor/1_(run_A)", "pasteport-doctor/1_(run_B)"
 
 	It("are marked, and left out and counted", func() {
-		all := trace.Assemble(heard("0 "+one+" challenge", "10 node challenge", "20 "+one+" authorize@a", "30 "+one+" ended@a"), then)
+		all := trace.Assemble(heard("0 "+one+" challenge", "10 node challenge", "20 "+one+" authorize@a",
+			"30 "+one+" ended@a"), then)
 		Expect(all).To(HaveLen(2))
 		Expect(all[0]).To(And(HaveField("Doctor", true), HaveField("Steps", HaveLen(3))))
 		clients, doctors := trace.WithoutDoctor(all)
@@ -215,9 +244,11 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 	})
 
 	It("are one connection for each run, which ends without a verdict about a client", func() {
-		all := trace.Assemble(heard("0 "+one+" challenge", "10 "+one+" authorize@a", "20 "+two+" challenge", "30 "+one+" exchange", "40 "+one+" exchange@a", "50 "+one+" challenge"), then)
+		all := trace.Assemble(heard("0 "+one+" challenge", "10 "+one+" authorize@a", "20 "+two+" challenge",
+			"30 "+one+" exchange", "40 "+one+" exchange@a", "50 "+one+" challenge"), then)
 		Expect(all).To(ConsistOf(
-			And(HaveField("Agent", HaveSuffix("(run A)")), HaveField("Steps", HaveLen(5)), HaveField("State", trace.Over), HaveField("Verdict", ContainSubstring("a report of its own"))),
+			And(HaveField("Agent", HaveSuffix("(run A)")), HaveField("Steps", HaveLen(5)),
+				HaveField("State", trace.Over), HaveField("Verdict", ContainSubstring("a report of its own"))),
 			And(HaveField("Agent", HaveSuffix("(run B)")), HaveField("Steps", HaveLen(1)))))
 		Expect(all[0].Who()).To(HavePrefix("pasteport-doctor/1"))
 	})
@@ -234,9 +265,11 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 	})
 
 	It("have no steps of another run, and clients have none of theirs", Label("T2"), func() {
-		Expect(trace.Assemble(heard("0 "+one+" challenge", "10 "+two+" challenge", "20 "+one+" authorize@a", "30 "+two+" authorize@b"), then)).
+		Expect(trace.Assemble(heard("0 "+one+" challenge", "10 "+two+" challenge", "20 "+one+" authorize@a",
+			"30 "+two+" authorize@b"), then)).
 			To(ConsistOf(HaveField("Steps", HaveLen(2)), HaveField("Steps", HaveLen(2))))
-		Expect(senders(heard("0 "+one+" server_metadata", "10 Mozilla/5.0 authorize@a", "20 node exchange@a"))).To(ConsistOf(HavePrefix("pasteport"), HavePrefix("Mozilla")))
+		Expect(senders(heard("0 "+one+" server_metadata", "10 Mozilla/5.0 authorize@a", "20 node exchange@a"))).
+			To(ConsistOf(HavePrefix("pasteport"), HavePrefix("Mozilla")))
 	})
 })
 

@@ -61,8 +61,8 @@ func (c *recorderContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Begin returns a context with a Recorder for the request. resolve returns the origin to record. It is called at the first use, because most requests
-// record nothing.
+// Begin returns a context with a Recorder for the request. resolve returns the origin to record. It
+// is called at the first use, because most requests record nothing.
 func Begin(ctx context.Context, origin Origin, resolve func(Origin) Origin) context.Context {
 	return &recorderContext{ctx, Recorder{origin: origin, resolve: resolve}}
 }
@@ -191,9 +191,16 @@ func (r *Recorder) End() {
 		}
 		from := r.resolved()
 		r.journal.Note(Step{
-			At: step.at, Kind: step.kind, Outcome: step.outcome, Rule: step.rule, Reason: step.reason,
-			Attempt: r.attempt, Client: shorten(r.client),
-			Request: from.Request, Address: from.Address, Agent: shorten(from.Agent),
+			At:      step.at,
+			Kind:    step.kind,
+			Outcome: step.outcome,
+			Rule:    step.rule,
+			Reason:  step.reason,
+			Attempt: r.attempt,
+			Client:  shorten(r.client),
+			Request: from.Request,
+			Address: from.Address,
+			Agent:   shorten(from.Agent),
 		})
 	}
 	r.steps = nil
@@ -213,7 +220,8 @@ func explain(err error) (outcome Outcome, rule, reason string) {
 
 const maxTextLength = 300 // bytes
 
-// shorten truncates a text of a client and replaces all but printable ASCII, because terminals show it.
+// shorten truncates a text of a client and replaces all but printable ASCII, because terminals show
+// it.
 func shorten(text string) string {
 	printable := strings.Map(func(c rune) rune {
 		if c == '\n' { // of errors.Join

@@ -28,7 +28,8 @@ var _ = Describe("Recording", func() {
 	var noted notes
 	begin := func() *trace.Recorder {
 		noted = nil
-		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
+		recorder := trace.From(
+			trace.Begin(GinkgoT().Context(), trace.Origin{Request: "R", Address: home, Agent: "cli"}, same))
 		recorder.SetJournal(&noted, func() time.Time { return then })
 		return recorder
 	}
@@ -42,8 +43,14 @@ var _ = Describe("Recording", func() {
 		Expect(noted).To(BeEmpty())
 		recorder.End()
 		step := trace.Step{
-			At: then, Kind: trace.Authorize, Outcome: trace.Passed, Attempt: "a", Client: "https://client.example/c.json",
-			Request: "R", Address: home, Agent: "cli",
+			At:      then,
+			Kind:    trace.Authorize,
+			Outcome: trace.Passed,
+			Attempt: "a",
+			Client:  "https://client.example/c.json",
+			Request: "R",
+			Address: home,
+			Agent:   "cli",
 		}
 		Expect(noted[0]).To(Equal(step))
 		step.Kind = trace.Page
@@ -98,13 +105,15 @@ var _ = Describe("Recording", func() {
 
 	It("records an outage of the site as a failure and not as a refusal", func() {
 		recorder := begin()
-		recorder.RefuseAt(trace.TokenJudged, oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
+		recorder.RefuseAt(trace.TokenJudged,
+			oauth.Refuse(oauth.TemporarilyUnavailable, "B9", "the site does not answer"))
 		recorder.End()
 		Expect(noted[0].Outcome).To(Equal(trace.Failed))
 	})
 
 	It("truncates texts of clients and removes control characters", func() {
-		recorder := trace.From(trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
+		recorder := trace.From(
+			trace.Begin(GinkgoT().Context(), trace.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
 		recorder.SetJournal(&noted, func() time.Time { return then })
 		noted = nil
 		recorder.Record(trace.Challenge)
@@ -114,16 +123,18 @@ var _ = Describe("Recording", func() {
 		Expect(noted[0].Client).To(And(HavePrefix("c?[2J?x"), HaveLen(300)))
 	})
 
-	DescribeTable("sets the outcome of a call by its status:", func(kind trace.Kind, status int, outcome trace.Outcome) {
-		recorder := begin()
-		recorder.Record(kind)
-		recorder.Answer(status)
-		Expect(noted).To(HaveLen(1))
-		Expect(noted[0].Outcome).To(Equal(outcome))
-	},
+	DescribeTable("sets the outcome of a call by its status:",
+		func(kind trace.Kind, status int, outcome trace.Outcome) {
+			recorder := begin()
+			recorder.Record(kind)
+			recorder.Answer(status)
+			Expect(noted).To(HaveLen(1))
+			Expect(noted[0].Outcome).To(Equal(outcome))
+		},
 		Entry("answered", trace.Call, 200, trace.Passed), Entry("accepted", trace.Call, 202, trace.Passed),
 		Entry("refused", trace.Call, 400, trace.Refused), Entry("failed", trace.Call, 500, trace.Failed),
-		Entry("a refused stream", trace.Stream, 406, trace.Refused), Entry("no other step, whose outcome is set elsewhere", trace.Exchange, 400, trace.Passed),
+		Entry("a refused stream", trace.Stream, 406, trace.Refused),
+		Entry("no other step, whose outcome is set elsewhere", trace.Exchange, 400, trace.Passed),
 		Entry("no other step with a failure", trace.Exchange, 500, trace.Passed),
 	)
 

@@ -64,24 +64,30 @@ type Log interface {
 	AddSteps(ctx context.Context, steps []Step) error
 	// Steps returns the steps after that number, the oldest first.
 	Steps(ctx context.Context, after int64) ([]Step, error)
-	// ForgetSteps deletes the steps that are older than before, and those that a Retention of keep selects. It returns how many it deleted.
+	// ForgetSteps deletes the steps that are older than before, and those that a Retention of keep
+	// selects. It returns how many it deleted.
 	ForgetSteps(ctx context.Context, before time.Time, keep int) (int, error)
 }
 
-// Memory is how long steps are kept. Capacity is the maximum number of steps with a grant, and of steps without one.
+// Memory is how long steps are kept. Capacity is the maximum number of steps with a grant, and of
+// steps without one.
 const (
 	Memory   = 7 * 24 * time.Hour
 	Capacity = 10_000
 )
 
-// Renewal is the interval in which the calls of a connection are noted again, so that its use is visible after its first steps are deleted.
+// Renewal is the interval in which the calls of a connection are noted again, so that its use is
+// visible after its first steps are deleted.
 const Renewal = 24 * time.Hour
 
-// Unproven are the steps that need no secret. Every other step of an attempt needs a secret of its grant, or comes from this server.
-var Unproven = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Authorize, ClientMetadata, Page, TokenJudged}
+// Unproven are the steps that need no secret. Every other step of an attempt needs a secret of its
+// grant, or comes from this server.
+var Unproven = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Authorize, ClientMetadata, Page,
+	TokenJudged}
 
-// Retention selects the steps to delete: all but the newest of attempts that led to a grant, and all but the newest of the others. It counts the two
-// separately, so that anonymous requests cannot displace steps of grants. Call Prove for all steps first, then Count.
+// Retention selects the steps to delete: all but the newest of attempts that led to a grant, and
+// all but the newest of the others. It counts the two separately, so that anonymous requests cannot
+// displace steps of grants. Call Prove for all steps first, then Count.
 type Retention struct {
 	seed            maphash.Seed
 	proven          map[uint64]struct{} // hashes with a random seed, because the texts would need many times the memory
@@ -96,7 +102,12 @@ type share struct {
 
 // Retain returns a Retention that keeps the given number of steps of each share.
 func Retain(keep int) *Retention {
-	return &Retention{seed: maphash.MakeSeed(), proven: map[uint64]struct{}{}, granted: share{keep: keep}, others: share{keep: keep}}
+	return &Retention{
+		seed:    maphash.MakeSeed(),
+		proven:  map[uint64]struct{}{},
+		granted: share{keep: keep},
+		others:  share{keep: keep},
+	}
 }
 
 // Prove marks the attempt of a step that is not Unproven. A step without an attempt proves nothing.
@@ -121,5 +132,6 @@ func (s *share) count(number int64) {
 	}
 }
 
-// Exceeding returns the numbers of the steps to delete. Steps without a grant come first, in case there is no time to delete all.
+// Exceeding returns the numbers of the steps to delete. Steps without a grant come first, in case
+// there is no time to delete all.
 func (r *Retention) Exceeding() []int64 { return append(r.others.exceeding, r.granted.exceeding...) }

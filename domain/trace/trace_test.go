@@ -28,8 +28,13 @@ func took(agent, network string, written ...string) (steps []trace.Step) {
 			outcome = string(trace.Passed)
 		}
 		steps = append(steps, trace.Step{
-			At: then.Add(time.Duration(i) * time.Second), Kind: trace.Kind(kind), Outcome: trace.Outcome(outcome), Attempt: attempt,
-			Request: agent + kind, Agent: agent, Address: network,
+			At:      then.Add(time.Duration(i) * time.Second),
+			Kind:    trace.Kind(kind),
+			Outcome: trace.Outcome(outcome),
+			Attempt: attempt,
+			Request: agent + kind,
+			Agent:   agent,
+			Address: network,
 		})
 	}
 	return steps
@@ -58,7 +63,8 @@ const home, office = "192.0.2.0/24", "198.51.100.0/24"
 
 var _ = Describe("Assembling connections", func() {
 	It("adds the discovery steps from the same network to an attempt", func() {
-		Expect(pathsOf(took("cli", home, "challenge", "resource_metadata", "server_metadata", "authorize@a", "page@a"))).To(Equal([]string{
+		Expect(pathsOf(took("cli", home, "challenge", "resource_metadata", "server_metadata", "authorize@a",
+			"page@a"))).To(Equal([]string{
 			"challenge resource_metadata server_metadata authorize page",
 		}))
 	})
@@ -120,7 +126,8 @@ var _ = Describe("Assembling connections", func() {
 			}
 			Expect(pathsOf(steps)).To(ConsistOf(paths), last)
 		}
-		Expect(pathsOf(took("cli", home, "code_issued@a", "exchange"))).To(ConsistOf("code_issued", "exchange"), "without a client_id")
+		Expect(pathsOf(took("cli", home, "code_issued@a", "exchange"))).
+			To(ConsistOf("code_issued", "exchange"), "without a client_id")
 		two := took("cli", home, "code_issued@a", "code_issued@b", "exchange@b", "exchange")
 		for i := range two {
 			two[i].Client = "https://client.example/c.json"
@@ -129,14 +136,16 @@ var _ = Describe("Assembling connections", func() {
 	})
 
 	It("lists the connection with the newest step first", func() {
-		Expect(pathsOf(took("cli", home, "authorize@a", "page@b", "page@a"))).To(Equal([]string{"authorize page", "page"}))
+		Expect(pathsOf(took("cli", home, "authorize@a", "page@b", "page@a"))).
+			To(Equal([]string{"authorize page", "page"}))
 	})
 
 	It("uses the client's document and its own user agent, not the browser's", func() {
 		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
 		steps[0].Client = "https://client.example/c.json"
 		c := trace.Assemble(steps, then)[0]
-		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
+		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).
+			To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
 	})
 
 	It("shows the newest connection that reached the page, else the newest", func() {
@@ -159,7 +168,8 @@ var _ = Describe("Assembling connections", func() {
 			Expect(found.ID).To(HavePrefix("ab"))
 		}
 	},
-		Entry("its id", "abc", true), Entry("the request of a step", "clipage", true), Entry("the beginning of two", "ab", false),
+		Entry("its id", "abc", true), Entry("the request of a step", "clipage", true),
+		Entry("the beginning of two", "ab", false),
 		Entry("the beginning of a request", "clip", true), Entry("the beginning of the requests of two", "cli", false),
 	)
 })
@@ -175,20 +185,33 @@ var _ = Describe("The verdict about a connection", func() {
 	},
 		Entry("connected after the first call", trace.Connected, trace.Kind(""), time.Hour, connected),
 		Entry("connected after a refresh", trace.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
-		Entry("connected although one call was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" call@a:refused"),
-		Entry("connected although a stream was refused", trace.Connected, trace.Kind(""), time.Hour, connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", trace.Connected, trace.Kind(""), time.Hour, connected+" token_judged@a:refused"),
-		Entry("under way while it only renews its token", trace.UnderWay, trace.Call, 24*time.Hour-time.Millisecond, "exchange@a refresh@a"),
-		Entry("half way when it never makes a call", trace.HalfWay, trace.Call, 24*time.Hour-time.Second, "exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", trace.UnderWay, trace.Authorize, time.Second, "server_metadata server_metadata:refused"),
-		Entry("stopped when the only document is missing", trace.Stopped, trace.Kind(""), time.Second, "resource_metadata server_metadata:refused"),
-		Entry("stopped when the refresh was refused", trace.Stopped, trace.Kind(""), time.Hour, connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", trace.Stopped, trace.Kind(""), time.Hour, "exchange@a call@a:refused"),
-		Entry("stopped when a step failed", trace.Stopped, trace.Kind(""), time.Second, "authorize@a client_metadata@a:failed"),
-		Entry("ended, also with later steps", trace.Over, trace.Kind(""), time.Hour, connected+" ended@a call@a:refused"),
-		Entry("under way within the minute of a program", trace.UnderWay, trace.Call, time.Minute-time.Millisecond, "exchange@a"),
+		Entry("connected although one call was refused", trace.Connected, trace.Kind(""), time.Hour,
+			connected+" call@a:refused"),
+		Entry("connected although a stream was refused", trace.Connected, trace.Kind(""), time.Hour,
+			connected+" stream@a:refused"),
+		Entry("connected although the form was submitted again", trace.Connected, trace.Kind(""), time.Hour,
+			connected+" token_judged@a:refused"),
+		Entry("under way while it only renews its token", trace.UnderWay, trace.Call, 24*time.Hour-time.Millisecond,
+			"exchange@a refresh@a"),
+		Entry("half way when it never makes a call", trace.HalfWay, trace.Call, 24*time.Hour-time.Second,
+			"exchange@a refresh@a refresh@a"),
+		Entry("under way although another document is missing", trace.UnderWay, trace.Authorize, time.Second,
+			"server_metadata server_metadata:refused"),
+		Entry("stopped when the only document is missing", trace.Stopped, trace.Kind(""), time.Second,
+			"resource_metadata server_metadata:refused"),
+		Entry("stopped when the refresh was refused", trace.Stopped, trace.Kind(""), time.Hour,
+			connected+" refresh@a:refused"),
+		Entry("stopped when its only call was refused", trace.Stopped, trace.Kind(""), time.Hour,
+			"exchange@a call@a:refused"),
+		Entry("stopped when a step failed", trace.Stopped, trace.Kind(""), time.Second,
+			"authorize@a client_metadata@a:failed"),
+		Entry("ended, also with later steps", trace.Over, trace.Kind(""), time.Hour,
+			connected+" ended@a call@a:refused"),
+		Entry("under way within the minute of a program", trace.UnderWay, trace.Call, time.Minute-time.Millisecond,
+			"exchange@a"),
 		Entry("half way after that minute", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", trace.UnderWay, trace.TokenJudged, 10*time.Minute-time.Millisecond, "page@a"),
+		Entry("under way within the ten minutes of a person", trace.UnderWay, trace.TokenJudged,
+			10*time.Minute-time.Millisecond, "page@a"),
 		Entry("half way after those minutes", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
@@ -211,9 +234,11 @@ var _ = Describe("The verdict about a connection", func() {
 	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {
 		steps := took("cli", home, "ended@a")
 		steps[0].Reason = string(reason)
-		Expect(trace.Assemble(steps, then)[0].Verdict).To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
+		Expect(trace.Assemble(steps, then)[0].Verdict).
+			To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
 	},
-		Entry(nil, oauth.EndedByCodeReplay, "used a second time"), Entry(nil, oauth.EndedByReuse, "replaced refresh token"),
+		Entry(nil, oauth.EndedByCodeReplay, "used a second time"),
+		Entry(nil, oauth.EndedByReuse, "replaced refresh token"),
 		Entry(nil, oauth.EndedByRevocation, "client revoked"), Entry(nil, oauth.EndedByHostToken, "does not know"),
 		Entry(nil, oauth.EndedByLostKey, "secret"), Entry(nil, oauth.EndedByHost, "site ended"),
 		Entry(nil, oauth.EndedByPerson, "person ended"), Entry(nil, oauth.EndedByOperator, "operator ended"),
@@ -230,20 +255,55 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry("the request in the log for a failure of this service", "", trace.Failed, "request cliexchange"),
 	)
 
-	DescribeTable("advises a proxy when no metadata host has answered, and so", Label("C51"), func(advised bool, earlier ...trace.Step) {
-		unreachable := trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C41", Request: "last"}
-		connections := trace.Assemble(append(earlier, unreachable), then)
-		last, found := trace.Find(connections, "last")
-		Expect(found).To(BeTrue())
-		Expect(strings.Contains(last.Hint, "metadata-proxy")).To(Equal(advised))
-		Expect(last.Hint).To(ContainSubstring("firewall"))
-	},
+	DescribeTable("advises a proxy when no metadata host has answered, and so",
+		Label("C51"), func(advised bool, earlier ...trace.Step) {
+			unreachable := trace.Step{
+				At:      then,
+				Kind:    trace.ClientMetadata,
+				Outcome: trace.Refused,
+				Rule:    "C41",
+				Request: "last",
+			}
+			connections := trace.Assemble(append(earlier, unreachable), then)
+			last, found := trace.Find(connections, "last")
+			Expect(found).To(BeTrue())
+			Expect(strings.Contains(last.Hint, "metadata-proxy")).To(Equal(advised))
+			Expect(last.Hint).To(ContainSubstring("firewall"))
+		},
 		Entry("the first time", true),
-		Entry("each time", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C41", Request: "first"}),
-		Entry("when other refusals were of this service", true, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Failed, Rule: "C21", Request: "first"}),
-		Entry("when an answer is too old", true, trace.Step{At: then.Add(-trace.Memory), Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
-		Entry("not after a document", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Passed, Request: "first"}),
-		Entry("not after an invalid answer", false, trace.Step{At: then, Kind: trace.ClientMetadata, Outcome: trace.Refused, Rule: "C42", Request: "first"}),
+		Entry("each time", true, trace.Step{
+			At:      then,
+			Kind:    trace.ClientMetadata,
+			Outcome: trace.Refused,
+			Rule:    "C41",
+			Request: "first",
+		}),
+		Entry("when other refusals were of this service", true, trace.Step{
+			At:      then,
+			Kind:    trace.ClientMetadata,
+			Outcome: trace.Failed,
+			Rule:    "C21",
+			Request: "first",
+		}),
+		Entry("when an answer is too old", true, trace.Step{
+			At:      then.Add(-trace.Memory),
+			Kind:    trace.ClientMetadata,
+			Outcome: trace.Passed,
+			Request: "first",
+		}),
+		Entry("not after a document", false, trace.Step{
+			At:      then,
+			Kind:    trace.ClientMetadata,
+			Outcome: trace.Passed,
+			Request: "first",
+		}),
+		Entry("not after an invalid answer", false, trace.Step{
+			At:      then,
+			Kind:    trace.ClientMetadata,
+			Outcome: trace.Refused,
+			Rule:    "C42",
+			Request: "first",
+		}),
 	)
 
 	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
@@ -254,18 +314,23 @@ var _ = Describe("The verdict about a connection", func() {
 		Expect(c.Verdict).To(ContainSubstring("the reason"))
 		Expect(c.Hint).To(ContainSubstring(hint))
 	},
-		Entry("does not answer", "exchange@a call@a:failed", "U9", "exactly the address of the upstream setting", Label("U9")),
+		Entry("does not answer", "exchange@a call@a:failed", "U9", "exactly the address of the upstream setting",
+			Label("U9")),
 		Entry("has stopped answering", connected+" call@a:failed", "U9", "upstream-timeout", Label("U9")),
 		Entry("is not tried for a while", connected+" call@a:failed", "U10", "five times in a row", Label("U10")),
 		Entry("does not get an ambiguous message", "exchange@a call@a:refused", "U11", "in another way", Label("U11")),
-		Entry("does not get a name that the rules deny", "exchange@a call@a:refused", "U26", "do not allow this person what the client asked for", Label("U26")),
+		Entry("does not get a name that the rules deny", "exchange@a call@a:refused", "U26",
+			"do not allow this person what the client asked for", Label("U26")),
 		Entry("sends an answer that cannot be filtered", "exchange@a call@a:failed", "U27",
 			"longer than 16 MiB, compressed in another way than gzip, or not valid JSON", Label("U27")),
-		Entry("does not get the session of another caller", "exchange@a call@a:refused", "U12", "session of another person or client", Label("U12")),
-		Entry("has refused the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again", Label("U8")),
+		Entry("does not get the session of another caller", "exchange@a call@a:refused", "U12",
+			"session of another person or client", Label("U12")),
+		Entry("has refused the token, and the end was not noted", "exchange@a call@a:refused", "U8", "connect again",
+			Label("U8")),
 	)
 
-	It("explains how to connect again when the token is no longer valid, whether the site or the upstream server refused it", Label("gateway", "U8"), func() {
+	It("explains how to connect again when the token is no longer valid, whether the site or the upstream server "+
+		"refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
 		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
 		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))

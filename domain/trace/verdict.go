@@ -18,7 +18,8 @@ type expectation struct {
 	hint    string
 }
 
-// clientLimit is the time in which a client takes its next step. personLimit is that of a person: the lifetime of the page.
+// clientLimit is the time in which a client takes its next step. personLimit is that of a person:
+// the lifetime of the page.
 const (
 	clientLimit = time.Minute
 	personLimit = 10 * time.Minute
@@ -28,8 +29,8 @@ const doctor = " `pasteport doctor URL` checks this from outside."
 
 const seeLog = "The log has the cause under the id of the request."
 
-// noRegistration is the rule under which a client cannot register itself. A step of the server metadata has it if the document names no registration
-// endpoint.
+// noRegistration is the rule under which a client cannot register itself. A step of the server
+// metadata has it if the document names no registration endpoint.
 const noRegistration = "F4"
 
 const (
@@ -39,23 +40,29 @@ const (
 
 // withoutRegistration is what follows metadata that names no registration endpoint.
 var withoutRegistration = expectation{
-	Authorize, clientLimit, "The client read the metadata of the server but never opened the authorization page. Probably it has to register itself, and " +
+	Authorize, clientLimit, "The client read the metadata of the server but never opened the authorization page. " +
+		"Probably it has to register itself, and " +
 		"self-registration is off.",
-	hints[noRegistration] + " Other causes: it refuses an issuer that differs from the requested address, or the person did not continue in the browser." + doctor,
+	hints[noRegistration] + " Other causes: it refuses an issuer that differs from the requested address, or the " +
+		"person did not continue in the browser." + doctor,
 }
 
 // readMetadata is the verdict about a client that was not challenged.
 const (
-	readMetadata     = "The client read the metadata only. A client that still has tokens does so when it is started again, and then calls the MCP server."
-	readMetadataHint = "If people can use the client, nothing is wrong. Otherwise it may refuse an issuer that differs from the requested address." + doctor
+	readMetadata = "The client read the metadata only. A client that still has tokens does so when it is started " +
+		"again, and then calls the MCP server."
+	readMetadataHint = "If people can use the client, nothing is wrong. Otherwise it may refuse an issuer that " +
+		"differs from the requested address." + doctor
 )
 
-// lacksRegistration reports whether the step is server metadata that names no registration endpoint.
+// lacksRegistration reports whether the step is server metadata that names no registration
+// endpoint.
 func lacksRegistration(step Step) bool {
 	return step.Kind == ServerMetadata && step.Rule == noRegistration
 }
 
-// mustRegister reports whether the client was told that it cannot register itself, so that it cannot have come further.
+// mustRegister reports whether the client was told that it cannot register itself, so that it
+// cannot have come further.
 func (c *Connection) mustRegister() bool {
 	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Kind == Registration && s.Rule == noRegistration })
 }
@@ -87,14 +94,21 @@ func (c *Connection) dropsIssuer() bool {
 }
 
 var expectations = map[Kind]expectation{
-	Challenge: {ResourceMetadata, clientLimit, "The client received the challenge but never requested the metadata of the resource.",
-		"Either the client cannot read the challenge, because a proxy removes or duplicates WWW-Authenticate or the browser hides it (CORS), " +
+	Challenge: {ResourceMetadata, clientLimit,
+		"The client received the challenge but never requested the metadata of the resource.",
+		"Either the client cannot read the challenge, because a proxy removes or duplicates WWW-Authenticate or the " +
+			"browser hides it (CORS), " +
 			"or /.well-known/oauth-protected-resource does not reach this service." + doctor},
-	ResourceMetadata: {ServerMetadata, clientLimit, "The client read the metadata of the resource but never requested that of the server.",
-		"The client compares \"resource\" with the URL that it was given, including a trailing slash, and requires application/json " +
-			"without a redirect. A page in a browser needs CORS headers. The issuer must be reachable under its https address." + doctor},
-	ServerMetadata: {Authorize, clientLimit, "The client read the metadata of the server but never opened the authorization page.",
-		"The client refuses an issuer that differs from the requested address, or supports only dynamic registration and no Client ID Metadata " +
+	ResourceMetadata: {ServerMetadata, clientLimit,
+		"The client read the metadata of the resource but never requested that of the server.",
+		"The client compares \"resource\" with the URL that it was given, including a trailing slash, and requires " +
+			"application/json " +
+			"without a redirect. A page in a browser needs CORS headers. The issuer must be reachable under its " +
+			"https address." + doctor},
+	ServerMetadata: {Authorize, clientLimit,
+		"The client read the metadata of the server but never opened the authorization page.",
+		"The client refuses an issuer that differs from the requested address, or supports only dynamic registration " +
+			"and no Client ID Metadata " +
 			"Documents, which self-registration allows, or the person did not continue in the browser." + doctor},
 	Authorize:      {Page, clientLimit, "The authorization request was not answered.", seeLog},
 	ClientMetadata: {Page, clientLimit, "The authorization request was not answered.", seeLog},
@@ -107,12 +121,14 @@ var expectations = map[Kind]expectation{
 			"answers it. If the app runs on another computer than the browser, the person presses the button for " +
 			"that on the consent page. " + updateCodex + doctor},
 	Exchange: {Call, clientLimit, "The client received its token but never used it.",
-		"Either its request to the MCP endpoint does not reach this service, or a proxy removes its Authorization header, or the browser " +
+		"Either its request to the MCP endpoint does not reach this service, or a proxy removes its Authorization " +
+			"header, or the browser " +
 			"hides the response (CORS)." + doctor},
 	Refresh: {Call, Renewal, "The client refreshes its token but has made no call in the last seven days.",
 		"Its requests to the MCP endpoint may not reach this service, or the client is not in use." + doctor},
 	Stream: {Call, clientLimit, "The client opened its stream but never sent a message.",
-		"The first event, which has the URL for messages, did not arrive: a proxy buffers text/event-stream. Turn off its buffering." + doctor},
+		"The first event, which has the URL for messages, did not arrive: a proxy buffers text/event-stream. Turn " +
+			"off its buffering." + doctor},
 }
 
 // withVerdict returns the connection with its state, verdict and hint at the time now.
@@ -134,11 +150,14 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 		c.State, c.Verdict, c.Hint = Stopped, mustRegister, hints[noRegistration]
 	case c.reached(Ended) != nil:
 		reason := oauth.EndReason(c.reached(Ended).Reason)
-		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endReasonTexts[reason], string(reason)), endHints[reason]
+		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(endReasonTexts[reason], string(reason)),
+			endHints[reason]
 	case last.Outcome != Passed && !c.isUsed(last):
-		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason, hintFor(last)
+		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason,
+			hintFor(last)
 	case c.isUsed(last) && last.Outcome == Failed:
-		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+"\" failed: "+last.Reason, hintFor(last)
+		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+
+			"\" failed: "+last.Reason, hintFor(last)
 	case c.isUsed(last) || !expects:
 		c.State, c.Verdict = Connected, "The client is connected and has used its token."
 		if last.Outcome == Refused {
@@ -157,8 +176,9 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	return *c
 }
 
-// furthest returns the last step. Discovery that follows the authorization request changes nothing, and without one the step that came furthest counts,
-// because some clients try several paths or begin again with another transport.
+// furthest returns the last step. Discovery that follows the authorization request changes nothing,
+// and without one the step that came furthest counts, because some clients try several paths or
+// begin again with another transport.
 func (c *Connection) furthest() Step {
 	for _, step := range slices.Backward(c.Steps) {
 		if !discovery[step.Kind] {
@@ -218,9 +238,12 @@ func (c *Connection) reached(kind Kind) *Step {
 // browser, or of this service.
 var byClient = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration, Exchange, Stream, Call, Refresh}
 
-// describe sets client, address and agent from the steps. It prefers the agent of the client to that of the person's browser.
+// describe sets client, address and agent from the steps. It prefers the agent of the client to
+// that of the person's browser.
 func (c *Connection) describe() {
-	c.Doctor = !slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Agent != "" && !s.IsDoctor() }) && slices.ContainsFunc(c.Steps, Step.IsDoctor)
+	c.Doctor = !slices.ContainsFunc(c.Steps, func(s Step) bool {
+		return s.Agent != "" && !s.IsDoctor()
+	}) && slices.ContainsFunc(c.Steps, Step.IsDoctor)
 	for _, step := range c.Steps {
 		if c.Client == "" {
 			c.Client = step.Client

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html"
 )
 
-// network connects to the site like a reverse proxy without sticky sessions: it sends each request to the next replica, with the address of the client
-// in X-Forwarded-For.
+// network connects to the site like a reverse proxy without sticky sessions: it sends each request
+// to the next replica, with the address of the client in X-Forwarded-For.
 type network struct {
 	issuer   string
 	replicas []*http.Transport
@@ -31,7 +31,8 @@ func (s *site) network() *network {
 		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", r.address)
 		}
-		n.replicas = append(n.replicas, &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 256, ResponseHeaderTimeout: answerLimit})
+		n.replicas = append(n.replicas,
+			&http.Transport{DialContext: dial, MaxIdleConnsPerHost: 256, ResponseHeaderTimeout: answerLimit})
 	}
 	return n
 }
@@ -71,8 +72,9 @@ func (b browser) open(ctx context.Context, target string) (answer, error) {
 
 // post sends a form.
 func (b browser) post(ctx context.Context, target string, values url.Values) (answer, error) {
-	return b.send(ctx, http.MethodPost, target, values.Encode(), http.Header{"Content-Type": {"application/x-www-form-urlencoded"},
-		"Accept": {"text/html, application/json"}, "Accept-Language": {"en"}})
+	return b.send(ctx, http.MethodPost, target, values.Encode(),
+		http.Header{"Content-Type": {"application/x-www-form-urlencoded"},
+			"Accept": {"text/html, application/json"}, "Accept-Language": {"en"}})
 }
 
 func (b browser) send(ctx context.Context, method, target, body string, header http.Header) (answer, error) {

@@ -33,7 +33,8 @@ func fetchSlowly(ctx context.Context, s *scene) {
 	var n atomic.Int64
 	pace(ctx, 2.8*float64(replicas), 200, func(ctx context.Context) {
 		i := n.Add(1)
-		s.ask(ctx, fmt.Sprintf("203.0.113.%d", 1+i%(4*replicas)), fmt.Sprintf("%s/slow/%s", origins[i/replicas%4], rand.Text()))
+		s.ask(ctx, fmt.Sprintf("203.0.113.%d", 1+i%(4*replicas)),
+			fmt.Sprintf("%s/slow/%s", origins[i/replicas%4], rand.Text()))
 	})
 }
 
@@ -62,7 +63,8 @@ func manyWithSigningApps() crowd {
 	return c
 }
 
-// withSigningApp returns a person with an app of their own that signs, and keeps them for the attack.
+// withSigningApp returns a person with an app of their own that signs, and keeps them for the
+// attack.
 func withSigningApp(s *scene, n int) (p *Person, err error) {
 	p, _ = fromElsewhere(s, n)
 	p.client, err = s.newClient("signing")

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// warmUp is long enough to use up the guesses that need no work, and to end the first wait of browsers without script.
+// warmUp is long enough to use up the guesses that need no work, and to end the first wait of
+// browsers without script.
 const warmUp = 25 * time.Second
 
-// guessRows are the attacks that measure guesses: attackers who ignore the demands of pages, who wait like browsers without script, and who do
-// the work on one core.
+// guessRows are the attacks that measure guesses: attackers who ignore the demands of pages, who
+// wait like browsers without script, and who do the work on one core.
 func guessRows() (all []row) {
 	origins := []struct {
 		name, title string
@@ -27,7 +28,8 @@ func guessRows() (all []row) {
 	kinds := []struct {
 		name, title string
 		attack      func(ctx context.Context, s *scene, address func() string)
-	}{{"ignores", "ignores the demand for work", ignore}, {"waits", "waits", wait}, {"works", "does the work on one core", work}}
+	}{{"ignores", "ignores the demand for work", ignore}, {"waits", "waits", wait},
+		{"works", "does the work on one core", work}}
 	for _, k := range kinds {
 		for _, o := range origins {
 			all = append(all, row{name: o.name + "-" + k.name, attacker: o.title + ", " + k.title, warmUp: warmUp,
@@ -40,7 +42,8 @@ func guessRows() (all []row) {
 
 func ignore(ctx context.Context, s *scene, address func() string) { guessFrom(address)(ctx, s) }
 
-// wait guesses 600 times a second, more often than a thousand addresses have turns, and retries when the page allows it.
+// wait guesses 600 times a second, more often than a thousand addresses have turns, and retries
+// when the page allows it.
 func wait(ctx context.Context, s *scene, address func() string) {
 	g := &guesser{scene: s, address: address, answers: func(ctx context.Context, d demand) url.Values {
 		if d.wait == 0 || pause(ctx, d.wait) != nil {

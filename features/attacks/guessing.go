@@ -21,7 +21,8 @@ type page struct {
 type guesser struct {
 	scene   *scene
 	address func() string
-	answers func(context.Context, demand) url.Values // returns the form for a page that demands work; nil ignores the page
+	// Returns the form for a page that demands work; nil ignores the page.
+	answers func(context.Context, demand) url.Values
 	turn    atomic.Int64
 
 	mu      sync.Mutex
@@ -65,7 +66,8 @@ func (g *guesser) guess(ctx context.Context) {
 			return
 		}
 	}
-	got, err := g.scene.attack(from).post(ctx, p.action, p.filled(url.Values{"decision": {p.decision}, "bearer_token": {wrongPrefix + rand.Text()}}))
+	got, err := g.scene.attack(from).
+		post(ctx, p.action, p.filled(url.Values{"decision": {p.decision}, "bearer_token": {wrongPrefix + rand.Text()}}))
 	if d, found := demandIn(got); err == nil && found && g.answers != nil {
 		if values := g.answers(ctx, d); values != nil {
 			got, err = g.scene.attack(from).post(ctx, d.action, values)
@@ -100,6 +102,7 @@ func (g *guesser) consentPage(ctx context.Context, from string) (page, error) {
 func lookAtEmptyPage(ctx context.Context, s *scene) {
 	colleague := s.person(office)
 	flood(ctx, floodWidth, func(ctx context.Context) {
-		_, _ = s.attack(office).post(ctx, s.attackers.issuer+"/oauth/connections", url.Values{"decision": {"show"}, "bearer_token": {colleague.token}})
+		_, _ = s.attack(office).post(ctx, s.attackers.issuer+"/oauth/connections",
+			url.Values{"decision": {"show"}, "bearer_token": {colleague.token}})
 	})
 }

@@ -18,9 +18,11 @@ func sendUnknownTokens(ctx context.Context, s *scene) {
 	var n atomic.Int64
 	flood(ctx, floodWidth, func(ctx context.Context) {
 		made := rand.Text() + rand.Text()
-		values := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.client}, "refresh_token": {"ppr_" + made[:43]}}
+		values := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.client},
+			"refresh_token": {"ppr_" + made[:43]}}
 		if n.Add(1)%2 == 0 {
-			values = url.Values{"grant_type": {"authorization_code"}, "client_id": {s.client}, "code": {"ppc_" + made[:43]},
+			values = url.Values{"grant_type": {"authorization_code"}, "client_id": {s.client},
+				"code":          {"ppc_" + made[:43]},
 				"code_verifier": {made}, "redirect_uri": {redirect}}
 		}
 		_, _ = s.attack(office).post(ctx, s.attackers.issuer+"/oauth/token", values)
@@ -129,5 +131,6 @@ func attackersPage(ctx context.Context, s *scene) (string, error) {
 	if err != nil || shown.status != http.StatusOK {
 		return "", failed("show the attacker's connections", shown, err)
 	}
-	return fmt.Sprintf("attacker's page: %d connections, %d kB", strings.Count(shown.text, "<article"), len(shown.text)/1000), nil
+	return fmt.Sprintf("attacker's page: %d connections, %d kB", strings.Count(shown.text, "<article"),
+		len(shown.text)/1000), nil
 }

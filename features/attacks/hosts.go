@@ -24,8 +24,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// hosts are the hosts on which MCP clients publish their documents, those of honest people and of attackers. Each has a separate address in
-// 127.0.0.0/8, which the server limits like a domain. The answer depends on the path alone:
+// hosts are the hosts on which MCP clients publish their documents, those of honest people and of
+// attackers. Each has a separate address in 127.0.0.0/8, which the server limits like a domain. The
+// answer depends on the path alone:
 //
 //	/client/...   the document of a client; it may be kept for an hour
 //	/brief/...    one that may be kept for a minute
@@ -48,21 +49,25 @@ type hosts struct {
 const slowAnswer = 10 * time.Second
 
 func startHosts(dir string) (*hosts, error) {
-	h := &hosts{next: netip.MustParseAddr("127.10.0.1"), leaves: map[string]*tls.Certificate{}, certificates: filepath.Join(dir, "authority.pem")}
+	h := &hosts{next: netip.MustParseAddr("127.10.0.1"), leaves: map[string]*tls.Certificate{},
+		certificates: filepath.Join(dir, "authority.pem")}
 	var err error
 	if h.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
 	}
-	h.parent = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "attacks"}, NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	h.parent = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "attacks"},
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
 	der, err := x509.CreateCertificate(rand.Reader, h.parent, h.parent, h.key.Public(), h.key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate authority: %w", err)
 	}
-	if err := os.WriteFile(h.certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+	if err := os.WriteFile(h.certificates, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600); err != nil {
 		return nil, err
 	}
-	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute,
+		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate}}
 	return h, nil
 }
@@ -78,7 +83,8 @@ func (h *hosts) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error
 	if leaf := h.leaves[host]; leaf != nil {
 		return leaf, nil
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(h.leaves)) + 2), NotAfter: h.parent.NotAfter, IPAddresses: []net.IP{net.ParseIP(host)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(h.leaves)) + 2), NotAfter: h.parent.NotAfter,
+		IPAddresses: []net.IP{net.ParseIP(host)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, h.parent, h.key.Public(), h.key)
 	if err != nil {
 		return nil, err
@@ -103,8 +109,9 @@ func (h *hosts) add() (string, error) {
 
 func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := "https://" + r.Host
-	document := map[string]any{"client_id": origin + r.URL.Path, "client_name": "Client", "redirect_uris": []string{redirect},
-		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none"}
+	document := map[string]any{"client_id": origin + r.URL.Path, "client_name": "Client",
+		"redirect_uris": []string{redirect},
+		"grant_types":   []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none"}
 	switch first, _, _ := strings.Cut(r.URL.Path[1:], "/"); first {
 	case "client":
 		w.Header().Set("Cache-Control", "max-age=3600")
@@ -119,7 +126,12 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	case "keys":
-		document = map[string]any{"keys": []any{jose.JSONWebKey{Key: h.key.Public(), KeyID: keyID, Algorithm: string(jose.ES256), Use: "sig"}}}
+		document = map[string]any{"keys": []any{jose.JSONWebKey{
+			Key:       h.key.Public(),
+			KeyID:     keyID,
+			Algorithm: string(jose.ES256),
+			Use:       "sig",
+		}}}
 	default:
 		http.NotFound(w, r)
 		return
@@ -137,8 +149,14 @@ func (h *hosts) sign(client, audience string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	claims, err := json.Marshal(map[string]any{"iss": client, "sub": client, "aud": audience, "jti": rand.Text(),
-		"iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()})
+	claims, err := json.Marshal(map[string]any{
+		"iss": client,
+		"sub": client,
+		"aud": audience,
+		"jti": rand.Text(),
+		"iat": time.Now().Unix(),
+		"exp": time.Now().Add(time.Minute).Unix(),
+	})
 	if err != nil {
 		return "", err
 	}

@@ -1,6 +1,7 @@
-// Command attacks runs the built binary under attack and measures how many honest people connect, and how long it takes. Each row of its table is
-// an attack on a new server, on SQLite and on PostgreSQL with two replicas. Start reading at rows, the table of attacks, and at Person, an honest
-// person. Run it from the module's root:
+// Command attacks runs the built binary under attack and measures how many honest people connect,
+// and how long it takes. Each row of its table is an attack on a new server, on SQLite and on
+// PostgreSQL with two replicas. Start reading at rows, the table of attacks, and at Person, an
+// honest person. Run it from the module's root:
 //
 //	go run ./features/attacks                             all rows on both stores, 30 s each
 //	go run ./features/attacks -store sqlite -row office   one row
@@ -45,7 +46,8 @@ func main() {
 	flag.StringVar(&o.table, "table", "attacks", "the `table` to measure: attacks or guesses")
 	flag.StringVar(&o.write, "write", "", "put the tables into the marked blocks of this `file`")
 	flag.IntVar(&o.seconds, "seconds", 30, "duration of each attack in seconds")
-	flag.IntVar(&o.maxGuesses, "max-guesses", 0, "maximum of checked guesses per hour in any row; 0 means 50,000 for attacks and 2,000,000 for guesses")
+	flag.IntVar(&o.maxGuesses, "max-guesses", 0,
+		"maximum of checked guesses per hour in any row; 0 means 50,000 for attacks and 2,000,000 for guesses")
 	flag.IntVar(&o.minSuccess, "min-success", 95, "minimum percentage of honest people who connect, in every row")
 	flag.IntVar(&o.minWithout, "min-success-without-script", 95, "the same for people whose browsers run no scripts")
 	flag.Parse()
@@ -89,7 +91,8 @@ func run(ctx context.Context, o options) (err error) {
 	return failures
 }
 
-// runStore runs the rows on one store, prints their table, and returns an error for each requirement that is not met.
+// runStore runs the rows on one store, prints their table, and returns an error for each
+// requirement that is not met.
 func (o options) runStore(ctx context.Context, store *store, chosen []row, dir string) (failures error) {
 	var results []result
 	for _, r := range chosen {
@@ -98,7 +101,8 @@ func (o options) runStore(ctx context.Context, store *store, chosen []row, dir s
 		if err != nil {
 			return errors.Join(failures, fmt.Errorf("%s on %s: %w", r.name, store.name, err))
 		}
-		fmt.Fprintf(os.Stderr, "%s on %s took %.0f s: %s\n", r.name, store.name, time.Since(began).Seconds(), found.summary())
+		fmt.Fprintf(os.Stderr, "%s on %s took %.0f s: %s\n", r.name, store.name, time.Since(began).Seconds(),
+			found.summary())
 		results = append(results, found)
 		failures = errors.Join(failures, found.check(o))
 	}

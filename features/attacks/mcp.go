@@ -8,9 +8,12 @@ import (
 )
 
 const (
-	listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
-		`"io.modelcontextprotocol/clientInfo":{"name":"attacks","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}`
-	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + revision + `","capabilities":{},` +
+	listTools = `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{` +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientInfo":{"name":"attacks","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{}}}}`
+	initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + revision +
+		`","capabilities":{},` +
 		`"clientInfo":{"name":"attacks","version":"1"}}}`
 	initialized = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	callTool    = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"list_articles","arguments":{}}}`
@@ -24,7 +27,8 @@ func (p *Person) Call(ctx context.Context) error {
 		return p.callInSession(ctx)
 	}
 	got, err := p.patiently(ctx, func() (answer, error) {
-		return p.message(ctx, p.access, listTools, http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}})
+		return p.message(ctx, p.access, listTools,
+			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}})
 	})
 	if err != nil || got.status != http.StatusOK || !strings.Contains(got.text, "list_articles") {
 		return failed("call", got, err)

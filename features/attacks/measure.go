@@ -28,7 +28,8 @@ type result struct {
 const rowLimit = 10 * time.Minute
 
 func runRow(ctx context.Context, r row, on *store, o options, dir string) (found result, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, rowLimit+time.Duration(o.seconds)*time.Second, errors.New("the row takes too long"))
+	ctx, cancel := context.WithTimeoutCause(ctx, rowLimit+time.Duration(o.seconds)*time.Second,
+		errors.New("the row takes too long"))
 	defer cancel()
 	s, err := openScene(ctx, r, on, o, dir)
 	if err != nil {
@@ -61,7 +62,8 @@ func runRow(ctx context.Context, r row, on *store, o options, dir string) (found
 	return found, err
 }
 
-// underAttack measures during the attack, which ends when the last honest person has connected or given up.
+// underAttack measures during the attack, which ends when the last honest person has connected or
+// given up.
 func (found *result) underAttack(ctx context.Context, s *scene, lasting time.Duration) (err error) {
 	if found.memory, err = s.site.memory(resident); err != nil {
 		return err
@@ -111,8 +113,8 @@ func difference(before, after map[string]float64) string {
 	return cmp.Or(strings.Join(changed, ", "), "-")
 }
 
-// guessesPerHour returns an upper bound of the guesses in an hour. Guesses that needed no work during the warm-up need none again every five
-// minutes.
+// guessesPerHour returns an upper bound of the guesses in an hour. Guesses that needed no work
+// during the warm-up need none again every five minutes.
 func (found result) guessesPerHour() float64 {
 	return float64(found.early)*12 + float64(found.guesses)*float64(time.Hour)/float64(found.lasted)
 }
@@ -124,13 +126,16 @@ func (found result) check(o options) (misses error) {
 		all   []outcome
 		least int
 		who   string
-	}{{found.people(false), o.minSuccess, "honest people"}, {found.people(true), o.minWithout, "honest people without script"}} {
+	}{{found.people(false), o.minSuccess, "honest people"},
+		{found.people(true), o.minWithout, "honest people without script"}} {
 		if got := success(p.all); len(p.all) > 0 && got < float64(p.least) {
-			misses = errors.Join(misses, fmt.Errorf("%s: %.0f %% of %d %s connect; the minimum is %d %%", at, got, len(p.all), p.who, p.least))
+			misses = errors.Join(misses,
+				fmt.Errorf("%s: %.0f %% of %d %s connect; the minimum is %d %%", at, got, len(p.all), p.who, p.least))
 		}
 	}
 	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
-		misses = errors.Join(misses, fmt.Errorf("%s: %.0f guesses per hour are checked; the maximum is %d", at, got, o.maxGuesses))
+		misses = errors.Join(misses,
+			fmt.Errorf("%s: %.0f guesses per hour are checked; the maximum is %d", at, got, o.maxGuesses))
 	}
 	return misses
 }
@@ -190,7 +195,8 @@ func (found result) summary() string {
 		}
 	}
 	able, unable := found.people(false), found.people(true)
-	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), %.0f %% of %d without script, p99 %s ms, before %s ms, %.0f guesses per hour, limits: %s",
+	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), %.0f %% of %d without script, p99 "+
+		"%s ms, before %s ms, %.0f guesses per hour, limits: %s",
 		found.rate, success(able), len(able), retried(able), success(unable), len(unable),
 		quantile(able, 0.99), quantile(found.before, 0.99), found.guessesPerHour(), found.limited)
 	byCount := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })

@@ -18,8 +18,9 @@ import (
 // redirect is where clients get their codes; nothing listens there.
 const redirect = "http://127.0.0.1:4321/callback"
 
-// Person is an honest person with a valid token, a browser and an MCP client. The browser computes a proof of work or, without script, the
-// person waits. After a Retry-After of a few seconds, the person tries again.
+// Person is an honest person with a valid token, a browser and an MCP client. The browser computes
+// a proof of work or, without script, the person waits. After a Retry-After of a few seconds, the
+// person tries again.
 type Person struct {
 	browser
 	token    string
@@ -74,16 +75,22 @@ func (p *Person) Connect(ctx context.Context) error {
 	if err != nil || target.Query().Get("code") == "" {
 		return failed("get a code", sent, err)
 	}
-	return p.tokens(ctx, "exchange", url.Values{"grant_type": {"authorization_code"}, "code": {target.Query().Get("code")},
-		"code_verifier": {verifier}, "redirect_uri": {redirect}, "resource": {p.network.issuer + "/mcp"}})
+	return p.tokens(ctx, "exchange",
+		url.Values{"grant_type": {"authorization_code"}, "code": {target.Query().Get("code")},
+			"code_verifier": {verifier}, "redirect_uri": {redirect}, "resource": {p.network.issuer + "/mcp"}})
 }
 
 func (p *Person) authorization(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return p.network.issuer + "/oauth/authorize?" + url.Values{
-		"response_type": {"code"}, "client_id": {p.client}, "redirect_uri": {redirect}, "state": {verifier[:16]},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(sum[:])}, "code_challenge_method": {"S256"},
-		"scope": {"mcp offline_access"}, "resource": {p.network.issuer + "/mcp"},
+		"response_type":         {"code"},
+		"client_id":             {p.client},
+		"redirect_uri":          {redirect},
+		"state":                 {verifier[:16]},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(sum[:])},
+		"code_challenge_method": {"S256"},
+		"scope":                 {"mcp offline_access"},
+		"resource":              {p.network.issuer + "/mcp"},
 	}.Encode()
 }
 
@@ -176,7 +183,8 @@ func (p *Person) patiently(ctx context.Context, send func() (answer, error)) (an
 		seconds, noNumber := strconv.Atoi(got.header.Get("Retry-After"))
 		after := time.Duration(seconds) * time.Second
 		_, demanded := demandIn(got)
-		if err != nil || noNumber != nil || demanded || got.status < 400 || after > maxRetryAfter || p.retries == maxRetries {
+		if err != nil || noNumber != nil || demanded || got.status < 400 || after > maxRetryAfter ||
+			p.retries == maxRetries {
 			return got, err
 		}
 		p.retries++

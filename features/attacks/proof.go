@@ -31,7 +31,8 @@ func demandIn(page answer) (d demand, found bool) {
 	}
 	d.form, d.challenge = f, f.attributes["data-challenge"]
 	number := func(name string) int { n, _ := strconv.Atoi(f.attributes[name]); return n }
-	d.bits, d.iterations, d.wait = number("data-bits"), number("data-iterations"), time.Duration(number("data-wait"))*time.Second
+	d.bits, d.iterations, d.wait = number("data-bits"), number("data-iterations"),
+		time.Duration(number("data-wait"))*time.Second
 	return d, d.challenge != "" && d.bits > 0 && d.iterations > 0
 }
 

@@ -31,10 +31,16 @@ type crowd struct {
 
 // ordinary people arrive one by one, three per second.
 func ordinary(person func(s *scene, n int) (*Person, error)) crowd {
-	return crowd{size: 1, every: time.Second / 3, person: person, visit: (*Person).Visit}
+	return crowd{
+		size:   1,
+		every:  time.Second / 3,
+		person: person,
+		visit:  (*Person).Visit,
+	}
 }
 
-// working people arrive one by one, one per second: pages demand work, and all of them compute on this one computer.
+// working people arrive one by one, one per second: pages demand work, and all of them compute on
+// this one computer.
 func working(person func(s *scene, n int) (*Person, error)) crowd {
 	c := ordinary(person)
 	c.every = time.Second
@@ -69,36 +75,91 @@ const floodWidth = 8
 func rows() []row {
 	elsewhere, inOffice := ordinary(fromElsewhere), ordinary(fromOffice)
 	return []row{
-		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages", people: "behind the same address",
-			before: working(fromOffice), during: working(fromOffice), attack: guessFrom(func() string { return office })},
-		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed", people: "behind the same address",
+		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages",
+			people: "behind the same address",
+			before: working(fromOffice), during: working(fromOffice), attack: guessFrom(func() string {
+				return office
+			})},
+		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed",
+			people: "behind the same address",
 			before: inOffice, during: inOffice, attack: lookAtEmptyPage},
-		{name: "prefix48", attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second", people: "elsewhere",
-			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(100, 1.7, freshSubnets())},
-		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second", people: "elsewhere",
+		{name: "prefix48",
+			attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second",
+			people:   "elsewhere",
+			before:   working(fromElsewhere), during: working(fromElsewhere),
+			attack: guessOn(100, 1.7, freshSubnets())},
+		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second",
+			people: "elsewhere",
 			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(0, 50, freshSubnets())},
-		{name: "colleagues-10", attacker: "none; the site takes 1 s to check a token", people: "ten approve at once behind one address",
-			delay: time.Second, before: elsewhere, during: atOnce(10)},
-		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token", people: "thirty approve at once behind one address",
-			delay: time.Second, before: elsewhere, during: atOnce(30)},
-		{name: "slow-hosts", attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second for each replica", people: "elsewhere, each with another new app",
-			before: ordinary(withNewApp), during: ordinary(withNewApp), attack: fetchSlowly},
-		{name: "slow-and-many", attacker: "after 1,100 valid documents of 40 hosts, the same", people: "refresh with apps that sign",
-			settings: []string{"--private-key-jwt"}, before: manyWithSigningApps(), during: refreshing(), between: fetchMany, attack: fetchSlowly},
-		{name: "made-up-paths", attacker: "made-up paths on the app's host, from one address and from an IPv6 /48, at full speed", people: "elsewhere, with the app's documents, which have to be fetched again",
-			before: ordinary(withOwnDocument), during: ordinary(withKnownDocument), prepare: shareHost, between: untilStale, attack: fetchMadeUp},
-		{name: "token-endpoint", attacker: "made-up codes and refresh tokens from one address, at full speed", people: "behind the same address",
+		{name: "colleagues-10", attacker: "none; the site takes 1 s to check a token",
+			people: "ten approve at once behind one address",
+			delay:  time.Second, before: elsewhere, during: atOnce(10)},
+		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token",
+			people: "thirty approve at once behind one address",
+			delay:  time.Second, before: elsewhere, during: atOnce(30)},
+		{name: "slow-hosts",
+			attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second for each replica",
+			people:   "elsewhere, each with another new app",
+			before:   ordinary(withNewApp), during: ordinary(withNewApp), attack: fetchSlowly},
+		{
+			name:     "slow-and-many",
+			attacker: "after 1,100 valid documents of 40 hosts, the same",
+			people:   "refresh with apps that sign",
+			settings: []string{"--private-key-jwt"},
+			before:   manyWithSigningApps(),
+			during:   refreshing(),
+			between:  fetchMany,
+			attack:   fetchSlowly,
+		},
+		{
+			name:     "made-up-paths",
+			attacker: "made-up paths on the app's host, from one address and from an IPv6 /48, at full speed",
+			people:   "elsewhere, with the app's documents, which have to be fetched again",
+			before:   ordinary(withOwnDocument),
+			during:   ordinary(withKnownDocument),
+			prepare:  shareHost,
+			between:  untilStale,
+			attack:   fetchMadeUp,
+		},
+		{name: "token-endpoint", attacker: "made-up codes and refresh tokens from one address, at full speed",
+			people: "behind the same address",
 			before: inOffice, during: inOffice, attack: sendUnknownTokens},
-		{name: "end-all", attacker: "none; `grants end --all` with 150 clients behind one address", people: "all of them connect again",
-			before: inOffice, during: reconnecting(), prepare: connectMany, attack: endAll},
-		{name: "sessions", attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed", people: "elsewhere, each opens a session",
-			before: ordinary(withSession), during: ordinary(withSession), between: connectAttacker, attack: openSessions},
-		{name: "grants", attacker: "one right token, approves at full speed", people: "elsewhere",
-			before: elsewhere, during: elsewhere, attack: approve, note: attackersPage},
+		{
+			name:     "end-all",
+			attacker: "none; `grants end --all` with 150 clients behind one address",
+			people:   "all of them connect again",
+			before:   inOffice,
+			during:   reconnecting(),
+			prepare:  connectMany,
+			attack:   endAll,
+		},
+		{
+			name:     "sessions",
+			attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed",
+			people:   "elsewhere, each opens a session",
+			before:   ordinary(withSession),
+			during:   ordinary(withSession),
+			between:  connectAttacker,
+			attack:   openSessions,
+		},
+		{
+			name:     "grants",
+			attacker: "one right token, approves at full speed",
+			people:   "elsewhere",
+			before:   elsewhere,
+			during:   elsewhere,
+			attack:   approve,
+			note:     attackersPage,
+		},
 	}
 }
 
 // atOnce are colleagues who press Approve at the same moment, every six seconds.
 func atOnce(size int) crowd {
-	return crowd{size: size, every: 6 * time.Second, person: fromOffice, visit: (*Person).Visit}
+	return crowd{
+		size:   size,
+		every:  6 * time.Second,
+		person: fromOffice,
+		visit:  (*Person).Visit,
+	}
 }

@@ -74,7 +74,8 @@ func (s *scene) newClient(kind string) (string, error) {
 	return fmt.Sprintf("%s/%s/%s.json", origin, kind, rand.Text()), err
 }
 
-// cleanAddress returns an address in a network that sends nothing else, of IPv4 and of IPv6 by turns.
+// cleanAddress returns an address in a network that sends nothing else, of IPv4 and of IPv6 by
+// turns.
 func (s *scene) cleanAddress() string {
 	n := s.addresses.Add(1)
 	if n%2 == 0 {
@@ -83,10 +84,16 @@ func (s *scene) cleanAddress() string {
 	return fmt.Sprintf("2a01:%x::7", n)
 }
 
-// person returns an honest person with a token of their own, who uses the app that most people use. One in ten has no script.
+// person returns an honest person with a token of their own, who uses the app that most people use.
+// One in ten has no script.
 func (s *scene) person(address string) *Person {
 	n := s.addresses.Load()
-	return &Person{browser: browser{s.people, address}, token: rightPrefix + rand.Text(), client: s.client, noScript: n%10 == 9}
+	return &Person{
+		browser:  browser{s.people, address},
+		token:    rightPrefix + rand.Text(),
+		client:   s.client,
+		noScript: n%10 == 9,
+	}
 }
 
 // attack counts one request of the attack from the address.
@@ -101,7 +108,8 @@ func (s *scene) keep(p *Person) {
 	s.kept = append(s.kept, p)
 }
 
-// judged returns how many wrong tokens were checked so far, by the verifier and by the connections page.
+// judged returns how many wrong tokens were checked so far, by the verifier and by the connections
+// page.
 func (s *scene) judged() int64 { return s.verifier.guesses.Load() + s.looked.Load() }
 
 // outcome is the result of a visit.
@@ -168,7 +176,8 @@ func flood(ctx context.Context, connections int, send func(context.Context)) {
 	}
 }
 
-// pace sends requests at a fixed rate until the context ends. At most unanswered requests are pending.
+// pace sends requests at a fixed rate until the context ends. At most unanswered requests are
+// pending.
 func pace(ctx context.Context, perSecond float64, unanswered int, send func(context.Context)) {
 	ticks := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
 	defer ticks.Stop()

@@ -38,7 +38,8 @@ type replica struct {
 const startLimit = 30 * time.Second
 
 // startSite starts all replicas with the settings, in an empty folder of dir.
-func startSite(ctx context.Context, o options, on *store, dir, certificates string, settings []string) (s *site, err error) {
+func startSite(ctx context.Context, o options, on *store, dir, certificates string, settings []string) (s *site,
+	err error) {
 	folder, err := os.MkdirTemp(dir, "site-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the site: %w", err)

@@ -32,7 +32,13 @@ func openStore(ctx context.Context, name string) (*store, error) {
 	if err != nil {
 		return nil, errors.Join(err, engine.Close())
 	}
-	return &store{name: name, title: "PostgreSQL, two replicas", replicas: 2, engine: engine, bus: bus}, nil
+	return &store{
+		name:     name,
+		title:    "PostgreSQL, two replicas",
+		replicas: 2,
+		engine:   engine,
+		bus:      bus,
+	}, nil
 }
 
 // startBus runs the NATS server over which replicas reach each other's sessions.

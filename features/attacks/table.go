@@ -14,7 +14,8 @@ func table(name string, results []result) string {
 	return attackTable(results)
 }
 
-var attackHead = []string{"attack", "per second", "honest people", "came", "got in", "after a retry", "before: p50 / p99", "during: p50 / p99",
+var attackHead = []string{"attack", "per second", "honest people", "came", "got in", "after a retry",
+	"before: p50 / p99", "during: p50 / p99",
 	"without script", "memory", "limits", "guesses per hour, at most"}
 
 func attackTable(results []result) string {
@@ -25,7 +26,8 @@ func attackTable(results []result) string {
 			attack += " (" + r.note + ")"
 		}
 		able := r.people(false)
-		text += fmt.Sprintf("| %s | %.1f | %s | %d | %.0f %% | %d | %s | %s | %s | %.0f MiB, at most %.0f MiB | %s | %.0f |\n",
+		text += fmt.Sprintf(
+			"| %s | %.1f | %s | %d | %.0f %% | %d | %s | %s | %s | %.0f MiB, at most %.0f MiB | %s | %.0f |\n",
 			attack, r.rate, r.row.people, len(able), success(able), retried(able), latency(r.before), latency(able),
 			r.withoutScript(), r.memory, r.peak, r.limited, r.guessesPerHour())
 	}
@@ -39,13 +41,16 @@ func (found result) withoutScript() string {
 
 func latency(all []outcome) string { return quantile(all, 0.5) + " / " + quantile(all, 0.99) + " ms" }
 
-var guessHead = []string{"attacker", "requests per second", "guesses that were checked", "per hour, at most", "honest people who got in", "limits"}
+var guessHead = []string{"attacker", "requests per second", "guesses that were checked", "per hour, at most",
+	"honest people who got in", "limits"}
 
 func guessTable(results []result) string {
 	text := head(guessHead)
 	for _, r := range results {
-		text += fmt.Sprintf("| %s | %.1f | %d in the first %.0f s, then %d in %.0f s | %.0f | %.0f %% of %d | %s |\n", r.row.attacker, r.rate,
-			r.early, r.row.warmUp.Seconds(), r.guesses, r.lasted.Seconds(), r.guessesPerHour(), success(r.during), len(r.during), r.limited)
+		text += fmt.Sprintf("| %s | %.1f | %d in the first %.0f s, then %d in %.0f s | %.0f | %.0f %% of %d | %s |\n",
+			r.row.attacker, r.rate,
+			r.early, r.row.warmUp.Seconds(), r.guesses, r.lasted.Seconds(), r.guessesPerHour(), success(r.during),
+			len(r.during), r.limited)
 	}
 	return text
 }

@@ -39,7 +39,8 @@ func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"subject": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "roles": []string{"editor"}})
+	_ = json.NewEncoder(w).
+		Encode(map[string]any{"subject": fmt.Sprintf("%x", sha256.Sum256([]byte(token))), "roles": []string{"editor"}})
 }
 
 // settings returns the settings for a site with this verifier.

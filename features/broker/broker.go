@@ -1,5 +1,5 @@
-// Package broker runs a NATS server inside the specs. A Broker can be stopped and started again on its port; after Watch it reports every message
-// that it carried and can repeat them.
+// Package broker runs a NATS server inside the specs. A Broker can be stopped and started again on
+// its port; after Watch it reports every message that it carried and can repeat them.
 package broker
 
 import (

@@ -23,8 +23,8 @@ var (
 	hiddenTicket = regexp.MustCompile(`name="ticket" value="([^"]*)"`)
 )
 
-// approve acts like a person in a browser: it opens the authorization URL, pastes the token into the form, approves, and follows
-// the redirect to the client.
+// approve acts like a person in a browser: it opens the authorization URL, pastes the token into
+// the form, approves, and follows the redirect to the client.
 func approve(ctx context.Context, authorizeURL, token string) error {
 	page, err := request(ctx, http.MethodGet, authorizeURL, nil)
 	if err != nil {

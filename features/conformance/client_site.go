@@ -12,7 +12,8 @@ import (
 
 const documentPath = "/client.json"
 
-// clientSite serves the metadata document of the suite's client over TLS, with a certificate of the authority in the file.
+// clientSite serves the metadata document of the suite's client over TLS, with a certificate of the
+// authority in the file.
 type clientSite struct {
 	*httptest.Server
 	authority string // PEM file

@@ -1,12 +1,13 @@
-// Command conformance runs the official MCP conformance suite in its authorization-server mode against a built pasteport
-// binary, once for each spec version that the suite knows, and fails unless every check of every scenario succeeds.
+// Command conformance runs the official MCP conformance suite in its authorization-server mode
+// against a built pasteport binary, once for each spec version that the suite knows, and fails
+// unless every check of every scenario succeeds.
 //
 //	npm ci --ignore-scripts --prefix features/conformance
 //	CGO_ENABLED=0 go build -o dist/pasteport ./bootstrap/cmd/pasteport
 //	go run ./features/conformance -pasteport dist/pasteport
 //
-// Everything runs on loopback: the binary, a client's site that serves its metadata document over TLS, the suite as the client,
-// and a simulated browser that pastes the token and approves.
+// Everything runs on loopback: the binary, a client's site that serves its metadata document over
+// TLS, the suite as the client, and a simulated browser that pastes the token and approves.
 package main
 
 import (
@@ -20,7 +21,8 @@ import (
 	"time"
 )
 
-// runLimit is the time limit of the whole run; the suite alone waits five minutes for a missing callback.
+// runLimit is the time limit of the whole run; the suite alone waits five minutes for a missing
+// callback.
 const runLimit = 4 * time.Minute
 
 func main() {

@@ -43,7 +43,8 @@ func (s *suite) resultsOf(version string) string { return filepath.Join(s.result
 func (s *suite) run(ctx context.Context, server *server, clientID, version string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	child := s.command(ctx, "authorization", "--url", server.issuer, "--resource", server.issuer+"/mcp", "--client-id", clientID,
+	child := s.command(ctx, "authorization", "--url", server.issuer, "--resource", server.issuer+"/mcp",
+		"--client-id", clientID,
 		"--port", strconv.Itoa(s.port), "--spec-version", version, "--output-dir", s.resultsOf(version))
 	child.Stderr = os.Stderr
 	said, err := child.StdoutPipe()
@@ -64,8 +65,8 @@ func (s *suite) run(ctx context.Context, server *server, clientID, version strin
 	return ctx.Err()
 }
 
-// approveAll reads the output of the suite to its end. The suite may print the authorization URL before its callback listens, so
-// an approval waits for both lines.
+// approveAll reads the output of the suite to its end. The suite may print the authorization URL
+// before its callback listens, so an approval waits for both lines.
 func approveAll(ctx context.Context, said io.Reader, server *server) error {
 	address, listening := "", false
 	for lines := bufio.NewScanner(said); lines.Scan(); {

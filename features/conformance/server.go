@@ -28,10 +28,12 @@ type server struct {
 	log     bytes.Buffer
 }
 
-// startServer returns when the binary serves. It trusts metadata hosts with certificates of the authority.
+// startServer returns when the binary serves. It trusts metadata hosts with certificates of the
+// authority.
 func startServer(ctx context.Context, binary, authority, dir string) (*server, error) {
 	s := &server{token: rand.Text()}
-	s.process = command(ctx, binary, "serve", "--dev", "--self-registration=off", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--data", filepath.Join(dir, "data"))
+	s.process = command(ctx, binary, "serve", "--dev", "--self-registration=off", "--addr", "127.0.0.1:0",
+		"--admin-addr", "off", "--data", filepath.Join(dir, "data"))
 	s.process.Env = append(os.Environ(), "PASTEPORT_DEMO_TOKEN="+s.token, "SSL_CERT_FILE="+authority)
 	s.process.Stderr = &s.log
 	out, err := s.process.StdoutPipe()
@@ -47,7 +49,8 @@ func startServer(ctx context.Context, binary, authority, dir string) (*server, e
 			return s, nil
 		}
 	}
-	return nil, fmt.Errorf("starting the server: %w\n%s", errors.Join(errors.New("it did not report that it serves"), s.stop()), s.log.String())
+	return nil, fmt.Errorf("starting the server: %w\n%s",
+		errors.Join(errors.New("it did not report that it serves"), s.stop()), s.log.String())
 }
 
 // stop ends the server with SIGTERM and requires exit code 0.
@@ -61,7 +64,8 @@ func (s *server) stop() error {
 	return nil
 }
 
-// command returns a child process that gets SIGTERM when ctx ends, and is killed if it does not end then.
+// command returns a child process that gets SIGTERM when ctx ends, and is killed if it does not end
+// then.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	child := exec.CommandContext(ctx, name, args...)
 	child.Cancel = func() error { return child.Process.Signal(syscall.SIGTERM) }

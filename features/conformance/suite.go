@@ -24,7 +24,8 @@ func openSuite(folder, dir string) (*suite, error) {
 		return nil, fmt.Errorf("looking for the suite: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(programs, "conformance")); err != nil {
-		return nil, fmt.Errorf("looking for the suite: %w: install it with npm ci --ignore-scripts --prefix %s", err, folder)
+		return nil, fmt.Errorf("looking for the suite: %w: install it with npm ci --ignore-scripts --prefix %s",
+			err, folder)
 	}
 	port, err := freePort()
 	if err != nil {
@@ -44,8 +45,9 @@ func freePort() (int, error) {
 
 func (s *suite) callback() string { return fmt.Sprintf("http://127.0.0.1:%d/callback", s.port) }
 
-// command puts the pinned Node first, because the suite does not load on Node before 22. Node is pinned by
-// platform, because npm's package "node" downloads it by an install script that ignores the lock file.
+// command puts the pinned Node first, because the suite does not load on Node before 22. Node is
+// pinned by platform, because npm's package "node" downloads it by an install script that ignores
+// the lock file.
 func (s *suite) command(ctx context.Context, args ...string) *exec.Cmd {
 	child := command(ctx, filepath.Join(s.programs, "conformance"), args...)
 	child.Env = append(os.Environ(), "PATH="+s.programs+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -54,8 +56,8 @@ func (s *suite) command(ctx context.Context, args ...string) *exec.Cmd {
 
 var listedScenario = regexp.MustCompile(`(?m)^\s*- (\S+) \[(\S+)\]$`)
 
-// scenarios returns the suite's scenarios for authorization servers by spec version. Its "draft" is another name for
-// the newest of these versions.
+// scenarios returns the suite's scenarios for authorization servers by spec version. Its "draft" is
+// another name for the newest of these versions.
 func (s *suite) scenarios(ctx context.Context) (map[string][]string, error) {
 	list, err := s.command(ctx, "list", "--authorization").CombinedOutput()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package engines runs PostgreSQL and MariaDB servers for specs. Shared returns the Endpoint of the server that all processes of a run use, which Share
-// starts on demand; Own starts a Server that a spec may stop.
+// Package engines runs PostgreSQL and MariaDB servers for specs. Shared returns the Endpoint of the
+// server that all processes of a run use, which Share starts on demand; Own starts a Server that a
+// spec may stop.
 package engines
 
 import (
@@ -51,7 +52,8 @@ func (e *Endpoint) nameIn(url string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(url, before), after)
 }
 
-// Hold runs statements in a transaction on the database of that URL, and keeps their locks until release.
+// Hold runs statements in a transaction on the database of that URL, and keeps their locks until
+// release.
 func (e *Endpoint) Hold(ctx context.Context, url string, statements ...string) (release func() error, err error) {
 	return e.hold(ctx, url, statements)
 }
@@ -182,7 +184,8 @@ func find(patterns ...string) (string, error) {
 	return "", fmt.Errorf("%s is not installed", patterns[0])
 }
 
-// These ports are outside of the range for outgoing connections, so that a restarted server finds its port free.
+// These ports are outside of the range for outgoing connections, so that a restarted server finds
+// its port free.
 const firstPort, ports = 15_000, 15_000
 
 // FreePort returns a port that no program listens on.

@@ -40,13 +40,16 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 		}
 		as = known.Username
 	}
-	if err := s.run(install, "--no-defaults", "--datadir="+data, "--user="+as, "--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
+	if err := s.run(install, "--no-defaults", "--datadir="+data, "--user="+as,
+		"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.program = program
 	s.flags = []string{
-		"--no-defaults", "--datadir=" + data, "--user=" + as, "--bind-address=127.0.0.1", "--port=" + strconv.Itoa(port),
-		"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"), "--skip-log-bin",
+		"--no-defaults", "--datadir=" + data, "--user=" + as, "--bind-address=127.0.0.1",
+		"--port=" + strconv.Itoa(port),
+		"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"),
+		"--skip-log-bin",
 		"--innodb-log-file-size=16M",
 	}
 	for _, setting := range settings {
@@ -61,7 +64,12 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 
 // mariaDBAt returns the endpoint of a running server.
 func mariaDBAt(port int) *Endpoint {
-	return &Endpoint{port: port, url: fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port), exec: execMariaDB, hold: holdMariaDB(port)}
+	return &Endpoint{
+		port: port,
+		url:  fmt.Sprintf("mysql://root@127.0.0.1:%d/%%s", port),
+		exec: execMariaDB,
+		hold: holdMariaDB(port),
+	}
 }
 
 func execMariaDB(ctx context.Context, at *Endpoint, statement string) error {

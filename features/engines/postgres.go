@@ -118,7 +118,13 @@ func (p *Pair) Close() error { return errors.Join(p.Primary.Close(), p.Standby.C
 // postgresAt returns the endpoint of a running server.
 func postgresAt(port int) *Endpoint {
 	url := fmt.Sprintf("postgres://pasteport@127.0.0.1:%d/%%s?sslmode=disable", port)
-	return &Endpoint{port: port, url: url, exec: execPostgres, hold: holdPostgres, force: " WITH (FORCE)"}
+	return &Endpoint{
+		port:  port,
+		url:   url,
+		exec:  execPostgres,
+		hold:  holdPostgres,
+		force: " WITH (FORCE)",
+	}
 }
 
 func execPostgres(ctx context.Context, at *Endpoint, statement string) error {

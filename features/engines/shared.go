@@ -36,8 +36,9 @@ type onDemand struct {
 	err    error
 }
 
-// Share lets this process and its child processes use one server of each engine, which starts at the first call of Shared. It returns the
-// environment variable that child processes need; stop ends the servers.
+// Share lets this process and its child processes use one server of each engine, which starts at
+// the first call of Shared. It returns the environment variable that child processes need; stop
+// ends the servers.
 func Share() (environment []string, stop func() error, err error) {
 	if os.Getenv(sharedVariable) != "" { // the parent process shares them
 		return nil, func() error { return nil }, nil
@@ -50,10 +51,11 @@ func Share() (environment []string, stop func() error, err error) {
 	for name := range byName {
 		servers[name] = &onDemand{}
 	}
-	broker := &http.Server{ReadHeaderTimeout: timeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name := r.URL.Query().Get("engine")
-		_ = json.NewEncoder(w).Encode(servers[name].address(name))
-	})}
+	broker := &http.Server{ReadHeaderTimeout: timeout,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			name := r.URL.Query().Get("engine")
+			_ = json.NewEncoder(w).Encode(servers[name].address(name))
+		})}
 	go func() { _ = broker.Serve(listener) }()
 	return []string{sharedVariable + "=http://" + listener.Addr().String()}, func() error {
 		err := broker.Shutdown(context.Background())

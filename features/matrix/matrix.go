@@ -1,6 +1,7 @@
-// Package matrix joins the rules of rules.tsv with the specs that have their numbers as labels. Read returns a Matrix of both, from the table and from
-// the source of the specs; Matrix.Problems reports where they disagree, Matrix.Pages renders the pages of the repository, and Matrix.Proofs renders
-// the page of every rule with its specs.
+// Package matrix joins the rules of rules.tsv with the specs that have their numbers as labels.
+// Read returns a Matrix of both, from the table and from the source of the specs; Matrix.Problems
+// reports where they disagree, Matrix.Pages renders the pages of the repository, and Matrix.Proofs
+// renders the page of every rule with its specs.
 package matrix
 
 import (
@@ -29,7 +30,8 @@ func Read(root string) (*Matrix, error) {
 	return &Matrix{rules, specs}, err
 }
 
-// Problems returns the rules that have neither a spec nor a reason, those that have both, and the labels that name no rule.
+// Problems returns the rules that have neither a spec nor a reason, those that have both, and the
+// labels that name no rule.
 func (m *Matrix) Problems() (found []string) {
 	proved, numbers, sections := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, spec := range m.Specs {
@@ -50,7 +52,8 @@ func (m *Matrix) Problems() (found []string) {
 	for _, spec := range m.Specs {
 		for _, label := range spec.Labels() {
 			if isNumber(label) && sections[label[:1]] && !numbers[label] {
-				found = append(found, fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
+				found = append(found,
+					fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
 			}
 		}
 	}

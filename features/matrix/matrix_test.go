@@ -68,8 +68,10 @@ var _ = Describe("Reading specs", func() {
 			found = append(found, spec.Sentence()+" "+strings.Join(spec.Labels(), ","))
 		}
 		Expect(found).To(ConsistOf(
-			"A thing does this Q1,Q2", "A thing when it is odd is one Q1,Q4", "A thing takes one Q1,Q3,Q2", "A thing takes Q1,Q3",
-			"A thing in … speaks Q1,MCP 2024-11-05,Q6", "A thing in … speaks Q1,MCP 2025-03-26,Q6", "A thing is shared Q1,Q5",
+			"A thing does this Q1,Q2", "A thing when it is odd is one Q1,Q4", "A thing takes one Q1,Q3,Q2",
+			"A thing takes Q1,Q3",
+			"A thing in … speaks Q1,MCP 2024-11-05,Q6", "A thing in … speaks Q1,MCP 2025-03-26,Q6",
+			"A thing is shared Q1,Q5",
 		))
 	})
 })
@@ -84,21 +86,27 @@ var _ = Describe("Comparing the rules with the specs", func() {
 	DescribeTable("reports", func(table, problem string) {
 		Expect(matrixOf(table, source).Problems()).To(ConsistOf(ContainSubstring(problem)))
 	},
-		Entry("a rule with neither a spec nor a reason", rules+"Q8\teight\n", "Q8 has neither a spec nor a reason: eight"),
-		Entry("a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1), "Q6 has a spec, so it needs no reason: too hard"),
-		Entry("a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1), `"A thing is shared" has the label Q5, which is no rule`),
+		Entry("a rule with neither a spec nor a reason", rules+"Q8\teight\n",
+			"Q8 has neither a spec nor a reason: eight"),
+		Entry("a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1),
+			"Q6 has a spec, so it needs no reason: too hard"),
+		Entry("a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1),
+			`"A thing is shared" has the label Q5, which is no rule`),
 	)
 
 	DescribeTable("refuses a list", func(table string) {
 		_, err := readRules(table)
 		Expect(err).To(MatchError(ContainSubstring("reading the rules")))
-	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"), Entry("with a line that does not begin with a number", "Qx\ta\n"), Entry("with a fourth column", "Q1\ta\tb\tc\n"))
+	}, Entry("with a rule twice", "Q1\ta\nQ1\tb\n"), Entry("without a sentence", "Q1\n"),
+		Entry("with a line that does not begin with a number", "Qx\ta\n"),
+		Entry("with a fourth column", "Q1\ta\tb\tc\n"))
 
 	It("counts specs, names revisions and lists reasons", func() {
 		page, err := matrixOf(rules+"Q7\tseven\tit cannot be seen\n", source).Proofs()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(page.Text).To(ContainSubstring("\n## Q: Questions\n"))
-		Expect(page.Text).To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05, 2025-03-26 |\n"))
+		Expect(page.Text).
+			To(ContainSubstring("| Q1 | one | A thing (7) · [p_test.go](../p_test.go) | 2024-11-05, 2025-03-26 |\n"))
 		Expect(page.Text).To(ContainSubstring("| Q3 | three | A thing takes (2) · [p_test.go](../p_test.go) | any |\n"))
 		Expect(page.Text).To(ContainSubstring("| Q7 | seven | it cannot be seen |\n"))
 	})
@@ -114,9 +122,12 @@ var _ = Describe("Comparing the rules with the specs", func() {
 		for i := range m.Specs {
 			m.Specs[i].File = "features/a_test.go"
 		}
-		m.Specs = append(m.Specs, Spec{"features/b_test.go", []Node{{"Asking", []string{"RFC 7009 §2", "Q1", "X1"}}, {"well", []string{"2025-03-26"}}}},
+		m.Specs = append(m.Specs,
+			Spec{"features/b_test.go",
+				[]Node{{"Asking", []string{"RFC 7009 §2", "Q1", "X1"}}, {"well", []string{"2025-03-26"}}}},
 			Spec{"domain/c_test.go", []Node{{Text: "Hiding"}}})
 		page := pageOf(m, "features/README.md")
-		Expect(page).To(HaveSuffix("|\n| [A thing](a_test.go) | Q | all |  |\n| [Asking](b_test.go) | Q | 2025-03-26 | RFC 7009 |\n"))
+		Expect(page).To(
+			HaveSuffix("|\n| [A thing](a_test.go) | Q | all |  |\n| [Asking](b_test.go) | Q | 2025-03-26 | RFC 7009 |\n"))
 	})
 })

@@ -29,7 +29,8 @@ func (m *Matrix) Pages() ([]Page, error) {
 	return []Page{{"docs/rules.md", rules}, {"features/README.md", capabilities}}, nil
 }
 
-// Proofs returns the page of every rule with the specs that prove it. It is too large to be committed.
+// Proofs returns the page of every rule with the specs that prove it. It is too large to be
+// committed.
 func (m *Matrix) Proofs() (Page, error) {
 	proved, unproved := m.sections()
 	text, err := render("proofs.tmpl", map[string]any{"Sections": proved, "Unproved": unproved})

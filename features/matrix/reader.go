@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// The functions of Ginkgo that make specs. Pending specs do not run, so PIt and the like are not among them.
+// The functions of Ginkgo that make specs. Pending specs do not run, so PIt and the like are not
+// among them.
 var (
 	containers = []string{"Describe", "Context", "When"}
 	leaves     = []string{"It", "Specify"}
@@ -21,7 +22,8 @@ type reader struct {
 	calls []string // functions that are being read, so that a recursive function ends
 }
 
-// read collects the specs in a piece of source, also in the functions of its package that it calls. above are the containers around it.
+// read collects the specs in a piece of source, also in the functions of its package that it calls.
+// above are the containers around it.
 func (r *reader) read(source ast.Node, above []Node) {
 	ast.Inspect(source, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
@@ -112,8 +114,9 @@ func (r *reader) entries(argument ast.Expr) []Node {
 	return nil
 }
 
-// revisions returns the entries that a call of the function "revisions" makes: one for each argument, or for everything that it lists. Each has "…"
-// for its text, because the page has a column for the revisions.
+// revisions returns the entries that a call of the function "revisions" makes: one for each
+// argument, or for everything that it lists. Each has "…" for its text, because the page has a
+// column for the revisions.
 func (r *reader) revisions(call *ast.CallExpr) (entries []Node) {
 	listed := call.Args
 	if len(listed) == 0 && r.pkg.functions["revisions"] != nil {

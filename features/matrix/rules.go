@@ -13,14 +13,16 @@ type Rule struct {
 
 func (r Rule) section() string { return r.Number[:1] }
 
-// readRules reads lines of a number, a sentence and an optional reason, separated by tabs. A number without digits makes the line a heading.
+// readRules reads lines of a number, a sentence and an optional reason, separated by tabs. A number
+// without digits makes the line a heading.
 func readRules(table string) (rules []Rule, err error) {
 	seen := map[string]bool{}
 	for line := range strings.Lines(table) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		heading := len(fields[0]) == 1
 		if len(fields) < 2 || len(fields) > 3 || !heading && !isNumber(fields[0]) {
-			return nil, fmt.Errorf("reading the rules: %q is not a rule: write a number, a tab, a sentence, and perhaps a tab and a reason", line)
+			return nil, fmt.Errorf("reading the rules: %q is not a rule: write a number, a tab, a sentence, and "+
+				"perhaps a tab and a reason", line)
 		}
 		if seen[fields[0]] {
 			return nil, fmt.Errorf("reading the rules: %s occurs twice", fields[0])

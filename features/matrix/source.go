@@ -84,7 +84,8 @@ func addFile(packages map[string]*pkg, root, path string) error {
 	hasSpecs := slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == ginkgo })
 	key := filepath.Dir(name) + ":" + file.Name.Name
 	if packages[key] == nil {
-		packages[key] = &pkg{files: map[string]*ast.File{}, constants: map[string]ast.Expr{}, functions: map[string]*ast.FuncDecl{}}
+		packages[key] = &pkg{files: map[string]*ast.File{}, constants: map[string]ast.Expr{},
+			functions: map[string]*ast.FuncDecl{}}
 	}
 	if hasSpecs {
 		packages[key].files[filepath.ToSlash(name)] = file
@@ -110,7 +111,8 @@ func (p *pkg) declare(file *ast.File) {
 	}
 }
 
-// text evaluates a string expression. known is false if that takes more than constants of the package.
+// text evaluates a string expression. known is false if that takes more than constants of the
+// package.
 func (p *pkg) text(expression ast.Expr) (text string, known bool) {
 	switch e := expression.(type) {
 	case *ast.BasicLit:

@@ -31,7 +31,8 @@ func (s Spec) upTo(end int) string {
 	return strings.Join(texts, " ")
 }
 
-// about returns the sentence up to the node with the label; the nodes below it are details of the proof.
+// about returns the sentence up to the node with the label; the nodes below it are details of the
+// proof.
 func (s Spec) about(label string) (sentence string, found bool) {
 	for end := len(s.Nodes); end > 0; end-- {
 		if slices.Contains(s.Nodes[end-1].Labels, label) {

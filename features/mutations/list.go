@@ -26,7 +26,8 @@ func (m mutation) String() string { return fmt.Sprintf("%-4s %s: %s", m.rule, m.
 // selection chooses mutations by rule and by file. An empty list chooses all.
 type selection struct{ rules, files []string }
 
-// toolFolders hold the list of mutations and the code that finds the specs of a rule. A change there affects all mutations.
+// toolFolders hold the list of mutations and the code that finds the specs of a rule. A change
+// there affects all mutations.
 var toolFolders = []string{"features/mutations/", "features/matrix/"}
 
 func (s selection) has(m mutation) bool {
@@ -58,7 +59,8 @@ func (m mutation) write(folder string) (string, error) {
 		return "", fmt.Errorf("reading the file to mutate: %w", err)
 	}
 	if times := strings.Count(string(source), m.before); times != 1 {
-		return "", fmt.Errorf("%s contains %q %d times, want once: change its row in mutations.tsv", m.file, m.before, times)
+		return "", fmt.Errorf("%s contains %q %d times, want once: change its row in mutations.tsv", m.file,
+			m.before, times)
 	}
 	name := filepath.Join(folder, "mutated.go")
 	mutated := strings.Replace(string(source), m.before, m.after, 1)

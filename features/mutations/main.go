@@ -1,5 +1,6 @@
-// Command mutations applies the mutations of mutations.tsv one at a time, and checks that a spec of the named rule fails. It does not change
-// the files: an overlay makes Go build the mutated file in place of the original. Run it from the root of the module:
+// Command mutations applies the mutations of mutations.tsv one at a time, and checks that a spec of
+// the named rule fails. It does not change the files: an overlay makes Go build the mutated file in
+// place of the original. Run it from the root of the module:
 //
 //	mutations               all
 //	mutations D16 G8        the mutations of two rules
@@ -46,7 +47,8 @@ func (l *fileList) String() string { return strings.Join(*l, " ") }
 // Set implements flag.Value.
 func (l *fileList) Set(value string) error { *l = append(*l, value); return nil }
 
-// workers is the number of concurrent runs. It may exceed the number of processors, because linking uses only one and specs wait.
+// workers is the number of concurrent runs. It may exceed the number of processors, because linking
+// uses only one and specs wait.
 const workers = 3
 
 // run prints a line for every mutation. Its error names those for which no spec fails.
@@ -67,7 +69,8 @@ func run(wanted selection) error {
 	next := make(chan int)
 	var group errgroup.Group
 	for range workers {
-		environment, stop, err := engines.Share() // each worker has its own servers, because specs change their settings
+		// Each worker has its own servers, because specs change their settings.
+		environment, stop, err := engines.Share()
 		if err != nil {
 			return err
 		}
@@ -99,7 +102,8 @@ func try(m mutation, proofs *matrix.Matrix, environment []string, number string)
 	return err
 }
 
-// packages returns the packages with specs of the rule, that of the mutated file first, because it is the fastest.
+// packages returns the packages with specs of the rule, that of the mutated file first, because it
+// is the fastest.
 func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 	for _, spec := range proofs.Specs {
 		if slices.Contains(spec.Labels(), m.rule) {
@@ -141,7 +145,8 @@ func failingPackage(m mutation, packages, environment []string) (by string, err 
 	return "", errNoFailure
 }
 
-// overlay writes the mutated file and the file for "go test -overlay" that puts it in place of the original.
+// overlay writes the mutated file and the file for "go test -overlay" that puts it in place of the
+// original.
 func (m mutation) overlay(folder string) (string, error) {
 	mutated, err := m.write(folder)
 	if err != nil {
@@ -162,13 +167,16 @@ func (m mutation) overlay(folder string) (string, error) {
 	return name, nil
 }
 
-// failedSpec is Ginkgo's line for a failed spec. A suite can fail for other reasons, which prove nothing.
+// failedSpec is Ginkgo's line for a failed spec. A suite can fail for other reasons, which prove
+// nothing.
 var failedSpec = regexp.MustCompile(`(?m)^\s*(\x1b\[[\d;]*m)*\[(FAIL|PANICKED!|TIMEDOUT)\]`)
 
-// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run without a result, is an error.
+// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run
+// without a result, is an error.
 func specsFail(overlay, rule, pkg string, environment []string) (bool, error) {
 	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pkg,
-		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak") // a spec that hangs fails before go test times out
+		// A spec that hangs fails before go test times out.
+		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak")
 	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
 	var output bytes.Buffer
 	test.Stdout, test.Stderr = &output, &output

@@ -1,7 +1,8 @@
-// Command newcomer acts like a new user of the project: it installs the binary from a clean copy as README.md says,
-// starts the demo in a terminal, and follows the instructions in the terminal and on the pages, in a phone-sized browser. It ends its
-// own connection, checks that the client is refused, and finds all steps in the trace. Run it from the module's root, with tmux and
-// chromium on the PATH:
+// Command newcomer acts like a new user of the project: it installs the binary from a clean copy as
+// README.md says, starts the demo in a terminal, and follows the instructions in the terminal and
+// on the pages, in a phone-sized browser. It ends its own connection, checks that the client is
+// refused, and finds all steps in the trace. Run it from the module's root, with tmux and chromium
+// on the PATH:
 //
 //	go run ./features/newcomer
 //
@@ -66,7 +67,8 @@ func (n *newcomer) live(ctx context.Context) error {
 		}
 	}
 	took := time.Since(began)
-	fmt.Printf("%.1f s of at most %.0f s: %.1f s to install with what Go had compiled before, %.1f s for all else; see %s\n",
+	fmt.Printf("%.1f s of at most %.0f s: %.1f s to install with what Go had compiled before, %.1f s for all else; "+
+		"see %s\n",
 		took.Seconds(), limit.Seconds(), n.installed.Seconds(), (took - n.installed).Seconds(), left)
 	return nil
 }

@@ -25,7 +25,8 @@ type newcomer struct {
 	id                          string // of their own connection
 }
 
-// prepare runs before the clock starts: it makes a clean copy of the git index and downloads the modules.
+// prepare runs before the clock starts: it makes a clean copy of the git index and downloads the
+// modules.
 func (n *newcomer) prepare(ctx context.Context) error {
 	for _, program := range []string{"git", "tmux", "bash", "chromium"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -36,7 +37,8 @@ func (n *newcomer) prepare(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(left), os.MkdirAll(left, 0o755)); err != nil {
 		return err
 	}
-	if _, err := output(ctx, ".", "git", "-c", "safe.directory=*", "checkout-index", "--all", "--prefix="+n.clone+"/"); err != nil {
+	if _, err := output(ctx, ".", "git", "-c", "safe.directory=*", "checkout-index", "--all",
+		"--prefix="+n.clone+"/"); err != nil {
 		return err
 	}
 	if _, err := output(ctx, n.clone, "go", "list", "-deps", "./bootstrap/cmd/pasteport"); err != nil {
@@ -71,7 +73,8 @@ func (n *newcomer) leave() error { return errors.Join(n.phone.close(), n.termina
 
 var tryIt = regexp.MustCompile("(?s)\n## Try it\n.*?\n```sh\n(.*?)\n```\n")
 
-// advice returns the commands in README.md that install the program, and the one that starts the demo.
+// advice returns the commands in README.md that install the program, and the one that starts the
+// demo.
 func (n *newcomer) advice() (install []string, demo string, err error) {
 	text, err := os.ReadFile(filepath.Join(n.clone, "README.md"))
 	if err != nil {

@@ -78,7 +78,8 @@ func (p *phone) taps(ctx context.Context, words string) error {
 func (p *phone) sees(ctx context.Context, picture string, words ...string) error {
 	text := ""
 	for ctx.Err() == nil {
-		if read, err := ask(ctx, p, chromedp.Evaluate[string]("document.body.innerText")); err == nil { // an error means that the next page is loading
+		// An error means that the next page is loading.
+		if read, err := ask(ctx, p, chromedp.Evaluate[string]("document.body.innerText")); err == nil {
 			text = read
 		}
 		if missing(text, words) == "" {

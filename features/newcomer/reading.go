@@ -8,9 +8,12 @@ import (
 
 // whole are the lines that the trace must show for the newcomer's connection, in this order.
 var whole = []string{
-	`^  1 .+ challenge +ok$`, `resource metadata +ok$`, `server metadata +ok$`, `authorization request +ok$`, `client metadata +ok$`,
-	`consent page +ok$`, `token judged +refused \[B8\]$`, `token judged +ok$`, `code issued +ok$`, `code exchanged +ok$`, `MCP call +ok$`,
-	`ended +ok\n +ended_by_person$`, `MCP call +refused \[G7\]\n.+ended_by_person$`, `^The connection has ended: the person ended it .+$`,
+	`^  1 .+ challenge +ok$`, `resource metadata +ok$`, `server metadata +ok$`, `authorization request +ok$`,
+	`client metadata +ok$`,
+	`consent page +ok$`, `token judged +refused \[B8\]$`, `token judged +ok$`, `code issued +ok$`,
+	`code exchanged +ok$`, `MCP call +ok$`,
+	`ended +ok\n +ended_by_person$`, `MCP call +refused \[G7\]\n.+ended_by_person$`,
+	`^The connection has ended: the person ended it .+$`,
 }
 
 func (n *newcomer) listConnections(ctx context.Context) (_ string, err error) {

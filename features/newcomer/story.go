@@ -81,7 +81,9 @@ func (n *newcomer) openConsent(ctx context.Context) (_ string, err error) {
 	if err := n.phone.visits(ctx, n.address); err != nil {
 		return "", err
 	}
-	return "the consent page", n.phone.sees(ctx, "1-consent", "Connect 127.0.0.1", "to Demo site?", "Pasteport demo client", "goes to a program on this computer")
+	return "the consent page",
+		n.phone.sees(ctx, "1-consent", "Connect 127.0.0.1", "to Demo site?", "Pasteport demo client",
+			"goes to a program on this computer")
 }
 
 func (n *newcomer) pasteWrongToken(ctx context.Context) (string, error) {
@@ -101,10 +103,13 @@ func (n *newcomer) approve(ctx context.Context) (string, error) {
 	if err := n.phone.taps(ctx, "Approve"); err != nil {
 		return "", err
 	}
-	if err := n.phone.sees(ctx, "3-connected", "Connected", "sees 7 tools", "The terminal says what to do next"); err != nil {
+	if err := n.phone.sees(ctx, "3-connected", "Connected", "sees 7 tools",
+		"The terminal says what to do next"); err != nil {
 		return "", err
 	}
-	told, err := n.first.sees(ctx, `^Connected: .+ sees 7 tools\.$(?s:.+?)^(http://\S+/oauth/connections)$(?s:.+?)^(.+ connections --data .+)$\n^(.+ trace [0-9a-f]{8} --data .+)$`)
+	told, err := n.first.sees(ctx,
+		`^Connected: .+ sees 7 tools\.$(?s:.+?)^(http://\S+/oauth/connections)$(?s:.+?)^(.+ connections --data `+
+			`.+)$\n^(.+ trace [0-9a-f]{8} --data .+)$`)
 	if err != nil {
 		return "", err
 	}
@@ -140,7 +145,8 @@ func (n *newcomer) endConnection(ctx context.Context) (string, error) {
 	if err := n.phone.taps(ctx, "End this connection"); err != nil {
 		return "", err
 	}
-	return "it has ended, and there is no other", n.phone.sees(ctx, "5-ended", "The connection has ended.", "No app is connected with this token now.")
+	return "it has ended, and there is no other",
+		n.phone.sees(ctx, "5-ended", "The connection has ended.", "No app is connected with this token now.")
 }
 
 func (n *newcomer) callInVain(ctx context.Context) (string, error) {

@@ -46,7 +46,8 @@ func (t *terminal) tmux(ctx context.Context, arguments ...string) (string, error
 // open opens a window with a shell whose prompt shows the exit code of the last command.
 func (t *terminal) open(ctx context.Context, name, folder string) (*pane, error) {
 	p := &pane{terminal: t, name: name}
-	if _, err := t.tmux(ctx, "new-session", "-d", "-s", name, "-x", "100", "-y", "40", "-c", folder, "bash", "--noprofile", "--norc"); err != nil {
+	if _, err := t.tmux(ctx, "new-session", "-d", "-s", name, "-x", "100", "-y", "40", "-c", folder, "bash",
+		"--noprofile", "--norc"); err != nil {
 		return nil, err
 	}
 	t.panes = append(t.panes, p)
@@ -66,7 +67,8 @@ func (t *terminal) close() (err error) {
 	return errors.Join(err, t.end())
 }
 
-// end exits the shell of every window until the server ends because it has no windows, and kills it after a timeout.
+// end exits the shell of every window until the server ends because it has no windows, and kills it
+// after a timeout.
 func (t *terminal) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), farewell)
 	defer cancel()
@@ -153,8 +155,8 @@ func (p *pane) ends(ctx context.Context) (printed string, err error) {
 	return printed, err
 }
 
-// asks repeats a command until its output matches all patterns in order, because the trace is written a moment after
-// the events. It returns the groups of the last pattern.
+// asks repeats a command until its output matches all patterns in order, because the trace is
+// written a moment after the events. It returns the groups of the last pattern.
 func (p *pane) asks(ctx context.Context, line string, patterns ...string) (groups []string, err error) {
 	missing, shown := "", ""
 	for {
@@ -176,7 +178,8 @@ func (p *pane) asks(ctx context.Context, line string, patterns ...string) (group
 	}
 }
 
-// inOrder returns the groups of the last pattern, or the first pattern without a match after the previous ones.
+// inOrder returns the groups of the last pattern, or the first pattern without a match after the
+// previous ones.
 func inOrder(text string, patterns []string) (groups []string, missing string) {
 	for _, pattern := range patterns {
 		wanted := regexp.MustCompile("(?m)" + pattern)

@@ -25,15 +25,16 @@ func assertions(w *world) {
 		Expect(uses).To(ContainElements(duplicates(15)))
 	})
 
-	It("deletes a used assertion exactly at its forgetAfter, and no other", Label("D33", "H6", "I20"), func(ctx SpecContext) {
-		Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
-		Expect(w.store.UseOnce(ctx, other, w.now.Add(time.Millisecond))).To(Succeed())
-		Expect(w.deleteExpired(ctx, w.now.Add(-time.Millisecond))).To(BeZero())
-		Expect(w.store.UseOnce(ctx, one, w.now)).To(MatchError(oauth.ErrDuplicate))
-		Expect(w.deleteExpired(ctx, w.now)).To(Equal(1))
-		Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
-		Expect(w.store.UseOnce(ctx, other, w.now)).To(MatchError(oauth.ErrDuplicate))
-	})
+	It("deletes a used assertion exactly at its forgetAfter, and no other",
+		Label("D33", "H6", "I20"), func(ctx SpecContext) {
+			Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
+			Expect(w.store.UseOnce(ctx, other, w.now.Add(time.Millisecond))).To(Succeed())
+			Expect(w.deleteExpired(ctx, w.now.Add(-time.Millisecond))).To(BeZero())
+			Expect(w.store.UseOnce(ctx, one, w.now)).To(MatchError(oauth.ErrDuplicate))
+			Expect(w.deleteExpired(ctx, w.now)).To(Equal(1))
+			Expect(w.store.UseOnce(ctx, one, w.now)).To(Succeed())
+			Expect(w.store.UseOnce(ctx, other, w.now)).To(MatchError(oauth.ErrDuplicate))
+		})
 }
 
 func duplicates(n int) []any {

@@ -12,7 +12,8 @@ import (
 
 func authorizations(w *world) {
 	It("lists the codes and grants of one host token, oldest first", Label("J10"), func(ctx SpecContext) {
-		newer, newerCode := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine"), w.codeAt(ctx, w.now.Add(time.Millisecond), "mine")
+		newer, newerCode := w.grantAt(ctx, w.now.Add(time.Millisecond), "mine"),
+			w.codeAt(ctx, w.now.Add(time.Millisecond), "mine")
 		w.grantAt(ctx, w.now, "theirs")
 		w.codeAt(ctx, w.now, "theirs")
 		older, olderCode := w.grantAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine")
@@ -26,7 +27,8 @@ func authorizations(w *world) {
 	})
 
 	It("changes all codes and grants of one host token, and no others", Label("J10"), func(ctx SpecContext) {
-		mine := []string{w.codeAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine")}
+		mine := []string{w.codeAt(ctx, w.now, "mine"), w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine"),
+			w.grantAt(ctx, w.now, "mine")}
 		theirs := []string{w.codeAt(ctx, w.now, "theirs"), w.grantAt(ctx, w.now, "theirs")}
 		var changed oauth.Authorizations
 		Expect(w.store.UpdateAuthorizationsOf(ctx, w.fingerprint("mine"), func(found oauth.Authorizations) error {

@@ -30,7 +30,10 @@ func newCodes(w *world) {
 
 		It("replaces it when supersede returns nil", Label("B13", "I5"), func(ctx SpecContext) {
 			var superseded oauth.CodeSnapshot
-			Expect(w.store.AddCode(ctx, second, func(earlier *oauth.AuthorizationCode) error { superseded = earlier.Snapshot(); return nil })).To(Succeed())
+			Expect(w.store.AddCode(ctx, second, func(earlier *oauth.AuthorizationCode) error {
+				superseded = earlier.Snapshot()
+				return nil
+			})).To(Succeed())
 			Expect(superseded).To(Equal(first.Snapshot()))
 			Expect(w.code(ctx, firstValue)).To(Equal(second.Snapshot()))
 		})

@@ -100,22 +100,27 @@ func concurrency(w *world) {
 		}
 	})
 
-	It("redeems a code once when a code with the same digest replaces it at the same time", Label("B13", "I14"), func(ctx SpecContext) {
-		ticket := w.ticket()
-		code := w.secret(oauth.CodeSecret, ticket.ID())
-		Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), noEarlierCode)).To(Succeed())
-		var redemptions []error
-		approve := func(inside func()) error {
-			return w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), func(*oauth.AuthorizationCode) error { inside(); return nil })
-		}
-		redeem := func(func()) error {
-			both := newBarrier()
-			redemptions = concurrently(2, func(int) error { _, err := w.redeem(ctx, code, both.wait); return err })
-			return nil
-		}
-		Expect(interleave(approve, redeem)).To(HaveEach(Succeed()))
-		Expect(redemptions).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
-	})
+	It("redeems a code once when a code with the same digest replaces it at the same time",
+		Label("B13", "I14"), func(ctx SpecContext) {
+			ticket := w.ticket()
+			code := w.secret(oauth.CodeSecret, ticket.ID())
+			Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), noEarlierCode)).To(Succeed())
+			var redemptions []error
+			approve := func(inside func()) error {
+				return w.store.AddCode(ctx,
+					w.issueAs(ticket, "host token", code), func(*oauth.AuthorizationCode) error {
+						inside()
+						return nil
+					})
+			}
+			redeem := func(func()) error {
+				both := newBarrier()
+				redemptions = concurrently(2, func(int) error { _, err := w.redeem(ctx, code, both.wait); return err })
+				return nil
+			}
+			Expect(interleave(approve, redeem)).To(HaveEach(Succeed()))
+			Expect(redemptions).To(ConsistOf(Succeed(), MatchError(oauth.ErrRetried)))
+		})
 
 	It("ends a grant that is refreshed at the same time", Label("I16", "I17"), func(ctx SpecContext) {
 		for first := range 2 {
@@ -128,22 +133,23 @@ func concurrency(w *world) {
 		}
 	})
 
-	It("ends a code and its grant when the code is redeemed at the same time", Label("I8", "J10"), func(ctx SpecContext) {
-		for first := range 2 {
-			code := w.issued(ctx)
-			redeem := func(inside func()) error { _, _ = w.redeem(ctx, code, inside); return nil }
-			end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
-			acts := []func(inside func()) error{end, redeem}
-			Expect(interleave(acts[first], acts[1-first])).To(HaveEach(Succeed()))
-			left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("host token"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(left).To(BeZero())
-		}
-	})
+	It("ends a code and its grant when the code is redeemed at the same time",
+		Label("I8", "J10"), func(ctx SpecContext) {
+			for first := range 2 {
+				code := w.issued(ctx)
+				redeem := func(inside func()) error { _, _ = w.redeem(ctx, code, inside); return nil }
+				end := func(inside func()) error { return w.endAll(ctx, "host token", inside) }
+				acts := []func(inside func()) error{end, redeem}
+				Expect(interleave(acts[first], acts[1-first])).To(HaveEach(Succeed()))
+				left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("host token"))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(left).To(BeZero())
+			}
+		})
 }
 
-// barrier makes closures overlap where the store permits it: the first closure waits until a second one runs. It waits only a short time, because
-// a store may run one closure at a time.
+// barrier makes closures overlap where the store permits it: the first closure waits until a second
+// one runs. It waits only a short time, because a store may run one closure at a time.
 type barrier struct {
 	running atomic.Int32
 	full    chan struct{}
@@ -165,7 +171,8 @@ func waitFor(event <-chan struct{}) {
 	}
 }
 
-// interleave runs second while the closure of first runs. That closure waits a short time for second to end.
+// interleave runs second while the closure of first runs. That closure waits a short time for
+// second to end.
 func interleave(first, second func(inside func()) error) []error {
 	inside, done := make(chan struct{}), make(chan struct{})
 	enter := sync.OnceFunc(func() { close(inside) })

@@ -40,22 +40,24 @@ func counting(open func() oauth.Store) {
 	}
 	one, other := window(1), window(2)
 
-	It("counts windows independently, and returns the counts in the order of the windows", Label("B6"), func(ctx SpecContext) {
-		count(ctx, w.now, one)
-		count(ctx, w.now.Add(time.Second), other, one)
-		Expect(counts(ctx, w.now.Add(time.Second), other, window(3), one)).To(Equal([]int{1, 0, 2}))
-	})
+	It("counts windows independently, and returns the counts in the order of the windows",
+		Label("B6"), func(ctx SpecContext) {
+			count(ctx, w.now, one)
+			count(ctx, w.now.Add(time.Second), other, one)
+			Expect(counts(ctx, w.now.Add(time.Second), other, window(3), one)).To(Equal([]int{1, 0, 2}))
+		})
 
-	It("ends a window one length after its first count, and counts beyond its limit", Label("B6"), func(ctx SpecContext) {
-		for i := range 5 {
-			count(ctx, w.now.Add(time.Duration(i)*time.Second), one)
-		}
-		found, err := counter.Counts(ctx, w.now.Add(10*time.Second), one)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(found).To(HaveLen(1))
-		Expect(found[0].Taken).To(Equal(5))
-		Expect(one.Wait(found[0], w.now.Add(10*time.Second))).To(Equal(50 * time.Second))
-	})
+	It("ends a window one length after its first count, and counts beyond its limit",
+		Label("B6"), func(ctx SpecContext) {
+			for i := range 5 {
+				count(ctx, w.now.Add(time.Duration(i)*time.Second), one)
+			}
+			found, err := counter.Counts(ctx, w.now.Add(10*time.Second), one)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(found).To(HaveLen(1))
+			Expect(found[0].Taken).To(Equal(5))
+			Expect(one.Wait(found[0], w.now.Add(10*time.Second))).To(Equal(50 * time.Second))
+		})
 
 	It("starts a new window exactly when the old one ends", Label("B6"), func(ctx SpecContext) {
 		count(ctx, w.now, one)

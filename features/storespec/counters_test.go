@@ -7,7 +7,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// at returns the count of a window: zero when the window has ended, or was started while the clock was far ahead.
+// at returns the count of a window: zero when the window has ended, or was started while the clock
+// was far ahead.
 func (m *memory) at(w oauth.Window, now time.Time, kept contents) oauth.WindowCount {
 	count := kept.counted[w.Name]
 	if left := count.Ends.Sub(now); left <= 0 || left > w.Length+10*time.Second {
@@ -16,7 +17,8 @@ func (m *memory) at(w oauth.Window, now time.Time, kept contents) oauth.WindowCo
 	return count
 }
 
-func (m *memory) Counts(_ context.Context, now time.Time, windows ...oauth.Window) (counts []oauth.WindowCount, err error) {
+func (m *memory) Counts(_ context.Context, now time.Time, windows ...oauth.Window) (counts []oauth.WindowCount,
+	err error) {
 	return counts, m.transaction(func(next contents) error {
 		for _, w := range windows {
 			counts = append(counts, m.at(w, now, next))
@@ -107,7 +109,8 @@ var counterFlaws = map[string]func(f *flawed){
 		f.count = func(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 			defer func() {
 				for _, w := range windows {
-					f.kept.counted[w.Name] = oauth.WindowCount{Taken: f.kept.counted[w.Name].Taken, Ends: now.Add(w.Length)}
+					f.kept.counted[w.Name] = oauth.WindowCount{Taken: f.kept.counted[w.Name].Taken,
+						Ends: now.Add(w.Length)}
 				}
 			}()
 			return f.memory.Count(ctx, now, windows...)
@@ -135,7 +138,8 @@ var counterFlaws = map[string]func(f *flawed){
 			both.wait()
 			f.mutex.Lock()
 			defer f.mutex.Unlock()
-			f.kept.counted[windows[0].Name] = oauth.WindowCount{Taken: before.Taken + 1, Ends: now.Add(windows[0].Length)}
+			f.kept.counted[windows[0].Name] = oauth.WindowCount{Taken: before.Taken + 1,
+				Ends: now.Add(windows[0].Length)}
 			return nil
 		}
 	},

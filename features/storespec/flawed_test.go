@@ -28,7 +28,8 @@ type flawed struct {
 	count    func(ctx context.Context, now time.Time, windows ...oauth.Window) error
 }
 
-func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	return f.add(ctx, code, supersede)
 }
 
@@ -57,7 +58,8 @@ func (f *flawed) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (
 	return f.list(ctx, host)
 }
 
-func (f *flawed) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+func (f *flawed) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
 	return f.updateOf(ctx, host, change)
 }
 

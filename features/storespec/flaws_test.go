@@ -51,7 +51,8 @@ var flaws = map[string]func(f *flawed){
 	"updates outside of a transaction": func(f *flawed) { f.update = f.updateOutsideTransaction },
 	"redeems outside of a transaction": func(f *flawed) { f.redeem = f.redeemOutsideTransaction },
 	"supersedes outside of a transaction": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode,
+			supersede func(*oauth.AuthorizationCode) error) error {
 			f.mutex.Lock()
 			earlier, found := f.kept.codes[code.ID()]
 			f.mutex.Unlock()
@@ -129,7 +130,8 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"keeps the superseded code": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+		f.add = func(ctx context.Context, code *oauth.AuthorizationCode,
+			supersede func(*oauth.AuthorizationCode) error) error {
 			earlier, found := f.kept.codes[code.ID()]
 			err := f.memory.AddCode(ctx, code, supersede)
 			if found {
@@ -193,8 +195,12 @@ var flaws = map[string]func(f *flawed){
 		}
 	},
 	"does not roll back a refused change of all grants": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) (refused error) {
-			err := f.memory.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error { refused = change(found); return nil })
+		f.updateOf = func(ctx context.Context, host oauth.Fingerprint,
+			change func(oauth.Authorizations) error) (refused error) {
+			err := f.memory.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error {
+				refused = change(found)
+				return nil
+			})
 			return errors.Join(err, refused)
 		}
 	},

@@ -11,20 +11,21 @@ import (
 )
 
 func garbageCollection(w *world) {
-	It("deletes a code exactly at its ForgetAfter, and keeps its grant", Label("H6", "D19", "I20"), func(ctx SpecContext) {
-		waiting := w.issued(ctx)
-		spent, tokens := w.active(ctx)
-		Expect(w.deleteExpired(ctx, w.code(ctx, waiting).ForgetAfter.Add(-time.Millisecond))).To(BeZero())
-		Expect(w.deleteExpired(ctx, w.code(ctx, waiting).ForgetAfter)).To(Equal(1))
-		w.expectUnknown(ctx, waiting.Grant())
-		end := w.code(ctx, spent).ForgetAfter
-		w.deleteExpired(ctx, end.Add(-time.Millisecond))
-		w.code(ctx, spent)
-		Expect(w.deleteExpired(ctx, end)).To(Equal(1))
-		_, err := w.store.Code(ctx, spent.Grant())
-		Expect(err).To(MatchError(oauth.ErrNotFound))
-		w.grant(ctx, tokens.Refresh)
-	})
+	It("deletes a code exactly at its ForgetAfter, and keeps its grant",
+		Label("H6", "D19", "I20"), func(ctx SpecContext) {
+			waiting := w.issued(ctx)
+			spent, tokens := w.active(ctx)
+			Expect(w.deleteExpired(ctx, w.code(ctx, waiting).ForgetAfter.Add(-time.Millisecond))).To(BeZero())
+			Expect(w.deleteExpired(ctx, w.code(ctx, waiting).ForgetAfter)).To(Equal(1))
+			w.expectUnknown(ctx, waiting.Grant())
+			end := w.code(ctx, spent).ForgetAfter
+			w.deleteExpired(ctx, end.Add(-time.Millisecond))
+			w.code(ctx, spent)
+			Expect(w.deleteExpired(ctx, end)).To(Equal(1))
+			_, err := w.store.Code(ctx, spent.Grant())
+			Expect(err).To(MatchError(oauth.ErrNotFound))
+			w.grant(ctx, tokens.Refresh)
+		})
 
 	It("deletes a grant exactly at its ForgetAfter, and no other", Label("H6", "I20"), func(ctx SpecContext) {
 		_, others := w.activeWith(ctx, "another token")

@@ -97,7 +97,8 @@ func (c contents) put(grant *oauth.AccessGrant) {
 	c.grants[row.ID] = row
 }
 
-func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	return m.transaction(func(next contents) error {
 		if earlier, found := next.codes[code.ID()]; found {
 			if err := supersede(oauth.RestoreCode(earlier)); err != nil {
@@ -173,7 +174,8 @@ func (m *memory) AuthorizationsOf(_ context.Context, host oauth.Fingerprint) (oa
 	return m.kept.of(host), nil
 }
 
-func (m *memory) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+func (m *memory) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
 	return m.transaction(func(next contents) error {
 		found := next.of(host)
 		if err := change(found); err != nil {

@@ -94,7 +94,8 @@ func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	})
 }
 
-// fullGrant builds a grant with a value in every field, also in fields that are added later; each round has other values.
+// fullGrant builds a grant with a value in every field, also in fields that are added later; each
+// round has other values.
 func (w *world) fullGrant(id string, round int) *oauth.AccessGrant {
 	var grant oauth.GrantSnapshot
 	fill(reflect.ValueOf(&grant).Elem(), w.now, round)

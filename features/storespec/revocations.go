@@ -27,15 +27,18 @@ func watchingEnds(open func() oauth.Store) {
 		w.active(ctx)
 		w.endedAt(ctx, w.now.Add(-time.Millisecond))
 		first, second := w.endedAt(ctx, w.now), w.endedAt(ctx, w.now.Add(time.Millisecond))
-		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Grants", ConsistOf(first, second)), HaveField("Tokens", BeEmpty())))
+		Expect(watcher.EndedSince(ctx, w.now)).
+			To(And(HaveField("Grants", ConsistOf(first, second)), HaveField("Tokens", BeEmpty())))
 	})
 
-	It("returns the tokens that were revoked at or after a time, and no others", Label("G16", "E7", "I22"), func(ctx SpecContext) {
-		w.active(ctx)
-		w.revokedAt(ctx, w.now.Add(-time.Millisecond))
-		first, second := w.revokedAt(ctx, w.now), w.revokedAt(ctx, w.now.Add(time.Millisecond))
-		Expect(watcher.EndedSince(ctx, w.now)).To(And(HaveField("Tokens", ConsistOf(first, second)), HaveField("Grants", BeEmpty())))
-	})
+	It("returns the tokens that were revoked at or after a time, and no others",
+		Label("G16", "E7", "I22"), func(ctx SpecContext) {
+			w.active(ctx)
+			w.revokedAt(ctx, w.now.Add(-time.Millisecond))
+			first, second := w.revokedAt(ctx, w.now), w.revokedAt(ctx, w.now.Add(time.Millisecond))
+			Expect(watcher.EndedSince(ctx, w.now)).
+				To(And(HaveField("Tokens", ConsistOf(first, second)), HaveField("Grants", BeEmpty())))
+		})
 
 	It("returns nothing when nothing has ended", Label("G16"), func(ctx SpecContext) {
 		w.active(ctx)

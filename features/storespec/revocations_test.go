@@ -43,9 +43,15 @@ func (f *flawed) correct(since time.Time) oauth.Ended {
 
 // revocationFlaws break the contract of oauth.EndWatcher.
 var revocationFlaws = map[string]func(f *flawed){
-	"leaves out what ended exactly at the time":        answering(func(f *flawed, since time.Time) oauth.Ended { return f.correct(since.Add(time.Millisecond)) }),
-	"returns what ended a millisecond before the time": answering(func(f *flawed, since time.Time) oauth.Ended { return f.correct(since.Add(-time.Millisecond)) }),
-	"returns grants but no tokens":                     answering(func(f *flawed, since time.Time) oauth.Ended { return oauth.Ended{Grants: f.correct(since).Grants} }),
+	"leaves out what ended exactly at the time": answering(func(f *flawed, since time.Time) oauth.Ended {
+		return f.correct(since.Add(time.Millisecond))
+	}),
+	"returns what ended a millisecond before the time": answering(func(f *flawed, since time.Time) oauth.Ended {
+		return f.correct(since.Add(-time.Millisecond))
+	}),
+	"returns grants but no tokens": answering(func(f *flawed, since time.Time) oauth.Ended {
+		return oauth.Ended{Grants: f.correct(since).Grants}
+	}),
 	"returns active grants": answering(func(f *flawed, since time.Time) oauth.Ended {
 		ended := f.correct(since)
 		for id := range f.kept.grants {

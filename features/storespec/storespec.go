@@ -1,5 +1,6 @@
-// Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of your package; add Counting if the store is an
-// oauth.WindowCounter, and WatchingEnds if it is an oauth.EndWatcher.
+// Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of
+// your package; add Counting if the store is an oauth.WindowCounter, and WatchingEnds if it is an
+// oauth.EndWatcher.
 package storespec
 
 import (
@@ -8,8 +9,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Contract adds the specs of oauth.Store to the current container. open returns a new, empty store for each spec and registers its cleanup with
-// DeferCleanup. For a store that outlives its process, pass reopen too: it closes the store and opens it again with the same content.
+// Contract adds the specs of oauth.Store to the current container. open returns a new, empty store
+// for each spec and registers its cleanup with DeferCleanup. For a store that outlives its process,
+// pass reopen too: it closes the store and opens it again with the same content.
 func Contract(open func() oauth.Store, reopen ...func(oauth.Store) oauth.Store) {
 	apart(func() {
 		w := &world{}
@@ -30,5 +32,6 @@ func Contract(open func() oauth.Store, reopen ...func(oauth.Store) oauth.Store) 
 	})
 }
 
-// apart adds specs in a container of their own. Otherwise their store would be opened for all specs of the caller's container.
+// apart adds specs in a container of their own. Otherwise their store would be opened for all specs
+// of the caller's container.
 func apart(specs func()) { Context("", specs) }

@@ -13,7 +13,8 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-// flawVariable names the flaw of the store that this test binary tests; the store is correct without it.
+// flawVariable names the flaw of the store that this test binary tests; the store is correct
+// without it.
 const flawVariable = "STORESPEC_FLAW"
 
 var flaw = os.Getenv(flawVariable)
@@ -44,10 +45,12 @@ var _ = Describe("The store contract", func() {
 		},
 		func(flaw, _ string) string { caught[flaw] = true; return flaw },
 		Entry(nil, "redeems outside of a transaction", "redeems a code once when two redemptions overlap"),
-		Entry(nil, "redeems outside of a transaction", "ends a code and its grant when the code is redeemed at the same time"),
+		Entry(nil, "redeems outside of a transaction",
+			"ends a code and its grant when the code is redeemed at the same time"),
 		Entry(nil, "updates outside of a transaction", "gives 16 concurrent refreshes the same successor"),
 		Entry(nil, "updates outside of a transaction", "ends a grant that is refreshed at the same time"),
-		Entry(nil, "supersedes outside of a transaction", "accepts either a redemption or a second approval, never both"),
+		Entry(nil, "supersedes outside of a transaction",
+			"accepts either a redemption or a second approval, never both"),
 		Entry(nil, "does not roll back a refused redemption", "stores neither when the redemption is refused"),
 		Entry(nil, "stores the redeemed code without its grant", "stores the redeemed code and the new grant together"),
 		Entry(nil, "does not store the redeemed code", "stores the redeemed code and the new grant together"),
@@ -79,12 +82,15 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "replaces a code without calling supersede", "changes nothing when supersede returns an error"),
 		Entry(nil, "keeps the superseded code", "replaces it when supersede returns nil"),
 		Entry(nil, "returns stale grants from a cache", "shows a revocation to the next read"),
-		Entry(nil, "returns its own records instead of copies", "returns copies, so that changing them does not change the store"),
+		Entry(nil, "returns its own records instead of copies",
+			"returns copies, so that changing them does not change the store"),
 		Entry(nil, "lists the newest first", "lists the codes and grants of one host token, oldest first"),
 		Entry(nil, "lists grants only", "lists the codes and grants of one host token, oldest first"),
-		Entry(nil, "changes the grants of every host token", "changes all codes and grants of one host token, and no others"),
+		Entry(nil, "changes the grants of every host token",
+			"changes all codes and grants of one host token, and no others"),
 		Entry(nil, "changes a copy of the codes", "changes all codes and grants of one host token, and no others"),
-		Entry(nil, "does not roll back a refused change of all grants", "changes none of them when the change returns an error"),
+		Entry(nil, "does not roll back a refused change of all grants",
+			"changes none of them when the change returns an error"),
 		Entry(nil, "never deletes codes", "deletes a code exactly at its ForgetAfter, and keeps its grant"),
 		Entry(nil, "deletes a millisecond too early", "deletes a code exactly at its ForgetAfter, and keeps its grant"),
 		Entry(nil, "deletes a millisecond too early", "deletes a grant exactly at its ForgetAfter, and no other"),
@@ -93,18 +99,29 @@ var _ = Describe("The store contract", func() {
 			"deletes a code exactly at its ForgetAfter, and keeps its grant"),
 		Entry(nil, "accepts used assertions again", "accepts an assertion once"),
 		Entry(nil, "uses assertions outside of a transaction", "accepts one of 16 concurrent uses of an assertion"),
-		Entry(nil, "never deletes used assertions", "deletes a used assertion exactly at its forgetAfter, and no other"),
-		Entry(nil, "deletes a millisecond too early", "deletes a used assertion exactly at its forgetAfter, and no other"),
-		Entry(nil, "deletes a millisecond too late", "deletes a used assertion exactly at its forgetAfter, and no other"),
-		Entry(nil, "leaves out what ended exactly at the time", "returns the grants that ended at or after a time, and no others"),
-		Entry(nil, "returns what ended a millisecond before the time", "returns the tokens that were revoked at or after a time, and no others"),
-		Entry(nil, "returns grants but no tokens", "returns the tokens that were revoked at or after a time, and no others"),
+		Entry(nil, "never deletes used assertions",
+			"deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "deletes a millisecond too early",
+			"deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "deletes a millisecond too late",
+			"deletes a used assertion exactly at its forgetAfter, and no other"),
+		Entry(nil, "leaves out what ended exactly at the time",
+			"returns the grants that ended at or after a time, and no others"),
+		Entry(nil, "returns what ended a millisecond before the time",
+			"returns the tokens that were revoked at or after a time, and no others"),
+		Entry(nil, "returns grants but no tokens",
+			"returns the tokens that were revoked at or after a time, and no others"),
 		Entry(nil, "returns active grants", "returns nothing when nothing has ended"),
-		Entry(nil, "counts all windows as one", "counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "returns counts in another order", "counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "counts the first window only", "counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "stops counting at the limit", "ends a window one length after its first count, and counts beyond its limit"),
-		Entry(nil, "extends a window with each count", "ends a window one length after its first count, and counts beyond its limit"),
+		Entry(nil, "counts all windows as one",
+			"counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "returns counts in another order",
+			"counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "counts the first window only",
+			"counts windows independently, and returns the counts in the order of the windows"),
+		Entry(nil, "stops counting at the limit",
+			"ends a window one length after its first count, and counts beyond its limit"),
+		Entry(nil, "extends a window with each count",
+			"ends a window one length after its first count, and counts beyond its limit"),
 		Entry(nil, "starts a new window too late", "starts a new window exactly when the old one ends"),
 		Entry(nil, "counts when it is read", "reads without counting"),
 		Entry(nil, "counts outside of a transaction", "loses none of 16 concurrent counts"),
@@ -123,9 +140,11 @@ var _ = Describe("The store contract", func() {
 	})
 })
 
-// runWithFlaw runs this binary again with a flawed store, and only the spec of the promise that the flaw breaks.
+// runWithFlaw runs this binary again with a flawed store, and only the spec of the promise that the
+// flaw breaks.
 func runWithFlaw(ctx SpecContext, flaw, promise string) (string, error) {
-	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStorespec$", "-ginkgo.no-color", "-ginkgo.timeout=20s", "-ginkgo.focus="+regexp.QuoteMeta(promise)+"$")
+	again := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStorespec$", "-ginkgo.no-color",
+		"-ginkgo.timeout=20s", "-ginkgo.focus="+regexp.QuoteMeta(promise)+"$")
 	again.Env = append(os.Environ(), flawVariable+"="+flaw)
 	report, err := again.CombinedOutput()
 	return string(report), err

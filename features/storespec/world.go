@@ -21,7 +21,8 @@ const (
 
 var errRefused = errors.New("refused by the closure")
 
-// world is a store with the settings of a server. Its clock is now, which changes only when a spec sets it.
+// world is a store with the settings of a server. Its clock is now, which changes only when a spec
+// sets it.
 type world struct {
 	store    oauth.Store
 	settings *oauth.Settings
@@ -107,7 +108,12 @@ func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
-	return oauth.Redemption{Client: clientID, Code: code, Verifier: verifier, Fresh: fresh()}
+	return oauth.Redemption{
+		Client:   clientID,
+		Code:     code,
+		Verifier: verifier,
+		Fresh:    fresh(),
+	}
 }
 
 func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {

@@ -17,11 +17,12 @@ const (
 	tempVariable = "TMPDIR"
 )
 
-// keepFilesInMemory sets TMPDIR to a new folder in memory until remove, so that SQLite and the database servers do not wait for a disk. It changes
-// nothing if memory has too little room.
+// keepFilesInMemory sets TMPDIR to a new folder in memory until remove, so that SQLite and the
+// database servers do not wait for a disk. It changes nothing if memory has too little room.
 func keepFilesInMemory() (remove func() error, err error) {
 	var system syscall.Statfs_t
-	if err := syscall.Statfs(memoryFolder, &system); err != nil || system.Flags&noExec != 0 || system.Bavail*uint64(system.Bsize) < minFreeBytes {
+	if err := syscall.Statfs(memoryFolder, &system); err != nil || system.Flags&noExec != 0 ||
+		system.Bavail*uint64(system.Bsize) < minFreeBytes {
 		return func() error { return nil }, nil
 	}
 	removeStale()

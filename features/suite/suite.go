@@ -61,7 +61,8 @@ func Needs(label string) {
 		"the spec needs Label(%q)", label)
 }
 
-// Resource starts something that the processes of one run share. It returns environment variables with its address, as "NAME=value"; stop ends it.
+// Resource starts something that the processes of one run share. It returns environment variables
+// with its address, as "NAME=value"; stop ends it.
 type Resource func() (environment []string, stop func() error, err error)
 
 // Run runs the specs of this package in this process.
@@ -88,7 +89,8 @@ func RunParallel(t *testing.T, description string, shared ...Resource) {
 	run(t, description)
 }
 
-// gcPercent is GOGC for specs, which allocate much and keep little: the heaps stay small, and a collection comes a quarter as often.
+// gcPercent is GOGC for specs, which allocate much and keep little: the heaps stay small, and a
+// collection comes a quarter as often.
 const gcPercent = 400
 
 func run(t *testing.T, description string) {
@@ -138,7 +140,8 @@ var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report gi
 	var lines strings.Builder
 	for _, spec := range report.SpecReports {
 		if spec.LeafNodeType.Is(types.NodeTypeIt) && spec.State != types.SpecStateSkipped {
-			fmt.Fprintf(&lines, "%.2f\t%s\t%s\n", spec.RunTime.Seconds(), filepath.Base(report.SuitePath), spec.FullText())
+			fmt.Fprintf(&lines, "%.2f\t%s\t%s\n", spec.RunTime.Seconds(), filepath.Base(report.SuitePath),
+				spec.FullText())
 		}
 	}
 	file := filepath.Join(folder, strings.ReplaceAll(report.SuitePath, string(filepath.Separator), "_")+".tsv")
@@ -150,7 +153,8 @@ var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report gi
 // processes returns the number of processes for a parallel run.
 func processes(t *testing.T) int {
 	suite, _ := ginkgo.GinkgoConfiguration()
-	if suite.DryRun || testing.CoverMode() != "" { // Ginkgo lists specs in one process only, and coverage is of one process
+	// Ginkgo lists specs in one process only, and coverage is of one process.
+	if suite.DryRun || testing.CoverMode() != "" {
 		return 1
 	}
 	given := os.Getenv(processesVariable)

@@ -20,16 +20,19 @@ import (
 	"github.com/onsi/ginkgo/v2"
 )
 
-// folderVariable holds the folder of the package for workers, because Ginkgo starts them in the folder of the test binary.
+// folderVariable holds the folder of the package for workers, because Ginkgo starts them in the
+// folder of the test binary.
 const folderVariable = "SPECS_FOLDER"
 
 // faultsVariable holds a folder for the crash reports of workers.
 const faultsVariable = "SPECS_FAULTS"
 
-// margin is the time between Ginkgo's timeout and that of go test. In it, Ginkgo interrupts specs, waits 30 seconds for them, and reports them.
+// margin is the time between Ginkgo's timeout and that of go test. In it, Ginkgo interrupts specs,
+// waits 30 seconds for them, and reports them.
 const margin = 45 * time.Second
 
-// The imported init runs before the variables of the package under test are initialized, which may read files of its folder.
+// The imported init runs before the variables of the package under test are initialized, which may
+// read files of its folder.
 func init() {
 	folder, isWorker := os.LookupEnv(folderVariable)
 	if !isWorker {
@@ -52,7 +55,8 @@ func isWorker() bool {
 	return suite.ParallelTotal > 1
 }
 
-// Specs wait more than they compute, so several processes share a processor; more than 8 browsers and databases do not make a run faster.
+// Specs wait more than they compute, so several processes share a processor; more than 8 browsers
+// and databases do not make a run faster.
 const (
 	processesPerCPU = 3
 	maxProcesses    = 8
@@ -72,7 +76,8 @@ func runWorkers(t *testing.T, n int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	faults := t.TempDir()
-	command := exec.CommandContext(ctx, strings.TrimSpace(string(ginkgo)), append([]string{"run"}, arguments(t, n)...)...)
+	command := exec.CommandContext(ctx, strings.TrimSpace(string(ginkgo)),
+		append([]string{"run"}, arguments(t, n)...)...)
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 	command.WaitDelay = margin
 	command.Env = append(os.Environ(), folderVariable+"="+folder, faultsVariable+"="+faults,
@@ -100,7 +105,8 @@ var summary = regexp.MustCompile(`(?m)^Ran \d+ of \d+ Specs.*\n`)
 // progress matches the characters that Ginkgo prints for passed and skipped specs.
 var progress = regexp.MustCompile(`(?m)^[•S]*•[•S]*`)
 
-// arguments returns the arguments of "ginkgo run": the Ginkgo flags of this process, and the test binary.
+// arguments returns the arguments of "ginkgo run": the Ginkgo flags of this process, and the test
+// binary.
 func arguments(t *testing.T, n int) []string {
 	t.Helper()
 	binary, err := os.Executable()
@@ -112,7 +118,8 @@ func arguments(t *testing.T, n int) []string {
 		given = append(given, "-v")
 	}
 	if deadline, limited := t.Deadline(); limited {
-		given = append(given, "--timeout="+max(time.Until(deadline)-margin, time.Second).String()) // before the given flags, so that a given timeout wins
+		// Before the given flags, so that a given timeout wins.
+		given = append(given, "--timeout="+max(time.Until(deadline)-margin, time.Second).String())
 	}
 	for _, argument := range os.Args[1:] {
 		if !strings.HasPrefix(argument, "-test.") {
@@ -122,7 +129,8 @@ func arguments(t *testing.T, n int) []string {
 	return append(given, binary, "--", "-test.paniconexit0", "-test.run=^"+regexp.QuoteMeta(t.Name())+"$")
 }
 
-// reportFaults fails the test with the reports of the race detector and the stacks of crashed workers.
+// reportFaults fails the test with the reports of the race detector and the stacks of crashed
+// workers.
 func reportFaults(t *testing.T, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*"))

@@ -1,5 +1,5 @@
-// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles and the connection trace (Connections). New
-// returns the handler. No response contains a secret.
+// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles
+// and the connection trace (Connections). New returns the handler. No response contains a secret.
 package admin
 
 import (
@@ -21,8 +21,8 @@ type Route struct {
 	Serve http.HandlerFunc
 }
 
-// Options configure the admin listener. Address is its listen address, whose host name requests may use besides localhost and loopback. Routes are
-// available on loopback addresses only.
+// Options configure the admin listener. Address is its listen address, whose host name requests may
+// use besides localhost and loopback. Routes are available on loopback addresses only.
 type Options struct {
 	Address string
 	Checks  []Check
@@ -55,7 +55,8 @@ func New(o Options) http.Handler {
 	return site
 }
 
-// originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and requests after DNS rebinding, by Host.
+// originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and
+// requests after DNS rebinding, by Host.
 type originGuard struct{ name string }
 
 func newOriginGuard(address string) originGuard {
@@ -78,19 +79,23 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 			header.Set("Allow", "GET, HEAD")
 			return c.String(http.StatusMethodNotAllowed, "this listener is read-only: use GET\n")
 		case !g.allowsHost(r):
-			return c.String(http.StatusForbidden, "the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
+			return c.String(http.StatusForbidden,
+				"the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
 		case crossOrigin(r):
-			return c.String(http.StatusForbidden, "pages of other sites cannot use the admin listener: open the address directly\n")
+			return c.String(http.StatusForbidden,
+				"pages of other sites cannot use the admin listener: open the address directly\n")
 		}
 		return next(c)
 	}
 }
 
-// loopbackOnly refuses requests to other addresses than loopback, because these routes contain personal data.
+// loopbackOnly refuses requests to other addresses than loopback, because these routes contain
+// personal data.
 func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !isLocal(c.Request()) {
-			return c.String(http.StatusForbidden, "this page is available on a loopback address only: open it on the computer of the service\n")
+			return c.String(http.StatusForbidden,
+				"this page is available on a loopback address only: open it on the computer of the service\n")
 		}
 		return next(c)
 	}
@@ -102,7 +107,8 @@ func isLocal(r *http.Request) bool {
 	return known && local.IP.IsLoopback()
 }
 
-// allowsHost accepts the names of this computer, the configured name and the local address of the connection. An attacker cannot control any of them.
+// allowsHost accepts the names of this computer, the configured name and the local address of the
+// connection. An attacker cannot control any of them.
 func (g originGuard) allowsHost(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if host == "localhost" || host != "" && host == g.name {

@@ -37,7 +37,8 @@ var style string
 // stylePolicy is a Content-Security-Policy that allows only the style of the page.
 var stylePolicy = func() string {
 	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
 // Upstream is an MCP server behind a gateway, as the page shows it.
@@ -47,10 +48,13 @@ type Upstream struct {
 	readiness.Description
 }
 
-// Connections returns the routes of the connection trace as pages and as JSON, newest connection first. The first page shows the upstreams too.
-func Connections(find func(context.Context) ([]trace.Connection, error), upstreams func() []Upstream, now func() time.Time) []Route {
+// Connections returns the routes of the connection trace as pages and as JSON, newest connection
+// first. The first page shows the upstreams too.
+func Connections(find func(context.Context) ([]trace.Connection, error), upstreams func() []Upstream,
+	now func() time.Time) []Route {
 	page := tracePage{find, upstreams, now}
-	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)}, {jsonPath, page.with(page.json)}}
+	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)},
+		{jsonPath, page.with(page.json)}}
 }
 
 type tracePage struct {

@@ -17,7 +17,8 @@ import (
 // checkTimeout limits a check, because probes wait only a few seconds.
 const checkTimeout = 2 * time.Second
 
-// Check is a condition of readiness. The response contains its error, which must not contain a secret.
+// Check is a condition of readiness. The response contains its error, which must not contain a
+// secret.
 type Check struct {
 	Name      string
 	Run       func(context.Context) error
@@ -75,7 +76,8 @@ func writeReport(w http.ResponseWriter, status int, body readiness.Report) {
 // resultLife is the time in which the result of a shared check is reused.
 const resultLife = time.Second
 
-// sharedCheck runs an expensive check once for several callers. Only run writes its fields; singleflight runs it one at a time.
+// sharedCheck runs an expensive check once for several callers. Only run writes its fields;
+// singleflight runs it one at a time.
 type sharedCheck struct {
 	Check
 	logger *slog.Logger
@@ -84,7 +86,8 @@ type sharedCheck struct {
 	err    error
 }
 
-// Shared returns a check whose callers within a second share one run. It logs when the result changes.
+// Shared returns a check whose callers within a second share one run. It logs when the result
+// changes.
 func Shared(check Check, logger *slog.Logger) Check {
 	shared := &sharedCheck{Check: check, logger: logger}
 	check.Run = shared.wait

@@ -52,7 +52,10 @@ var _ = Describe("A shared check", Label("operations"), func() {
 	It("returns when its caller stops waiting", func(ctx SpecContext) {
 		release := make(chan struct{})
 		defer close(release)
-		check := Shared(Check{Name: "hung", Run: func(context.Context) error { <-release; return nil }}, slog.New(slog.DiscardHandler))
+		check := Shared(Check{Name: "hung", Run: func(context.Context) error {
+			<-release
+			return nil
+		}}, slog.New(slog.DiscardHandler))
 		impatient, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
 		Expect(check.Run(impatient)).To(MatchError(context.DeadlineExceeded))
@@ -61,7 +64,10 @@ var _ = Describe("A shared check", Label("operations"), func() {
 	It("logs only changes of its result", func(ctx SpecContext) {
 		log := gbytes.NewBuffer()
 		var failure error
-		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)), Check: Check{Name: "disk", Run: func(context.Context) error { return failure }}}
+		shared := &sharedCheck{logger: slog.New(slog.NewTextHandler(log, nil)),
+			Check: Check{Name: "disk", Run: func(context.Context) error {
+				return failure
+			}}}
 		ask := func() { // as if a second had passed
 			shared.ran = time.Time{}
 			_ = shared.wait(ctx)
@@ -74,6 +80,7 @@ var _ = Describe("A shared check", Label("operations"), func() {
 		ask()
 		ask()
 		Expect(string(log.Contents())).To(MatchRegexp(
-			`^[^\n]+level=WARN msg="a readiness check fails" check=disk error=full\n[^\n]+level=INFO msg="a readiness check passes again" check=disk\n$`))
+			`^[^\n]+level=WARN msg="a readiness check fails" check=disk error=full\n[^\n]+level=INFO msg="a ` +
+				`readiness check passes again" check=disk\n$`))
 	})
 })

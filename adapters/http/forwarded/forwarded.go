@@ -1,7 +1,8 @@
 // Package forwarded finds the address of a client behind reverse proxies.
 //
-// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, reads the entries of X-Forwarded-For or Forwarded (RFC 7239) from the
-// last to the first while the address before is a trusted proxy, and returns the first address that is none.
+// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, reads the entries
+// of X-Forwarded-For or Forwarded (RFC 7239) from the last to the first while the address before is
+// a trusted proxy, and returns the first address that is none.
 package forwarded
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Extractor reads the client's address. The zero value trusts no proxy and returns the peer's address.
+// Extractor reads the client's address. The zero value trusts no proxy and returns the peer's
+// address.
 type Extractor struct {
 	Proxies []netip.Prefix // the networks of the proxies in front
 	// warns once about an invalid entry, and about a proxy that is not
@@ -23,7 +25,8 @@ type Extractor struct {
 	Logger *slog.Logger
 }
 
-// IPExtractor returns the function that Echo calls. The address that it returns has neither port nor zone.
+// IPExtractor returns the function that Echo calls. The address that it returns has neither port
+// nor zone.
 func (e Extractor) IPExtractor() echo.IPExtractor {
 	proxies := make([]netip.Prefix, len(e.Proxies))
 	for i, network := range e.Proxies {
@@ -52,7 +55,8 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		address, entry, ok := client(peer, r.Header, trusted)
 		if !ok {
 			warning.Do(func() {
-				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of the proxy",
+				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of "+
+					"the proxy",
 					"proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
 			})
 		}
@@ -67,9 +71,11 @@ func isForwarded(header http.Header) bool {
 // maxLogged bounds the logged part of an entry, in bytes.
 const maxLogged = 64
 
-// client returns the last address that is not a proxy's. An invalid entry ends the search at the proxy that has written it;
-// client then returns the entry and ok is false. An empty entry is invalid, because the entry before it is from the client.
-func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr, entry string, ok bool) {
+// client returns the last address that is not a proxy's. An invalid entry ends the search at the
+// proxy that has written it; client then returns the entry and ok is false. An empty entry is
+// invalid, because the entry before it is from the client.
+func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr,
+	entry string, ok bool) {
 	address = peer
 	if !trusted(peer) {
 		return address, "", true
@@ -85,8 +91,8 @@ func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) 
 	return address, "", true
 }
 
-// forwardedFor returns the entries of X-Forwarded-For or, without one, the for parameters of Forwarded, in the order in which the proxies
-// have added them.
+// forwardedFor returns the entries of X-Forwarded-For or, without one, the for parameters of
+// Forwarded, in the order in which the proxies have added them.
 func forwardedFor(header http.Header) (entries []string) {
 	if values := header[echo.HeaderXForwardedFor]; len(values) > 0 {
 		for entry := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -104,7 +110,8 @@ func forwardedFor(header http.Header) (entries []string) {
 
 const whitespace = " \t"
 
-// parameter returns the value of a parameter of a Forwarded element (RFC 7239, section 4), without quotes, and "" when there is none.
+// parameter returns the value of a parameter of a Forwarded element (RFC 7239, section 4), without
+// quotes, and "" when there is none.
 func parameter(element, name string) string {
 	for _, pair := range split(element, ';') {
 		key, value, _ := strings.Cut(pair, "=")

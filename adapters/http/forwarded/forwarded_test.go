@@ -21,7 +21,8 @@ func TestForwarded(t *testing.T) { suite.Run(t, "The addresses of clients behind
 var proxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8:1::/48")}
 
 func from(peer string, header http.Header) string {
-	return forwarded.Extractor{Proxies: proxies, Logger: slog.New(slog.DiscardHandler)}.IPExtractor()(&http.Request{RemoteAddr: peer, Header: header})
+	return forwarded.Extractor{Proxies: proxies,
+		Logger: slog.New(slog.DiscardHandler)}.IPExtractor()(&http.Request{RemoteAddr: peer, Header: header})
 }
 
 func xff(values ...string) http.Header { return http.Header{"X-Forwarded-For": values} }
@@ -61,14 +62,19 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 		Entry("the peer when a quote is missing", xff(`"203.0.113.7`), "10.0.0.1"),
 		Entry("the peer when the port is none", xff("203.0.113.7:http"), "10.0.0.1"),
 		Entry("Forwarded", rfc7239("for=203.0.113.7"), "203.0.113.7"),
-		Entry("Forwarded with a port and other parameters", rfc7239(`proto=https; For="203.0.113.7:47011" ;by=10.0.0.1`), "203.0.113.7"),
+		Entry("Forwarded with a port and other parameters",
+			rfc7239(`proto=https; For="203.0.113.7:47011" ;by=10.0.0.1`), "203.0.113.7"),
 		Entry("Forwarded in IPv6", rfc7239(`for="[2001:db8::7]:47011"`), "2001:db8::7"),
-		Entry("the last element of Forwarded that is no proxy", rfc7239(`for=198.51.100.1, for="203.0.113.7";proto=http`, "for=10.1.2.3"), "203.0.113.7"),
-		Entry("Forwarded with separators in quotes", rfc7239(`for=203.0.113.7;host="a,b;for=198.51.100.1\""`), "203.0.113.7"),
+		Entry("the last element of Forwarded that is no proxy",
+			rfc7239(`for=198.51.100.1, for="203.0.113.7";proto=http`, "for=10.1.2.3"), "203.0.113.7"),
+		Entry("Forwarded with separators in quotes", rfc7239(`for=203.0.113.7;host="a,b;for=198.51.100.1\""`),
+			"203.0.113.7"),
 		Entry("the peer when Forwarded says unknown", rfc7239("for=unknown"), "10.0.0.1"),
 		Entry("the peer when Forwarded has an obfuscated identifier", rfc7239(`for="_gazonk"`), "10.0.0.1"),
-		Entry("the peer when an element of Forwarded has no for parameter", rfc7239("for=203.0.113.7, proto=https"), "10.0.0.1"),
-		Entry("X-Forwarded-For when both are there", http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=198.51.100.1"}}, "203.0.113.7"),
+		Entry("the peer when an element of Forwarded has no for parameter", rfc7239("for=203.0.113.7, proto=https"),
+			"10.0.0.1"),
+		Entry("X-Forwarded-For when both are there",
+			http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=198.51.100.1"}}, "203.0.113.7"),
 	)
 
 	It("is the peer's where the peer is no proxy", func() {
@@ -87,7 +93,9 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 			read(&http.Request{RemoteAddr: "10.0.0.1:80", Header: xff(entry)})
 		}
 		Expect(strings.Count(log.String(), "\n")).To(Equal(1))
-		Expect(log.String()).To(And(ContainSubstring("proxy=10.0.0.1 entry="+strings.Repeat("x", 64)+"\n"), ContainSubstring("level=WARN")))
+		Expect(log.String()).
+			To(And(ContainSubstring("proxy=10.0.0.1 entry="+strings.Repeat("x", 64)+"\n"),
+				ContainSubstring("level=WARN")))
 	})
 })
 

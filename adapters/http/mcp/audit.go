@@ -18,8 +18,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// auditor records each request of an authenticated caller once: those that reach the SDK in its middleware, with the exact outcome, and all others
-// when their HTTP response ends.
+// auditor records each request of an authenticated caller once: those that reach the SDK in its
+// middleware, with the exact outcome, and all others when their HTTP response ends.
 type auditor struct {
 	record   audit.Recorder
 	label    func(oauth.ClientID) string
@@ -33,7 +33,13 @@ func newAuditor(o Options, relays bool) *auditor {
 	if o.Audit == nil {
 		return nil
 	}
-	return &auditor{record: o.Audit, label: o.ClientLabel, resource: o.Resource.String(), now: o.Now, relays: relays}
+	return &auditor{
+		record:   o.Audit,
+		label:    o.ClientLabel,
+		resource: o.Resource.String(),
+		now:      o.Now,
+		relays:   relays,
+	}
 }
 
 func isRecorded(method string) bool {
@@ -42,8 +48,12 @@ func isRecorded(method string) bool {
 
 func (a *auditor) newCall(sender *response.Sender, request jsonrpc.Request, began time.Time) audit.Call {
 	call := audit.Call{
-		Time: began, Resource: a.resource, Duration: a.now().Sub(began), Arguments: request.Arguments,
-		Method: audit.Shorten(request.Method, audit.MaxMethod), Name: audit.Shorten(request.Name, audit.MaxName),
+		Time:      began,
+		Resource:  a.resource,
+		Duration:  a.now().Sub(began),
+		Arguments: request.Arguments,
+		Method:    audit.Shorten(request.Method, audit.MaxMethod),
+		Name:      audit.Shorten(request.Name, audit.MaxName),
 	}
 	if sender != nil {
 		call.Request, call.Subject, call.Grant = sender.RequestID, sender.Caller.Subject, sender.Caller.Grant
@@ -170,7 +180,8 @@ func (h *httpAudit) end(ctx context.Context) {
 		return
 	}
 	status := h.out.Status()
-	isWithSDK := !h.relays && (!h.outcome.IsError || h.out.Identity().Forwarded) // it has recorded the request, or will soon
+	// It has recorded the request, or will soon.
+	isWithSDK := !h.relays && (!h.outcome.IsError || h.out.Identity().Forwarded)
 	if isWithSDK && status < http.StatusBadRequest {
 		return
 	}

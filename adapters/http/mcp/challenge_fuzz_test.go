@@ -12,15 +12,16 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzChallenge writes challenges for every resource and scope that start-up accepts, and reads them back with a parser of
-// RFC 9110 §11.6.1.
+// FuzzChallenge writes challenges for every resource and scope that start-up accepts, and reads
+// them back with a parser of RFC 9110 §11.6.1.
 func FuzzChallenge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, resource, scope string, which uint8) {
 		scopes, err := oauth.ParseScopes(scope)
 		if err != nil || !startsUp(resource, scopes) {
 			return
 		}
-		refused := []refusal{missingToken(scopes), invalidToken(scopes), insufficientScope(scopes), malformedCredentials}[which%4]
+		refused := []refusal{missingToken(scopes), invalidToken(scopes), insufficientScope(scopes),
+			malformedCredentials}[which%4]
 		origin, path := splitOrigin(resource)
 		answer := httptest.NewRecorder()
 		challenger{metadata: origin + wellKnown + path}.refuse(answer, refused)
@@ -37,8 +38,13 @@ func FuzzChallenge(f *testing.F) {
 
 func startsUp(resource string, scopes oauth.Scopes) bool {
 	config := oauth.Config{
-		Issuer: "https://cms.example", Resource: resource, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, 32),
-		AllowLoopbackIssuer: true, Now: time.Now, Random: rand.Reader,
+		Issuer:              "https://cms.example",
+		Resource:            resource,
+		VerifyBearer:        func(string) bool { return true },
+		Secret:              make([]byte, 32),
+		AllowLoopbackIssuer: true,
+		Now:                 time.Now,
+		Random:              rand.Reader,
 	}
 	for _, name := range scopes.Values() {
 		config.Scopes = append(config.Scopes, oauth.Scope{Name: name})
@@ -52,7 +58,8 @@ func wanted(resource string, refused refusal) (parameters [][2]string) {
 	u, _ := url.Parse(resource) // Config.Settings has checked it
 	metadata := u.Scheme + "://" + u.Host + "/.well-known/oauth-protected-resource" + u.EscapedPath()
 	for _, parameter := range [][2]string{
-		{"resource_metadata", metadata}, {"error", refused.code}, {"error_description", refused.description}, {"scope", refused.scope.String()},
+		{"resource_metadata", metadata}, {"error", refused.code}, {"error_description", refused.description},
+		{"scope", refused.scope.String()},
 	} {
 		if parameter[1] != "" {
 			parameters = append(parameters, parameter)
@@ -68,7 +75,8 @@ var (
 	eachParam    = regexp.MustCompile(authParam)
 )
 
-// readChallenge reads a header that is one Bearer challenge whose values are quoted and hold neither quote nor backslash.
+// readChallenge reads a header that is one Bearer challenge whose values are quoted and hold
+// neither quote nor backslash.
 func readChallenge(header string) (parameters [][2]string, ok bool) {
 	if !oneChallenge.MatchString(header) {
 		return nil, false

@@ -11,8 +11,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// firstStateless is the first revision without sessions. Unknown later revisions also go to the stateless handler, whose error names the supported
-// ones.
+// firstStateless is the first revision without sessions. Unknown later revisions also go to the
+// stateless handler, whose error names the supported ones.
 const firstStateless = "2026-07-28"
 
 const (
@@ -27,10 +27,12 @@ const (
 // route answers a request that protect has admitted.
 type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 
-// admit reads the body and checks the scopes that it needs. It checks the grant again after a slow body.
+// admit reads the body and checks the scopes that it needs. It checks the grant again after a slow
+// body.
 func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
 	if r.Method == http.MethodPost {
-		body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies) // before any response, because not all proxies can read one while they send
+		// Before any response, because not all proxies can read one while they send.
+		body, err := out.ReadBody(s.options.MaxBody, s.options.Bodies)
 		if err != nil {
 			refuseBody(out.ResponseWriter, r, err)
 			return m, false
@@ -52,8 +54,8 @@ func (s *Server) admit(out *response.Writer, r *http.Request) (m jsonrpc.Message
 	return m, true
 }
 
-// readMessage parses a body and answers one that is invalid or names what the caller may not use. If that has a response to a request of the MCP
-// server, it is passed on as m.Refused instead.
+// readMessage parses a body and answers one that is invalid or names what the caller may not use.
+// If that has a response to a request of the MCP server, it is passed on as m.Refused instead.
 func (s *Server) readMessage(out *response.Writer, r *http.Request, body []byte) (m jsonrpc.Message, ok bool) {
 	m, err := s.parse(r.Header, body)
 	if err != nil {
@@ -80,7 +82,8 @@ func (s *Server) parse(header http.Header, body []byte) (jsonrpc.Message, error)
 	return jsonrpc.Peek(body)
 }
 
-// answerEnded answers a request whose response ended before it began; net/http would send an empty 200.
+// answerEnded answers a request whose response ended before it began; net/http would send an empty
+// 200.
 func (s *Server) answerEnded(out *response.Writer) {
 	switch cause := out.Unanswered(); {
 	case errors.Is(cause, response.ErrEnded):
@@ -106,8 +109,9 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// dispatch selects the transport of a request to the endpoint. The version header alone does not determine it, because clients of HTTP+SSE may
-// negotiate a later revision and then send its header.
+// dispatch selects the transport of a request to the endpoint. The version header alone does not
+// determine it, because clients of HTTP+SSE may negotiate a later revision and then send its
+// header.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && m.Listen
 	switch {

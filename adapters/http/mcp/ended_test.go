@@ -37,7 +37,8 @@ var _ = Describe("Ending a response before it has begun", Label("G16", "G7"), fu
 		for _, cut := range []struct {
 			cause  error
 			status int
-		}{{response.ErrEnded, http.StatusUnauthorized}, {response.ErrDraining, http.StatusServiceUnavailable}, {nil, http.StatusOK}} {
+		}{{response.ErrEnded, http.StatusUnauthorized}, {response.ErrDraining, http.StatusServiceUnavailable},
+			{nil, http.StatusOK}} {
 			out, to := open()
 			out.End(cut.cause)
 			s.mcp.answerEnded(out)

@@ -28,18 +28,24 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 		s.mcp.responses.FlushDelay = time.Hour
 		headers := modernHeaders(alice, "tools/call", "read")
 		if old {
-			opened := s.send(ctx, http.MethodPost, "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1), as(alice)...)
+			opened := s.send(ctx, http.MethodPost, "/mcp", strings.Replace(initialize, "2025-11-25", "2025-03-26", 1),
+				as(alice)...)
 			headers = append(as(alice), "Mcp-Session-Id", opened.Header.Get("Mcp-Session-Id"))
 		}
 		handler := s.Config.Handler
-		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(flushes{w, count}, r) })
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(flushes{w, count}, r)
+		})
 		answered := s.send(ctx, http.MethodPost, "/mcp", body, headers...)
 		Expect(answered.StatusCode).To(Equal(http.StatusOK))
 		Expect(answered.body).To(ContainSubstring("ran read"))
 		Expect(count.Load() > 0).To(Equal(early))
 	},
-		Entry("the result of a call without a session is sent with the end", modern("tools/call", `"name":"read","arguments":{}`), false, false),
-		Entry("the result of a call in a session is sent with the end", Label("2025-03-26"), call(2, "read"), true, false),
-		Entry("the results of a batch are sent at once", Label("2025-03-26"), "["+call(2, "read")+","+call(3, "read")+"]", true, true),
+		Entry("the result of a call without a session is sent with the end",
+			modern("tools/call", `"name":"read","arguments":{}`), false, false),
+		Entry("the result of a call in a session is sent with the end", Label("2025-03-26"), call(2, "read"),
+			true, false),
+		Entry("the results of a batch are sent at once", Label("2025-03-26"),
+			"["+call(2, "read")+","+call(3, "read")+"]", true, true),
 	)
 })

@@ -17,11 +17,13 @@ import (
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
-	// Deliver answers a message of HTTP+SSE. The request has the URL that Forward announced on its stream.
+	// Deliver answers a message of HTTP+SSE. The request has the URL that Forward announced on its
+	// stream.
 	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
 }
 
-// SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends them with their grants.
+// SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends
+// them with their grants.
 type SessionKeeper interface {
 	// KeepSessions is called once, before the first request.
 	KeepSessions(registry *response.Registry)
@@ -30,8 +32,9 @@ type SessionKeeper interface {
 // codeUnavailable is in the range of JSON-RPC for errors of servers.
 const codeUnavailable = -32000
 
-// NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read differently, because only the guard checks the caller
-//.
+// NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read
+// differently, because only the guard checks the caller
+// .
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
 	if keeper, ok := to.(SessionKeeper); ok {
@@ -52,7 +55,8 @@ type sender func(w http.ResponseWriter, r *http.Request, body []byte, sender oau
 
 func (s *Server) relay(send sender) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-		if r.Method == http.MethodHead { // many servers answer it with an endless stream, which blocks the connection to them
+		// Many servers answer it with an endless stream, which blocks the connection to them.
+		if r.Method == http.MethodHead {
 			w.Header().Set("Content-Type", response.EventStream)
 			return
 		}
@@ -65,7 +69,8 @@ func (s *Server) relay(send sender) route {
 	}
 }
 
-// forward sends a message to the upstream and the response to w: filtered with a Policy, and not at all for a message that the client has not sent.
+// forward sends a message to the upstream and the response to w: filtered with a Policy, and not at
+// all for a message that the client has not sent.
 func (s *Server) forward(send sender, w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
 	identity := response.IdentityOf(r.Context())
 	deliver := func(to http.ResponseWriter) error { return send(to, r, m.Body, identity.Caller, identity.Host) }
@@ -96,7 +101,8 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 	case errors.Is(err, oauth.ErrUnknownSession):
 		refuseSession(w, r, "U16", unknownToUpstream)
 	case errors.As(err, &failure):
-		s.options.Logger.WarnContext(ctx, "the upstream did not answer", "status", failure.HTTPStatus(), "rule", failure.BrokenRule(),
+		s.options.Logger.WarnContext(ctx, "the upstream did not answer", "status", failure.HTTPStatus(), "rule",
+			failure.BrokenRule(),
 			"reason", failure, "cause", failure.Unwrap())
 		trace.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, failure.BrokenRule(), failure.Error()))
 		if out := w.(*response.Writer); !out.IsAwaited() {
@@ -112,8 +118,9 @@ func (s *Server) answerError(w http.ResponseWriter, r *http.Request, m jsonrpc.M
 	}
 }
 
-// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many servers do that for an unknown session or for one
-// tool, so the grant ends only if the site's verifier does not know the host token either.
+// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many
+// servers do that for an unknown session or for one tool, so the grant ends only if the site's
+// verifier does not know the host token either.
 func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, refused error) {
 	ctx := r.Context()
 	if s.namesSession(r) && r.Method != http.MethodPost {
@@ -130,7 +137,8 @@ func (s *Server) answerUnauthorized(w http.ResponseWriter, r *http.Request, m js
 	case err != nil:
 		s.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
 		trace.From(ctx).Refuse(err)
-		response.Unavailable(w, "The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
+		response.Unavailable(w,
+			"The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
 	case s.namesSession(r):
 		refuseSession(w, r, "U16", unknownToUpstream)
 	default:
@@ -149,7 +157,8 @@ func howSent(refused error) error {
 	return nil
 }
 
-// namesSession reports whether a request belongs to a session of the upstream, by its header or its URL.
+// namesSession reports whether a request belongs to a session of the upstream, by its header or its
+// URL.
 func (s *Server) namesSession(r *http.Request) bool {
 	return r.Header.Get(sessionHeader) != "" || r.URL.Path == s.path+messagePath
 }

@@ -17,8 +17,9 @@ import (
 
 const maxTokenLength = 512
 
-// protect checks a request and passes it to next. The gate and the guard come before the body is read. The steps are calls in sequence and not
-// nested handlers, because idle streams keep their stack.
+// protect checks a request and passes it to next. The gate and the guard come before the body is
+// read. The steps are calls in sequence and not nested handlers, because idle streams keep their
+// stack.
 func (s *Server) protect(next route) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx := s.options.Begin(c)
@@ -41,7 +42,8 @@ func (s *Server) protect(next route) echo.HandlerFunc {
 	}
 }
 
-// guard sets the caller of a request with a valid access token for this resource, and refuses any other request.
+// guard sets the caller of a request with a valid access token for this resource, and refuses any
+// other request.
 func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
 	token, refused := s.bearer(r)
 	if refused != nil {
@@ -79,7 +81,8 @@ func (s *Server) guard(ctx context.Context, out *response.Writer, r *http.Reques
 	return false
 }
 
-// traceRefusal records a refusal in the trace. A request without a token is the first step of a connection and no failure.
+// traceRefusal records a refusal in the trace. A request without a token is the first step of a
+// connection and no failure.
 func traceRefusal(ctx context.Context, r refusal) {
 	recorder := trace.From(ctx)
 	if r.code == "" {
@@ -90,7 +93,8 @@ func traceRefusal(ctx context.Context, r refusal) {
 }
 
 // authenticate returns a panic as an error, which counts as an outage.
-func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken, err error) {
+func (s *Server) authenticate(ctx context.Context, token string) (caller oauth.Caller, host oauth.HostToken,
+	err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("checking a bearer token: %w", recovered.New(value))
@@ -155,7 +159,8 @@ func isInvalidToken(err error) bool {
 	return ok && kind == oauth.InvalidToken
 }
 
-// refusal is a failed check of a request. Its texts are constants without characters that a quoted-string must escape.
+// refusal is a failed check of a request. Its texts are constants without characters that a
+// quoted-string must escape.
 type refusal struct {
 	status            int
 	rule              string
@@ -176,14 +181,20 @@ func missingToken(scope oauth.Scopes) refusal {
 // invalidToken does not reveal why a token is invalid.
 func invalidToken(scope oauth.Scopes) refusal {
 	return refusal{
-		status: http.StatusUnauthorized, rule: "G6", code: oauth.InvalidToken.Code(), scope: scope,
+		status:      http.StatusUnauthorized,
+		rule:        "G6",
+		code:        oauth.InvalidToken.Code(),
+		scope:       scope,
 		description: "The access token is invalid or has expired",
 	}
 }
 
 func insufficientScope(scope oauth.Scopes) refusal {
 	return refusal{
-		status: http.StatusForbidden, rule: "G10", code: oauth.InsufficientScope.Code(), scope: scope,
+		status:      http.StatusForbidden,
+		rule:        "G10",
+		code:        oauth.InsufficientScope.Code(),
+		scope:       scope,
 		description: "The access token lacks a scope that this operation needs",
 	}
 }
@@ -207,7 +218,8 @@ func (c challenger) header(r refusal) string {
 	if r.code != "" {
 		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
 	}
-	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() { // the host may have configured invalid scopes
+	// The host may have configured invalid scopes.
+	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() {
 		params = append(params, `scope="`+r.scope.String()+`"`)
 	}
 	return "Bearer " + strings.Join(params, ", ")

@@ -15,8 +15,10 @@ import (
 
 const (
 	missingChallenge = `Bearer ` + metadata + `, scope="mcp:read"`
-	invalidChallenge = `Bearer ` + metadata + `, error="invalid_token", error_description="The access token is invalid or has expired", scope="mcp:read"`
-	requestChallenge = `Bearer ` + metadata + `, error="invalid_request", error_description="Present exactly one bearer token, in the Authorization header"`
+	invalidChallenge = `Bearer ` + metadata +
+		`, error="invalid_token", error_description="The access token is invalid or has expired", scope="mcp:read"`
+	requestChallenge = `Bearer ` + metadata +
+		`, error="invalid_request", error_description="Present exactly one bearer token, in the Authorization header"`
 )
 
 var _ = Describe("Guarding the endpoint", func() {
@@ -34,7 +36,8 @@ var _ = Describe("Guarding the endpoint", func() {
 		Entry("a request without a token", Label("G3"), "/mcp", nil, 401, missingChallenge),
 		Entry("a message without a token", Label("G3"), "/mcp/message?sessionid=x", nil, 401, missingChallenge),
 		Entry("another scheme", Label("G4"), "/mcp", []string{"Authorization", "Basic YTpi"}, 401, missingChallenge),
-		Entry("a scheme without a value", Label("G4"), "/mcp", []string{"Authorization", "Bearer"}, 401, missingChallenge),
+		Entry("a scheme without a value", Label("G4"), "/mcp", []string{"Authorization", "Bearer"}, 401,
+			missingChallenge),
 		Entry("a token in the query only", Label("G5"), "/mcp?access_token="+alice, nil, 401, missingChallenge),
 		Entry("a token in the query too", Label("G5"), "/mcp?access_token="+alice, as(alice), 400, requestChallenge),
 		Entry("two headers", Label("G5"), "/mcp", append(as(alice), as(alice)...), 400, requestChallenge),
@@ -52,12 +55,15 @@ var _ = Describe("Guarding the endpoint", func() {
 		Expect(s.tokens.asked).To(BeEmpty())
 	})
 
-	It("sends an empty body when there is no token, and the same JSON body for every invalid token", Label("G3", "G7"), func(ctx SpecContext) {
-		Expect(s.send(ctx, http.MethodPost, "/mcp", initialize).body).To(BeEmpty())
-		unknown := s.send(ctx, http.MethodPost, "/mcp", initialize, as("ppa_unknown")...)
-		Expect(unknown.body).To(MatchJSON(`{"error":"invalid_token","error_description":"The access token is invalid or has expired"}`))
-		Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as("a b")...).body).To(Equal(unknown.body))
-	})
+	It("sends an empty body when there is no token, and the same JSON body for every invalid token",
+		Label("G3", "G7"), func(ctx SpecContext) {
+			Expect(s.send(ctx, http.MethodPost, "/mcp", initialize).body).To(BeEmpty())
+			unknown := s.send(ctx, http.MethodPost, "/mcp", initialize, as("ppa_unknown")...)
+			Expect(unknown.body).
+				To(MatchJSON(`{"error":"invalid_token","error_description":"The access token is invalid or has ` +
+					`expired"}`))
+			Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as("a b")...).body).To(Equal(unknown.body))
+		})
 
 	DescribeTable("accepts the scheme in any case and with several spaces", Label("G4"),
 		func(ctx SpecContext, scheme string) {
@@ -74,7 +80,8 @@ var _ = Describe("Guarding the endpoint", func() {
 			Expect(got.challenge()).To(Equal(missingChallenge))
 			Expect(got.body).To(BeEmpty())
 		},
-		Entry(nil, http.MethodGet), Entry(nil, http.MethodHead), Entry(nil, http.MethodPost), Entry(nil, http.MethodDelete),
+		Entry(nil, http.MethodGet), Entry(nil, http.MethodHead), Entry(nil, http.MethodPost),
+		Entry(nil, http.MethodDelete),
 	)
 
 	It("answers before it reads the body", Label("G13"), func(ctx SpecContext) {

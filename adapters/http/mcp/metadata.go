@@ -21,13 +21,15 @@ type resourceMetadata struct {
 
 func newMetadata(o Options) *wellknown.Document {
 	return wellknown.New(trace.ResourceMetadata, resourceMetadata{
-		Resource: o.Resource.String(), AuthorizationServers: []string{o.Issuer}, ScopesSupported: o.Scopes.Known().Values(),
-		BearerMethods: []string{"header"}, ResourceName: o.ResourceName,
+		Resource: o.Resource.String(), AuthorizationServers: []string{o.Issuer},
+		ScopesSupported: o.Scopes.Known().Values(),
+		BearerMethods:   []string{"header"}, ResourceName: o.ResourceName,
 	})
 }
 
-// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both. The metadata for it names the resource with the
-// slash, because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for the resource without it.
+// mountTrailingSlash mounts the endpoint with a trailing slash too, because people type both. The
+// metadata for it names the resource with the slash, because clients compare it with the URL that
+// they were given (RFC 9728 §3.3). Tokens are for the resource without it.
 func (s *Server) mountTrailingSlash(e *echo.Echo, methods []string) {
 	o := s.options
 	o.Resource = oauth.NewResource(s.options.Resource.String() + "/")

@@ -17,8 +17,10 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 		func(ctx SpecContext, path string) {
 			got := s.send(ctx, http.MethodGet, path, "", "Host", "evil.example", "X-Forwarded-Host", "evil.example")
 			Expect(got.StatusCode).To(Equal(http.StatusOK))
-			Expect(got.body).To(Equal(`{"resource":"https://cms.example/mcp","authorization_servers":["https://cms.example"],` +
-				`"scopes_supported":["mcp:admin","mcp:read","mcp:write"],"bearer_methods_supported":["header"],"resource_name":"CMS"}`))
+			Expect(got.body).
+				To(Equal(`{"resource":"https://cms.example/mcp","authorization_servers":["https://cms.example"],` +
+					`"scopes_supported":["mcp:admin","mcp:read","mcp:write"],"bearer_methods_supported":["header"],` +
+					`"resource_name":"CMS"}`))
 			Expect(got.Header.Get("Content-Type")).To(Equal("application/json"))
 			Expect(got.Header.Get("Cache-Control")).To(Equal("public, max-age=300"))
 			Expect(got.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
@@ -36,7 +38,8 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 		preflight := s.send(ctx, http.MethodOptions, path, "", "Origin", "https://any.example")
 		Expect(preflight.StatusCode).To(Equal(http.StatusNoContent))
 		Expect(preflight.Header.Get("Access-Control-Allow-Headers")).To(ContainSubstring("MCP-Protocol-Version"))
-		Expect(s.send(ctx, http.MethodGet, path, "", "If-None-Match", head.Header.Get("ETag")).StatusCode).To(Equal(http.StatusNotModified))
+		Expect(s.send(ctx, http.MethodGet, path, "", "If-None-Match", head.Header.Get("ETag")).StatusCode).
+			To(Equal(http.StatusNotModified))
 	})
 
 	DescribeTable("answers 404 at other paths", func(ctx SpecContext, path string) {
@@ -49,7 +52,8 @@ var _ = Describe("Publishing the resource's metadata", Label("F6", "RFC 9728"), 
 
 	It("has one document when the resource has no path", func(ctx SpecContext) {
 		root := openSite(func(o *Options) { o.Resource = oauth.NewResource(issuer) })
-		Expect(root.send(ctx, http.MethodGet, "/.well-known/oauth-protected-resource", "").body).To(ContainSubstring(`"resource":"https://cms.example"`))
+		Expect(root.send(ctx, http.MethodGet, "/.well-known/oauth-protected-resource", "").body).
+			To(ContainSubstring(`"resource":"https://cms.example"`))
 		Expect(root.send(ctx, http.MethodPost, "/", initialize).challenge()).To(
 			HavePrefix(`Bearer resource_metadata="https://cms.example/.well-known/oauth-protected-resource", `))
 	})

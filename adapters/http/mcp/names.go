@@ -19,7 +19,8 @@ const ruleNames = "U26"
 // codeNoResource is the code for an unknown resource before firstStateless.
 const codeNoResource = -32002
 
-// refuseNames returns the refusal of a message to the upstream that names what the caller may not use, nil for any other message.
+// refuseNames returns the refusal of a message to the upstream that names what the caller may not
+// use, nil for any other message.
 func (s *Server) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Message) *jsonrpc.Refusal {
 	code := int64(codeNoResource)
 	if r.Header.Get(versionHeader) >= firstStateless {
@@ -29,7 +30,8 @@ func (s *Server) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Me
 	if unknown == nil {
 		return nil
 	}
-	s.options.Logger.InfoContext(r.Context(), "refused a message that names what its caller may not use", "rule", ruleNames)
+	s.options.Logger.InfoContext(r.Context(), "refused a message that names what its caller may not use",
+		"rule", ruleNames)
 	return jsonrpc.RefuseNames(m.Body, ruleNames, unknown.Code, unknown.Message)
 }
 
@@ -53,7 +55,8 @@ func (p policy) unknown(caller oauth.Caller, m jsonrpc.Message, codeOfResource i
 	return nil
 }
 
-// writeRefused answers a refused message. With HTTP+SSE, clients read the errors of requests on their stream only.
+// writeRefused answers a refused message. With HTTP+SSE, clients read the errors of requests on
+// their stream only.
 func (s *Server) writeRefused(out *response.Writer, r *http.Request, m jsonrpc.Message) {
 	if !m.Refused.Readable || r.URL.Path != s.path+messagePath {
 		m.Refused.Write(out)
@@ -63,7 +66,8 @@ func (s *Server) writeRefused(out *response.Writer, r *http.Request, m jsonrpc.M
 		out.WriteHeader(http.StatusAccepted)
 		return
 	}
-	jsonrpc.WriteErrorFor(out, http.StatusBadRequest, m.ID, rpc.CodeInvalidParams, "Bad Request: the message names something that does not exist")
+	jsonrpc.WriteErrorFor(out, http.StatusBadRequest, m.ID, rpc.CodeInvalidParams,
+		"Bad Request: the message names something that does not exist")
 }
 
 // messageStream is an open stream of HTTP+SSE.
@@ -72,7 +76,8 @@ type messageStream struct {
 	owner string
 }
 
-// sendToStream sends messages on the stream of this process to which a POST belongs, and reports whether there is one.
+// sendToStream sends messages on the stream of this process to which a POST belongs, and reports
+// whether there is one.
 func (s *Server) sendToStream(r *http.Request, messages [][]byte) bool {
 	found, _ := s.streams.Load(r.URL.Query().Encode())
 	stream, ok := found.(*messageStream)
@@ -98,7 +103,8 @@ func (p policy) lists(caller oauth.Caller) filter.Lists {
 const unfiltered = "The answer of the MCP server behind this gateway cannot be read, so it is not passed on"
 
 // filtered calls deliver with a writer that filters the response of the upstream.
-func (s *Server) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Message, deliver func(http.ResponseWriter) error) error {
+func (s *Server) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Message,
+	deliver func(http.ResponseWriter) error) error {
 	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
 	r.Header.Set("Accept-Encoding", "identity")
 	memory := s.options.Bodies.Reserve(caller.Subject)

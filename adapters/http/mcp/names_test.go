@@ -31,9 +31,10 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 			o.Audit = func(_ context.Context, call audit.Call) { calls = append(calls, call) }
 		})
 		for _, name := range []string{"open", "secret"} {
-			s.sdk.AddPrompt(&sdk.Prompt{Name: name}, func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
-				return &sdk.GetPromptResult{}, nil
-			})
+			s.sdk.AddPrompt(&sdk.Prompt{Name: name},
+				func(context.Context, *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+					return &sdk.GetPromptResult{}, nil
+				})
 			read := func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
 				return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: "x:///" + name}}}, nil
 			}
@@ -43,7 +44,8 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 	})
 	ask := func(ctx context.Context, method, params string) string {
 		GinkgoHelper()
-		return s.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":2,"method":"`+method+`","params":`+params+`}`, in(s.session(ctx, alice), alice)...).body
+		return s.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":2,"method":"`+method+`","params":`+params+
+			`}`, in(s.session(ctx, alice), alice)...).body
 	}
 
 	DescribeTable("list what the caller may use:", func(ctx SpecContext, method, shown string) {
@@ -55,14 +57,19 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 
 	DescribeTable("refuse the rest as unknown:", func(ctx SpecContext, method, params, message string) {
 		Expect(ask(ctx, method, params)).To(And(ContainSubstring(`"code":-32602`), ContainSubstring(message)))
-		Expect(calls).To(ContainElement(And(HaveField("Method", method), HaveField("Rule", "U26"), HaveField("Outcome", audit.Refused))))
+		Expect(calls).To(
+			ContainElement(And(HaveField("Method", method), HaveField("Rule", "U26"),
+				HaveField("Outcome", audit.Refused))))
 	},
 		Entry("a prompt", "prompts/get", `{"name":"secret"}`, `unknown prompt \"secret\"`),
 		Entry("a resource", "resources/read", `{"uri":"x:///secret"}`, "Resource not found"),
 		Entry("a subscription", "resources/subscribe", `{"uri":"x:///secret"}`, "Resource not found"),
 		Entry("the end of a subscription", "resources/unsubscribe", `{"uri":"x:///secret"}`, "Resource not found"),
-		Entry("a completion for a prompt", "completion/complete", `{"ref":{"type":"ref/prompt","name":"secret"},"argument":{"name":"a","value":"b"}}`, `unknown prompt`),
-		Entry("a completion for a resource", "completion/complete", `{"ref":{"type":"ref/resource","uri":"x:///secret/{id}"},"argument":{"name":"a","value":"b"}}`, "Resource not found"),
+		Entry("a completion for a prompt", "completion/complete",
+			`{"ref":{"type":"ref/prompt","name":"secret"},"argument":{"name":"a","value":"b"}}`, `unknown prompt`),
+		Entry("a completion for a resource", "completion/complete",
+			`{"ref":{"type":"ref/resource","uri":"x:///secret/{id}"},"argument":{"name":"a","value":"b"}}`,
+			"Resource not found"),
 	)
 
 	It("refuse what a method of the host names", func(ctx SpecContext) {
@@ -89,6 +96,7 @@ var _ = Describe("Policies of a server in this process", Label("U26"), func() {
 
 	It("refuse a stream of notifications about a resource", func(ctx SpecContext) {
 		listen := modern("subscriptions/listen", `"notifications":{"resourceSubscriptions":["x:///secret"]}`)
-		Expect(s.send(ctx, http.MethodPost, "/mcp", listen, modernHeaders(alice, "subscriptions/listen", "")...).body).To(ContainSubstring("Resource not found"))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", listen, modernHeaders(alice, "subscriptions/listen", "")...).body).
+			To(ContainSubstring("Resource not found"))
 	})
 })

@@ -14,12 +14,14 @@ import (
 // The values of CORS headers.
 const (
 	corsMethods = "GET, POST, DELETE"
-	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name"
+	corsHeaders = "Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, Mcp-Session-Id, " +
+		"Mcp-Method, Mcp-Name"
 	corsExposed = "WWW-Authenticate, Mcp-Session-Id, Retry-After"
 )
 
-// gate refuses requests of web pages at other origins. A server on loopback also refuses other Host headers, against DNS rebinding; a public
-// server accepts any, because many proxies replace the header.
+// gate refuses requests of web pages at other origins. A server on loopback also refuses other Host
+// headers, against DNS rebinding; a public server accepts any, because many proxies replace the
+// header.
 type gate struct {
 	loopback       bool
 	host           string // of the resource
@@ -29,7 +31,8 @@ type gate struct {
 }
 
 func newGate(o Options) gate {
-	g := gate{hosts: map[string]bool{}, origins: map[string]bool{}, headers: strings.Join(append([]string{corsHeaders}, o.PassedHeaders...), ", ")}
+	g := gate{hosts: map[string]bool{}, origins: map[string]bool{},
+		headers: strings.Join(append([]string{corsHeaders}, o.PassedHeaders...), ", ")}
 	for _, uri := range []string{o.Issuer, o.Resource.String()} {
 		origin, _ := splitOrigin(uri)
 		_, host, _ := strings.Cut(origin, "://")
@@ -60,7 +63,8 @@ func hostKey(host string) string {
 }
 
 func (g gate) allowsHost(host string) bool {
-	return !g.loopback || host == g.host || isLoopback(host) || g.hosts[hostKey(host)] || g.hosts[hostKey(withoutPort(host))]
+	return !g.loopback || host == g.host || isLoopback(host) || g.hosts[hostKey(host)] ||
+		g.hosts[hostKey(withoutPort(host))]
 }
 
 func isLoopback(host string) bool {
@@ -80,7 +84,8 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	origins := r.Header["Origin"]
 	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.allowsOrigin(o) })
 	if foreign || !g.allowsHost(r.Host) {
-		trace.From(r.Context()).RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
+		trace.From(r.Context()).
+			RefuseAt(trace.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
 		jsonrpc.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 		return false
 	}
@@ -109,7 +114,8 @@ func vary(header http.Header) {
 func (g gate) preflight(w http.ResponseWriter, r *http.Request) {
 	allowed := []string{g.headers}
 	for requested := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
-		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") && isToken68(name) {
+		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") &&
+			isToken68(name) {
 			allowed = append(allowed, name)
 		}
 	}

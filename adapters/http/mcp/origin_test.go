@@ -18,7 +18,9 @@ var _ = Describe("Refusing other origins", Label("G1"), func() {
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodOptions} {
 				got := s.send(ctx, method, "/mcp", "", append(headers, as(alice)...)...)
 				Expect(got.StatusCode).To(Equal(http.StatusForbidden))
-				Expect(got.body).To(MatchJSON(`{"jsonrpc":"2.0","error":{"code":-32600,"message":"Forbidden: this host or origin is not allowed"}}`))
+				Expect(got.body).
+					To(MatchJSON(`{"jsonrpc":"2.0","error":{"code":-32600,"message":"Forbidden: this host or origin ` +
+						`is not allowed"}}`))
 				Expect(got.challenge()).To(BeEmpty())
 				Expect(got.Header).NotTo(HaveKey("Access-Control-Allow-Origin"))
 			}
@@ -36,7 +38,8 @@ var _ = Describe("Refusing other origins", Label("G1"), func() {
 			got := s.send(ctx, http.MethodPost, "/mcp", initialize, "Origin", origin)
 			Expect(got.StatusCode).To(Equal(http.StatusUnauthorized))
 			Expect(got.Header.Get("Access-Control-Allow-Origin")).To(Equal(origin))
-			Expect(got.Header.Get("Access-Control-Expose-Headers")).To(Equal("WWW-Authenticate, Mcp-Session-Id, Retry-After"))
+			Expect(got.Header.Get("Access-Control-Expose-Headers")).
+				To(Equal("WWW-Authenticate, Mcp-Session-Id, Retry-After"))
 			Expect(got.Header.Values("Vary")).To(ContainElement("Origin"))
 		},
 		Entry("the issuer", "https://cms.example"),
@@ -44,7 +47,8 @@ var _ = Describe("Refusing other origins", Label("G1"), func() {
 	)
 
 	DescribeTable("allows the Host header of", func(resource, host string, known bool) {
-		g := newGate(Options{Issuer: resource, Resource: oauth.NewResource(resource + "/mcp"), AllowedHosts: []string{"tunnel.example"}})
+		g := newGate(Options{Issuer: resource, Resource: oauth.NewResource(resource + "/mcp"),
+			AllowedHosts: []string{"tunnel.example"}})
 		Expect(g.allowsHost(host)).To(Equal(known))
 	},
 		Entry("a public server with any name, because proxies change it", "https://cms.example", "10.0.0.7:8080", true),
@@ -53,7 +57,8 @@ var _ = Describe("Refusing other origins", Label("G1"), func() {
 		Entry("a server on loopback with its other address", "http://localhost:8080", "[::1]:8080", true),
 		Entry("a server on loopback with an allowed name", "http://127.0.0.1:8080", "Tunnel.example", true),
 		Entry("no server with a name that was rebound to loopback", "http://127.0.0.1:8080", "evil.example", false),
-		Entry("no server with a name that only begins like localhost", "http://127.0.0.1:8080", "localhost.evil.example:8080", false),
+		Entry("no server with a name that only begins like localhost", "http://127.0.0.1:8080",
+			"localhost.evil.example:8080", false),
 	)
 
 	It("answers a preflight without a token", Label("G2"), func(ctx SpecContext) {
@@ -63,8 +68,9 @@ var _ = Describe("Refusing other origins", Label("G1"), func() {
 			Expect(got.StatusCode).To(Equal(http.StatusNoContent))
 			Expect(got.Header.Get("Access-Control-Allow-Origin")).To(Equal("https://app.example"))
 			Expect(got.Header.Get("Access-Control-Allow-Methods")).To(Equal("GET, POST, DELETE"))
-			Expect(got.Header.Get("Access-Control-Allow-Headers")).To(Equal("Authorization, Content-Type, Accept, Last-Event-ID, " +
-				"MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Mcp-Param-Region"))
+			Expect(got.Header.Get("Access-Control-Allow-Headers")).
+				To(Equal("Authorization, Content-Type, Accept, Last-Event-ID, " +
+					"MCP-Protocol-Version, Mcp-Session-Id, Mcp-Method, Mcp-Name, Mcp-Param-Region"))
 		}
 	})
 })

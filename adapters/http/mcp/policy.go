@@ -18,11 +18,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// private is the cache scope of every result, because results may depend on the roles of the caller.
+// private is the cache scope of every result, because results may depend on the roles of the
+// caller.
 const private = "private"
 
-// policy controls access to tools, prompts and resources. What a Policy denies is unknown to the caller; for a tool whose scopes are missing, the
-// client can request them.
+// policy controls access to tools, prompts and resources. What a Policy denies is unknown to the
+// caller; for a tool whose scopes are missing, the client can request them.
 type policy struct {
 	catalogue  oauth.ScopeCatalogue
 	tools      Policy
@@ -36,7 +37,8 @@ func (allowed Policy) permits(caller oauth.Caller, name string) bool {
 	return allowed == nil || allowed(caller, name)
 }
 
-// missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that the client should request.
+// missingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that
+// the client should request.
 func (p policy) missingScopes(caller oauth.Caller, tools ...string) (oauth.Scopes, bool) {
 	lacks := func(tool string) bool {
 		return p.tools.permits(caller, tool) && !caller.Scopes.Contains(p.toolScopes(tool))
@@ -160,7 +162,8 @@ func unknownResource(uri string, code int64) *rpc.Error {
 	return &rpc.Error{Code: code, Message: "Resource not found", Data: data}
 }
 
-// receive is the middleware of the SDK's server for all methods. A request without a caller has a caller without roles and scopes.
+// receive is the middleware of the SDK's server for all methods. A request without a caller has a
+// caller without roles and scopes.
 func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	s.unprotected = next
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
@@ -187,26 +190,37 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// forCaller removes the tools, prompts and resources that the caller may not use, and forbids shared caches to store results. It changes a copy, because the server may
-// return the same result again.
+// forCaller removes the tools, prompts and resources that the caller may not use, and forbids
+// shared caches to store results. It changes a copy, because the server may return the same result
+// again.
 func (p policy) forCaller(caller oauth.Caller, result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.ListToolsResult:
 		return changed(r, func(own *sdk.ListToolsResult) {
-			own.CacheScope, own.Tools = private, visible(p.tools, caller, r.Tools, func(t *sdk.Tool) string { return t.Name })
+			own.CacheScope, own.Tools = private, visible(p.tools, caller, r.Tools, func(t *sdk.Tool) string {
+				return t.Name
+			})
 		})
 	case *sdk.ListPromptsResult:
 		return changed(r, func(own *sdk.ListPromptsResult) {
-			own.CacheScope, own.Prompts = private, visible(p.prompts, caller, r.Prompts, func(t *sdk.Prompt) string { return t.Name })
+			own.CacheScope, own.Prompts = private, visible(p.prompts, caller, r.Prompts, func(t *sdk.Prompt) string {
+				return t.Name
+			})
 		})
 	case *sdk.ListResourcesResult:
 		return changed(r, func(own *sdk.ListResourcesResult) {
-			own.CacheScope, own.Resources = private, visible(p.resources, caller, r.Resources, func(t *sdk.Resource) string { return t.URI })
+			own.CacheScope, own.Resources = private,
+				visible(p.resources, caller, r.Resources, func(t *sdk.Resource) string {
+					return t.URI
+				})
 		})
 	case *sdk.ListResourceTemplatesResult:
 		return changed(r, func(own *sdk.ListResourceTemplatesResult) {
 			own.CacheScope = private
-			own.ResourceTemplates = visible(p.resources, caller, r.ResourceTemplates, func(t *sdk.ResourceTemplate) string { return t.URITemplate })
+			own.ResourceTemplates = visible(p.resources, caller,
+				r.ResourceTemplates, func(t *sdk.ResourceTemplate) string {
+					return t.URITemplate
+				})
 		})
 	case *sdk.ReadResourceResult:
 		return changed(r, func(own *sdk.ReadResourceResult) { own.CacheScope = private })
@@ -234,7 +248,8 @@ func changed[R any](result *R, change func(own *R)) *R {
 	return &own
 }
 
-// CallerOf returns the caller of a request to a tool; false for a request that did not pass a Server. In a session each request has its own caller.
+// CallerOf returns the caller of a request to a tool; false for a request that did not pass a
+// Server. In a session each request has its own caller.
 func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
 	sender := senderOf(request)
 	if sender == nil {
@@ -255,13 +270,15 @@ func senderOf(request sdk.Request) *response.Sender {
 // fixedBearer is the header that the SDK's middleware gets in place of the token.
 var fixedBearer = []string{"Bearer -"}
 
-// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That expects a token in the headers, from which the guard
-// has removed it, and checks the expiry with a clock that may differ from Options.Now, so that check is off.
+// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That
+// expects a token in the headers, from which the guard has removed it, and checks the expiry with a
+// clock that may differ from Options.Now, so that check is off.
 func withTokenInfo(handler http.Handler) http.Handler {
 	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
 		return response.IdentityOf(ctx).TokenInfo(), nil
 	}
-	identify := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: math.MaxInt64})
+	identify := auth.RequireBearerToken(verify,
+		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: math.MaxInt64})
 	identified := identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		delete(r.Header, "Authorization")
 		handler.ServeHTTP(w, r)

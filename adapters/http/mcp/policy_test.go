@@ -22,7 +22,9 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 		Expect(got.StatusCode).To(Equal(http.StatusForbidden), got.body)
 		Expect(got.Header.Values("WWW-Authenticate")).To(Equal([]string{scopeChallenge}))
 		Expect(got.Header.Get("Cache-Control")).To(Equal("no-store"))
-		Expect(got.body).To(MatchJSON(`{"error":"insufficient_scope","error_description":"The access token lacks a scope that this operation needs"}`))
+		Expect(got.body).
+			To(MatchJSON(`{"error":"insufficient_scope","error_description":"The access token lacks a scope that ` +
+				`this operation needs"}`))
 	}
 
 	It("names all scopes in one challenge in a session", Label("2025-11-25"), func(ctx SpecContext) {
@@ -30,12 +32,14 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 	})
 
 	It("names them without sessions", Label("2026-07-28"), func(ctx SpecContext) {
-		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"write"`), modernHeaders(alice, "tools/call", "write")...))
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"write"`),
+			modernHeaders(alice, "tools/call", "write")...))
 	})
 
 	It("finds a call hidden in a batch", Label("2025-03-26"), func(ctx SpecContext) {
 		batch := "[" + call(2, "read") + "," + call(3, "write") + "]"
-		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", batch, append(as(alice), "Mcp-Session-Id", s.session(ctx, alice))...))
+		expectStepUp(s.send(ctx, http.MethodPost, "/mcp", batch,
+			append(as(alice), "Mcp-Session-Id", s.session(ctx, alice))...))
 	})
 
 	It("names them for a message of HTTP+SSE", Label("2024-11-05"), func(ctx SpecContext) {
@@ -51,7 +55,8 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 		Entry("when the name is duplicated", `{"name":"read","name":"write","arguments":{}}`),
 		Entry("when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
 		Entry("when the name is escaped", `{"n\u0061me":"wr\u0069te","arguments":{}}`),
-		Entry("when the metadata is invalid", `{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
+		Entry("when the metadata is invalid",
+			`{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
 	)
 
 	It("runs the tool for a caller with the scope or one that implies it", func(ctx SpecContext) {

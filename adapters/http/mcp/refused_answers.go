@@ -9,8 +9,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/response"
 )
 
-// serve passes a message to next. For a refused response it passes a JSON-RPC error instead, because the MCP server would wait for the response
-// forever.
+// serve passes a message to next. For a refused response it passes a JSON-RPC error instead,
+// because the MCP server would wait for the response forever.
 func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
 	if m.Refused == nil {
 		next(out, r, m)
@@ -26,7 +26,8 @@ func (s *Server) serve(out *response.Writer, r *http.Request, m jsonrpc.Message,
 	}
 }
 
-// withRefusedAnswers wraps a route of the SDK. When the SDK refuses the response to one of its requests, it gets a JSON-RPC error for that request.
+// withRefusedAnswers wraps a route of the SDK. When the SDK refuses the response to one of its
+// requests, it gets a JSON-RPC error for that request.
 func withRefusedAnswers(next route) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 		switch {
@@ -47,7 +48,8 @@ func withRefusedAnswers(next route) route {
 	}
 }
 
-// serveBody passes a copy of the request with another body to next, which changes headers of the request.
+// serveBody passes a copy of the request with another body to next, which changes headers of the
+// request.
 func serveBody(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Message, next route) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
@@ -57,7 +59,8 @@ func serveBody(body []byte, w http.ResponseWriter, r *http.Request, m jsonrpc.Me
 
 // refusesBody reports whether a status refuses the body, and not the session or the caller.
 func refusesBody(status int) bool {
-	return status == http.StatusBadRequest || status == http.StatusUnsupportedMediaType || status == http.StatusUnprocessableEntity
+	return status == http.StatusBadRequest || status == http.StatusUnsupportedMediaType ||
+		status == http.StatusUnprocessableEntity
 }
 
 // answerStatus records the status of a response.

@@ -34,12 +34,14 @@ var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 			bus.set(func() { delete(bus.listeners, there()) })
 			<-r.Context().Done()
 		})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 	})
 
 	It("is 503 when the bus delivers no messages", func(ctx SpecContext) {
 		bus.set(func() { bus.silent[there()], bus.silent[addressOf(other.mcp.replica)] = true, true })
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 	})
 
 	It("ends both halves of a stream when either replica is silent", func(ctx SpecContext) {
@@ -63,7 +65,8 @@ var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 		holder.mcp.sessions = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Huge", strings.Repeat("x", replica.MaxMessage))
 		})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 	})
 
 	It("is 503 while the bus is down, and keeps the session", func(ctx SpecContext) {
@@ -72,17 +75,20 @@ var _ = Describe("Losing another replica", Label("R4", "R5"), func() {
 		Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
 		Expect(answer.body).NotTo(ContainSubstring("down"))
-		Expect(holder.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusOK))
+		Expect(holder.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusOK))
 		other.session(ctx, alice)
 		bus.set(func() { bus.outage = nil })
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
 	})
 
 	It("ends the streams of other replicas' clients when the owner shuts down", func(ctx SpecContext) {
 		f := listen(ctx, other, session)
 		holder.mcp.Drain()
 		Eventually(f.lines).Should(BeClosed())
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 	})
 
 	It("lets an owner that stops finish forwarded requests", func(ctx SpecContext) {

@@ -27,29 +27,34 @@ func replicas(bus replica.Bus, change ...func(*Options)) (holder, other *site) {
 	return holder, other
 }
 
-// withNumbers adds a tool that reports progress three times, waits, and returns a text of the given length.
+// withNumbers adds a tool that reports progress three times, waits, and returns a text of the given
+// length.
 func (s *site) withNumbers() (proceed chan struct{}) {
 	proceed = make(chan struct{})
 	type input struct {
 		Length int `json:"length"`
 	}
-	sdk.AddTool(s.sdk, &sdk.Tool{Name: "numbers"}, func(ctx context.Context, r *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
-		for i := range 3 {
-			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i)})
-		}
-		select {
-		case <-proceed:
-		case <-ctx.Done():
-			s.ended <- struct{}{}
-			return nil, nil, ctx.Err()
-		}
-		return text(strings.Repeat("x", in.Length)), nil, nil
-	})
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: "numbers"},
+		func(ctx context.Context, r *sdk.CallToolRequest, in input) (*sdk.CallToolResult, any, error) {
+			for i := range 3 {
+				_ = r.Session.NotifyProgress(ctx,
+					&sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Progress: float64(i)})
+			}
+			select {
+			case <-proceed:
+			case <-ctx.Done():
+				s.ended <- struct{}{}
+				return nil, nil, ctx.Err()
+			}
+			return text(strings.Repeat("x", in.Length)), nil, nil
+		})
 	return proceed
 }
 
 func numbers(length int) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"numbers","arguments":{"length":%d},"_meta":{"progressToken":"p"}}}`, length)
+	return fmt.Sprintf(
+		`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"numbers","arguments":{"length":%d},"_meta":{`+
+			`"progressToken":"p"}}}`, length)
 }
 
 func listen(ctx context.Context, s *site, session string) follow {
@@ -77,12 +82,14 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 		Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
 		all.Release()
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
 	})
 
 	It("end the wait of a tool for a response that another replica refuses", Label("G18"), func(ctx SpecContext) {
 		session, stream, question := askForName(ctx, holder, "2025-11-25")
-		sent := other.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, question), in(session, alice)...)
+		sent := other.send(ctx, http.MethodPost, "/mcp",
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":"no"}`, question), in(session, alice)...)
 		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
 		Expect(stream.data()).To(ContainSubstring("the client's answer was refused"))
 	})
@@ -105,7 +112,8 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 		session := holder.session(ctx, alice)
 		const length = 10 << 20
 		answer := other.send(ctx, http.MethodPost, "/mcp", numbers(length), in(session, alice)...)
-		Expect(strings.Contains(answer.body, `"text":"`+strings.Repeat("x", length)+`"`)).To(BeTrue(), "%d bytes", len(answer.body))
+		Expect(strings.Contains(answer.body, `"text":"`+strings.Repeat("x", length)+`"`)).
+			To(BeTrue(), "%d bytes", len(answer.body))
 		for _, one := range bus.all() {
 			Expect(len(one.message)).To(BeNumerically("<=", replica.MaxMessage))
 		}
@@ -117,14 +125,16 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
 		Eventually(answer.lines).Should(Receive(ContainSubstring(`"progress":2`)))
 		cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`
-		Expect(other.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).To(Equal(http.StatusAccepted))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).
+			To(Equal(http.StatusAccepted))
 		Eventually(holder.ended).Should(Receive())
 	})
 
 	It("forward a request that needs several messages", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		padding := strings.Repeat("y", 900<<10)
-		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{"padding":"` + padding + `"}}}`
+		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{` +
+			`"padding":"` + padding + `"}}}`
 		answer := other.send(ctx, http.MethodPost, "/mcp", body, in(session, alice)...)
 		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.body)
 		Expect(answer.body).To(ContainSubstring("alice"))
@@ -137,13 +147,16 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 	It("refuse headers that are larger than a message", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		huge := append(in(session, alice), "Mcp-Param-Huge", strings.Repeat("z", 600<<10))
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), huge...).StatusCode).To(Equal(http.StatusRequestHeaderFieldsTooLarge))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), huge...).StatusCode).
+			To(Equal(http.StatusRequestHeaderFieldsTooLarge))
 	})
 
 	It("return the status, body and headers of the owner", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
-		here := holder.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`, in(session, alice)...)
-		there := other.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`, in(session, alice)...)
+		here := holder.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`,
+			in(session, alice)...)
+		there := other.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`,
+			in(session, alice)...)
 		Expect(there.StatusCode).To(And(Equal(here.StatusCode), Equal(http.StatusBadRequest)))
 		Expect(there.body).To(Equal(here.body))
 		Expect(there.Header.Get("Content-Type")).To(Equal(here.Header.Get("Content-Type")))
@@ -151,16 +164,19 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 
 	It("check scopes before forwarding, and the policy again at the owner", Label("G10"), func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(session, alice)...).StatusCode).To(Equal(http.StatusForbidden))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusForbidden))
 		Expect(bus.all()).To(BeEmpty())
 		hidden := holder.session(ctx, bob)
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(hidden, bob)...).body).To(ContainSubstring("unknown tool"))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(hidden, bob)...).body).
+			To(ContainSubstring("unknown tool"))
 	})
 
 	It("survive a tool that panics", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		holder.mcp.sessions = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("at the disco") })
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusInternalServerError))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusInternalServerError))
 	})
 
 	It("cancel the call of a client that hangs up", func(ctx SpecContext) {

@@ -33,7 +33,8 @@ var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 	})
 
 	It("sends nothing for a session of another grant or a made-up one", func(ctx SpecContext) {
-		for _, name := range []string{session, session + "x", "x" + session, holder.mcp.replica + ".x.y", "none", ".", ".."} {
+		for _, name := range []string{session, session + "x", "x" + session, holder.mcp.replica + ".x.y", "none",
+			".", ".."} {
 			answer := other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(name, bob)...)
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound), name)
 			Expect(answer.body).To(ContainSubstring("there is no such session"))
@@ -42,8 +43,10 @@ var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 	})
 
 	It("sends no token, not even a sealed one", func(ctx SpecContext) {
-		tainted := append(in(session, alice), "Cookie", "c="+alice, "X-Forwarded-Access-Token", alice, "Proxy-Authorization", alice, "Mcp-Param-A", "kept")
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "whoami"), tainted...).body).To(ContainSubstring("alice"))
+		tainted := append(in(session, alice), "Cookie", "c="+alice, "X-Forwarded-Access-Token", alice,
+			"Proxy-Authorization", alice, "Mcp-Param-A", "kept")
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "whoami"), tainted...).body).
+			To(ContainSubstring("alice"))
 		Expect(len(bus.all())).To(BeNumerically(">=", 2))
 		opened := ""
 		for _, one := range bus.all() {
@@ -54,7 +57,8 @@ var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 				}
 			}
 		}
-		Expect(opened).To(And(ContainSubstring("whoami"), ContainSubstring("Mcp-Param-A"), Not(ContainSubstring(alice))))
+		Expect(opened).To(And(ContainSubstring("whoami"), ContainSubstring("Mcp-Param-A"),
+			Not(ContainSubstring(alice))))
 	})
 
 	It("ignores a replayed message, now and later", func(ctx SpecContext) {
@@ -65,7 +69,8 @@ var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 				return next(ctx, method, req)
 			}
 		})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusOK))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusOK))
 		Expect(ran).To(Receive())
 		again := func() {
 			for _, one := range bus.all() {
@@ -83,12 +88,14 @@ var _ = Describe("Trust in messages of the bus", Label("R2", "R3"), func() {
 
 	It("is 503, and logs the reason, when the clocks are too far apart", func(ctx SpecContext) {
 		ahead[0].Store(int64(time.Minute))
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusServiceUnavailable))
 	})
 
 	It("binds sessions again after the server secret was replaced", func(ctx SpecContext) {
 		first, second := make([]byte, 32), bytes.Repeat([]byte{2}, 32)
 		secrets.Store(&[][]byte{second, first})
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
 	})
 })

@@ -19,10 +19,12 @@ var _ = Describe("Resuming a stream", func() {
 		_, begin, _ := strings.Cut(called.body, "id: ")
 		begin, _, _ = strings.Cut(begin, "\n")
 		on := func(session, token, id string) answer {
-			return s.send(ctx, http.MethodGet, "/mcp", "", append(in(session, token), "Accept", "text/event-stream", "Last-Event-ID", id)...)
+			return s.send(ctx, http.MethodGet, "/mcp", "",
+				append(in(session, token), "Accept", "text/event-stream", "Last-Event-ID", id)...)
 		}
 		Expect(on(session, alice, begin).body).To(And(ContainSubstring("ran read"), ContainSubstring(`"id":2,`)))
-		Expect(on(s.session(ctx, alice), alice, begin).StatusCode).To(Equal(http.StatusBadRequest), "in another session")
+		Expect(on(s.session(ctx, alice), alice, begin).StatusCode).
+			To(Equal(http.StatusBadRequest), "in another session")
 		Expect(on(session, alice, strings.TrimSuffix(begin, "_0")+"_7").StatusCode).To(Equal(http.StatusBadRequest))
 	})
 

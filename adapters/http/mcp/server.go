@@ -1,5 +1,6 @@
-// Package mcp protects an MCP server with OAuth access tokens (RFC 6750, RFC 9728). New protects a server of the official Go SDK: a Server serves all
-// revisions from 2024-11-05 (HTTP+SSE) to 2026-07-28 (stateless) at one endpoint, and ServeStdio serves it to a local client.
+// Package mcp protects an MCP server with OAuth access tokens (RFC 6750, RFC 9728). New protects a
+// server of the official Go SDK: a Server serves all revisions from 2024-11-05 (HTTP+SSE) to
+// 2026-07-28 (stateless) at one endpoint, and ServeStdio serves it to a local client.
 //
 // A request passes these steps in order:
 //
@@ -9,13 +10,16 @@
 //	dispatch  selects the SDK's handler for sessions or without sessions, or HTTP+SSE of this package
 //	policy    inside the SDK: filters and checks tools, prompts and resources, for all transports
 //
-// The response is a Writer of package response, which ends with the token or the grant. Package eventstore lets a client resume a stream.
+// The response is a Writer of package response, which ends with the token or the grant. Package
+// eventstore lets a client resume a stream.
 //
-// A session is in one process, whose random name is part of the session id. With a Bus, another replica passes a request through gate, guard and
-// admit, and then package replica forwards it to the replica that owns the session.
+// A session is in one process, whose random name is part of the session id. With a Bus, another
+// replica passes a request through gate, guard and admit, and then package replica forwards it to
+// the replica that owns the session.
 //
-// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers. With a Policy, admit refuses what the caller
-// may not use, and package filter removes it from the responses.
+// NewGateway protects an MCP server elsewhere: relay replaces dispatch, and an Upstream answers.
+// With a Policy, admit refuses what the caller may not use, and package filter removes it from the
+// responses.
 package mcp
 
 import (
@@ -41,7 +45,8 @@ const (
 	maxEventBytes = 10 << 20 // of all sessions
 )
 
-// Server protects one MCP server with OAuth access tokens: New one of the SDK in this process, NewGateway one elsewhere.
+// Server protects one MCP server with OAuth access tokens: New one of the SDK in this process,
+// NewGateway one elsewhere.
 type Server struct {
 	options  Options
 	path     string // of the resource, "" for one without a path
@@ -71,7 +76,8 @@ type Server struct {
 	invalid   refusal // for an invalid token
 }
 
-// New protects a server of the SDK. Call it once for each server, because it adds a receiving middleware.
+// New protects a server of the SDK. Call it once for each server, because it adds a receiving
+// middleware.
 func New(server *sdk.Server, o Options) *Server {
 	s := newServer(o, nil)
 	s.mcp, s.endpoint, s.message = server, withRefusedAnswers(s.dispatch), withRefusedAnswers(s.deliver)
@@ -91,8 +97,15 @@ func New(server *sdk.Server, o Options) *Server {
 	}
 	if s.options.Bus != nil {
 		s.forwarder = replica.New(replica.Options{
-			Bus: s.options.Bus, Name: s.replica, Keys: s.options.Keys, Resource: s.options.Resource, MaxBody: s.options.MaxBody,
-			Bodies: s.options.Bodies, Now: s.options.Now, Logger: s.options.Logger, Serve: s.serveForwarded,
+			Bus:      s.options.Bus,
+			Name:     s.replica,
+			Keys:     s.options.Keys,
+			Resource: s.options.Resource,
+			MaxBody:  s.options.MaxBody,
+			Bodies:   s.options.Bodies,
+			Now:      s.options.Now,
+			Logger:   s.options.Logger,
+			Serve:    s.serveForwarded,
 		})
 	}
 	return s
@@ -103,7 +116,10 @@ func newServer(o Options, upstream Upstream) *Server {
 	o = o.withDefaults()
 	origin, path := splitOrigin(o.Resource.String())
 	return &Server{
-		options: o, path: path, upstream: upstream, replica: rand.Text(),
+		options:  o,
+		path:     path,
+		upstream: upstream,
+		replica:  rand.Text(),
 		responses: response.NewRegistry(response.Options{
 			Authorization: o.Authorization,
 			Resource:      o.Resource,
@@ -115,7 +131,13 @@ func newServer(o Options, upstream Upstream) *Server {
 			Now:           o.Now,
 			Logger:        o.Logger,
 		}),
-		policy:    policy{catalogue: o.Scopes, tools: o.Tools, prompts: o.Prompts, resources: o.Resources, toolScopes: o.ToolScopes},
+		policy: policy{
+			catalogue:  o.Scopes,
+			tools:      o.Tools,
+			prompts:    o.Prompts,
+			resources:  o.Resources,
+			toolScopes: o.ToolScopes,
+		},
 		auditor:   newAuditor(o, upstream != nil),
 		gate:      newGate(o),
 		metadata:  newMetadata(o),
@@ -125,8 +147,8 @@ func newServer(o Options, upstream Upstream) *Server {
 	}
 }
 
-// Mount registers the endpoint, its message endpoint and its metadata at the path of the resource. It answers 404 to longer paths, except for a
-// trailing slash.
+// Mount registers the endpoint, its message endpoint and its metadata at the path of the resource.
+// It answers 404 to longer paths, except for a trailing slash.
 func (s *Server) Mount(e *echo.Echo) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
 	e.Match(methods, cmp.Or(s.path, "/"), s.protect(s.endpoint))
@@ -152,7 +174,8 @@ func (s *Server) Join() error {
 	return s.forwarder.Listen()
 }
 
-// WaitForReplicas waits for the requests that other replicas have forwarded, or until ctx ends. http.Server.Shutdown waits only for those of clients.
+// WaitForReplicas waits for the requests that other replicas have forwarded, or until ctx ends.
+// http.Server.Shutdown waits only for those of clients.
 func (s *Server) WaitForReplicas(ctx context.Context) {
 	if s.forwarder != nil {
 		s.forwarder.Wait(ctx)
@@ -162,7 +185,8 @@ func (s *Server) WaitForReplicas(ctx context.Context) {
 // CloseGrant ends the responses and sessions of a grant.
 func (s *Server) CloseGrant(grant string) { s.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
 
-// CloseEnded ends the responses and sessions of grants and tokens that any process has ended. It may be repeated.
+// CloseEnded ends the responses and sessions of grants and tokens that any process has ended. It
+// may be repeated.
 func (s *Server) CloseEnded(ended oauth.Ended) { s.responses.End(ended) }
 
 // Idle reports whether there are no responses and no sessions.
@@ -171,7 +195,8 @@ func (s *Server) Idle() bool { return s.responses.Idle() }
 // Open returns the numbers of open streams and sessions.
 func (s *Server) Open() (streams, sessions int) { return s.responses.Count() }
 
-// Drain ends all streams and sessions and admits no new ones. Pass it to http.Server.RegisterOnShutdown, because Shutdown waits for streams.
+// Drain ends all streams and sessions and admits no new ones. Pass it to
+// http.Server.RegisterOnShutdown, because Shutdown waits for streams.
 func (s *Server) Drain() { s.responses.Drain() }
 
 // splitOrigin returns the origin of a URL and its path without a trailing slash.

@@ -18,13 +18,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// bindSession returns the session id for clients. It contains the name of the replica, and every replica can check that it belongs to the owner.
+// bindSession returns the session id for clients. It contains the name of the replica, and every
+// replica can check that it belongs to the owner.
 func (s *Server) bindSession(id, owner string) (string, error) {
 	return s.options.Keys.BindSession(s.replica+"."+id, owner)
 }
 
-// openSession returns the replica that has the session, and the id there. It fails with oauth.ErrNotFound for a session of another owner, as after a
-// login with another host token: only 404 makes a client start another session.
+// openSession returns the replica that has the session, and the id there. It fails with
+// oauth.ErrNotFound for a session of another owner, as after a login with another host token: only
+// 404 makes a client start another session.
 func (s *Server) openSession(bound, owner string) (holder, id string, err error) {
 	opened, ok, err := s.options.Keys.OpenSession(bound, owner)
 	if err != nil {
@@ -39,8 +41,10 @@ func (s *Server) openSession(bound, owner string) (holder, id string, err error)
 
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
 
-// routeSession answers a request in a session of this replica, and forwards a request in a session of another.
-func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound string, at replica.Endpoint, m jsonrpc.Message) {
+// routeSession answers a request in a session of this replica, and forwards a request in a session
+// of another.
+func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound string, at replica.Endpoint,
+	m jsonrpc.Message) {
 	caller := &response.IdentityOf(r.Context()).Caller
 	holder, id, err := s.openSession(bound, s.owner(caller))
 	if err == nil && holder != s.replica && s.forwarder == nil {
@@ -53,7 +57,12 @@ func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound stri
 	if s.forwarder != nil {
 		r.Header = replica.ForwardedHeaders(r.Header)
 	}
-	call := replica.Call{Endpoint: at, Session: id, Caller: *caller, Body: m.Body}
+	call := replica.Call{
+		Endpoint: at,
+		Session:  id,
+		Caller:   *caller,
+		Body:     m.Body,
+	}
 	if holder == s.replica {
 		s.serveLocal(w, r, call)
 		return
@@ -70,7 +79,8 @@ func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound stri
 
 // serveForwarded answers a call that another replica has forwarded, in a session of this one.
 func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller, RequestID: r.Header.Get(requestIDHeader)}, Resource: s.options.Resource}
+	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller,
+		RequestID: r.Header.Get(requestIDHeader)}, Resource: s.options.Resource}
 	s.serveLocal(w, r.WithContext(response.WithIdentity(r.Context(), identity)), call)
 }
 

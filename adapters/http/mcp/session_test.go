@@ -44,13 +44,15 @@ var _ = Describe("Binding sessions", Label("R2", "G14"), func() {
 			Expect(answer.body).NotTo(ContainSubstring("disk"))
 		}
 		secrets.lost.Store(false)
-		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).To(ContainSubstring("ran read"))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
 	})
 
 	It("answers 404 for a session of another process without a bus", func(ctx SpecContext) {
 		s, stranger := openSite(), openSite()
 		session := stranger.session(ctx, alice)
-		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 	})
 
 	It("reports that it cannot listen for other replicas", Label("R5"), func() {

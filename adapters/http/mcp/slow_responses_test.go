@@ -23,27 +23,31 @@ var _ = Describe("Responses that take longer than the deadlines of the server", 
 	BeforeEach(func() {
 		s = openSiteOn(func(server *http.Server) { server.ReadTimeout, server.WriteTimeout = deadline, deadline })
 		release = make(chan struct{})
-		sdk.AddTool(s.sdk, &sdk.Tool{Name: "wait"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
-			s.holds <- struct{}{}
-			select {
-			case <-release:
-				return text("waited"), nil, nil
-			case <-ctx.Done():
-				return nil, nil, ctx.Err()
-			}
-		})
+		sdk.AddTool(s.sdk, &sdk.Tool{Name: "wait"},
+			func(ctx context.Context, _ *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+				s.holds <- struct{}{}
+				select {
+				case <-release:
+					return text("waited"), nil, nil
+				case <-ctx.Done():
+					return nil, nil, ctx.Err()
+				}
+			})
 	})
 
 	It("do not end with a slow call", func(ctx SpecContext) {
 		answers := make(chan answer, 1)
 		go func() {
 			defer GinkgoRecover()
-			answers <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"wait"`), modernHeaders(alice, "tools/call", "wait")...)
+			answers <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"wait"`),
+				modernHeaders(alice, "tools/call", "wait")...)
 		}()
 		Eventually(s.holds).WithTimeout(5 * time.Second).Should(Receive())
 		Consistently(answers, 4*deadline).ShouldNot(Receive())
 		close(release)
-		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(WithTransform(func(a answer) string { return a.body }, ContainSubstring("waited"))))
+		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(WithTransform(func(a answer) string {
+			return a.body
+		}, ContainSubstring("waited"))))
 	}, SpecTimeout(10*time.Second))
 
 	It("do not end with a slow upstream that answers without a stream", func(ctx SpecContext) {
@@ -52,8 +56,12 @@ var _ = Describe("Responses that take longer than the deadlines of the server", 
 		server := httptest.NewUnstartedServer(e)
 		server.Config.WriteTimeout = deadline
 		NewGateway(behind, Options{
-			Issuer: issuer, Resource: oauth.NewResource(canonical), Scopes: catalogue(), Authorization: s.tokens,
-			Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}), AllowedHosts: []string{server.Listener.Addr().String()},
+			Issuer:        issuer,
+			Resource:      oauth.NewResource(canonical),
+			Scopes:        catalogue(),
+			Authorization: s.tokens,
+			Keys:          seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
+			AllowedHosts:  []string{server.Listener.Addr().String()},
 		}).Mount(e)
 		server.Start()
 		DeferCleanup(server.Close)
@@ -84,7 +92,9 @@ var _ = Describe("Responses that take longer than the deadlines of the server", 
 		Expect(streams).To(Equal(1))
 	},
 		Entry("of HTTP+SSE", func(context.Context) []string { return as(alice) }, SpecTimeout(10*time.Second)),
-		Entry("of a session", func(ctx context.Context) []string { return in(s.session(ctx, alice), alice) }, SpecTimeout(10*time.Second)),
+		Entry("of a session", func(ctx context.Context) []string {
+			return in(s.session(ctx, alice), alice)
+		}, SpecTimeout(10*time.Second)),
 	)
 })
 
@@ -101,6 +111,7 @@ func (p *patient) Forward(w http.ResponseWriter, _ *http.Request, _ []byte, _ oa
 }
 
 // Deliver implements Upstream.
-func (p *patient) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller, host oauth.HostToken) error {
+func (p *patient) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
+	host oauth.HostToken) error {
 	return p.Forward(w, r, body, caller, host)
 }

@@ -23,8 +23,9 @@ const (
 	shuttingDown = "The service is shutting down"
 )
 
-// legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its sdk.Connection: it sends on the stream of the GET and receives
-// messages by POST. The SDK's own SSE handler passes no caller with a message and does not bind a session to its owner.
+// legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its
+// sdk.Connection: it sends on the stream of the GET and receives messages by POST. The SDK's own
+// SSE handler passes no caller with a message and does not bind a session to its owner.
 type legacySession struct {
 	id  string
 	out *response.Writer // the stream; the session ends with it
@@ -79,8 +80,9 @@ func (s *legacySession) Close() error {
 	return nil
 }
 
-// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is connected before that event, because
-// otherwise it offers a fast client a revision without sessions. The wait is in this function because its stack frame is small.
+// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is
+// connected before that event, because otherwise it offers a fast client a revision without
+// sessions. The wait is in this function because its stack frame is small.
 func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 	session, bound := s.newLegacy(out, r)
 	if session == nil {
@@ -106,7 +108,12 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 		response.Unavailable(out, shuttingDown)
 		return nil, ""
 	}
-	session = &legacySession{id: rand.Text(), out: out, in: make(chan rpc.Message), calls: new(jsonrpc.Sequence)}
+	session = &legacySession{
+		id:    rand.Text(),
+		out:   out,
+		in:    make(chan rpc.Message),
+		calls: new(jsonrpc.Sequence),
+	}
 	bound, err := s.bindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
 		s.answerSessionError(out, r, err)
@@ -139,7 +146,8 @@ func (s *Server) connect(session *legacySession) *sdk.ServerSession {
 	return connected
 }
 
-// forget removes the session after its calls have ended, because a late initialize would add it again.
+// forget removes the session after its calls have ended, because a late initialize would add it
+// again.
 func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	_ = connected.Close()
 	s.responses.RemoveSession(id)
@@ -150,7 +158,8 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 	s.routeSession(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
 }
 
-// postToStream passes a message to the session of a stream. Each message has its own caller, whose token may be newer than that of the stream.
+// postToStream passes a message to the session of a stream. Each message has its own caller, whose
+// token may be newer than that of the stream.
 func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string, body []byte) {
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
@@ -158,7 +167,8 @@ func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string,
 		s.answerSessionError(w, r, oauth.ErrNotFound)
 		return
 	}
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		mediaType != "application/json" {
 		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return
 	}

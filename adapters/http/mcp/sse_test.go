@@ -70,10 +70,13 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 	It("sends the URL for messages only when the SDK is ready", func(ctx SpecContext) {
 		loggedAt, written := make(chan int64, 1), new(atomic.Int64)
 		handler := s.Config.Handler
-		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handler.ServeHTTP(counted{w, written}, r) })
-		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, &sdk.ServerOptions{Logger: slog.New(whenLogged{
-			message: "server connecting", do: func() { loggedAt <- written.Load() },
-		})})
+		s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			handler.ServeHTTP(counted{w, written}, r)
+		})
+		s.mcp.mcp = sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"},
+			&sdk.ServerOptions{Logger: slog.New(whenLogged{
+				message: "server connecting", do: func() { loggedAt <- written.Load() },
+			})})
 		_, endpoint := open(ctx, alice)
 		Expect(loggedAt).To(Receive(BeZero()))
 		Expect(endpoint).NotTo(BeEmpty())
@@ -81,7 +84,8 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 
 	It("refuses another grant", Label("G14"), func(ctx SpecContext) {
 		stream, endpoint := open(ctx, alice)
-		Expect(s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(bob)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(s.send(ctx, http.MethodPost, endpoint, call(2, "whoami"), as(bob)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 		Consistently(stream.lines, "50ms").ShouldNot(Receive(HavePrefix("data: ")))
 	})
 
@@ -136,6 +140,7 @@ var _ = Describe("HTTP+SSE", Label("2024-11-05"), func() {
 			s.mcp.legacy.Range(func(any, any) bool { open++; return true })
 			return open
 		}).Should(BeZero())
-		Expect(s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(s.send(ctx, http.MethodPost, endpoint, initialize, as(alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 	})
 })

@@ -14,13 +14,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx ends. Requests have the given caller, to which the
-// tool policy applies.
+// ServeStdio serves one local client in newline-delimited JSON, without OAuth, until in or ctx
+// ends. Requests have the given caller, to which the tool policy applies.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
 	if s.mcp == nil {
 		return errors.New("serving stdio: the server does not use the official SDK")
 	}
-	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out}, info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
+	local := localTransport{Transport: &sdk.IOTransport{Reader: in, Writer: out},
+		info: (&response.Identity{Sender: response.Sender{Caller: caller}}).TokenInfo()}
 	if err := s.mcp.Run(ctx, local); err != nil {
 		return fmt.Errorf("serving stdio: %w", err)
 	}

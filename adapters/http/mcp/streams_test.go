@@ -89,8 +89,10 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 				stream := open(ctx, s)
 				s.mcp.Drain()
 				Eventually(stream.lines).Should(BeClosed())
-				Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...).StatusCode).To(Equal(http.StatusServiceUnavailable))
-				late := s.follow(ctx, http.MethodPost, "/mcp", modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
+				Expect(s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...).StatusCode).
+					To(Equal(http.StatusServiceUnavailable))
+				late := s.follow(ctx, http.MethodPost, "/mcp",
+					modern("subscriptions/listen", `"notifications":{"toolsListChanged":true}`),
 					modernHeaders(alice, "subscriptions/listen", "x")...)
 				Eventually(late.lines).Should(BeClosed())
 			})
@@ -126,7 +128,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		s := openSite()
 		session := s.session(ctx, alice)
 		s.mcp.CloseGrant("A")
-		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
 	})
 
 	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {
@@ -162,7 +165,9 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			Expect(use(ctx, s, session, alice, "A", same)).To(Equal(http.StatusOK))
 		},
 			Entry("another subject", func(c *oauth.Caller) { c.Subject = "mallory" }),
-			Entry("another client", func(c *oauth.Caller) { c.Client = oauth.RestoreClientID("https://other.example/client.json") }),
+			Entry("another client", func(c *oauth.Caller) {
+				c.Client = oauth.RestoreClientID("https://other.example/client.json")
+			}),
 		)
 	})
 
@@ -171,7 +176,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		held := make(chan answer, 1)
 		go func() {
 			defer GinkgoRecover()
-			held <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"hold"`), modernHeaders(alice, "tools/call", "hold")...)
+			held <- s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"hold"`),
+				modernHeaders(alice, "tools/call", "hold")...)
 		}()
 		Eventually(s.holds).Should(Receive())
 		s.mcp.CloseGrant("A")
@@ -210,13 +216,16 @@ var _ = Describe("Keeping streams open", func() {
 		DeferCleanup(impatient.Close)
 		DeferCleanup(impatient.CloseClientConnections)
 		s.URL = impatient.URL
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream", "Host", "cms.example")...)
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+			append(as(alice), "Accept", "text/event-stream", "Host", "cms.example")...)
 		for range 10 {
 			Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
 		}
 	})
 
-	It("checks the token often enough to notice a revocation elsewhere within a minute, with any store", Label("G16", "E9"), func() {
-		Expect(openSite().mcp.responses.KeepAlive).To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
-	})
+	It("checks the token often enough to notice a revocation elsewhere within a minute, with any store",
+		Label("G16", "E9"), func() {
+			Expect(openSite().mcp.responses.KeepAlive).
+				To(And(BeNumerically(">", 0), BeNumerically("<=", 50*time.Second)))
+		})
 })

@@ -79,8 +79,9 @@ type site struct {
 func catalogue() oauth.ScopeCatalogue {
 	settings, err := oauth.Config{
 		Issuer: issuer, VerifyBearer: func(string) bool { return true }, Secret: make([]byte, 32),
-		Scopes: []oauth.Scope{{Name: "mcp:read"}, {Name: "mcp:write"}, {Name: "mcp:admin", Implies: []string{"mcp:write"}}},
-		Now:    time.Now, Random: strings.NewReader(""),
+		Scopes: []oauth.Scope{{Name: "mcp:read"}, {Name: "mcp:write"},
+			{Name: "mcp:admin", Implies: []string{"mcp:write"}}},
+		Now: time.Now, Random: strings.NewReader(""),
 	}.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return settings.Catalogue
@@ -96,8 +97,13 @@ func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 	GinkgoHelper()
 	s := &site{
 		tokens: &tokens{callers: map[string]oauth.Caller{
-			alice: {Grant: "A", Subject: "alice", Roles: []string{"editor"}, Scopes: oauth.NewScopes("mcp:read")},
-			bob:   {Grant: "B", Subject: "bob", Scopes: oauth.NewScopes("mcp:read", "mcp:write")},
+			alice: {
+				Grant:   "A",
+				Subject: "alice",
+				Roles:   []string{"editor"},
+				Scopes:  oauth.NewScopes("mcp:read"),
+			},
+			bob: {Grant: "B", Subject: "bob", Scopes: oauth.NewScopes("mcp:read", "mcp:write")},
 		}},
 		holds: make(chan struct{}, 8), ended: make(chan struct{}, 8),
 	}
@@ -106,10 +112,15 @@ func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 	s.Server = httptest.NewUnstartedServer(e)
 	set(s.Config)
 	o := Options{
-		Issuer: issuer, Resource: oauth.NewResource(canonical), ResourceName: "CMS", Scopes: catalogue(), Authorization: s.tokens,
-		Keys:         seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
-		AllowedHosts: []string{s.Listener.Addr().String()}, AllowedOrigins: []string{"https://app.example"},
-		Tools: func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
+		Issuer:         issuer,
+		Resource:       oauth.NewResource(canonical),
+		ResourceName:   "CMS",
+		Scopes:         catalogue(),
+		Authorization:  s.tokens,
+		Keys:           seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
+		AllowedHosts:   []string{s.Listener.Addr().String()},
+		AllowedOrigins: []string{"https://app.example"},
+		Tools:          func(c oauth.Caller, tool string) bool { return tool != "publish" || len(c.Roles) > 0 },
 		ToolScopes: func(tool string) oauth.Scopes {
 			if tool == "write" || tool == "publish" {
 				return oauth.NewScopes("mcp:write")
@@ -136,23 +147,26 @@ func (s *site) tools() *sdk.Server {
 	server := sdk.NewServer(&sdk.Implementation{Name: "cms", Version: "1"}, nil)
 	type none struct{}
 	for _, name := range []string{"read", "write", "publish"} {
-		sdk.AddTool(server, &sdk.Tool{Name: name}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
-			return text("ran " + name), nil, nil
-		})
+		sdk.AddTool(server,
+			&sdk.Tool{Name: name}, func(context.Context, *sdk.CallToolRequest, none) (*sdk.CallToolResult, any, error) {
+				return text("ran " + name), nil, nil
+			})
 	}
-	sdk.AddTool(server, &sdk.Tool{Name: "whoami"}, func(_ context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
-		caller, ok := CallerOf(r)
-		if !ok || r.Extra.Header.Get("Authorization") != "" {
-			return text("no caller"), nil, nil
-		}
-		return text(caller.Subject), nil, nil
-	})
-	sdk.AddTool(server, &sdk.Tool{Name: "hold"}, func(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
-		s.holds <- struct{}{}
-		<-ctx.Done()
-		s.ended <- struct{}{}
-		return nil, nil, ctx.Err()
-	})
+	sdk.AddTool(server, &sdk.Tool{Name: "whoami"},
+		func(_ context.Context, r *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+			caller, ok := CallerOf(r)
+			if !ok || r.Extra.Header.Get("Authorization") != "" {
+				return text("no caller"), nil, nil
+			}
+			return text(caller.Subject), nil, nil
+		})
+	sdk.AddTool(server, &sdk.Tool{Name: "hold"},
+		func(ctx context.Context, _ *sdk.CallToolRequest, _ none) (*sdk.CallToolResult, any, error) {
+			s.holds <- struct{}{}
+			<-ctx.Done()
+			s.ended <- struct{}{}
+			return nil, nil, ctx.Err()
+		})
 	return server
 }
 

@@ -6,8 +6,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Tools returns the names of the tools of a server of the SDK, also those that its Policy hides; none of a gateway, and none if a middleware of the host refuses to
-// list them.
+// Tools returns the names of the tools of a server of the SDK, also those that its Policy hides;
+// none of a gateway, and none if a middleware of the host refuses to list them.
 func (s *Server) Tools(ctx context.Context) (names []string) {
 	if s.mcp == nil {
 		return nil

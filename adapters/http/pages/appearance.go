@@ -14,7 +14,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Appearance is the part of the pages that a site can change. The zero value is the default appearance.
+// Appearance is the part of the pages that a site can change. The zero value is the default
+// appearance.
 type Appearance struct {
 	Name      string // of the site, instead of its host
 	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter blendFor its contrast suffices
@@ -31,16 +32,22 @@ const (
 func (a Appearance) Check() error {
 	var mistakes []error
 	if len([]rune(clean(a.Name))) > maxSiteName {
-		mistakes = append(mistakes, oauth.NewMistake("%s is longer than %d characters", oauth.Field("Appearance.Name"), maxSiteName))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is longer than %d characters", oauth.Field("Appearance.Name"), maxSiteName))
 	}
 	if _, err := colorful.Hex(a.Accent); a.Accent != "" && err != nil {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q: write a colour as #0b5a4a", oauth.Field("Appearance.Accent"), a.Accent))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %q: write a colour as #0b5a4a", oauth.Field("Appearance.Accent"), a.Accent))
 	}
 	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
-		mistakes = append(mistakes, oauth.NewMistake("%s is no PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is no PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
 	}
-	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q: give the address of a web page", oauth.Field("Appearance.TokenHelp"), a.TokenHelp))
+	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" &&
+		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %q: give the address of a web page", oauth.Field("Appearance.TokenHelp"),
+				a.TokenHelp))
 	}
 	return errors.Join(mistakes...)
 }
@@ -80,8 +87,11 @@ func (a Appearance) colours() string {
 		return ""
 	}
 	light, dark := blendFor(accent, black, white), blendFor(accent, white, darkBackground)
-	return fmt.Sprintf(":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;--on-key:%s}}",
-		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(), darkBackground.Hex())
+	return fmt.Sprintf(
+		":root{--key:%s;--key-deep:%s;--on-key:#fff}@media(prefers-color-scheme:dark){:root{--key:%s;--key-deep:%s;"+
+			"--on-key:%s}}",
+		light.Hex(), light.BlendLab(black, .2).Clamped().Hex(), dark.Hex(), dark.BlendLab(white, .3).Clamped().Hex(),
+		darkBackground.Hex())
 }
 
 // blendFor blends a colour towards another blendFor it has enough contrast to the background.

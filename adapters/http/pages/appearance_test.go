@@ -26,8 +26,10 @@ var _ = Describe("Looking like the site", func() {
 	})
 
 	It("shows where people find their token, in another window that learns nothing", func() {
-		Expect(show(Appearance{TokenHelp: "https://cms.example/account/tokens?x=1&y=2"}).Body.String()).To(ContainSubstring(
-			`<a href="https://cms.example/account/tokens?x=1&amp;y=2" target="_blank" rel="noopener noreferrer">Where do I find this token?</a>`))
+		Expect(show(Appearance{TokenHelp: "https://cms.example/account/tokens?x=1&y=2"}).Body.String()).
+			To(ContainSubstring(
+				`<a href="https://cms.example/account/tokens?x=1&amp;y=2" target="_blank" rel="noopener ` +
+					`noreferrer">Where do I find this token?</a>`))
 		Expect(show(Appearance{}).Body.String()).NotTo(ContainSubstring("_blank"))
 	})
 
@@ -61,7 +63,8 @@ var _ = Describe("Looking like the site", func() {
 			}
 		}
 	},
-		Entry(nil, "#0b5a4a"), Entry(nil, "#ffdd00"), Entry(nil, "#ffffff"), Entry(nil, "#000000"), Entry(nil, "#808080"), Entry(nil, "#ff0000"),
+		Entry(nil, "#0b5a4a"), Entry(nil, "#ffdd00"), Entry(nil, "#ffffff"), Entry(nil, "#000000"),
+		Entry(nil, "#808080"), Entry(nil, "#ff0000"),
 		Entry(nil, "#0000ff"), Entry(nil, "#00ff00"), Entry(nil, "#f0f"), Entry(nil, "#00FFFF"), Entry(nil, "#7c3aed"),
 	)
 
@@ -73,11 +76,14 @@ var _ = Describe("Looking like the site", func() {
 		_, err := New("cms.example", appearance)
 		Expect(err).To(MatchError(ContainSubstring(words)))
 	},
-		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))}, "Appearance.Name is longer than 60 characters"),
-		Entry("with the accent", Appearance{Accent: "green"}, `Appearance.Accent is "green": write a colour as #0b5a4a`),
+		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))},
+			"Appearance.Name is longer than 60 characters"),
+		Entry("with the accent", Appearance{Accent: "green"},
+			`Appearance.Accent is "green": write a colour as #0b5a4a`),
 		Entry("with the accent that would be more", Appearance{Accent: "#fff;}body{display:none"}, "Appearance.Accent"),
 		Entry("with a logo that is no picture", Appearance{Logo: []byte("<html>")}, "Appearance.Logo"),
-		Entry("with a logo that is too large", Appearance{Logo: append(picture, make([]byte, 12<<10)...)}, "Appearance.Logo"),
+		Entry("with a logo that is too large", Appearance{Logo: append(picture, make([]byte, 12<<10)...)},
+			"Appearance.Logo"),
 		Entry("with the address of the help", Appearance{TokenHelp: "javascript:alert(1)"}, "Appearance.TokenHelp"),
 	)
 })

@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// callbackScript is the copy button, because a long address is easily copied without its end. Without it, the person selects the address in its field,
-// with a triple click or Ctrl+A; no style makes one click select it.
+// callbackScript is the copy button, because a long address is easily copied without its end.
+// Without it, the person selects the address in its field, with a triple click or Ctrl+A; no style
+// makes one click select it.
 //
 //go:embed callback.js
 var callbackScript string
 
-// Callback is the page with the callback URL, for a person who carries it to an app on another computer.
+// Callback is the page with the callback URL, for a person who carries it to an app on another
+// computer.
 type Callback struct {
 	URL       string
 	ExpiresAt time.Time
@@ -21,7 +23,8 @@ type Callback struct {
 	Manage    string        // URL of the connections page
 }
 
-// Minutes returns the whole minutes that are left; a second that the answer may take does not count.
+// Minutes returns the whole minutes that are left; a second that the answer may take does not
+// count.
 func (c Callback) Minutes() int { return int((c.Left + time.Second) / time.Minute) }
 
 func (c Callback) expiry() markup {
@@ -29,7 +32,8 @@ func (c Callback) expiry() markup {
 	return markup(`<time datetime="` + at.Format(time.RFC3339) + `">` + at.Format("15:04:05 UTC") + `</time>`)
 }
 
-// WriteCallback answers with the page of the callback URL. Nothing is written if it cannot be rendered.
+// WriteCallback answers with the page of the callback URL. Nothing is written if it cannot be
+// rendered.
 func (e Edition) WriteCallback(w http.ResponseWriter, c Callback) error {
 	s := e.sheet(rand.Text())
 	s.scripts = true

@@ -18,19 +18,28 @@ func showCallback(accept string, c Callback) *httptest.ResponseRecorder {
 }
 
 var _ = Describe("Showing the callback URL", Label("B22"), func() {
-	const target = "http://127.0.0.1:4321/cb?a=%22&code=ppc_x&state=</textarea><script>alert(1)</script>&iss=https%3A%2F%2Fcms.example"
-	callback := Callback{URL: target, ExpiresAt: time.Date(2026, 11, 26, 10, 5, 7, 0, time.FixedZone("", 3600)), Left: 5 * time.Minute, Manage: manage}
+	const target = "http://127.0.0.1:4321/cb?a=%22&code=ppc_x&state=</textarea><script>alert(1)</script>&" +
+		"iss=https%3A%2F%2Fcms.example"
+	callback := Callback{
+		URL:       target,
+		ExpiresAt: time.Date(2026, 11, 26, 10, 5, 7, 0, time.FixedZone("", 3600)),
+		Left:      5 * time.Minute,
+		Manage:    manage,
+	}
 
 	It("shows it once, escaped, in a field that cannot be edited", func() {
 		page := showCallback("", callback).Body.String()
-		Expect(page).To(MatchRegexp(`<textarea [^>]*\breadonly\b[^>]*>http://127\.0\.0\.1:4321/cb\?a=%22&amp;code=ppc_x&amp;state=&lt;/textarea&gt;`))
+		Expect(page).To(
+			MatchRegexp(`<textarea ` +
+				`[^>]*\breadonly\b[^>]*>http://127\.0\.0\.1:4321/cb\?a=%22&amp;code=ppc_x&amp;state=&lt;/textarea&gt;`))
 		Expect(strings.Count(page, "ppc_x")).To(Equal(1))
 		Expect(strings.Count(page, "<script")).To(Equal(1))
 	})
 
 	It("is complete without a script", func() {
 		page := showCallback("", callback).Body.String()
-		Expect(page).To(And(ContainSubstring("Paste it into the app"), ContainSubstring("Never give this address to another person."),
+		Expect(page).To(And(ContainSubstring("Paste it into the app"),
+			ContainSubstring("Never give this address to another person."),
 			MatchRegexp(`<button [^>]*id="copy" hidden>`)))
 	})
 
@@ -44,13 +53,16 @@ var _ = Describe("Showing the callback URL", Label("B22"), func() {
 		Expect(w.Header().Get("Cache-Control")).To(Equal("no-store"))
 	})
 
-	DescribeTable("says until when the URL works, by the clock of the world and from now", func(left time.Duration, words string) {
-		c := callback
-		c.Left = left
-		Expect(showCallback("", c).Body.String()).To(ContainSubstring(words + `<time datetime="2026-11-26T09:05:07Z">09:05:07 UTC</time>.`))
-	},
+	DescribeTable("says until when the URL works, by the clock of the world and from now",
+		func(left time.Duration, words string) {
+			c := callback
+			c.Left = left
+			Expect(showCallback("", c).Body.String()).
+				To(ContainSubstring(words + `<time datetime="2026-11-26T09:05:07Z">09:05:07 UTC</time>.`))
+		},
 		Entry("of five minutes", 5*time.Minute, "It works once, for 5 minutes from now, until "),
-		Entry("of five minutes, a moment later", 5*time.Minute-time.Millisecond, "It works once, for 5 minutes from now, until "),
+		Entry("of five minutes, a moment later", 5*time.Minute-time.Millisecond,
+			"It works once, for 5 minutes from now, until "),
 		Entry("of almost three minutes", 3*time.Minute-2*time.Second, "It works once, for 2 minutes from now, until "),
 		Entry("of less than two minutes", 2*time.Minute-2*time.Second, "It works once, until "),
 		Entry("of ten seconds", 10*time.Second, "It works once, until "),

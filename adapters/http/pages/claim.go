@@ -10,7 +10,8 @@ import (
 // longest is the number of characters shown of any text that the client chose.
 const longest = 80
 
-// claim makes a client's text fit to show: one line, no invisible or direction-changing characters, cut at its end.
+// claim makes a client's text fit to show: one line, no invisible or direction-changing characters,
+// cut at its end.
 func claim(text string) string {
 	shown := []rune(clean(text))
 	if len(shown) <= longest {

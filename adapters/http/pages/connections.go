@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Connections is the page with the connections of a token. Without a ticket it shows the form for the token.
+// Connections is the page with the connections of a token. Without a ticket it shows the form for
+// the token.
 type Connections struct {
 	Active  []Connection // on this page
 	Action  string       // URL that the forms are posted to

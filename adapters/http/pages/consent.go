@@ -58,7 +58,8 @@ func (c Consent) Warns() bool {
 // onThisComputer reports whether the title says so, because no other host vouches for the app.
 func (c Consent) onThisComputer() bool { return c.Loopback && (c.SelfRegistered || c.Hosted) }
 
-// headline names the app by what was checked: the host that publishes it or, if there is none, the target of the redirect.
+// headline names the app by what was checked: the host that publishes it or, if there is none, the
+// target of the redirect.
 func (c Consent) headline() string {
 	switch {
 	case !c.SelfRegistered:
@@ -86,7 +87,8 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	return nil
 }
 
-// withGaps replaces the values of a request by marked gaps. Empty values stay empty, because the templates test for them.
+// withGaps replaces the values of a request by marked gaps. Empty values stay empty, because the
+// templates test for them.
 func (c Consent) withGaps(mark string) Consent {
 	c.ClientHost, c.Ticket = mark+clientGap, mark+ticketGap
 	if c.ClientName != "" {

@@ -14,7 +14,8 @@ var _ = Describe("Asking for consent", func() {
 			c.ClientHost, c.RedirectHost = "claude.ai", "localhost:51234"
 			c.Grants = []string{"Read articles.", "Publish articles."}
 		})).Body.String()
-		Expect(page).To(ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi>cms.example</bdi>?</h1>`))
+		Expect(page).To(
+			ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi>cms.example</bdi>?</h1>`))
 		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">localhost:51234</bdi>`))
 		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
 		Expect(page).To(ContainSubstring("<li>Read articles.</li><li>Publish articles.</li>"))
@@ -61,7 +62,8 @@ var _ = Describe("Asking for consent", func() {
 	})
 
 	It("lets the reader begin at the top when nothing went wrong", func() {
-		Expect(showConsent(plain()).Body.String()).NotTo(Or(ContainSubstring("autofocus"), ContainSubstring(`role="alert"`)))
+		Expect(showConsent(plain()).Body.String()).
+			NotTo(Or(ContainSubstring("autofocus"), ContainSubstring(`role="alert"`)))
 	})
 
 	It("refuses an action that would run a script", func() {
@@ -71,12 +73,16 @@ var _ = Describe("Asking for consent", func() {
 
 	DescribeTable("tells when the access ends", Label("A44"),
 		func(idle, longest time.Duration, sentence string) {
-			page := showConsent(plain(func(c *Consent) { c.Offline, c.IdleTTL, c.GrantTTL = true, idle, longest })).Body.String()
+			page := showConsent(plain(func(c *Consent) {
+				c.Offline, c.IdleTTL, c.GrantTTL = true, idle, longest
+			})).Body.String()
 			Expect(page).To(ContainSubstring("can renew this access by itself while your token is valid. " + sentence))
 		},
-		Entry(nil, 30*24*time.Hour, 180*24*time.Hour, "It ends if unused for 30 days, and at the latest 180 days after you approve."),
+		Entry(nil, 30*24*time.Hour, 180*24*time.Hour,
+			"It ends if unused for 30 days, and at the latest 180 days after you approve."),
 		Entry(nil, time.Hour, 24*time.Hour, "It ends if unused for 1 hour, and at the latest 1 day after you approve."),
-		Entry(nil, 36*time.Hour, 72*time.Hour, "It ends if unused for 36 hours, and at the latest 3 days after you approve."),
+		Entry(nil, 36*time.Hour, 72*time.Hour,
+			"It ends if unused for 36 hours, and at the latest 3 days after you approve."),
 		Entry(nil, 48*time.Hour, 48*time.Hour, "It ends at the latest 2 days after you approve."),
 		Entry(nil, 48*time.Hour, 90*time.Minute, "It ends at the latest 90 minutes after you approve."),
 	)
@@ -84,10 +90,12 @@ var _ = Describe("Asking for consent", func() {
 	DescribeTable("tells access that cannot be renewed, and how long it lasts", Label("A44"),
 		func(access, longest time.Duration, lasts string) {
 			page := showConsent(plain(func(c *Consent) { c.AccessTTL, c.GrantTTL = access, longest })).Body.String()
-			Expect(page).To(ContainSubstring("This access ends by itself after " + lasts + ". The app then has to ask you again."))
+			Expect(page).To(
+				ContainSubstring("This access ends by itself after " + lasts + ". The app then has to ask you again."))
 		},
 		Entry(nil, time.Hour, 48*time.Hour, "1 hour"), Entry(nil, 24*time.Hour, 2*time.Hour, "2 hours"),
-		Entry(nil, time.Minute, time.Hour, "1 minute"), Entry(nil, 90*time.Second, time.Hour, "1 minute"), Entry(nil, 5*time.Minute, time.Hour, "5 minutes"),
+		Entry(nil, time.Minute, time.Hour, "1 minute"), Entry(nil, 90*time.Second, time.Hour, "1 minute"),
+		Entry(nil, 5*time.Minute, time.Hour, "5 minutes"),
 	)
 })
 

@@ -34,7 +34,8 @@ func (f Field) describedBy() string {
 	return ids
 }
 
-// hasFocus reports whether the page opens with the cursor in the field: the first one with a problem of its own, else after a problem the first one.
+// hasFocus reports whether the page opens with the cursor in the field: the first one with a
+// problem of its own, else after a problem the first one.
 func hasFocus(fields []Field, i int, problem string) bool {
 	first := slices.IndexFunc(fields, func(f Field) bool { return f.Problem != "" })
 	return problem != "" && i == max(first, 0)

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/text/language"
 )
 
-// form is a rendered consent page with gaps for the values of a request. It is cached for each kind of page: rendered for each request, the page lost
-// 40 % of its rate and a code flow 20 % (2026-11-26). Each piece but the first begins with the number of the gap before it.
+// form is a rendered consent page with gaps for the values of a request. It is cached for each kind
+// of page: rendered for each request, the page lost 40 % of its rate and a code flow 20 %
+// (2026-11-26). Each piece but the first begins with the number of the gap before it.
 type form []string
 
 // kind is the key of a cached form: the language, and the page without the values in its gaps.
@@ -45,8 +46,8 @@ func (e Edition) formFor(c Consent) (form, error) {
 	return drawn, nil
 }
 
-// drawForm renders the form and splits it at mark, which must not occur in the texts of the site. No value of a request is rendered, so that a request
-// cannot add a gap.
+// drawForm renders the form and splits it at mark, which must not occur in the texts of the site.
+// No value of a request is rendered, so that a request cannot add a gap.
 func (e Edition) drawForm(c Consent, mark string) (form, error) {
 	page, err := draw(e.sheet(mark + nonceGap).consent(c.withGaps(mark)))
 	return strings.Split(string(page), mark), err
@@ -55,7 +56,8 @@ func (e Edition) drawForm(c Consent, mark string) (form, error) {
 // buffers of 16 KiB are reused after their pages are sent.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// fill writes the form with the escaped values in its gaps, which are in text, titles and quoted attributes.
+// fill writes the form with the escaped values in its gaps, which are in text, titles and quoted
+// attributes.
 func (f form) fill(page *bytes.Buffer, values ...string) {
 	for i, value := range values {
 		values[i] = templ.EscapeString(value)

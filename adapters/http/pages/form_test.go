@@ -13,7 +13,8 @@ import (
 	"golang.org/x/text/language"
 )
 
-// everyByte is each of the 256 bytes; everyPair lets each printable character stand before a letter and at the end of an entity.
+// everyByte is each of the 256 bytes; everyPair lets each printable character stand before a letter
+// and at the end of an entity.
 var everyByte, everyPair = func() (bytes, pairs string) {
 	for i := range 256 {
 		bytes += string([]byte{byte(i)})
@@ -58,21 +59,32 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		}
 	},
 		Entry("of nothing", ""), Entry("of a blank", " "), Entry("of what cannot be seen", "\u202e\u200b\u3164"),
-		Entry("of tags", `</title></bdi><script>alert(1)</script><!--`), Entry("of the end of an attribute", `" autofocus onfocus='x' `+"`"),
-		Entry("of entities", "&amp;&lt;&#60;&#x3c;&lt&"), Entry("of plus signs", "1+1&#43;1"), Entry("of actions", `{{.Page}}{{template "key"}}{{"`),
-		Entry("of formats", "%s%[1]s%!d%%"), Entry("of NUL", "a\x00b"), Entry("of what is no UTF-8", "a\xff\xc0\xafb\xe2\x80"), Entry("of lines", "a\r\nb\u2028c"),
+		Entry("of tags", `</title></bdi><script>alert(1)</script><!--`),
+		Entry("of the end of an attribute", `" autofocus onfocus='x' `+"`"),
+		Entry("of entities", "&amp;&lt;&#60;&#x3c;&lt&"), Entry("of plus signs", "1+1&#43;1"),
+		Entry("of actions", `{{.Page}}{{template "key"}}{{"`),
+		Entry("of formats", "%s%[1]s%!d%%"), Entry("of NUL", "a\x00b"),
+		Entry("of what is no UTF-8", "a\xff\xc0\xafb\xe2\x80"), Entry("of lines", "a\r\nb\u2028c"),
 		Entry("from right to left", "\u202eevil\u202c \u05d0\u2066"), Entry("of gaps", "01234"),
-		Entry("of a script's address", "javascript:alert(1)"), Entry("of every byte", everyByte), Entry("of every character", everyPair),
-		Entry("too long to be shown", strings.Repeat("<&+", 100)), Entry("of wide characters", strings.Repeat("漢<", 60)),
+		Entry("of a script's address", "javascript:alert(1)"), Entry("of every byte", everyByte),
+		Entry("of every character", everyPair),
+		Entry("too long to be shown", strings.Repeat("<&+", 100)),
+		Entry("of wide characters", strings.Repeat("漢<", 60)),
 	)
 
 	It("makes every page in every language", func() {
-		pages := drawn(Appearance{Name: "<b>&+", Accent: "#0b5a4a", Logo: []byte("<svg/>"), TokenHelp: "https://cms.example/?a=1&b=2"})
+		pages := drawn(Appearance{
+			Name:      "<b>&+",
+			Accent:    "#0b5a4a",
+			Logo:      []byte("<svg/>"),
+			TokenHelp: "https://cms.example/?a=1&b=2",
+		})
 		for _, tag := range languages {
 			for flags := range 1 << 8 {
 				set := func(bit int) bool { return flags>>bit&1 == 1 }
 				page := plain(func(c *Consent) {
-					c.Loopback, c.PrivateScheme, c.ForeignRedirect, c.Unnamed, c.Offline = set(0), set(1), set(2), set(3), set(4)
+					c.Loopback, c.PrivateScheme, c.ForeignRedirect, c.Unnamed, c.Offline = set(0), set(1), set(2),
+						set(3), set(4)
 					if set(5) {
 						c.ClientName = ""
 					}
@@ -122,7 +134,9 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 			readers.Go(func() {
 				defer GinkgoRecover()
 				for range 50 {
-					expectTheTemplates(e, plain(func(c *Consent) { c.Ticket, c.Loopback = strings.Repeat(fmt.Sprint(i), 100), i%2 == 0 }))
+					expectTheTemplates(e, plain(func(c *Consent) {
+						c.Ticket, c.Loopback = strings.Repeat(fmt.Sprint(i), 100), i%2 == 0
+					}))
 				}
 			})
 		}

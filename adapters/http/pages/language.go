@@ -74,12 +74,15 @@ func readLocale(tag language.Tag) (texts map[string]string) {
 func readAll() map[language.Tag]func() *message.Printer {
 	printers := map[language.Tag]func() *message.Printer{}
 	for _, tag := range languages {
-		printers[tag] = sync.OnceValue(func() *message.Printer { return message.NewPrinter(tag, message.Catalog(readTranslations(tag))) })
+		printers[tag] = sync.OnceValue(func() *message.Printer {
+			return message.NewPrinter(tag, message.Catalog(readTranslations(tag)))
+		})
 	}
 	return printers
 }
 
-// say translates a text and formats it with the parts. A text without parts may be the site's own, so that its per cent signs are not verbs.
+// say translates a text and formats it with the parts. A text without parts may be the site's own,
+// so that its per cent signs are not verbs.
 func (s sheet) say(text string, parts ...any) string {
 	format := text
 	if len(parts) == 0 {

@@ -22,12 +22,14 @@ func spoken() map[string]bool {
 	for _, template := range templates {
 		source, err := os.ReadFile(template)
 		Expect(err).NotTo(HaveOccurred())
-		for _, found := range regexp.MustCompile(`\bs\.(?:say|tell)\("([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+		for _, found := range regexp.MustCompile(`\bs\.(?:say|tell)\("([^"]+)"`).
+			FindAllStringSubmatch(string(source), -1) {
 			texts[found[1]] = true
 		}
 		unread += len(regexp.MustCompile(`\bs\.(say|tell)\([^"]`).FindAllString(string(source), -1))
 	}
-	Expect(unread).To(Equal(9), "texts that others bring along: the title twice, the text, the advice, the problem, that of a field, what was done, scopes twice")
+	Expect(unread).To(Equal(9), "texts that others bring along: the title twice, the text, the advice, the problem, "+
+		"that of a field, what was done, scopes twice")
 	Expect(texts).NotTo(BeEmpty())
 	return texts
 }
@@ -35,9 +37,12 @@ func spoken() map[string]bool {
 var _ = Describe("Speaking the reader's language", func() {
 	DescribeTable("goes by Accept-Language",
 		func(accept, tag string) { Expect(languageFor(accept).String()).To(Equal(tag)) },
-		Entry(nil, "", "en"), Entry(nil, "de", "de"), Entry(nil, "de-CH,en;q=0.5", "de"), Entry(nil, "fr-CA", "fr"), Entry(nil, "es-419", "es"),
-		Entry(nil, "ja-JP", "ja"), Entry(nil, "pt,ja;q=0.2", "ja"), Entry(nil, "en-GB,de;q=0.9", "en"), Entry(nil, "tlh", "en"),
-		Entry(nil, "de;q=0, fr", "fr"), Entry(nil, "*", "en"), Entry(nil, "<script>;;q=x", "en"), Entry("much too long", strings.Repeat("de,", 4000), "de"),
+		Entry(nil, "", "en"), Entry(nil, "de", "de"), Entry(nil, "de-CH,en;q=0.5", "de"), Entry(nil, "fr-CA", "fr"),
+		Entry(nil, "es-419", "es"),
+		Entry(nil, "ja-JP", "ja"), Entry(nil, "pt,ja;q=0.2", "ja"), Entry(nil, "en-GB,de;q=0.9", "en"),
+		Entry(nil, "tlh", "en"),
+		Entry(nil, "de;q=0, fr", "fr"), Entry(nil, "*", "en"), Entry(nil, "<script>;;q=x", "en"),
+		Entry("much too long", strings.Repeat("de,", 4000), "de"),
 	)
 
 	It("remembers short headers only", func() {
@@ -111,14 +116,17 @@ var _ = Describe("Speaking the reader's language", func() {
 			})
 			Expect(Edition{drawn(Appearance{Name: "<b>%x"}), tag}.WriteConsent(w, http.StatusOK, page)).To(Succeed())
 			Expect(w.Body.String()).NotTo(ContainSubstring("<b>"))
-			Expect(w.Body.String()).To(And(ContainSubstring("&lt;b&gt;%s"), ContainSubstring("&lt;b&gt;%d"), ContainSubstring("&lt;b&gt;%x"),
-				ContainSubstring("&lt;b&gt;%v"), ContainSubstring("100% of &lt;b&gt;%d")))
+			Expect(w.Body.String()).
+				To(And(ContainSubstring("&lt;b&gt;%s"), ContainSubstring("&lt;b&gt;%d"),
+					ContainSubstring("&lt;b&gt;%x"),
+					ContainSubstring("&lt;b&gt;%v"), ContainSubstring("100% of &lt;b&gt;%d")))
 		}
 	})
 
 	It("reads English where a language lacks a text", func() {
 		w := httptest.NewRecorder()
-		Expect(Edition{drawn(Appearance{}), language.German}.WriteProblem(w, http.StatusBadRequest, Problem{Title: "A text of tomorrow"})).To(Succeed())
+		Expect(Edition{drawn(Appearance{}), language.German}.WriteProblem(w, http.StatusBadRequest,
+			Problem{Title: "A text of tomorrow"})).To(Succeed())
 		Expect(w.Body.String()).To(ContainSubstring("<h1>A text of tomorrow</h1>"))
 	})
 })

@@ -1,8 +1,11 @@
-// Package pages renders the HTML pages for people: Consent, Callback, Connections, Proof and Problem. Pages are those of one site with its Appearance; Pages.For
-// returns an Edition in one language, whose Write methods answer a request.
+// Package pages renders the HTML pages for people: Consent, Callback, Connections, Proof and
+// Problem. Pages are those of one site with its Appearance; Pages.For returns an Edition in one
+// language, whose Write methods answer a request.
 //
-// Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has checked, are shown as facts. A page needs no second
-// request, and only Proof and Callback have a script, which they can do without. Every response has the HTML headers (HH) with a new style nonce.
+// Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has
+// checked, are shown as facts. A page needs no second request, and only Proof and Callback have a
+// script, which they can do without. Every response has the HTML headers (HH) with a new style
+// nonce.
 package pages
 
 import (
@@ -35,7 +38,8 @@ type Pages struct {
 	forms      *lru.Cache[kind, form]
 }
 
-// New returns the pages of the site at host. It returns all mistakes of the appearance in one error.
+// New returns the pages of the site at host. It returns all mistakes of the appearance in one
+// error.
 func New(host string, appearance Appearance) (*Pages, error) {
 	if err := appearance.Check(); err != nil {
 		return nil, err
@@ -157,10 +161,12 @@ func day(date string) markup {
 
 // style returns the style element with the site's colours and the nonce of the page.
 func (s sheet) style() markup {
-	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(stylesheet+s.pages.colours) + `</style>`
+	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" +
+		markup(stylesheet+s.pages.colours) + `</style>`
 }
 
-// script returns an inline script with the nonce of the page. Browsers run it only if s.scripts is set.
+// script returns an inline script with the nonce of the page. Browsers run it only if s.scripts is
+// set.
 func (s sheet) script(source string) markup {
 	return `<script nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" + markup(source) + `</script>`
 }

@@ -90,7 +90,9 @@ var _ = Describe("Writing a page", func() {
 		},
 		Entry("when it asks for consent", func() *httptest.ResponseRecorder { return showConsent(plain()) }),
 		Entry("when it shows connections", func() *httptest.ResponseRecorder { return showConnections(living()) }),
-		Entry("when it tells a problem", func() *httptest.ResponseRecorder { return showProblem(Problem{Title: "No"}) }),
+		Entry("when it tells a problem", func() *httptest.ResponseRecorder {
+			return showProblem(Problem{Title: "No"})
+		}),
 	)
 
 	It("gives every response a nonce of its own", Label("HH"), func() {
@@ -117,13 +119,18 @@ var _ = Describe("Writing a page", func() {
 	})
 
 	It("reports a connection that breaks", func() {
-		Expect(english().WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).To(MatchError(errBroken))
+		Expect(english().WriteConsent(brokenPipe{httptest.NewRecorder()}, http.StatusOK, plain())).
+			To(MatchError(errBroken))
 	})
 
 	It("names no address to load, none to follow but the site's own, and runs no script", Label("A37", "A40"), func() {
-		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String() + showConnections(living()).Body.String()
+		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String() +
+			showConnections(living()).Body.String()
 		everything = strings.ReplaceAll(everything, `<a href="`+manage+`">`, "")
-		Expect(everything).NotTo(MatchRegexp(`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|@import|http-equiv`))
+		Expect(everything).
+			NotTo(MatchRegexp(
+				`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|` +
+					`@import|http-equiv`))
 		rest := strings.NewReplacer(action, "", manage, "", crowded().Server.URL, "").Replace(everything)
 		Expect(rest).NotTo(MatchRegexp(`(?i)https?:|//\w`))
 	})
@@ -133,7 +140,8 @@ var _ = Describe("Writing a page", func() {
 	})
 })
 
-// crowded is the largest consent page: every warning, a problem, the longest texts, a ticket of 8 KiB.
+// crowded is the largest consent page: every warning, a problem, the longest texts, a ticket of 8
+// KiB.
 func crowded() Consent {
 	return plain(func(c *Consent) {
 		c.Loopback, c.PrivateScheme, c.ForeignRedirect, c.Unnamed, c.Offline = true, true, true, true, true
@@ -147,8 +155,12 @@ func crowded() Consent {
 
 func withReturn() Problem {
 	return Problem{
-		Title: "Not offered", Text: "The app asked for something unknown.", Code: "invalid_scope", Incident: "7KQ2M4XW",
-		ClientHost: "claude.ai", Return: &Return{Host: "client.example", Action: action, Ticket: "error-ticket"},
+		Title:      "Not offered",
+		Text:       "The app asked for something unknown.",
+		Code:       "invalid_scope",
+		Incident:   "7KQ2M4XW",
+		ClientHost: "claude.ai",
+		Return:     &Return{Host: "client.example", Action: action, Ticket: "error-ticket"},
 	}
 }
 

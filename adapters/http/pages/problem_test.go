@@ -38,7 +38,8 @@ var _ = Describe("Telling a problem", Label("A40"), func() {
 		Expect(page).To(ContainSubstring(`<form method="post" action="` + action + `">`))
 		Expect(page).To(ContainSubstring(`<input type="hidden" name="ticket" value="error-ticket">`))
 		Expect(page).To(ContainSubstring(
-			`<button type="submit" name="decision" value="return">Return to <bdi class="host" dir="ltr">client.example</bdi></button>`))
+			`<button type="submit" name="decision" value="return">Return to <bdi class="host" ` +
+				`dir="ltr">client.example</bdi></button>`))
 		Expect(strings.Count(page, "<button")).To(Equal(1))
 	})
 

@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// listen answers a GET in a session: with the messages that belong to no call, or with the rest of a response whose connection broke.
+// listen answers a GET in a session: with the messages that belong to no call, or with the rest of
+// a response whose connection broke.
 func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	if !response.Accepts(r, response.EventStream) {
 		response.NotAcceptable(w, "a stream of "+response.EventStream)
@@ -42,7 +43,8 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 		response.Unavailable(w, response.TooManyBodies)
 		return
 	case err != nil:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the events after Last-Event-ID are not kept any more")
+		jsonrpc.WriteError(w, http.StatusBadRequest,
+			"Bad Request: the events after Last-Event-ID are not kept any more")
 		return
 	}
 	if done == nil {

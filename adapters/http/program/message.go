@@ -12,7 +12,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// message is a JSON-RPC message. Its text is passed on, so that nothing in it changes. The other fields with JSON are parts of the text, not copies.
+// message is a JSON-RPC message. Its text is passed on, so that nothing in it changes. The other
+// fields with JSON are parts of the text, not copies.
 type message struct {
 	raw       []byte     // in one line
 	id        jsonrpc.ID // the zero value for a notification
@@ -26,7 +27,8 @@ type message struct {
 
 var errNoMessage = errors.New("the body is not a JSON-RPC message")
 
-// parse returns the messages of a body or line: one, or those of a batch. It replaces the ends of lines between the parts of JSON by spaces.
+// parse returns the messages of a body or line: one, or those of a batch. It replaces the ends of
+// lines between the parts of JSON by spaces.
 func parse(body []byte) (messages []message, err error) {
 	if !json.Valid(body) {
 		return nil, errNoMessage
@@ -64,11 +66,18 @@ func parseOne(text []byte) (message, error) {
 		Result  json.RawMessage `json:"result"`
 		Error   json.RawMessage `json:"error"`
 	}
-	if _, err := segjson.Parse(text, &wire, segjson.DontCopyRawMessage|segjson.DontMatchCaseInsensitiveStructFields); err != nil || wire.Version != "2.0" {
+	if _, err := segjson.Parse(text, &wire,
+		segjson.DontCopyRawMessage|segjson.DontMatchCaseInsensitiveStructFields); err != nil || wire.Version != "2.0" {
 		return message{}, errNoMessage
 	}
 	id, err := jsonrpc.ParseID(wire.ID)
-	m := message{raw: text[:len(text):len(text)], id: id, params: wire.Params, result: wire.Result, isError: isPresent(wire.Error)}
+	m := message{
+		raw:     text[:len(text):len(text)],
+		id:      id,
+		params:  wire.Params,
+		result:  wire.Result,
+		isError: isPresent(wire.Error),
+	}
 	if wire.Method != nil {
 		m.isRequest, m.method = true, *wire.Method
 	} else if err == nil && id.IsZero() {
@@ -107,7 +116,8 @@ func (m message) isStateless() bool { return m.parameters().Meta.Revision != nil
 
 const maxToken = 1 << 10
 
-// progressToken returns the progress token of a call, as JSON, "" without one or for one that is too long to keep.
+// progressToken returns the progress token of a call, as JSON, "" without one or for one that is
+// too long to keep.
 func (m message) progressToken() string {
 	if token := m.parameters().Meta.Progress; len(token) <= maxToken {
 		return string(token)

@@ -24,7 +24,8 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) err
 	version := r.Header.Get(versionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Protocol-Version is none of "+strings.Join(revisions, ", "))
+		jsonrpc.WriteError(w, http.StatusBadRequest,
+			"Bad Request: Mcp-Protocol-Version is none of "+strings.Join(revisions, ", "))
 	case s.legacy:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: this is a session of HTTP+SSE")
 	case r.Method == http.MethodDelete:
@@ -119,7 +120,8 @@ func (s *session) hasGone(number int64) bool {
 	return c != nil && !c.stream.attached.Load()
 }
 
-// cancelDelay is how long the program may take to answer a request that the client has cancelled. Many never do.
+// cancelDelay is how long the program may take to answer a request that the client has cancelled.
+// Many never do.
 const cancelDelay = 5 * time.Second
 
 func (s *session) expectCancellation(c *call) {
@@ -148,7 +150,8 @@ func (s *session) register(out *stream, messages []message) {
 	}
 }
 
-// initialize answers the first POST of a session. It holds the response back until the program has answered, so that a failure gets its status.
+// initialize answers the first POST of a session. It holds the response back until the program has
+// answered, so that a failure gets its status.
 func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, bound string) error {
 	defer s.upstream.registry.Attend(s.id)()
 	out := newStream(newStreamID())

@@ -62,7 +62,8 @@ func (s *session) negotiate(m message) {
 	}
 }
 
-// answered removes a call and returns it, nil for an unknown one. Its stream has no further events after the last answer.
+// answered removes a call and returns it, nil for an unknown one. Its stream has no further events
+// after the last answer.
 func (s *session) answered(number int64) (answered *call, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,10 +138,13 @@ func writeAnswer(w http.ResponseWriter, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// refuseRevision answers a request of a revision without sessions, so that its client initializes a session.
+// refuseRevision answers a request of a revision without sessions, so that its client initializes a
+// session.
 func refuseRevision(w http.ResponseWriter, r *http.Request, m message) {
-	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(versionHeader)}) // texts always encode
-	failure := &rpc.Error{Code: codeUnsupportedRevision, Message: "a program over stdio has sessions: initialize one", Data: data}
+	// Texts always encode.
+	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(versionHeader)})
+	failure := &rpc.Error{Code: codeUnsupportedRevision,
+		Message: "a program over stdio has sessions: initialize one", Data: data}
 	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
 	id := jsonrpc.ID{}
 	if m.isCall() {

@@ -29,8 +29,11 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 	}
 
 	It("are lines with JSON-RPC; other lines are ignored, and a batch is several messages", func() {
-		texts, err := read(strings.NewReader("Server started\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\n{\"no\":1}\n[]\n[1]\n" +
-			`[{"jsonrpc":"2.0","method":"a"}, {"jsonrpc":"2.0","method":"b","params":{"x":"\u2028` + "\u2028" + `"}}]` + "\n{\"jsonrpc\":\"2.0\",\"method\":\"without an end\"}"))
+		texts, err := read(
+			strings.NewReader(
+				"Server started\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r\n{\"no\":1}\n[]\n[1]\n" +
+					`[{"jsonrpc":"2.0","method":"a"}, {"jsonrpc":"2.0","method":"b","params":{"x":"\u2028` + "\u2028" +
+					`"}}]` + "\n{\"jsonrpc\":\"2.0\",\"method\":\"without an end\"}"))
 		Expect(err).To(MatchError(io.EOF))
 		Expect(texts).To(HaveExactElements(`{"jsonrpc":"2.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","method":"a"}`,
 			`{"jsonrpc":"2.0","method":"b","params":{"x":"\u2028`+"\u2028"+`"}}`))
@@ -142,7 +145,8 @@ func FuzzParse(f *testing.F) {
 		if !isJSON {
 			t.Fatalf("%q is no JSON", body)
 		}
-		if joined := bytes.Join(all, []byte{','}); !bytes.Equal(given.Bytes(), joined) && given.String() != "["+string(joined)+"]" {
+		if joined := bytes.Join(all, []byte{','}); !bytes.Equal(given.Bytes(), joined) && given.String() != "["+
+			string(joined)+"]" {
 			t.Fatalf("%q became %q", body, joined)
 		}
 	})

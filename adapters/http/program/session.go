@@ -15,7 +15,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// session is a session and its process. It is a session of the registry, which ends it with its grant, for a newer one, or at the shutdown.
+// session is a session and its process. It is a session of the registry, which ends it with its
+// grant, for a newer one, or at the shutdown.
 type session struct {
 	id       string
 	legacy   bool // HTTP+SSE
@@ -63,12 +64,21 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	}
 	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
-		id: rand.Text(), legacy: legacy, upstream: u, grant: sender.Grant, person: sender.Subject, values: hashOf(values), ended: make(chan struct{}),
-		calls: map[int64]*call{}, streams: map[string]*stream{}, listening: newStream(""),
+		id:        rand.Text(),
+		legacy:    legacy,
+		upstream:  u,
+		grant:     sender.Grant,
+		person:    sender.Subject,
+		values:    hashOf(values),
+		ended:     make(chan struct{}),
+		calls:     map[int64]*call{},
+		streams:   map[string]*stream{},
+		listening: newStream(""),
 	}
 	s.output = newOutput(s, repeats)
 	if !u.registry.AddSession(s, &sender) {
-		return nil, failed(http.StatusServiceUnavailable, "U25", "cannot be started, because the gateway is shutting down", nil)
+		return nil, failed(http.StatusServiceUnavailable, "U25",
+			"cannot be started, because the gateway is shutting down", nil)
 	}
 	if err := s.run(r, program); err != nil {
 		u.registry.RemoveSession(s.id)
@@ -104,7 +114,8 @@ func (s *session) run(r *http.Request, program process.Program) error {
 	return nil
 }
 
-// label names the session in the log. It is a part of the id before it is sealed, which no client has.
+// label names the session in the log. It is a part of the id before it is sealed, which no client
+// has.
 func (s *session) label() string { return s.id[:8] }
 
 // ID returns the id of the session in this process.
@@ -121,7 +132,8 @@ func (s *session) endedBy() error {
 	return s.cause
 }
 
-// end ends the process, answers the open calls with an error, and ends the streams. Only the first cause counts.
+// end ends the process, answers the open calls with an error, and ends the streams. Only the first
+// cause counts.
 func (s *session) end(cause error) {
 	s.mu.Lock()
 	if s.cause != nil {

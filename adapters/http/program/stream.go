@@ -13,7 +13,8 @@ import (
 // eventSeparator is between the stream and the index in the id of an event; neither contains it.
 const eventSeparator = "_"
 
-// stream is the events of one response. A client whose connection breaks may resume it with another request.
+// stream is the events of one response. A client whose connection breaks may resume it with another
+// request.
 type stream struct {
 	id        string // "" for messages that belong to no call
 	isInitial bool   // answers initialize
@@ -33,7 +34,8 @@ func newStream(id string) *stream { return &stream{id: id} }
 
 func newStreamID() string { return rand.Text() }
 
-// attach sets the response, and ends the response before it. The channel is closed when the response has to end.
+// attach sets the response, and ends the response before it. The channel is closed when the
+// response has to end.
 func (o *stream) attach(w http.ResponseWriter) (done chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +115,8 @@ func (s *session) send(o *stream, body []byte, last bool) {
 
 const eventEnd = "\n\n"
 
-// event returns the text of an event before its body. One without a body only names the place from which the client can resume.
+// event returns the text of an event before its body. One without a body only names the place from
+// which the client can resume.
 func (o *stream) event(index int, body []byte) string {
 	name := "message"
 	if body == nil {
@@ -122,7 +125,8 @@ func (o *stream) event(index int, body []byte) string {
 	return "event: " + name + "\nid: " + o.id + eventSeparator + strconv.Itoa(index) + "\ndata: "
 }
 
-// resume sends the events after index, and attaches the response for further ones. It returns nil if there will be none.
+// resume sends the events after index, and attaches the response for further ones. It returns nil
+// if there will be none.
 func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, index int) (done chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package program is an MCP server behind the gateway that is a program and speaks MCP over its standard streams. Upstream serves Streamable HTTP
-// and HTTP+SSE to clients, and starts one process for each session.
+// Package program is an MCP server behind the gateway that is a program and speaks MCP over its
+// standard streams. Upstream serves Streamable HTTP and HTTP+SSE to clients, and starts one process
+// for each session.
 //
 //	session   the process of a session, and its end
 //	post      the messages of a client
@@ -11,8 +12,8 @@
 //	starts    how often a person may start it
 //	log       what the program prints besides messages
 //
-// The SDK's server transport is not used: it refuses methods that the SDK does not know, and only handlers of the SDK can send a message in
-// the response to the call that it belongs to.
+// The SDK's server transport is not used: it refuses methods that the SDK does not know, and only
+// handlers of the SDK can send a message in the response to the call that it belongs to.
 package program
 
 import (
@@ -74,7 +75,8 @@ func New(o Options) *Upstream {
 
 const maxEventBytes = 10 << 20 // of all sessions
 
-// KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it once, before the first request.
+// KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
+// once, before the first request.
 func (u *Upstream) KeepSessions(registry *response.Registry) {
 	u.registry, u.events = registry, eventstore.New(maxEventBytes, registry.RemoveSession)
 }
@@ -99,9 +101,11 @@ const (
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It returns an error only if it has written nothing: oauth.ErrNotFound for a session of another caller,
-// oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
-func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It
+// returns an error only if it has written nothing: oauth.ErrNotFound for a session of another
+// caller, oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	if r.Method == http.MethodPost {
 		to, finish, acceptable := response.Negotiate(w, r, body)
 		if !acceptable {
@@ -134,7 +138,8 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 }
 
 // Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	s, err := u.find(r.URL.Query().Get(sessionParameter), sender, host)
 	if err != nil {
 		return err
@@ -154,7 +159,8 @@ func hashOf(values credential.Values) [sha256.Size]byte {
 	return sha256.Sum256([]byte(values.Encode()))
 }
 
-// find returns the session of a bound id. A process is only for grants with the values in its environment, because it ends with its last grant.
+// find returns the session of a bound id. A process is only for grants with the values in its
+// environment, because it ends with its last grant.
 func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken) (*session, error) {
 	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
 	switch {
@@ -166,14 +172,16 @@ func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken)
 	u.mu.Lock()
 	s := u.sessions[id]
 	u.mu.Unlock()
-	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) || !u.registry.UseSession(id, sender.Grant) {
+	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) ||
+		!u.registry.UseSession(id, sender.Grant) {
 		return nil, oauth.ErrUnknownSession
 	}
 	return s, nil
 }
 
 // open answers a POST without a session.
-func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	messages, err := parse(body)
 	switch {
 	case err != nil:
@@ -198,7 +206,8 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	return s.initialize(w, r, messages[0], bound)
 }
 
-// Failure is the error of a session that cannot be opened. Its text is for clients; its cause is for the log.
+// Failure is the error of a session that cannot be opened. Its text is for clients; its cause is
+// for the log.
 type Failure struct {
 	Status int // of the response to the client: 502, 503 or 504
 	Rule   string
@@ -226,10 +235,11 @@ func (f *Failure) RetryAfter() string { return "" }
 
 // The causes of the end of a session besides the end of its program.
 var (
-	errClosed      = errors.New("the session was closed")
-	errStart       = errors.New("it did not answer initialize in time")
-	errRefused     = errors.New("it refused to initialize")
-	errInput       = errors.New("it does not read its input")
-	errNoMemory    = errors.New("its message does not fit into the memory for bodies, which other messages of this person or of all people use: read those, and call again")
+	errClosed   = errors.New("the session was closed")
+	errStart    = errors.New("it did not answer initialize in time")
+	errRefused  = errors.New("it refused to initialize")
+	errInput    = errors.New("it does not read its input")
+	errNoMemory = errors.New("its message does not fit into the memory for bodies, which other messages of this " +
+		"person or of all people use: read those, and call again")
 	errLongMessage = errors.New("it sent a message that is too long")
 )

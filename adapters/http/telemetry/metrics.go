@@ -1,5 +1,6 @@
-// Package telemetry exports the metrics of a service to Prometheus (Metrics) and its traces to OpenTelemetry (Traces), with the names of
-// OpenTelemetry's conventions. The values of labels come from fixed lists, so that requests cannot add values.
+// Package telemetry exports the metrics of a service to Prometheus (Metrics) and its traces to
+// OpenTelemetry (Traces), with the names of OpenTelemetry's conventions. The values of labels come
+// from fixed lists, so that requests cannot add values.
 package telemetry
 
 import (
@@ -51,12 +52,14 @@ func (m *Metrics) duration(method, route string, status int) prometheus.Observer
 	return observer
 }
 
-// NewMetrics registers the metrics of requests, of decisions with these events, and of the Go runtime and the process.
+// NewMetrics registers the metrics of requests, of decisions with these events, and of the Go
+// runtime and the process.
 func NewMetrics(events ...string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "http_server_request_duration_seconds", Help: "Duration of HTTP requests; a stream counts until its end.", Buckets: buckets,
+			Name: "http_server_request_duration_seconds",
+			Help: "Duration of HTTP requests; a stream counts until its end.", Buckets: buckets,
 		}, []string{"http_request_method", "http_route", "http_response_status_code"}),
 		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "http_server_active_requests", Help: "HTTP requests that are not finished.",
@@ -65,10 +68,13 @@ func NewMetrics(events ...string) *Metrics {
 			Name: "pasteport_decisions_total", Help: "Decisions of the authorization server, by audit event.",
 		}, []string{"event"}),
 		limits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "pasteport_limits_total", Help: "Requests that a limit slowed or refused, and sessions, connections and documents that it evicted.",
+			Name: "pasteport_limits_total",
+			Help: "Requests that a limit slowed or refused, and sessions, connections and documents that it evicted.",
 		}, []string{"limit", "effect"}),
 		upstreams: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "http_client_request_duration_seconds", Help: "Duration of requests to the upstreams of a gateway, until the header of the response.", Buckets: buckets,
+			Name:    "http_client_request_duration_seconds",
+			Help:    "Duration of requests to the upstreams of a gateway, until the header of the response.",
+			Buckets: buckets,
 		}, []string{"resource", "http_request_method", "http_response_status_code", "error_type"}),
 		events: events,
 	}
@@ -80,7 +86,8 @@ func NewMetrics(events ...string) *Metrics {
 	for _, event := range events {
 		m.decisions.WithLabelValues(event) // so that the series exists from the start
 	}
-	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, m.upstreams, collectors.NewGoCollector(), collectors.NewBuildInfoCollector(),
+	m.registry.MustRegister(m.durations, m.active, m.decisions, m.limits, m.upstreams, collectors.NewGoCollector(),
+		collectors.NewBuildInfoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -112,8 +119,10 @@ func (m *Metrics) Upstreams(read func() []UpstreamGauge) {
 }
 
 var (
-	upstreamUp    = prometheus.NewDesc("pasteport_upstream_up", "1 while the upstream of a gateway works, 0 while it does not.", []string{"resource"}, nil)
-	upstreamState = prometheus.NewDesc("pasteport_upstream_state", "1 for the state that the last check of an upstream has found.", []string{"resource", "state"}, nil)
+	upstreamUp = prometheus.NewDesc("pasteport_upstream_up",
+		"1 while the upstream of a gateway works, 0 while it does not.", []string{"resource"}, nil)
+	upstreamState = prometheus.NewDesc("pasteport_upstream_state",
+		"1 for the state that the last check of an upstream has found.", []string{"resource", "state"}, nil)
 )
 
 type upstreamCollector func() []UpstreamGauge
@@ -161,8 +170,8 @@ func (m *Metrics) Upstream(resource, method string, status int, took time.Durati
 	m.upstreams.WithLabelValues(resource, method, code, failure).Observe(took.Seconds())
 }
 
-// Measure times every request to the site. It calls Echo's error handler itself, so that the status is known. The label of a route is its template,
-// "" for a request without a route.
+// Measure times every request to the site. It calls Echo's error handler itself, so that the status
+// is known. The label of a route is its template, "" for a request without a route.
 func (m *Metrics) Measure(site *echo.Echo) {
 	site.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -23,14 +23,17 @@ var _ = Describe("Counting decisions", func() {
 		m.Decided("refreshed")
 		m.Decided("refreshed")
 		Expect(scrape(m)).To(And(
-			ContainSubstring("pasteport_decisions_total{event=\"refreshed\"} 2\n"), ContainSubstring("pasteport_decisions_total{event=\"grant_ended\"} 0\n")))
+			ContainSubstring("pasteport_decisions_total{event=\"refreshed\"} 2\n"),
+			ContainSubstring("pasteport_decisions_total{event=\"grant_ended\"} 0\n")))
 	})
 
 	It("does not use unknown events as labels", func() {
 		m := telemetry.NewMetrics("refreshed")
 		m.Decided("hostile-1")
 		m.Decided("hostile-2")
-		Expect(scrape(m)).To(And(Not(ContainSubstring("hostile")), ContainSubstring("pasteport_decisions_total{event=\"_OTHER\"} 2\n")))
+		Expect(scrape(m)).
+			To(And(Not(ContainSubstring("hostile")),
+				ContainSubstring("pasteport_decisions_total{event=\"_OTHER\"} 2\n")))
 	})
 
 	It("reads a gauge at each scrape", func() {

@@ -28,25 +28,31 @@ type Traces struct {
 	logger   *slog.Logger
 }
 
-// OpenTraces returns Traces for the standard OTEL_* variables, nil if they set no endpoint or disable traces.
+// OpenTraces returns Traces for the standard OTEL_* variables, nil if they set no endpoint or
+// disable traces.
 func OpenTraces(ctx context.Context, version string, logger *slog.Logger) (*Traces, error) {
-	if exporterVariable("ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
+	if exporterVariable("ENDPOINT") == "" || os.Getenv("OTEL_SDK_DISABLED") == "true" ||
+		os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return nil, nil
 	}
 	if protocol := exporterVariable("PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: choose http/protobuf and the collector's port for it, usually 4318", protocol)
+		return nil, fmt.Errorf(
+			"OTEL_EXPORTER_OTLP_PROTOCOL is %q: choose http/protobuf and the collector's port for it, usually 4318",
+			protocol)
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("creating the exporter of traces: %w", err)
 	}
 	attributes, err := resource.New(ctx, resource.WithTelemetrySDK(),
-		resource.WithAttributes(semconv.ServiceName("pasteport"), semconv.ServiceVersion(version)), resource.WithFromEnv())
+		resource.WithAttributes(semconv.ServiceName("pasteport"), semconv.ServiceVersion(version)),
+		resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("reading OTEL_RESOURCE_ATTRIBUTES: %w", errors.Join(err, exporter.Shutdown(ctx)))
 	}
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logger.Warn("cannot send traces", "error", err) }))
-	return &Traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(attributes)), logger}, nil
+	return &Traces{sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(attributes)),
+		logger}, nil
 }
 
 // exporterVariable returns the variable of the exporter for traces, or that for all signals.
@@ -57,8 +63,9 @@ func exporterVariable(name string) string {
 	return os.Getenv("OTEL_EXPORTER_OTLP_" + name)
 }
 
-// Follow creates a span for every request to the site, in the trace of the caller if the request names one (W3C Trace Context). A span contains the
-// method, the template of the route and the status.
+// Follow creates a span for every request to the site, in the trace of the caller if the request
+// names one (W3C Trace Context). A span contains the method, the template of the route and the
+// status.
 func (t *Traces) Follow(site *echo.Echo) {
 	if t == nil {
 		return

@@ -12,9 +12,10 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// Check asks the server with a key that no server has issued, or with the credential for all callers, and judges its answer. It does not use or
-// change the circuit breaker, whose subject is calls. After the first check it sends such a key only if it cannot find out more without one, because
-// servers lock out addresses that send many wrong keys.
+// Check asks the server with a key that no server has issued, or with the credential for all
+// callers, and judges its answer. It does not use or change the circuit breaker, whose subject is
+// calls. After the first check it sends such a key only if it cannot find out more without one,
+// because servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last probe.Result) probe.Result {
 	began := time.Now()
 	found := u.described(u.check(ctx, last))
@@ -43,9 +44,14 @@ func (u *Upstream) check(ctx context.Context, last probe.Result) probe.Result {
 }
 
 func (u *Upstream) ask(ctx context.Context, credentials presentation.Credentials) probe.Result {
-	asked := probe.Probe{Client: u.checks, URL: u.url.String(), Host: u.options.Host, Sign: func(r *http.Request, body []byte) {
-		u.options.Credential.identify(r, &forwarding{body: body})
-	}}
+	asked := probe.Probe{
+		Client: u.checks,
+		URL:    u.url.String(),
+		Host:   u.options.Host,
+		Sign: func(r *http.Request, body []byte) {
+			u.options.Credential.identify(r, &forwarding{body: body})
+		},
+	}
 	answer, err := asked.Run(ctx, credentials, probe.Initialize)
 	if err != nil {
 		return probe.Result{State: probe.NotChecked}
@@ -74,7 +80,8 @@ func (u *Upstream) described(found probe.Result) probe.Result {
 	return found
 }
 
-// newChecks returns the client of checks. It has a connection of its own, which open streams cannot hold.
+// newChecks returns the client of checks. It has a connection of its own, which open streams cannot
+// hold.
 func newChecks(o Options) *http.Client {
 	return &http.Client{
 		Transport:     o.Transport(1, idleLimit),

@@ -19,8 +19,8 @@ import (
 
 // Credential authenticates requests to the upstream: HostToken, Static or None.
 type Credential interface {
-	// render returns what presents the credential. It is added to the request before identify is called. It returns oauth.ErrUnknownBearer for values
-	// that the fields do not accept any more.
+	// render returns what presents the credential. It is added to the request before identify is
+	// called. It returns oauth.ErrUnknownBearer for values that the fields do not accept any more.
 	render(host oauth.HostToken) (presentation.Credentials, error)
 	// identify adds the headers that identify the caller.
 	identify(out *http.Request, x *forwarding)
@@ -29,7 +29,8 @@ type Credential interface {
 	judge(found probe.Result) probe.Result
 	// sent describes how the credential is sent, "" for none.
 	sent() string
-	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the sender and not the gateway.
+	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the
+	// sender and not the gateway.
 	ofSender() bool
 }
 
@@ -59,7 +60,8 @@ func (None) render(oauth.HostToken) (presentation.Credentials, error) {
 
 func (None) identify(*http.Request, *forwarding) {}
 
-// Static sends one secret for all callers, and identifies the caller in headers that are signed with another secret.
+// Static sends one secret for all callers, and identifies the caller in headers that are signed
+// with another secret.
 type Static struct {
 	Secret       string
 	Presentation presentation.Presentation
@@ -87,7 +89,8 @@ func (s Static) identify(out *http.Request, x *forwarding) {
 	s.Signer.sign(out, x.body)
 }
 
-// encode percent-encodes a text for a header; decodeURIComponent and urllib.parse.unquote decode it.
+// encode percent-encodes a text for a header; decodeURIComponent and urllib.parse.unquote decode
+// it.
 func encode(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
 // Signer signs the headers that identify the caller.
@@ -99,7 +102,8 @@ type Signer struct {
 // component is a component of the signature base (RFC 9421 §2) and its header; @method has none.
 type component struct{ name, header string }
 
-// components are the signed components in their order. They include the digest of the body, so that the signature is not valid for another body.
+// components are the signed components in their order. They include the digest of the body, so that
+// the signature is not valid for another body.
 var components = []component{
 	{`"@method"`, ""}, {`"content-digest"`, "Content-Digest"},
 	{`"x-pasteport-subject"`, ownPrefix + "Subject"}, {`"x-pasteport-roles"`, ownPrefix + "Roles"},
@@ -116,7 +120,8 @@ var parametersPrefix = func() string {
 	return "(" + strings.Join(names, " ") + ");created="
 }()
 
-// sign adds an HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components, with the label pasteport.
+// sign adds an HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components, with the
+// label pasteport.
 func (s Signer) sign(out *http.Request, body []byte) {
 	digest := sha256.Sum256(body)
 	out.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":") // RFC 9530

@@ -27,16 +27,20 @@ func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	})
 }
 
-// sealEndpoint binds the message endpoint of the upstream to its owner, and returns the URL of the gateway for it.
+// sealEndpoint binds the message endpoint of the upstream to its owner, and returns the URL of the
+// gateway for it.
 func (u *Upstream) sealEndpoint(address string, x *forwarding) (string, error) {
 	target, err := x.target.Parse(address)
-	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host && target.Host != u.options.Host || strings.HasPrefix(target.EscapedPath(), "//") {
-		u.options.Logger.Error("ended an SSE stream of the upstream: its message endpoint is at another origin", "rule", "U13")
+	if err != nil || target.Scheme != x.target.Scheme || target.Host != x.target.Host &&
+		target.Host != u.options.Host || strings.HasPrefix(target.EscapedPath(), "//") {
+		u.options.Logger.Error("ended an SSE stream of the upstream: its message endpoint is at another origin",
+			"rule", "U13")
 		return "", errors.New("the message endpoint is at another origin")
 	}
 	target = x.credentials.RemoveFrom(target) // clients can read it, and each message gets the credentials again
 	u.cookies.keep(sessionKey(u.owner(x.sender), target.RequestURI()), x.set)
-	bound, err := u.options.Sessions.BindSession(endpointPrefix+base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
+	bound, err := u.options.Sessions.BindSession(endpointPrefix+
+		base64.RawURLEncoding.EncodeToString([]byte(target.RequestURI())), u.owner(x.sender))
 	if err != nil {
 		return "", fmt.Errorf("binding a message endpoint: %w", err)
 	}
@@ -65,7 +69,8 @@ func (u *Upstream) openEndpoint(query url.Values, owner string) (*url.URL, error
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// openSession returns the upstream's session id of a request, "" if it has none. It fails with oauth.ErrNotFound for a session of another owner.
+// openSession returns the upstream's session id of a request, "" if it has none. It fails with
+// oauth.ErrNotFound for a session of another owner.
 func (u *Upstream) openSession(header http.Header, owner string) (string, error) {
 	ids := header.Values(sessionHeader)
 	switch len(ids) {

@@ -17,15 +17,17 @@ const (
 	ownPrefix       = "X-Pasteport-"
 )
 
-// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could have all headers in which frameworks look for a
-// user.
+// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could
+// have all headers in which frameworks look for a user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
 
 // neverForwarded are not forwarded, even if they are configured.
 var neverForwarded = []string{
-	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest", "Forwarded", "Origin",
+	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest",
+	"Forwarded", "Origin",
 	"Signature", "Signature-Input", sessionHeader, requestIDHeader,
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade",
 }
 
 // CheckHeader returns an error for a header name that cannot be forwarded.
@@ -36,7 +38,8 @@ func CheckHeader(name string) error {
 		return errors.New("it is not a header name")
 	case strings.Contains(name, "_"):
 		return errors.New("it has an underscore, which some servers read as a hyphen: such headers are never forwarded")
-	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, ownPrefix), strings.HasPrefix(canonical, "X-Forwarded-"):
+	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, ownPrefix),
+		strings.HasPrefix(canonical, "X-Forwarded-"):
 		return errors.New("it is never forwarded from clients")
 	}
 	return nil
@@ -75,14 +78,18 @@ func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 	return header
 }
 
-// removedHeaders are response headers that concern the gateway, would act on its whole origin, or lead clients past it.
+// removedHeaders are response headers that concern the gateway, would act on its whole origin, or
+// lead clients past it.
 var removedHeaders = []string{
-	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data", "Strict-Transport-Security",
-	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch", "Critical-Ch",
+	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data",
+	"Strict-Transport-Security",
+	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch",
+	"Critical-Ch",
 	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", "Surrogate-Control", requestIDHeader,
 }
 
-// cleanAnswer removes headers that are listed or contain a part of the credentials. It does not read the body.
+// cleanAnswer removes headers that are listed or contain a part of the credentials. It does not
+// read the body.
 func cleanAnswer(answer *http.Response, sent presentation.Credentials) {
 	repeats := sent.Repeated()
 	for name, values := range answer.Header {
@@ -123,8 +130,8 @@ func keepFromSharedCaches(header http.Header) {
 	header.Set("Cache-Control", strings.Join(kept, ", "))
 }
 
-// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's origin. Of a list of types, browsers
-// take the last.
+// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's
+// origin. Of a list of types, browsers take the last.
 func isDocument(contentTypes string) bool {
 	for contentType := range strings.SplitSeq(strings.ToLower(contentTypes), ",") {
 		mediaType, _, _ := strings.Cut(contentType, ";")

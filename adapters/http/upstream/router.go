@@ -22,7 +22,8 @@ type Router struct {
 	upstreams *lru.Cache[string, *Upstream]
 }
 
-// NewRouter returns a Router that opens an upstream with the options for each address. The options must be checked; their URL is not used.
+// NewRouter returns a Router that opens an upstream with the options for each address. The options
+// must be checked; their URL is not used.
 func NewRouter(target credential.Target, o Options) *Router {
 	upstreams, _ := lru.New[string, *Upstream](maxAddresses) // fails only for a size below one
 	open := func(url string) (*Upstream, error) {
@@ -33,8 +34,10 @@ func NewRouter(target credential.Target, o Options) *Router {
 	return &Router{target: target, open: open, upstreams: upstreams}
 }
 
-// Forward is Upstream.Forward. It returns oauth.ErrUnknownBearer for an address at a host that is not listed any more.
-func (r *Router) Forward(w http.ResponseWriter, request *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+// Forward is Upstream.Forward. It returns oauth.ErrUnknownBearer for an address at a host that is
+// not listed any more.
+func (r *Router) Forward(w http.ResponseWriter, request *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	to, err := r.upstreamOf(host)
 	if err != nil {
 		return err
@@ -43,7 +46,8 @@ func (r *Router) Forward(w http.ResponseWriter, request *http.Request, body []by
 }
 
 // Deliver is Upstream.Deliver, with the errors of Forward.
-func (r *Router) Deliver(w http.ResponseWriter, request *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+func (r *Router) Deliver(w http.ResponseWriter, request *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	to, err := r.upstreamOf(host)
 	if err != nil {
 		return err

@@ -23,10 +23,11 @@ import (
 
 const (
 	idlePerUpstream = 256
-	idleLimit       = 3 * time.Second // shorter than the keep-alive of Node and Python, to avoid connections that they are closing
-	failuresInARow  = 5
-	openTimeout     = 5 * time.Second // of the circuit breaker, until it admits a probe
-	probeTimeout    = 2 * time.Second // a probe that takes longer counts as a success
+	// Shorter than the keep-alive of Node and Python, to avoid connections that they are closing.
+	idleLimit      = 3 * time.Second
+	failuresInARow = 5
+	openTimeout    = 5 * time.Second // of the circuit breaker, until it admits a probe
+	probeTimeout   = 2 * time.Second // a probe that takes longer counts as a success
 )
 
 var errTimeout = errors.New("it took longer than upstream-timeout")
@@ -59,7 +60,8 @@ func (t *transport) health() error {
 	return t.calls.health()
 }
 
-// newTransport returns a transport whose breaker is open for the given time after repeated failures.
+// newTransport returns a transport whose breaker is open for the given time after repeated
+// failures.
 func newTransport(o Options, open time.Duration) *transport {
 	next := o.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
@@ -81,7 +83,8 @@ func newTransport(o Options, open time.Duration) *transport {
 	}
 }
 
-// RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's context.
+// RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's
+// context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report, err := t.admit()
 	if err != nil {
@@ -140,8 +143,8 @@ func (t *transport) timed(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// admit returns a function that reports the result to the breaker. A probe blocks all other requests, so it counts as a success after probeTimeout:
-// calls and streams may take longer.
+// admit returns a function that reports the result to the breaker. A probe blocks all other
+// requests, so it counts as a success after probeTimeout: calls and streams may take longer.
 func (t *transport) admit() (report func(error), err error) {
 	probing := t.breaker.State() != gobreaker.StateClosed
 	done, err := t.breaker.Allow()
@@ -170,7 +173,8 @@ func failureOf(err error, ctx context.Context) error {
 	return failed(http.StatusBadGateway, "cannot be reached", outbound.Reason(err))
 }
 
-// gatewayError returns an error for a status that counts as a failure of the upstream, and nil for others.
+// gatewayError returns an error for a status that counts as a failure of the upstream, and nil for
+// others.
 func gatewayError(answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -195,7 +199,8 @@ func (b *buffers) Get() []byte {
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }
 
-// withoutTrace hides the ClientTrace of httputil.ReverseProxy, which would forward informational responses (1xx) with unchecked headers.
+// withoutTrace hides the ClientTrace of httputil.ReverseProxy, which would forward informational
+// responses (1xx) with unchecked headers.
 type withoutTrace struct{ context.Context }
 
 // Value implements context.Context.
@@ -207,8 +212,8 @@ func (c withoutTrace) Value(key any) any {
 	return value
 }
 
-// Failure is the error of an upstream without a usable response. Its text is for clients and contains nothing of the upstream; its cause is
-// for the log.
+// Failure is the error of an upstream without a usable response. Its text is for clients and
+// contains nothing of the upstream; its cause is for the log.
 type Failure struct {
 	Status int // of the response to the client: 502, 503 or 504
 	Rule   string
@@ -218,7 +223,12 @@ type Failure struct {
 }
 
 func failed(status int, text string, cause error) *Failure {
-	return &Failure{Status: status, Rule: "U9", text: "The MCP server behind this gateway " + text, cause: cause}
+	return &Failure{
+		Status: status,
+		Rule:   "U9",
+		text:   "The MCP server behind this gateway " + text,
+		cause:  cause,
+	}
 }
 
 func (f *Failure) Error() string { return f.text }
@@ -261,8 +271,8 @@ const (
 	errorBodyTimeout = 2 * time.Second
 )
 
-// isJSONRPCError reports whether an error response is a JSON-RPC error, which is passed to the client. Any other body may reveal internals of the
-// upstream.
+// isJSONRPCError reports whether an error response is a JSON-RPC error, which is passed to the
+// client. Any other body may reveal internals of the upstream.
 func isJSONRPCError(answer *http.Response) bool {
 	mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if mediaType != "application/json" {
@@ -277,7 +287,8 @@ func isJSONRPCError(answer *http.Response) bool {
 		message.Version == "2.0" && message.Error != nil
 }
 
-// refusesHost reports whether the upstream refused the Host header. It reads the body of a 403 only.
+// refusesHost reports whether the upstream refused the Host header. It reads the body of a 403
+// only.
 func refusesHost(answer *http.Response) bool {
 	if answer.StatusCode != http.StatusForbidden || isEventStream(answer.Header) {
 		return outbound.RefusesHost(answer.StatusCode, nil)
@@ -286,7 +297,8 @@ func refusesHost(answer *http.Response) bool {
 	return outbound.RefusesHost(answer.StatusCode, body)
 }
 
-// peek reads the body of an error within limits of time and size. The response keeps the body, so that it can still be passed back.
+// peek reads the body of an error within limits of time and size. The response keeps the body, so
+// that it can still be passed back.
 func peek(answer *http.Response) (body []byte, complete bool) {
 	if r, ok := answer.Body.(*responseBody); ok {
 		defer time.AfterFunc(errorBodyTimeout, func() { r.cancel(nil) }).Stop()

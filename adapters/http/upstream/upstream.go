@@ -1,5 +1,6 @@
-// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere. Upstream sends each request with a Credential and
-// passes the response back unchanged, event by event. A *Failure is the error of an upstream without a usable response.
+// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere.
+// Upstream sends each request with a Credential and passes the response back unchanged, event by
+// event. A *Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
@@ -130,12 +131,20 @@ func forwardingOf(r *http.Request) *forwarding {
 // upstream answered 401 to the host token, oauth.ErrNotFound for a session of another caller,
 // oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
 // nothing then, except before the *Failure of a response that was cut off.
-func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
-	return u.send(w, r, &forwarding{target: u.url, sender: sender, host: host, body: body})
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	return u.send(w, r, &forwarding{
+		target: u.url,
+		sender: sender,
+		host:   host,
+		body:   body,
+	})
 }
 
-// Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream announced.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error {
+// Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream
+// announced.
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
 	owner := u.owner(sender)
 	target, err := u.openEndpoint(r.URL.Query(), owner)
 	if err != nil {
@@ -180,7 +189,8 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 		case cut == nil:
 			return
 		}
-		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) { //nolint:errorlint // net/http compares the value
+		//nolint:errorlint // net/http compares the value
+		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) {
 			panic(cut)
 		}
 		err = nil // a stream may end at any event: the grant or the service has ended
@@ -255,7 +265,8 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 		}
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))
 	case refusesHost(answer):
-		return failed(http.StatusBadGateway, "does not accept the host name of its requests", errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
+		return failed(http.StatusBadGateway, "does not accept the host name of its requests",
+			errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
 	case status < 200:
 		return failed(http.StatusBadGateway, "switches protocols", nil)
 	case status >= 300 && status < 400:
@@ -268,7 +279,8 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	return nil
 }
 
-// redirectsTo names the target only if it differs from the URL by a slash. Any other target may contain parts of the request.
+// redirectsTo names the target only if it differs from the URL by a slash. Any other target may
+// contain parts of the request.
 func redirectsTo(answer *http.Response, from *url.URL) error {
 	to, err := answer.Location()
 	if err != nil {

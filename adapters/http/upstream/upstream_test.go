@@ -44,8 +44,11 @@ func (fakeSessions) OpenSession(bound, owner string) (session string, ok bool, e
 func open(change ...func(*Options)) *Upstream {
 	GinkgoHelper()
 	o := Options{
-		URL: "http://127.0.0.1:9000/base/sse?key=1", MessagePath: "/mcp/message", Credential: None{}, Sessions: fakeSessions{},
-		Logger: slog.New(slog.DiscardHandler),
+		URL:         "http://127.0.0.1:9000/base/sse?key=1",
+		MessagePath: "/mcp/message",
+		Credential:  None{},
+		Sessions:    fakeSessions{},
+		Logger:      slog.New(slog.DiscardHandler),
 	}
 	for _, apply := range change {
 		apply(&o)
@@ -59,7 +62,8 @@ func open(change ...func(*Options)) *Upstream {
 func received(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
 	x := &forwarding{target: u.url}
 	x.sender.Subject = "ada"
-	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}}, Body: io.NopCloser(pieces(strings.NewReader(sent)))}
+	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}},
+		Body: io.NopCloser(pieces(strings.NewReader(sent)))}
 	u.rewriteEndpoint(answer, x)
 	Expect(answer.Header).To(BeEmpty())
 	text, err := io.ReadAll(answer.Body)
@@ -67,13 +71,16 @@ func received(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (strin
 }
 
 func announced(path string) string {
-	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40" + oauth.Caller{Subject: "ada"}.SessionOwner(oauth.Resource{}) + "\n\n"
+	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" +
+		base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40" +
+		oauth.Caller{Subject: "ada"}.SessionOwner(oauth.Resource{}) + "\n\n"
 }
 
 var _ = Describe("The endpoint event", Label("U13"), func() {
 	atOnce := func(r io.Reader) io.Reader { return r }
 	long := strings.Repeat("x", 3*8<<10) // more than is held back
-	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce, "byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
+	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce,
+		"byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
 		DescribeTable("of a stream that arrives "+size+" is rewritten in every event of that type:",
 			func(sent, read string) {
 				Expect(received(open(), sent, pieces)).To(Equal(read))
@@ -93,7 +100,8 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 			Entry("after a long event", "data: "+long+"\n\nevent: endpoint\ndata: /m\n\n",
 				"data: "+long+"\n\n"+announced("/m")),
 			Entry("in another order, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
-			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n", ": hello\n\n: again\n"+announced("/m")),
+			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n",
+				": hello\n\n: again\n"+announced("/m")),
 			Entry("after another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n",
 				"event: message\ndata: /m\n\n"+announced("/m")),
 			Entry("not in an event without a name", "data: {}\n\n", "data: {}\n\n"),
@@ -127,7 +135,9 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 		Expect(err).To(MatchError("the message endpoint is at another origin"))
 		Expect(read).To(BeEmpty())
 	},
-		Entry(nil, "http://127.0.0.1:9001/"), Entry(nil, "https://127.0.0.1:9000/"), Entry(nil, "//evil.example/"), Entry(nil, "http://127.0.0.1:9000@evil.example/"), Entry(nil, "http://127.0.0.1:9000//evil.example/m"), Entry(nil, "/.//evil.example/m"), Entry(nil, "http://%zz"))
+		Entry(nil, "http://127.0.0.1:9001/"), Entry(nil, "https://127.0.0.1:9000/"), Entry(nil, "//evil.example/"),
+		Entry(nil, "http://127.0.0.1:9000@evil.example/"), Entry(nil, "http://127.0.0.1:9000//evil.example/m"),
+		Entry(nil, "/.//evil.example/m"), Entry(nil, "http://%zz"))
 
 	It("is opened again for its owner only", func() {
 		u := open()
@@ -140,11 +150,14 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 			Expect(err).To(MatchError(ContainSubstring("not found")), other)
 		}
 		for _, elsewhere := range []string{"//evil.example/m", "http://evil.example/m"} {
-			to, err = u.openEndpoint(map[string][]string{"endpoint": {"endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(elsewhere)) + "@A"}}, "A")
+			to, err = u.openEndpoint(
+				map[string][]string{
+					"endpoint": {"endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(elsewhere)) + "@A"}}, "A")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(to.Host).To(Equal("127.0.0.1:9000"))
 		}
-		_, err = u.openEndpoint(map[string][]string{"endpoint": {base64.RawURLEncoding.EncodeToString([]byte("/m")) + "@A"}}, "A")
+		_, err = u.openEndpoint(
+			map[string][]string{"endpoint": {base64.RawURLEncoding.EncodeToString([]byte("/m")) + "@A"}}, "A")
 		Expect(err).To(MatchError(ContainSubstring("not found")), "a session id is no endpoint")
 		_, err = u.openEndpoint(map[string][]string{"endpoint": {bound}}, "B")
 		Expect(err).To(MatchError(ContainSubstring("not found")))
@@ -153,7 +166,8 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 
 var _ = Describe("Checking configured headers", Label("U5"), func() {
 	DescribeTable("refuses", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
-		Entry(nil, "cookie"), Entry(nil, "authorization"), Entry(nil, "X-PASTEPORT-Subject"), Entry(nil, "x-forwarded-for"), Entry(nil, "X_Toolsets"), Entry(nil, "Mcp-Session-Id"),
+		Entry(nil, "cookie"), Entry(nil, "authorization"), Entry(nil, "X-PASTEPORT-Subject"),
+		Entry(nil, "x-forwarded-for"), Entry(nil, "X_Toolsets"), Entry(nil, "Mcp-Session-Id"),
 		Entry(nil, ""), Entry(nil, "a b"), Entry(nil, "a:b"), Entry(nil, "Connection"), Entry(nil, "signature"))
 
 	It("accepts others", func() { Expect(CheckHeader("x-toolsets")).To(Succeed()) })
@@ -193,7 +207,9 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 		for range failuresInARow {
 			Expect(ask(ctx)).To(MatchError("The MCP server behind this gateway cannot be reached"))
 		}
-		Expect(ask(ctx)).To(And(MatchError(gobreaker.ErrOpenState), HaveField("Status", http.StatusServiceUnavailable), HaveField("Rule", "U10")))
+		Expect(ask(ctx)).
+			To(And(MatchError(gobreaker.ErrOpenState), HaveField("Status", http.StatusServiceUnavailable),
+				HaveField("Rule", "U10")))
 		Expect(asked).To(Equal(failuresInARow))
 	})
 
@@ -258,7 +274,8 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 			Expect(ask(ctx)).To(Succeed())
 		}
 		Expect(ask(ctx) != nil).To(Equal(counts))
-	}, Entry(nil, 502, true), Entry(nil, 503, true), Entry(nil, 504, true), Entry(nil, 500, false), Entry(nil, 401, false))
+	}, Entry(nil, 502, true), Entry(nil, 503, true), Entry(nil, 504, true), Entry(nil, 500, false),
+		Entry(nil, 401, false))
 
 	It("releases the context of a response when its body is closed", func(ctx SpecContext) {
 		var kept context.Context

@@ -1,4 +1,5 @@
-// Package wellknown serves discovery documents. A Document is encoded once; its responses can be cached and are readable from every origin.
+// Package wellknown serves discovery documents. A Document is encoded once; its responses can be
+// cached and are readable from every origin.
 package wellknown
 
 import (
@@ -22,14 +23,16 @@ type Document struct {
 	etag string
 }
 
-// New encodes the members, a struct of strings, booleans and lists of strings. A request for the document records step in the trace.
+// New encodes the members, a struct of strings, booleans and lists of strings. A request for the
+// document records step in the trace.
 func New(step trace.Kind, members any) *Document {
 	body, _ := json.Marshal(members)
 	sum := sha256.Sum256(body)
 	return &Document{step: step, body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}
 }
 
-// Note makes the trace show the rule of a refusal at each request, for something that the document does not offer.
+// Note makes the trace show the rule of a refusal at each request, for something that the document
+// does not offer.
 func (d *Document) Note(refusal error) { d.note = refusal }
 
 // Mount serves the document at path.
@@ -37,8 +40,8 @@ func (d *Document) Mount(site *echo.Echo, path string, middleware ...echo.Middle
 	site.Match([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, path, echo.WrapHandler(d), middleware...)
 }
 
-// anyHeader allows every request header, because the documents do not depend on any. The MCP Inspector sends Content-Type with a GET. The star does
-// not cover Authorization.
+// anyHeader allows every request header, because the documents do not depend on any. The MCP
+// Inspector sends Content-Type with a GET. The star does not cover Authorization.
 const anyHeader = "Authorization, Content-Type, Accept, MCP-Protocol-Version, *"
 
 // ServeHTTP publishes the document to every origin; conditional requests get 304.

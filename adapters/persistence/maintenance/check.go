@@ -24,11 +24,12 @@ func NewCheck(name, found string, err error) Check {
 	return Check{Name: name, Found: found}
 }
 
-// clockLimit keeps the clocks of two machines, each compared with that of their database, within the overlap of two queries for revocations.
+// clockLimit keeps the clocks of two machines, each compared with that of their database, within
+// the overlap of two queries for revocations.
 const clockLimit = 2 * time.Second
 
-// CheckClock compares this machine's clock with the one of a server. query returns the server's time in milliseconds; the time that it takes does not
-// count as a difference.
+// CheckClock compares this machine's clock with the one of a server. query returns the server's
+// time in milliseconds; the time that it takes does not count as a difference.
 func CheckClock(db *gorm.DB, query string) Check {
 	var there int64
 	before := time.Now()
@@ -37,7 +38,9 @@ func CheckClock(db *gorm.DB, query string) Check {
 	}
 	apart := max(before.Sub(time.UnixMilli(there)), time.Until(time.UnixMilli(there)), 0).Round(time.Millisecond)
 	if apart > clockLimit {
-		return NewCheck("clock", "", fmt.Errorf("this machine's clock and the database server's are %s apart: let both follow the same time servers (NTP)", apart))
+		return NewCheck("clock", "",
+			fmt.Errorf("this machine's clock and the database server's are %s apart: let both follow the same time "+
+				"servers (NTP)", apart))
 	}
 	return NewCheck("clock", fmt.Sprintf("within %s of the database server's", max(apart, time.Millisecond)), nil)
 }
@@ -52,7 +55,8 @@ func CheckFile(db *gorm.DB, explain func(error) error) Check {
 	return NewCheck("file", "undamaged", err)
 }
 
-var errUnreadable = errors.New("this version cannot read it: restore the database from a backup, or use the version that has written it")
+var errUnreadable = errors.New(
+	"this version cannot read it: restore the database from a backup, or use the version that has written it")
 
 // Check reads every row of the table as a service would.
 func (t Table) Check(db *gorm.DB) Check { return t.check(db) }

@@ -19,15 +19,18 @@ type CopyStep struct {
 }
 
 // ErrNotEmpty is for a destination that holds something else.
-var ErrNotEmpty = errors.New("it has to be empty, or hold what an interrupted copy of the same source has left: drop and create the database, or delete the file, and start again")
+var ErrNotEmpty = errors.New("it has to be empty, or hold what an interrupted copy of the same source has left: drop " +
+	"and create the database, or delete the file, and start again")
 
 type copying struct {
 	source, target *gorm.DB
 	progress       func(CopyStep)
 }
 
-// Copy makes the tables of the target equal to those of the source. It reads everything back from both sides and compares. A copy that was interrupted
-// is completed by another one; Copy refuses a target with rows that the source does not have. tables are in the order in which they refer to each other.
+// Copy makes the tables of the target equal to those of the source. It reads everything back from
+// both sides and compares. A copy that was interrupted is completed by another one; Copy refuses a
+// target with rows that the source does not have. tables are in the order in which they refer to
+// each other.
 func Copy(source, target *gorm.DB, tables []Table, progress func(CopyStep)) error {
 	c := &copying{source, target, progress}
 	for _, t := range tables {
@@ -36,7 +39,8 @@ func Copy(source, target *gorm.DB, tables []Table, progress func(CopyStep)) erro
 			return fmt.Errorf("looking through %s of the destination: %w", t.name, err)
 		}
 		if extra > 0 {
-			return fmt.Errorf("%s of the destination has rows that the source does not have, %d of them: %w", t.name, extra, ErrNotEmpty)
+			return fmt.Errorf("%s of the destination has rows that the source does not have, %d of them: %w", t.name,
+				extra, ErrNotEmpty)
 		}
 	}
 	checksums := make([]checksum, len(tables))
@@ -93,7 +97,12 @@ func copyRows[R Row](c *copying) (sum checksum, err error) {
 
 // compare reads a table back from both sides.
 func (c *copying) compare(t Table, before checksum) error {
-	c.progress(CopyStep{Table: t.name, Rows: before.rows, Of: before.rows, Comparing: true})
+	c.progress(CopyStep{
+		Table:     t.name,
+		Rows:      before.rows,
+		Of:        before.rows,
+		Comparing: true,
+	})
 	now, err := t.checksum(c.source)
 	if err != nil {
 		return fmt.Errorf("reading %s back from the source: %w", t.name, err)
@@ -103,14 +112,17 @@ func (c *copying) compare(t Table, before checksum) error {
 	case err != nil:
 		return fmt.Errorf("reading %s back from the destination: %w", t.name, err)
 	case now != before:
-		return fmt.Errorf("%s of the source has changed meanwhile: stop every service on it, and start the copy again", t.name)
+		return fmt.Errorf("%s of the source has changed meanwhile: stop every service on it, and start the copy again",
+			t.name)
 	case there != before:
-		return fmt.Errorf("%s differs, %d rows in the source and %d in the destination: stop what writes to the destination, and start the copy again", t.name, before.rows, there.rows)
+		return fmt.Errorf("%s differs, %d rows in the source and %d in the destination: stop what writes to the "+
+			"destination, and start the copy again", t.name, before.rows, there.rows)
 	}
 	return nil
 }
 
-// checksum is the number of rows of a table and a sum over them that does not depend on their order.
+// checksum is the number of rows of a table and a sum over them that does not depend on their
+// order.
 type checksum struct {
 	rows int64
 	sum  [sha256.Size]byte

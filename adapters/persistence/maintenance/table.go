@@ -1,5 +1,6 @@
-// Package maintenance holds an operator's tools for whole stores: it checks that every row of a table can be read, and copies tables between
-// databases of any kind. A store describes its tables as Table values by TableOf. Copy writes the rows of the source to the destination and compares
+// Package maintenance holds an operator's tools for whole stores: it checks that every row of a
+// table can be read, and copies tables between databases of any kind. A store describes its tables
+// as Table values by TableOf. Copy writes the rows of the source to the destination and compares
 // checksums of both sides; Table.Check, CheckFile and CheckClock each return one Check.
 package maintenance
 
@@ -20,13 +21,17 @@ type Table struct {
 	check      func(db *gorm.DB) Check
 }
 
-// TableOf describes the table of rows of type R. readable reports whether this version can read every column of a row.
+// TableOf describes the table of rows of type R. readable reports whether this version can read
+// every column of a row.
 func TableOf[R Row](readable func(R) bool) Table {
 	name := (*new(R)).TableName()
-	return Table{name, countExtra[R], copyRows[R], checksumOf[R], func(db *gorm.DB) Check { return checkRows(db, readable) }}
+	return Table{name, countExtra[R], copyRows[R], checksumOf[R], func(db *gorm.DB) Check {
+		return checkRows(db, readable)
+	}}
 }
 
-// batchSize keeps every statement short, below the number of values that SQLite binds and the length that MySQL takes.
+// batchSize keeps every statement short, below the number of values that SQLite binds and the
+// length that MySQL takes.
 const batchSize = 200
 
 // inBatches reads a whole table in the order of its key.

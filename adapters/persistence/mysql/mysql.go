@@ -50,7 +50,8 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 // UTF-8, not in every character set that an address may name.
 func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	host := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "3306"))
-	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" + address.RawQuery)
+	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" +
+		address.RawQuery)
 	if err != nil {
 		return nil, err
 	}

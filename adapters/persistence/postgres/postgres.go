@@ -31,7 +31,8 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 		config.ConnectTimeout = connectLimit
 	}
 	if config.ValidateConnect == nil {
-		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite // choose the primary among several hosts
+		// Choose the primary among several hosts.
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	pool := stdlib.OpenDB(*config)
 	return pool, postgres.New(postgres.Config{Conn: pool}), nil

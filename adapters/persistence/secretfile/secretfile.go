@@ -1,6 +1,8 @@
-// Package secretfile keeps the server secrets of a store in a file, never in its database. A File holds the newest secret, which seals, and
-// those that it replaced, which still open. File.Create generates the first secret, File.Read returns all of them, and File.Replace generates the
-// next one. The package takes no locks: the store holds its own write lock while it creates or replaces a secret.
+// Package secretfile keeps the server secrets of a store in a file, never in its database. A File
+// holds the newest secret, which seals, and those that it replaced, which still open. File.Create
+// generates the first secret, File.Read returns all of them, and File.Replace generates the next
+// one. The package takes no locks: the store holds its own write lock while it creates or replaces
+// a secret.
 package secretfile
 
 import (
@@ -22,12 +24,15 @@ import (
 
 const (
 	secretLength = 32
-	listTitle    = "pasteport secrets, the newest first" // the first line of a list; a file with an unused secret holds only its 32 bytes
+	// The first line of a list; a file with an unused secret holds only its 32 bytes.
+	listTitle = "pasteport secrets, the newest first"
 )
 
 // Secret is one server secret.
 type Secret struct {
-	GeneratedAt time.Time // when it was generated; for a file without a list its modification time, which is later for a copy
+	// When it was generated; for a file without a list its modification time, which is later for a
+	// copy.
+	GeneratedAt time.Time
 	bytes       []byte
 }
 
@@ -53,7 +58,8 @@ func (f *File) Path() string { return f.path }
 var errMissing = errors.New("restore the file, or copy it from another replica; if it is lost, " +
 	"\"pasteport keys rotate --forget-old\" generates another secret, and clients connect again")
 
-// Read returns the secrets. It reads the file again only when it has changed: a new secret comes as a new file.
+// Read returns the secrets. It reads the file again only when it has changed: a new secret comes as
+// a new file.
 func (f *File) Read() (*Secrets, error) {
 	found, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +111,8 @@ func (f *File) IsUsed() (bool, error) {
 func format(secrets []Secret) []byte {
 	lines := []string{listTitle}
 	for _, secret := range secrets {
-		lines = append(lines, secret.GeneratedAt.Format(time.RFC3339)+" "+base64.StdEncoding.EncodeToString(secret.bytes))
+		lines = append(lines,
+			secret.GeneratedAt.Format(time.RFC3339)+" "+base64.StdEncoding.EncodeToString(secret.bytes))
 	}
 	return []byte(strings.Join(lines, "\n") + "\n")
 }
@@ -114,7 +121,8 @@ func parse(content string) (secrets []Secret, err error) {
 	body, titled := strings.CutPrefix(content, listTitle+"\n")
 	body, whole := strings.CutSuffix(body, "\n")
 	if !titled || !whole {
-		return nil, fmt.Errorf("has %d bytes, which are neither one secret of %d nor a list", len(content), secretLength)
+		return nil, fmt.Errorf("has %d bytes, which are neither one secret of %d nor a list", len(content),
+			secretLength)
 	}
 	for i, line := range strings.Split(body, "\n") {
 		generated, encoded, _ := strings.Cut(line, " ")
@@ -143,7 +151,8 @@ func (f *File) Create() error {
 	return writeFile(f.path, generate(), func(*os.File) error { return nil })
 }
 
-// Replace generates a new secret and keeps the earlier ones, except those that were replaced at the time forget or before it.
+// Replace generates a new secret and keeps the earlier ones, except those that were replaced at the
+// time forget or before it.
 func (f *File) Replace(now, forget time.Time) error {
 	secrets, err := f.Read()
 	if err != nil {
@@ -160,8 +169,9 @@ func (f *File) Replace(now, forget time.Time) error {
 	return f.rewrite(format(slices.Insert(kept, 0, Secret{now.UTC(), generate()})))
 }
 
-// MarkUsed rewrites a secret as a list, which marks it as used: a later start without a database then detects that the database is lost. A
-// mounted file cannot be replaced and stays unmarked, and a missing one stays missing.
+// MarkUsed rewrites a secret as a list, which marks it as used: a later start without a database
+// then detects that the database is lost. A mounted file cannot be replaced and stays unmarked, and
+// a missing one stays missing.
 func (f *File) MarkUsed() error {
 	secrets, err := f.Read()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,8 +196,8 @@ func generate() []byte {
 	return secret
 }
 
-// rewrite keeps the owner and the mode of the file, because the service may run as another user than the command that replaces its secret. It
-// follows a link to the file.
+// rewrite keeps the owner and the mode of the file, because the service may run as another user
+// than the command that replaces its secret. It follows a link to the file.
 func (f *File) rewrite(content []byte) error {
 	path, err := filepath.EvalSymlinks(f.path)
 	if err != nil {
@@ -219,7 +229,8 @@ func writeFile(path string, content []byte, prepare func(draft *os.File) error) 
 	return failed("keeping the name of the server secret", errors.Join(folder.Sync(), folder.Close()))
 }
 
-// writeSynced refuses an existing name: root must not follow a link that another user has placed in the folder.
+// writeSynced refuses an existing name: root must not follow a link that another user has placed in
+// the folder.
 func writeSynced(path string, content []byte, prepare func(*os.File) error) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -244,8 +255,8 @@ func Protect(path string) error {
 	return nil
 }
 
-// ProtectShared is Protect for a file that replicas share. A mounted file, such as a Kubernetes Secret, belongs to root and cannot be changed; its
-// service reads it as a member of its group.
+// ProtectShared is Protect for a file that replicas share. A mounted file, such as a Kubernetes
+// Secret, belongs to root and cannot be changed; its service reads it as a member of its group.
 func (f *File) ProtectShared() error {
 	if found, err := os.Stat(f.path); err == nil && found.Mode().Perm()&0o027 == 0 {
 		return nil

@@ -104,11 +104,21 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 		Expect(os.ReadFile(file.path)).To(BeEquivalentTo(spoil(string(content))))
 	},
 		Entry("is empty", func(string) string { return "" }, "has 0 bytes"),
-		Entry("has no title", func(content string) string { return content[1:] }, "neither one secret of 32 nor a list"),
-		Entry("is cut off", func(content string) string { return content[:len(content)-1] }, "neither one secret of 32 nor a list"),
-		Entry("is cut off behind a line", func(string) string { return listTitle + "\n" }, "neither one secret of 32 nor a list"),
-		Entry("has no date", func(content string) string { return listTitle + "\nyesterday" + content[len(listTitle)+21:] }, "is damaged in line 2"),
-		Entry("has a short secret", func(content string) string { return content[:len(content)-9] + "\n" }, "is damaged in line 3"),
+		Entry("has no title", func(content string) string {
+			return content[1:]
+		}, "neither one secret of 32 nor a list"),
+		Entry("is cut off", func(content string) string {
+			return content[:len(content)-1]
+		}, "neither one secret of 32 nor a list"),
+		Entry("is cut off behind a line", func(string) string {
+			return listTitle + "\n"
+		}, "neither one secret of 32 nor a list"),
+		Entry("has no date", func(content string) string {
+			return listTitle + "\nyesterday" + content[len(listTitle)+21:]
+		}, "is damaged in line 2"),
+		Entry("has a short secret", func(content string) string {
+			return content[:len(content)-9] + "\n"
+		}, "is damaged in line 3"),
 		Entry("has an empty line", func(content string) string { return content + "\n" }, "is damaged in line 4"),
 	)
 })

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// Version is the state of a file: the head of its WAL index, whose counter and checksums every commit changes
-// (https://www.sqlite.org/walformat.html, section 2.1). Versions of two openings cannot be compared.
+// Version is the state of a file: the head of its WAL index, whose counter and checksums every
+// commit changes (https://www.sqlite.org/walformat.html, section 2.1). Versions of two openings
+// cannot be compared.
 type Version struct {
 	opening int64
 	head    walIndexHead
@@ -44,8 +45,9 @@ func (v Version) follows(before Version) bool {
 
 var errNoVersion = errors.New("the WAL index cannot be read")
 
-// changeDetector reads the version of a file without a statement. PRAGMA data_version would add 4.5 µs of CPU to a guarded call of 24 (2026-11-26), and
-// does not count commits: two between two reads look like one.
+// changeDetector reads the version of a file without a statement. PRAGMA data_version would add 4.5
+// µs of CPU to a guarded call of 24 (2026-11-26), and does not count commits: two between two reads
+// look like one.
 type changeDetector struct {
 	to connector
 
@@ -55,7 +57,8 @@ type changeDetector struct {
 	closed   bool
 }
 
-// openedFile is a file whose WAL index is open. The connection keeps SQLite from making another index.
+// openedFile is a file whose WAL index is open. The connection keeps SQLite from making another
+// index.
 type openedFile struct {
 	number     int64
 	connection *connection
@@ -68,7 +71,8 @@ var start = time.Now()
 // versionTrusted is how long readers rely on the path naming the same file.
 const versionTrusted = 10 * time.Millisecond
 
-// recentVersion is currentVersion for callers that only read, or that have called currentVersion before they wrote.
+// recentVersion is currentVersion for callers that only read, or that have called currentVersion
+// before they wrote.
 func (d *changeDetector) recentVersion() (Version, error) {
 	if open := d.open.Load(); open != nil && time.Since(start)-time.Duration(open.checked.Load()) < versionTrusted {
 		return open.version()
@@ -76,7 +80,8 @@ func (d *changeDetector) recentVersion() (Version, error) {
 	return d.currentVersion()
 }
 
-// readsShowMappedWrites reports whether a read of a file shows what SQLite has written to its mapping of the file. Elsewhere nothing is cached.
+// readsShowMappedWrites reports whether a read of a file shows what SQLite has written to its
+// mapping of the file. Elsewhere nothing is cached.
 var readsShowMappedWrites = slices.Contains([]string{"linux", "darwin", "freebsd"}, runtime.GOOS)
 
 // currentVersion returns the version after the last commit to the file that the path names now.
@@ -171,8 +176,8 @@ var _ io.Closer = (*changeDetector)(nil)
 // walIndex is an open WAL index.
 type walIndex struct{ file *os.File }
 
-// head reads the head. While a commit changes it, the result is a mixture that matches no version. It is zero when another process has truncated the
-// file.
+// head reads the head. While a commit changes it, the result is a mixture that matches no version.
+// It is zero when another process has truncated the file.
 func (i *walIndex) head() (head walIndexHead) {
 	var bytes [4 * len(head)]byte
 	if _, err := i.file.ReadAt(bytes[:], 0); err != nil {
@@ -184,8 +189,9 @@ func (i *walIndex) head() (head walIndexHead) {
 	return head
 }
 
-// walIndexes are the WAL indexes that this process has opened. None is closed while the process has a connection to any file: closing a file
-// releases the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+// walIndexes are the WAL indexes that this process has opened. None is closed while the process has
+// a connection to any file: closing a file releases the locks that SQLite holds on it
+// (https://www.sqlite.org/howtocorrupt.html, section 2.2).
 var walIndexes struct {
 	sync.Mutex
 	connections int
@@ -213,7 +219,8 @@ func openWALIndex(path string) (*walIndex, error) {
 	return opened, nil
 }
 
-// countConnection is called before a connection is opened, and discountConnection after it was closed.
+// countConnection is called before a connection is opened, and discountConnection after it was
+// closed.
 func countConnection() {
 	walIndexes.Lock()
 	defer walIndexes.Unlock()

@@ -12,14 +12,15 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// connector opens connections that detect a deleted or replaced database file. SQLite would keep using the deleted file, and its commits would be
-// lost at the next start.
+// connector opens connections that detect a deleted or replaced database file. SQLite would keep
+// using the deleted file, and its commits would be lost at the next start.
 type connector struct{ path, dsn string }
 
 // Driver implements driver.Connector.
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
-// Connect implements driver.Connector. It reads the file's identity before it opens the file, so that the next use detects a replacement in between.
+// Connect implements driver.Connector. It reads the file's identity before it opens the file, so
+// that the next use detects a replacement in between.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	file, err := os.Stat(c.path)
 	if err != nil {
@@ -31,10 +32,16 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 		discountConnection()
 		return nil, err
 	}
-	return &connection{session: opened.(session), path: c.path, file: file, prepared: map[string]*statement{}}, nil
+	return &connection{
+		session:  opened.(session),
+		path:     c.path,
+		file:     file,
+		prepared: map[string]*statement{},
+	}, nil
 }
 
-// open retries while other connections to a new file keep it busy, because SQLite does not wait for a lock to change the journal mode.
+// open retries while other connections to a new file keep it busy, because SQLite does not wait for
+// a lock to change the journal mode.
 func (c connector) open(ctx context.Context) (driver.Conn, error) {
 	for deadline := time.Now().Add(BusyTimeout); ; {
 		opened, err := c.Driver().Open(c.dsn)
@@ -63,8 +70,8 @@ type session interface {
 	driver.Validator
 }
 
-// connection prepares each statement once. GORM would prepare it for the pool, and again for each transaction. Without prepared statements a code flow
-// lost 28 % of its rate (2026-11-26).
+// connection prepares each statement once. GORM would prepare it for the pool, and again for each
+// transaction. Without prepared statements a code flow lost 28 % of its rate (2026-11-26).
 type connection struct {
 	session
 	path     string
@@ -85,11 +92,12 @@ type prepared interface {
 	driver.StmtQueryContext
 }
 
-// maxPrepared is more than the number of fixed statements. Statements with lists of different lengths add to them.
+// maxPrepared is more than the number of fixed statements. Statements with lists of different
+// lengths add to them.
 const maxPrepared = 64
 
-// ResetSession implements driver.SessionResetter, which database/sql calls before every use but the first. It discards the connection if the file at
-// its path was deleted or replaced.
+// ResetSession implements driver.SessionResetter, which database/sql calls before every use but the
+// first. It discards the connection if the file at its path was deleted or replaced.
 func (c *connection) ResetSession(ctx context.Context) error {
 	if found, err := os.Stat(c.path); err != nil || !os.SameFile(found, c.file) {
 		return driver.ErrBadConn
@@ -126,7 +134,8 @@ func (c *connection) QueryContext(ctx context.Context, query string, values []dr
 	return statementRows{rows.(driverRows), known}, nil
 }
 
-// statement returns a prepared statement whose rows are not being read. It returns nil for pragmas, some of which take effect when they are prepared.
+// statement returns a prepared statement whose rows are not being read. It returns nil for pragmas,
+// some of which take effect when they are prepared.
 func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
 	known, found := c.prepared[query]
 	if found && !known.reading {

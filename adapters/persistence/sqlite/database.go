@@ -1,7 +1,9 @@
-// Package sqlite opens the SQLite file of a store. A Database has one connection that writes and a few that read. Database.Write carries out a
-// change; the writeBatcher lets changes that wait at the same moment share one transaction and one flush of the disk. The GrantCache keeps the
-// grants that were read or written. The changeDetector reads the head of the WAL index, where every commit of every process shows, so that no
-// lookup returns a cached grant that is older than the file. A Tx records what a change has written, and the cache follows it.
+// Package sqlite opens the SQLite file of a store. A Database has one connection that writes and a
+// few that read. Database.Write carries out a change; the writeBatcher lets changes that wait at
+// the same moment share one transaction and one flush of the disk. The GrantCache keeps the grants
+// that were read or written. The changeDetector reads the head of the WAL index, where every commit
+// of every process shows, so that no lookup returns a cached grant that is older than the file. A
+// Tx records what a change has written, and the cache follows it.
 package sqlite
 
 import (
@@ -22,7 +24,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// pragmas are the settings of every connection, checked at start. synchronous is FULL because a power failure must not bring a revoked token back.
+// pragmas are the settings of every connection, checked at start. synchronous is FULL because a
+// power failure must not bring a revoked token back.
 var pragmas = []struct{ name, value string }{
 	{"busy_timeout", "5000"}, // milliseconds
 	{"foreign_keys", "1"},
@@ -30,23 +33,26 @@ var pragmas = []struct{ name, value string }{
 	{"synchronous", "2"},
 }
 
-// BusyTimeout is how long a change waits for the write lock: the busy_timeout of SQLite counts for each connection anew, and changes queue for one.
+// BusyTimeout is how long a change waits for the write lock: the busy_timeout of SQLite counts for
+// each connection anew, and changes queue for one.
 const BusyTimeout = 5 * time.Second
 
 const journalMode = "journal_mode" // which is stored in the file
 
-// readers is the number of connections that read: two more than processors, for long reads, and at most four.
+// readers is the number of connections that read: two more than processors, for long reads, and at
+// most four.
 func readers(processors int) int { return min(4, processors+2) }
 
-// A connection caches few pages (9 KiB each in our allocator), because the system caches them too, once for all connections. SQLite gives the pages
-// that one connection leaves unused to the others.
+// A connection caches few pages (9 KiB each in our allocator), because the system caches them too,
+// once for all connections. SQLite gives the pages that one connection leaves unused to the others.
 const (
 	readCache   = "cache_size(50)"
 	writeCache  = "cache_size(200)"
 	detectCache = "cache_size(10)"
 )
 
-// undoInMemory keeps statement journals out of files: SQLite would write each page to one before its first change.
+// undoInMemory keeps statement journals out of files: SQLite would write each page to one before
+// its first change.
 const undoInMemory = "temp_store(2)"
 
 // Database is an open SQLite file.
@@ -56,7 +62,8 @@ type Database struct {
 	batcher        *writeBatcher
 }
 
-// Open opens a file that exists, in WAL mode. It refuses a file for which SQLite does not keep the settings that the store relies on.
+// Open opens a file that exists, in WAL mode. It refuses a file for which SQLite does not keep the
+// settings that the store relies on.
 func Open(path string) (*Database, error) {
 	d, err := open(path, walDSN)
 	if err != nil {
@@ -68,7 +75,8 @@ func Open(path string) (*Database, error) {
 	return d, nil
 }
 
-// OpenAsIs opens a file that exists without changing its journal mode, which is stored in the file. It checks nothing.
+// OpenAsIs opens a file that exists without changing its journal mode, which is stored in the file.
+// It checks nothing.
 func OpenAsIs(path string) (*Database, error) { return open(path, dsn) }
 
 func open(path string, dsn func(path string, more ...string) string) (d *Database, err error) {
@@ -76,7 +84,8 @@ func open(path string, dsn func(path string, more ...string) string) (d *Databas
 	if d.Writer, err = connect(connector{path, dsn(path, writeCache, undoInMemory)}, 1); err != nil {
 		return nil, err
 	}
-	if d.Reader, err = connect(connector{path, dsn(path, "query_only(1)", readCache)}, readers(runtime.GOMAXPROCS(0))); err != nil {
+	if d.Reader, err = connect(connector{path, dsn(path, "query_only(1)", readCache)},
+		readers(runtime.GOMAXPROCS(0))); err != nil {
 		return nil, errors.Join(err, disconnect(d.Writer))
 	}
 	d.Grants = newGrantCache(connector{path, dsn(path, "query_only(1)", detectCache)})
@@ -84,15 +93,17 @@ func open(path string, dsn func(path string, more ...string) string) (d *Databas
 	return d, nil
 }
 
-// Write carries out a change in a transaction that it may share with other changes. An error of the change undoes that change alone. The change may
-// run more than once. It waits for its turn no longer than lockTimeout.
+// Write carries out a change in a transaction that it may share with other changes. An error of the
+// change undoes that change alone. The change may run more than once. It waits for its turn no
+// longer than lockTimeout.
 func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(*Tx) error) error {
 	return d.batcher.do(ctx, lockTimeout, change)
 }
 
 // Close writes the log back into the file and closes every connection.
 func (d *Database) Close() error {
-	return errors.Join(unavailable("writing the log back", d.Writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error), d.Disconnect())
+	return errors.Join(unavailable("writing the log back", d.Writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error),
+		d.Disconnect())
 }
 
 // Disconnect closes every connection and leaves the log as it is.
@@ -104,7 +115,8 @@ func (d *Database) Disconnect() error {
 	)
 }
 
-// SortInFiles runs work while SQLite sorts in files, because a new index may need more than memory holds.
+// SortInFiles runs work while SQLite sorts in files, because a new index may need more than memory
+// holds.
 func (d *Database) SortInFiles(work func() error) (err error) {
 	if err := d.Writer.Exec("PRAGMA temp_store = 0").Error; err != nil {
 		return unavailable("setting temp_store", err)
@@ -125,7 +137,8 @@ func checkPragmas(db *gorm.DB) error {
 			return fmt.Errorf("checking %s: %w", pragma.name, err)
 		}
 		if value != pragma.value {
-			return fmt.Errorf("SQLite keeps %s at %s instead of %s: put the file on a local disk", pragma.name, value, pragma.value)
+			return fmt.Errorf("SQLite keeps %s at %s instead of %s: put the file on a local disk", pragma.name, value,
+				pragma.value)
 		}
 	}
 	return nil
@@ -135,9 +148,11 @@ func walDSN(path string, more ...string) string {
 	return dsn(path, append([]string{journalMode + "(wal)"}, more...)...)
 }
 
-// dsn does not let SQLite create the file, because with an empty database every token would look invalid.
+// dsn does not let SQLite create the file, because with an empty database every token would look
+// invalid.
 func dsn(path string, more ...string) string {
-	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}} // SQLite may refuse the write lock to a transaction that has read before
+	// SQLite may refuse the write lock to a transaction that has read before.
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}
 	for _, pragma := range pragmas {
 		if pragma.name != journalMode {
 			query.Add("_pragma", pragma.name+"("+pragma.value+")")
@@ -147,7 +162,8 @@ func dsn(path string, more ...string) string {
 	return "file:" + url.PathEscape(path) + "?" + query.Encode()
 }
 
-// connect uses a driver of our own because GORM's needs a C compiler. GORM's log is off: it prints the values of rows.
+// connect uses a driver of our own because GORM's needs a C compiler. GORM's log is off: it prints
+// the values of rows.
 func connect(to connector, connections int) (*gorm.DB, error) {
 	pool := sql.OpenDB(to)
 	pool.SetMaxOpenConns(connections)

@@ -17,26 +17,28 @@ var _ = Describe("Opening a SQLite file", func() {
 	var directory string
 	BeforeEach(func() { directory = GinkgoT().TempDir() })
 
-	It("connects one writer and readers that wait, survive a power failure and check foreign keys", Label("H5"), func() {
-		d := openIn(directory)
-		for db, connections := range map[*gorm.DB]int{d.Writer: 1, d.Reader: readers(runtime.GOMAXPROCS(0))} {
-			Expect(pragma(db, "journal_mode")).To(Equal("wal"))
-			Expect(pragma(db, "synchronous")).To(Equal("2"))
-			Expect(pragma(db, "busy_timeout")).To(Equal("5000"))
-			Expect(pragma(db, "foreign_keys")).To(Equal("1"))
-			pool, err := db.DB()
-			Expect(err).NotTo(HaveOccurred())
-			Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
-		}
-		Expect(pragma(d.Reader, "cache_size")).To(Equal("50"))
-		Expect(d.Reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
-	})
+	It("connects one writer and readers that wait, survive a power failure and check foreign keys",
+		Label("H5"), func() {
+			d := openIn(directory)
+			for db, connections := range map[*gorm.DB]int{d.Writer: 1, d.Reader: readers(runtime.GOMAXPROCS(0))} {
+				Expect(pragma(db, "journal_mode")).To(Equal("wal"))
+				Expect(pragma(db, "synchronous")).To(Equal("2"))
+				Expect(pragma(db, "busy_timeout")).To(Equal("5000"))
+				Expect(pragma(db, "foreign_keys")).To(Equal("1"))
+				pool, err := db.DB()
+				Expect(err).NotTo(HaveOccurred())
+				Expect(pool.Stats().MaxOpenConnections).To(Equal(connections))
+			}
+			Expect(pragma(d.Reader, "cache_size")).To(Equal("50"))
+			Expect(d.Reader.Exec("DELETE FROM grants").Error).To(MatchError(ContainSubstring("readonly")))
+		})
 
 	It("connects two more readers than there are processors, and four at most", func() {
 		Expect([]int{readers(1), readers(2), readers(64)}).To(Equal([]int{3, 4, 4}))
 	})
 
-	It("lets the connection that detects changes keep hardly a page, because SQLite would give the others what it may keep", func() {
+	It("lets the connection that detects changes keep hardly a page, because SQLite would give the others what it "+
+		"may keep", func() {
 		detector := openIn(directory).Grants.detector
 		_, err := detector.currentVersion()
 		Expect(err).NotTo(HaveOccurred())
@@ -49,7 +51,8 @@ var _ = Describe("Opening a SQLite file", func() {
 		DeferCleanup(func() { pragmas = former })
 		pragmas = append(slices.Clone(former), struct{ name, value string }{"page_size", "3"})
 		_, err := Open(filepath.Join(directory, "oauth.db"))
-		Expect(err).To(MatchError(ContainSubstring("SQLite keeps page_size at 4096 instead of 3: put the file on a local disk")))
+		Expect(err).To(MatchError(
+			ContainSubstring("SQLite keeps page_size at 4096 instead of 3: put the file on a local disk")))
 	})
 
 	It("leaves the journal mode when it opens a file as it is", func() {
@@ -75,7 +78,8 @@ var _ = Describe("Opening a SQLite file", func() {
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(disconnect, db)
 		err = db.Exec("DELETE FROM grants").Error
-		Expect(Explain(err)).To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
+		Expect(Explain(err)).
+			To(MatchError(And(ContainSubstring("has to be able to write the file"), ContainSubstring("readonly"))))
 	})
 })
 

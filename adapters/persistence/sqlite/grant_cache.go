@@ -33,7 +33,8 @@ func newGrantCache(to connector) *GrantCache {
 	return &GrantCache{detector: &changeDetector{to: to}, grants: grants}
 }
 
-// Version returns the version of the file, which is at most versionTrusted old when the file was replaced meanwhile.
+// Version returns the version of the file, which is at most versionTrusted old when the file was
+// replaced meanwhile.
 func (c *GrantCache) Version() (Version, error) { return c.detector.recentVersion() }
 
 // Lookup returns the cached grant, or the one that read returns.
@@ -85,7 +86,8 @@ func (c *GrantCache) keep(since Version, entry CacheEntry) {
 	}
 }
 
-// begin is called when this process has taken the write lock, so that no other process commits before settle.
+// begin is called when this process has taken the write lock, so that no other process commits
+// before settle.
 func (c *GrantCache) begin() {
 	before, err := c.detector.currentVersion()
 	c.mu.Lock()
@@ -106,7 +108,8 @@ func (c *GrantCache) newest(tx *Tx, id string) (entry CacheEntry, found bool) {
 	return c.grants.Get(id)
 }
 
-// settle updates the cache after the transaction of this process has ended and before its callers are answered.
+// settle updates the cache after the transaction of this process has ended and before its callers
+// are answered.
 func (c *GrantCache) settle(tx *Tx) {
 	after, err := c.detector.recentVersion()
 	c.mu.Lock()

@@ -192,39 +192,44 @@ func isDuplicateOf(err error) bool {
 }
 
 var _ = Describe("Sharing a SQLite file with other processes", Label("I22"), func() {
-	It("sees what another process has ended after SQLite had to make the WAL index anew, and count from the beginning", func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		d := openIn(directory)
-		Expect(add(ctx, d, "g")).To(Succeed())
-		for i := range 20 {
-			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, strconv.Itoa(i), 0) })).To(Succeed())
-		}
-		Expect(ended(ctx, d, "g")).To(BeFalse())
-		leaveHalfACommit(filepath.Join(directory, "oauth.db-shm"))
-		newEnding(filepath.Join(directory, "oauth.db")).end()
-		now, err := d.Grants.detector.currentVersion()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(now.commits()).To(BeNumerically("<", d.Grants.version.commits()))
-		Expect(ended(ctx, d, "g")).To(BeTrue())
-	})
+	It("sees what another process has ended after SQLite had to make the WAL index anew, and count from the beginning",
+		func(ctx SpecContext) {
+			directory := GinkgoT().TempDir()
+			d := openIn(directory)
+			Expect(add(ctx, d, "g")).To(Succeed())
+			for i := range 20 {
+				Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+					return count(tx, strconv.Itoa(i), 0)
+				})).To(Succeed())
+			}
+			Expect(ended(ctx, d, "g")).To(BeFalse())
+			leaveHalfACommit(filepath.Join(directory, "oauth.db-shm"))
+			newEnding(filepath.Join(directory, "oauth.db")).end()
+			now, err := d.Grants.detector.currentVersion()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(now.commits()).To(BeNumerically("<", d.Grants.version.commits()))
+			Expect(ended(ctx, d, "g")).To(BeTrue())
+		})
 
-	DescribeTable("leaves SQLite its locks when another database on the same file is closed", func(ctx SpecContext, close func(d, other *Database)) {
-		directory := GinkgoT().TempDir()
-		d, other := openIn(directory), openIn(directory)
-		Expect(add(ctx, d, "g")).To(Succeed())
-		Expect(ended(ctx, d, "g")).To(BeFalse())
-		Expect(ended(ctx, other, "g")).To(BeFalse())
-		Expect(other.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed()) // its Close does not wait for the write below
-		held := hold(ctx, d)
-		close(d, other)
-		process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSQLite$")
-		process.Env = append(os.Environ(), lockVariable+"="+filepath.Join(directory, "oauth.db"))
-		answer, err := process.CombinedOutput()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(answer)).To(HavePrefix("database is locked"))
-		held.release()
-		held.wait()
-	},
+	DescribeTable("leaves SQLite its locks when another database on the same file is closed",
+		func(ctx SpecContext, close func(d, other *Database)) {
+			directory := GinkgoT().TempDir()
+			d, other := openIn(directory), openIn(directory)
+			Expect(add(ctx, d, "g")).To(Succeed())
+			Expect(ended(ctx, d, "g")).To(BeFalse())
+			Expect(ended(ctx, other, "g")).To(BeFalse())
+			// Its Close does not wait for the write below.
+			Expect(other.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed())
+			held := hold(ctx, d)
+			close(d, other)
+			process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestSQLite$")
+			process.Env = append(os.Environ(), lockVariable+"="+filepath.Join(directory, "oauth.db"))
+			answer, err := process.CombinedOutput()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(answer)).To(HavePrefix("database is locked"))
+			held.release()
+			held.wait()
+		},
 		Entry("and this one goes on", func(_, other *Database) { Expect(other.Close()).To(Succeed()) }),
 		Entry("and this one too, during a write", func(d, other *Database) {
 			Expect(other.Close()).To(Succeed())
@@ -233,8 +238,9 @@ var _ = Describe("Sharing a SQLite file with other processes", Label("I22"), fun
 	)
 })
 
-// leaveHalfACommit leaves what a process leaves that is killed between the two copies of the head, of which it writes the second one first.
-// The file stays open: closing it would release the locks of this process.
+// leaveHalfACommit leaves what a process leaves that is killed between the two copies of the head,
+// of which it writes the second one first. The file stays open: closing it would release the locks
+// of this process.
 func leaveHalfACommit(path string) {
 	GinkgoHelper()
 	shared, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -45,7 +45,8 @@ const tables = `CREATE TABLE IF NOT EXISTS grants (id TEXT NOT NULL PRIMARY KEY,
 func openIn(directory string) *Database {
 	GinkgoHelper()
 	path := filepath.Join(directory, "oauth.db")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600) // SQLite loses its locks on a file that is opened and closed here
+	// SQLite loses its locks on a file that is opened and closed here.
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL, 0o600)
 	if !errors.Is(err, os.ErrExist) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(file.Close()).To(Succeed())

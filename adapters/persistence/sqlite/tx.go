@@ -10,8 +10,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Tx is a transaction that records what a change writes, so that the GrantCache can follow it. A transaction on a database server has no cache;
-// only its DB is set.
+// Tx is a transaction that records what a change writes, so that the GrantCache can follow it. A
+// transaction on a database server has no cache; only its DB is set.
 type Tx struct {
 	*gorm.DB
 	cache   *GrantCache
@@ -68,7 +68,8 @@ func (t *writeTx) ExecContext(ctx context.Context, statement string, values ...a
 	return done, t.record(err)
 }
 
-// QueryContext implements gorm.ConnPool. A query that is no SELECT may write, such as an INSERT that returns its key.
+// QueryContext implements gorm.ConnPool. A query that is no SELECT may write, such as an INSERT
+// that returns its key.
 func (t *writeTx) QueryContext(ctx context.Context, query string, values ...any) (*sql.Rows, error) {
 	rows, err := t.Tx.QueryContext(ctx, query, values...)
 	if err == nil && strings.HasPrefix(query, "SELECT") {
@@ -77,7 +78,8 @@ func (t *writeTx) QueryContext(ctx context.Context, query string, values ...any)
 	return rows, t.record(err)
 }
 
-// record treats every error as one that may have ended the transaction, except a duplicate key, which undoes its statement only.
+// record treats every error as one that may have ended the transaction, except a duplicate key,
+// which undoes its statement only.
 func (t *writeTx) record(err error) error {
 	if !IsDuplicate(err) {
 		t.wrote, t.ended = true, cmp.Or(t.ended, err)

@@ -18,8 +18,9 @@ import (
 // maxBatch keeps a transaction short for the writes that wait for the next one.
 const maxBatch = 256
 
-// writeBatcher carries out writes that wait at the same moment in one transaction, with one flush of the disk: group commit. A write never waits for
-// other writes to arrive, so a lone write takes no longer. One goroutine at a time runs the transactions.
+// writeBatcher carries out writes that wait at the same moment in one transaction, with one flush
+// of the disk: group commit. A write never waits for other writes to arrive, so a lone write takes
+// no longer. One goroutine at a time runs the transactions.
 type writeBatcher struct {
 	writer *gorm.DB
 	grants *GrantCache
@@ -143,10 +144,13 @@ func refuse(writes []*pendingWrite, err error) {
 	}
 }
 
-// carryOut runs the writes in one transaction and answers them. When a write fails after it has changed a row, or may have ended the transaction,
-// it is answered alone and the others run again. A savepoint for each write would cost all of them more, because rules refuse before a row changes.
+// carryOut runs the writes in one transaction and answers them. When a write fails after it has
+// changed a row, or may have ended the transaction, it is answered alone and the others run again.
+// A savepoint for each write would cost all of them more, because rules refuse before a row
+// changes.
 func (b *writeBatcher) carryOut(in *writeTx, writes []*pendingWrite) {
-	session := gorm.Session{NewDB: true, Context: context.Background()} // with a context GORM makes a new statement instead of using the writer's
+	// With a context GORM makes a new statement instead of using the writer's.
+	session := gorm.Session{NewDB: true, Context: context.Background()}
 	tx := &Tx{DB: b.writer.Session(&session), cache: b.grants}
 	tx.Statement.ConnPool = in
 	b.grants.begin()
@@ -179,7 +183,8 @@ func (b *writeBatcher) carryOut(in *writeTx, writes []*pendingWrite) {
 	answer(done, err)
 }
 
-// canceled is also checked after the change, so that nothing is committed for a caller that has given up.
+// canceled is also checked after the change, so that nothing is committed for a caller that has
+// given up.
 func (w *pendingWrite) canceled() error { return unavailable("changing", w.ctx.Err()) }
 
 func (w *pendingWrite) hasFailed() bool { return w.err != nil || w.panicked != nil }

@@ -138,7 +138,9 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Entry("when it has written by a query", func(tx *Tx) error {
 			return tx.Raw("INSERT INTO holds DEFAULT VALUES RETURNING number").Scan(new(int)).Error
 		}, 2),
-		Entry("but not when it has only read", func(tx *Tx) error { return tx.Raw("SELECT count(*) FROM counts").Scan(new(int)).Error }, 1),
+		Entry("but not when it has only read", func(tx *Tx) error {
+			return tx.Raw("SELECT count(*) FROM counts").Scan(new(int)).Error
+		}, 1),
 		Entry("but not when all that it wrote existed", func(tx *Tx) error {
 			Expect(count(tx, "before", 0)).NotTo(Succeed())
 			return nil
@@ -183,21 +185,24 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
-	DescribeTable("go on without a write that ends the transaction", func(ctx SpecContext, result func(err error) error) {
-		held.release()
-		held.wait()
-		Expect(d.Writer.Exec("CREATE TRIGGER full BEFORE INSERT ON counts WHEN new.taken = 7 BEGIN SELECT RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
-		held = hold(ctx, d)
-		addCount(ctx, "before")
-		write(ctx, "breaks", func(tx *Tx) error { return result(count(tx, "breaks", 7)) })
-		addCount(ctx, "after")
-		held.release()
-		writing.Wait()
-		Expect(answers["breaks"]).To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
-		Expect(answers["before"]).To(Succeed())
-		Expect(answers["after"]).To(Succeed())
-		Expect(kept()).To(Equal([]string{"after", "before"}))
-	},
+	DescribeTable("go on without a write that ends the transaction",
+		func(ctx SpecContext, result func(err error) error) {
+			held.release()
+			held.wait()
+			Expect(d.Writer.Exec("CREATE TRIGGER full BEFORE INSERT ON counts WHEN new.taken = 7 BEGIN SELECT " +
+				"RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
+			held = hold(ctx, d)
+			addCount(ctx, "before")
+			write(ctx, "breaks", func(tx *Tx) error { return result(count(tx, "breaks", 7)) })
+			addCount(ctx, "after")
+			held.release()
+			writing.Wait()
+			Expect(answers["breaks"]).
+				To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
+			Expect(answers["before"]).To(Succeed())
+			Expect(answers["after"]).To(Succeed())
+			Expect(kept()).To(Equal([]string{"after", "before"}))
+		},
 		Entry("and returns its error", func(err error) error { return unavailable("counting", err) }),
 		Entry("and hides its error", func(error) error { return nil }),
 	)
@@ -208,7 +213,11 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		addCount(short, "left")
 		addCount(ctx, "after")
 		cancel()
-		Eventually(func() error { mu.Lock(); defer mu.Unlock(); return answers["left"] }).WithContext(ctx).WithTimeout(BusyTimeout).Should(MatchError(context.Canceled))
+		Eventually(func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			return answers["left"]
+		}).WithContext(ctx).WithTimeout(BusyTimeout).Should(MatchError(context.Canceled))
 		held.release()
 		writing.Wait()
 		Expect(answers["before"]).To(Succeed())
@@ -228,7 +237,11 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		held.release()
 		Eventually(begun).WithContext(ctx).WithTimeout(BusyTimeout).Should(BeClosed())
 		cancel()
-		Eventually(func() error { mu.Lock(); defer mu.Unlock(); return answers["left"] }).WithContext(ctx).WithTimeout(BusyTimeout).Should(MatchError(context.Canceled))
+		Eventually(func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			return answers["left"]
+		}).WithContext(ctx).WithTimeout(BusyTimeout).Should(MatchError(context.Canceled))
 		close(goOn)
 		writing.Wait()
 		Expect(answers["slow"]).To(Succeed())
@@ -271,22 +284,23 @@ func breakCommit(tx *Tx) error {
 }
 
 var _ = Describe("A transaction of the write batcher", Label("H5"), func() {
-	It("is not begun while another connection writes, and is when that has finished", Label("N14"), func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		d := openIn(directory)
-		Expect(d.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed())
-		file := filepath.Join(directory, "oauth.db")
-		other, err := connect(connector{file, dsn(file)}, 1)
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(disconnect, other)
-		busy := other.Begin()
-		Expect(busy.Error).NotTo(HaveOccurred())
-		for range 3 {
-			Expect(add(ctx, d, "g")).To(MatchError(oauth.ErrUnavailable))
-		}
-		Expect(busy.Rollback().Error).To(Succeed())
-		Expect(add(ctx, d, "g")).To(Succeed())
-	})
+	It("is not begun while another connection writes, and is when that has finished",
+		Label("N14"), func(ctx SpecContext) {
+			directory := GinkgoT().TempDir()
+			d := openIn(directory)
+			Expect(d.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed())
+			file := filepath.Join(directory, "oauth.db")
+			other, err := connect(connector{file, dsn(file)}, 1)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(disconnect, other)
+			busy := other.Begin()
+			Expect(busy.Error).NotTo(HaveOccurred())
+			for range 3 {
+				Expect(add(ctx, d, "g")).To(MatchError(oauth.ErrUnavailable))
+			}
+			Expect(busy.Rollback().Error).To(Succeed())
+			Expect(add(ctx, d, "g")).To(Succeed())
+		})
 
 	It("refuses a transaction in it, which would undo it", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())

@@ -1,6 +1,7 @@
-// Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint calls a URL of the site, Introspection an
-// RFC 7662 endpoint, and MCP the MCP server itself. The token is sent only in the request. Logs quote nothing of a response, because it
-// could contain the token.
+// Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint
+// calls a URL of the site, Introspection an RFC 7662 endpoint, and MCP the MCP server itself. The
+// token is sent only in the request. Logs quote nothing of a response, because it could contain the
+// token.
 package remote
 
 import (
@@ -35,7 +36,8 @@ type Transport struct {
 	Logger *slog.Logger
 }
 
-// client sends requests with tokens. It follows no redirect and uses no proxy, because both would see the token.
+// client sends requests with tokens. It follows no redirect and uses no proxy, because both would
+// see the token.
 type client struct {
 	http   *http.Client
 	logger *slog.Logger
@@ -82,10 +84,12 @@ func (c client) send(request *http.Request) (answer, error) {
 
 // isJSON accepts application/json and application/*+json (RFC 6839 §3.1).
 func (a answer) isJSON() bool {
-	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") && strings.HasSuffix(a.mediaType, "+json")
+	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") &&
+		strings.HasSuffix(a.mediaType, "+json")
 }
 
-// read decodes the members. It refuses duplicate names and names in another case, because they are ambiguous.
+// read decodes the members. It refuses duplicate names and names in another case, because they are
+// ambiguous.
 func (a answer) read(into any, members ...string) error {
 	var all map[string]jsontext.Value
 	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
@@ -101,7 +105,8 @@ func (a answer) read(into any, members ...string) error {
 	return nil
 }
 
-// unavailable logs and returns the error of a failed request, without the query of its URL, which may contain a key.
+// unavailable logs and returns the error of a failed request, without the query of its URL, which
+// may contain a key.
 func (c client) unavailable(ctx context.Context, to *url.URL, err error) error {
 	at := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
 	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)

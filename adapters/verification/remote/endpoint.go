@@ -8,8 +8,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403 mean invalid, and any other status is an
-// outage. A JSON response may have the principal in the members subject, roles and scopes.
+// Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403
+// mean invalid, and any other status is an outage. A JSON response may have the principal in the
+// members subject, roles and scopes.
 type Endpoint struct {
 	url    string
 	client client
@@ -44,7 +45,9 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	case got.status < 200 || got.status > 299:
-		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status)))
+		return oauth.Principal{},
+			e.client.unavailable(ctx, request.URL,
+				problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status)))
 	case !got.isJSON() || len(got.body) == 0:
 		return oauth.Principal{}, nil
 	}

@@ -14,8 +14,8 @@ import (
 // Client has the credentials for an introspection endpoint (RFC 7662 §2.1).
 type Client struct{ ID, Secret string }
 
-// Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub is the subject, and roles
-// (RFC 9068 §2.2.3.1) are the roles.
+// Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub
+// is the subject, and roles (RFC 9068 §2.2.3.1) are the roles.
 type Introspection struct {
 	options IntrospectionOptions
 	client  client
@@ -26,8 +26,8 @@ type IntrospectionOptions struct {
 	Transport
 	URL    string
 	Client Client
-	// ScopeCeiling limits grants to the scope of the token. It is off by default, because that scope is of the site's own authorization server,
-	// whose scopes may differ from ours.
+	// ScopeCeiling limits grants to the scope of the token. It is off by default, because that
+	// scope is of the site's own authorization server, whose scopes may differ from ours.
 	ScopeCeiling bool
 	Now          func() time.Time // nil for time.Now
 }
@@ -77,7 +77,8 @@ func (i *Introspection) request(ctx context.Context, token string) (*http.Reques
 	}
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "application/json")
-	request.SetBasicAuth(url.QueryEscape(i.options.Client.ID), url.QueryEscape(i.options.Client.Secret)) // RFC 6749 §2.3.1
+	// RFC 6749 §2.3.1.
+	request.SetBasicAuth(url.QueryEscape(i.options.Client.ID), url.QueryEscape(i.options.Client.Secret))
 	return request, nil
 }
 
@@ -88,7 +89,8 @@ func (i *Introspection) introspect(request *http.Request) (found introspection, 
 	case err != nil:
 		return found, err
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
-		return found, mistake(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them", got.status))
+		return found, mistake(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them",
+			got.status))
 	case got.status != http.StatusOK:
 		return found, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
 	case got.mediaType != "application/json":

@@ -16,8 +16,9 @@ import (
 
 const probeInterval = 10 * time.Minute
 
-// MCP sends the token to an MCP server: an answer means valid, 401 means invalid. 403 means invalid if the server answers 401 to a request
-// without a token. It accepts tokens only after the server has refused a random one, because a server that checks no tokens answers every request.
+// MCP sends the token to an MCP server: an answer means valid, 401 means invalid. 403 means invalid
+// if the server answers 401 to a request without a token. It accepts tokens only after the server
+// has refused a random one, because a server that checks no tokens answers every request.
 type MCP struct {
 	options  MCPOptions
 	client   client
@@ -99,7 +100,8 @@ func (m *MCP) refused(ctx context.Context) error {
 	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
 }
 
-// checkRefusal checks that the server refuses random secrets, separately for each address in the fields, because each can lead to another server.
+// checkRefusal checks that the server refuses random secrets, separately for each address in the
+// fields, because each can lead to another server.
 func (m *MCP) checkRefusal(ctx context.Context, values credential.Values) error {
 	now, address := m.options.Now(), m.options.Fields.Addresses(values)
 	if m.probed.isRecent(address, now) {
@@ -130,7 +132,8 @@ func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, 
 		return probe.Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
 	}
 	asked := probe.Probe{Client: m.client.http, URL: address, Host: m.options.Host}
-	answer, err := asked.Run(ctx, credentials, int(m.answered.Load())) // first the request that the server accepted last, to save requests
+	// First the request that the server accepted last, to save requests.
+	answer, err := asked.Run(ctx, credentials, int(m.answered.Load()))
 	if err != nil {
 		return answer, fmt.Errorf("verifying a token: %w", err)
 	}

@@ -23,9 +23,15 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 	principal := oauth.Principal{Scopes: []string{"all"}}
 	BeforeEach(func() {
 		mcp, clock = newSite(), time.Unix(1, 0)
-		verifier = NewMCP(MCPOptions{Transport: mcp.transport(), URL: mcp.URL + "/mcp", Scopes: []string{"all"}, Now: func() time.Time { return clock }})
+		verifier = NewMCP(MCPOptions{
+			Transport: mcp.transport(),
+			URL:       mcp.URL + "/mcp",
+			Scopes:    []string{"all"},
+			Now:       func() time.Time { return clock },
+		})
 	})
-	// accepting is a server that accepts the token, and answers 400 to methods that it does not support.
+	// accepting is a server that accepts the token, and answers 400 to methods that it does not
+	// support.
 	accepting := func(supports func(body string, r *http.Request) bool) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			switch {
@@ -47,13 +53,16 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
 	}
 
-	DescribeTable("verifies with the revision of the server, and ends its session:", func(ctx SpecContext, supports func(string, *http.Request) bool) {
-		mcp.answer = accepting(supports)
-		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
-		_, err := verifier.VerifyBearer(ctx, "another")
-		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
-		Expect(mcp.asked).To(ContainElement(And(HaveField("Method", http.MethodDelete), HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
-	},
+	DescribeTable("verifies with the revision of the server, and ends its session:",
+		func(ctx SpecContext, supports func(string, *http.Request) bool) {
+			mcp.answer = accepting(supports)
+			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(mcp.asked).
+				To(ContainElement(And(HaveField("Method", http.MethodDelete),
+					HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
+		},
 		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")),
 		Entry("HTTP+SSE", func(_ string, r *http.Request) bool {
 			return r.Method == http.MethodGet && r.Header.Get("Accept") == "text/event-stream"
@@ -85,14 +94,16 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		Expect(err).To(beUnavailable("it accepts any token"))
 	})
 
-	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status", Label("B9", "B24"), func(ctx SpecContext, status int, seen string, lasts bool) {
-		mcp.answer = answering(status, "text/plain", token)
-		_, err := verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable(seen))
-		misconfigured := oauth.VerifierMisconfigured("")
-		Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
-		Expect(mcp.log.String()).NotTo(ContainSubstring(token))
-	}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true), Entry(nil, 307, "it redirects", true),
+	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status",
+		Label("B9", "B24"), func(ctx SpecContext, status int, seen string, lasts bool) {
+			mcp.answer = answering(status, "text/plain", token)
+			_, err := verifier.VerifyBearer(ctx, token)
+			Expect(err).To(beUnavailable(seen))
+			misconfigured := oauth.VerifierMisconfigured("")
+			Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
+			Expect(mcp.log.String()).NotTo(ContainSubstring(token))
+		}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true),
+		Entry(nil, 307, "it redirects", true),
 		Entry(nil, 200, "other content than a result of MCP", true),
 		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
 
@@ -136,11 +147,12 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 			Expect(mcp.log.String()).To(BeEmpty())
 		})
 
-		It("leaves a token undecided if the server answers 403 without one too, as a firewall does", Label("B9"), func(ctx SpecContext) {
-			forbidding(http.StatusForbidden, nil)
-			_, err := verifier.VerifyBearer(ctx, "another")
-			Expect(err).To(beUnavailable("403 with the token and without one"))
-		})
+		It("leaves a token undecided if the server answers 403 without one too, as a firewall does",
+			Label("B9"), func(ctx SpecContext) {
+				forbidding(http.StatusForbidden, nil)
+				_, err := verifier.VerifyBearer(ctx, "another")
+				Expect(err).To(beUnavailable("403 with the token and without one"))
+			})
 
 		It("leaves a token undecided if the server names a time to try again", Label("B9"), func(ctx SpecContext) {
 			forbidding(http.StatusUnauthorized, http.Header{"Retry-After": {"60"}})

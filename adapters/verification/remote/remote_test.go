@@ -56,7 +56,8 @@ func (s *site) transport() Transport {
 }
 
 func (s *site) introspection(change ...func(*IntrospectionOptions)) *Introspection {
-	o := IntrospectionOptions{Transport: s.transport(), URL: s.URL + "/introspect", Client: Client{"paste port", "pa&ss"}}
+	o := IntrospectionOptions{Transport: s.transport(), URL: s.URL + "/introspect",
+		Client: Client{"paste port", "pa&ss"}}
 	for _, apply := range change {
 		apply(&o)
 	}
@@ -73,7 +74,8 @@ func answering(status int, mediaType, body string) http.HandlerFunc {
 
 // beUnavailable matches an outage of the verifier with a safe text.
 func beUnavailable(reason string) types.GomegaMatcher {
-	return And(MatchError(ContainSubstring(reason)), Not(MatchError(oauth.ErrUnknownBearer)), Not(MatchError(ContainSubstring(token))))
+	return And(MatchError(ContainSubstring(reason)), Not(MatchError(oauth.ErrUnknownBearer)),
+		Not(MatchError(ContainSubstring(token))))
 }
 
 // outages are answers that say nothing about the token, from either kind of server.
@@ -84,12 +86,18 @@ var outages = []TableEntry{
 	Entry("answers 404", http.NotFound, "it answered 404"),
 	Entry("has failed", answering(500, "text/plain", token), "it answered 500"),
 	Entry("is busy", answering(429, "text/plain", token), "it answered 429"),
-	Entry("sends too much", answering(200, "application/json", `{"active":true,"x":"`+strings.Repeat("x", maxAnswer)+`"}`), "more than 65536 bytes"),
+	Entry("sends too much",
+		answering(200, "application/json", `{"active":true,"x":"`+strings.Repeat("x", maxAnswer)+`"}`),
+		"more than 65536 bytes"),
 	Entry("sends incomplete JSON", answering(200, "application/json", `{"active":true`), "malformed"),
 	Entry("sends a list", answering(200, "application/json", `[true]`), "malformed"),
-	Entry("repeats a member", answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
-	Entry("sends roles of another type", answering(200, "application/json", `{"active":true,"roles":"editor"}`), "malformed"),
-	Entry("closes the connection", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "the connection broke"),
+	Entry("repeats a member",
+		answering(200, "application/json", `{"active":true,"roles":["reader"],"roles":["editor"]}`), "malformed"),
+	Entry("sends roles of another type", answering(200, "application/json", `{"active":true,"roles":"editor"}`),
+		"malformed"),
+	Entry("closes the connection", func(http.ResponseWriter, *http.Request) {
+		panic(http.ErrAbortHandler)
+	}, "the connection broke"),
 	Entry("repeats the token instead of HTTP", func(w http.ResponseWriter, r *http.Request) {
 		connection, _, _ := http.NewResponseController(w).Hijack()
 		_, _ = io.WriteString(connection, r.Header.Get("Authorization")+token+"\r\n\r\n")
@@ -122,12 +130,17 @@ var _ = Describe("Verifying at a URL of the site", func() {
 		s.answer = answer
 		Expect(ask(ctx)).To(Equal(person))
 	},
-		Entry("the principal", answering(200, "application/json; charset=utf-8", `{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
+		Entry("the principal",
+			answering(200, "application/json; charset=utf-8",
+				`{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
 			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
-		Entry("a principal without scopes", answering(200, "application/json", `{"scopes":[]}`), oauth.Principal{Scopes: []string{}}),
-		Entry("nothing from empty members", answering(200, "application/json", `{"roles":null,"scopes":null}`), oauth.Principal{}),
+		Entry("a principal without scopes", answering(200, "application/json", `{"scopes":[]}`),
+			oauth.Principal{Scopes: []string{}}),
+		Entry("nothing from empty members", answering(200, "application/json", `{"roles":null,"scopes":null}`),
+			oauth.Principal{}),
 		Entry("nothing from a page", answering(201, "text/html", `<p>{"subject":"eve"}`), oauth.Principal{}),
-		Entry("no member of another name", answering(200, "application/problem+json", `{"sub":"eve"}`), oauth.Principal{}),
+		Entry("no member of another name", answering(200, "application/problem+json", `{"sub":"eve"}`),
+			oauth.Principal{}),
 	)
 
 	DescribeTable("refuses the token after", Label("B8"), func(ctx SpecContext, status int) {
@@ -137,14 +150,17 @@ var _ = Describe("Verifying at a URL of the site", func() {
 		Expect(s.log.String()).To(BeEmpty())
 	}, Entry("401", 401), Entry("403", 403))
 
-	DescribeTable("reports an outage, and logs the cause, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
-		s.answer = answer
-		_, err := ask(ctx)
-		Expect(err).To(beUnavailable(reason))
-		Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(reason), ContainSubstring(s.URL+"/token"),
-			Not(ContainSubstring(token)), Not(ContainSubstring("k3y"))))
-	}, outages,
-		Entry("writes a member in another case", answering(200, "application/json", `{"subject":"ada","Scopes":[]}`), "member scopes in another case"),
+	DescribeTable("reports an outage, and logs the cause, when the site",
+		Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+			s.answer = answer
+			_, err := ask(ctx)
+			Expect(err).To(beUnavailable(reason))
+			Expect(s.log.String()).
+				To(And(ContainSubstring("level=ERROR"), ContainSubstring(reason), ContainSubstring(s.URL+"/token"),
+					Not(ContainSubstring(token)), Not(ContainSubstring("k3y"))))
+		}, outages,
+		Entry("writes a member in another case", answering(200, "application/json", `{"subject":"ada","Scopes":[]}`),
+			"member scopes in another case"),
 		Entry("sends a number as the subject", answering(200, "application/json", `{"subject":7}`), "another type"),
 		Entry("answers with a list", answering(200, "application/json", `["ada"]`), "another type"),
 	)
@@ -153,7 +169,8 @@ var _ = Describe("Verifying at a URL of the site", func() {
 		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ctx, odd)
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(s.asked).To(BeEmpty())
-	}, Entry("an empty token", ""), Entry("a space", "a b"), Entry("a line break", "a\r\nX: y"), Entry("characters outside ASCII", "tökën"), Entry("a tab", "a\tb"))
+	}, Entry("an empty token", ""), Entry("a space", "a b"), Entry("a line break", "a\r\nX: y"),
+		Entry("characters outside ASCII", "tökën"), Entry("a tab", "a\tb"))
 })
 
 var _ = Describe("Introspecting", Label("RFC 7662"), func() {
@@ -161,8 +178,10 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 	BeforeEach(func() { s = newSite() })
 
 	It("posts the token, with client id and secret encoded as in RFC 6749", func(ctx SpecContext) {
-		s.answer = answering(200, "application/json", `{"active":true,"sub":"ada","scope":"read","roles":["author"],"client_id":"x"}`)
-		Expect(s.introspection().VerifyBearer(ctx, token)).To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"author"}}))
+		s.answer = answering(200, "application/json",
+			`{"active":true,"sub":"ada","scope":"read","roles":["author"],"client_id":"x"}`)
+		Expect(s.introspection().VerifyBearer(ctx, token)).
+			To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"author"}}))
 		Expect(s.forms).To(Equal([]string{"token=site_token%7Cwith%3Asigns"}))
 		id, secret, _ := s.asked[0].BasicAuth()
 		Expect([]string{s.asked[0].Method, id, secret}).To(Equal([]string{http.MethodPost, "paste+port", "pa%26ss"}))
@@ -170,12 +189,15 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 		Expect(s.log.String()).To(BeEmpty())
 	})
 
-	DescribeTable("uses scope as a ceiling only with ScopeCeiling", func(ctx SpecContext, body string, ceiling types.GomegaMatcher) {
-		s.answer = answering(200, "application/json", body)
-		person, err := s.introspection(func(o *IntrospectionOptions) { o.ScopeCeiling = true }).VerifyBearer(ctx, token)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(person.Scopes).To(ceiling)
-	},
+	DescribeTable("uses scope as a ceiling only with ScopeCeiling",
+		func(ctx SpecContext, body string, ceiling types.GomegaMatcher) {
+			s.answer = answering(200, "application/json", body)
+			person, err := s.introspection(func(o *IntrospectionOptions) {
+				o.ScopeCeiling = true
+			}).VerifyBearer(ctx, token)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(person.Scopes).To(ceiling)
+		},
 		Entry("with scopes", `{"active":true,"scope":"mcp read"}`, Equal([]string{"mcp", "read"})),
 		Entry("with an empty scope", `{"active":true,"scope":""}`, And(BeEmpty(), Not(BeNil()))),
 		Entry("without the member", `{"active":true}`, And(BeEmpty(), Not(BeNil()))),
@@ -185,7 +207,9 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 	DescribeTable("refuses the token after", Label("B8"), func(ctx SpecContext, body string) {
 		s.answer = answering(200, "application/json", body)
 		at := time.Unix(1_800_000_000, 0)
-		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return at } }).VerifyBearer(ctx, token)
+		_, err := s.introspection(func(o *IntrospectionOptions) {
+			o.Now = func() time.Time { return at }
+		}).VerifyBearer(ctx, token)
 		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
 		Expect(s.log.String()).To(BeEmpty())
 	},
@@ -196,26 +220,33 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 
 	It("accepts a token that expires in a second", func(ctx SpecContext) {
 		s.answer = answering(200, "application/json", `{"active":true,"exp":1800000001}`)
-		_, err := s.introspection(func(o *IntrospectionOptions) { o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) } }).VerifyBearer(ctx, token)
+		_, err := s.introspection(func(o *IntrospectionOptions) {
+			o.Now = func() time.Time { return time.Unix(1_800_000_000, 0) }
+		}).VerifyBearer(ctx, token)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	DescribeTable("reports an outage, and logs the cause, when the site", Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
-		s.answer = answer
-		_, err := s.introspection().VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable(reason))
-		Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(s.URL+"/introspect"),
-			Not(ContainSubstring(token)), Not(ContainSubstring("pa&ss"))))
-	}, outages,
-		Entry("does not accept our secret", answering(401, "application/json", `{"error":"invalid_client"}`), "does not accept our client id and secret"),
-		Entry("forbids the request", answering(403, "application/json", `{"active":true}`), "does not accept our client id and secret"),
+	DescribeTable("reports an outage, and logs the cause, when the site",
+		Label("B9", "B15"), func(ctx SpecContext, answer http.HandlerFunc, reason string) {
+			s.answer = answer
+			_, err := s.introspection().VerifyBearer(ctx, token)
+			Expect(err).To(beUnavailable(reason))
+			Expect(s.log.String()).To(And(ContainSubstring("level=ERROR"), ContainSubstring(s.URL+"/introspect"),
+				Not(ContainSubstring(token)), Not(ContainSubstring("pa&ss"))))
+		}, outages,
+		Entry("does not accept our secret", answering(401, "application/json", `{"error":"invalid_client"}`),
+			"does not accept our client id and secret"),
+		Entry("forbids the request", answering(403, "application/json", `{"active":true}`),
+			"does not accept our client id and secret"),
 		Entry("answers with a page", answering(200, "text/html", `{"active":true}`), "not application/json"),
 		Entry("answers without a body", answering(204, "", ""), "it answered 204"),
 		Entry("omits active", answering(200, "application/json", `{"sub":"ada"}`), `has no "active"`),
 		Entry("sends null", answering(200, "application/json", `{"active":null}`), `has no "active"`),
 		Entry("sends active as a string", answering(200, "application/json", `{"active":"true"}`), "malformed"),
-		Entry("writes a member in another case", answering(200, "application/json", `{"active":true,"Roles":["editor"]}`), "member roles in another case"),
-		Entry("sends exp as a string", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`), "malformed"),
+		Entry("writes a member in another case",
+			answering(200, "application/json", `{"active":true,"Roles":["editor"]}`), "member roles in another case"),
+		Entry("sends exp as a string", answering(200, "application/json", `{"active":true,"exp":"tomorrow"}`),
+			"malformed"),
 	)
 })
 
@@ -256,6 +287,8 @@ var _ = Describe("Connecting to the site", func() {
 	It("uses http on loopback when allowed", func(ctx SpecContext) {
 		plain := httptest.NewServer(s.answer)
 		DeferCleanup(plain.Close)
-		Expect(NewEndpoint(plain.URL, Transport{Options: outbound.Options{AllowHTTP: true}, Logger: slog.New(slog.DiscardHandler)}).VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))
+		Expect(NewEndpoint(plain.URL,
+			Transport{Options: outbound.Options{AllowHTTP: true}, Logger: slog.New(slog.DiscardHandler)}).
+			VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))
 	})
 })

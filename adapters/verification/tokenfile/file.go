@@ -1,6 +1,8 @@
-// Package tokenfile verifies host tokens of a site without code. A File is an oauth.BearerVerifier over a text file with one hashed token
-// and its principal per line. NewLine makes a line. The lines of a file share a salt, so that a verification costs one slow hash however
-// many lines there are. An attacker with the file can test each guess against all lines at once, but long random tokens cannot be guessed.
+// Package tokenfile verifies host tokens of a site without code. A File is an oauth.BearerVerifier
+// over a text file with one hashed token and its principal per line. NewLine makes a line. The
+// lines of a file share a salt, so that a verification costs one slow hash however many lines there
+// are. An attacker with the file can test each guess against all lines at once, but long random
+// tokens cannot be guessed.
 package tokenfile
 
 import (
@@ -19,11 +21,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// emptyDelay is the age after which an empty file takes effect, because editors truncate a file before they write it.
+// emptyDelay is the age after which an empty file takes effect, because editors truncate a file
+// before they write it.
 const emptyDelay = 2 * time.Second
 
-// File verifies the tokens of one file. It reads the file at each verification, which costs far less than the hash, so that changes take
-// effect immediately. While the file is unreadable or invalid, the last valid content applies. It is safe for concurrent use.
+// File verifies the tokens of one file. It reads the file at each verification, which costs far
+// less than the hash, so that changes take effect immediately. While the file is unreadable or
+// invalid, the last valid content applies. It is safe for concurrent use.
 type File struct {
 	path   string
 	logger *slog.Logger
@@ -82,7 +86,8 @@ func (f *File) read() error {
 		return nil
 	}
 	if f.tokens != nil && len(content) == 0 && time.Since(found.ModTime()).Abs() < emptyDelay {
-		return fmt.Errorf("reading the token file %s: it was emptied just now, perhaps by an editor that is writing it", f.path)
+		return fmt.Errorf("reading the token file %s: it was emptied just now, perhaps by an editor that is writing it",
+			f.path)
 	}
 	tokens, err := parse(content)
 	if err != nil {
@@ -90,10 +95,12 @@ func (f *File) read() error {
 	}
 	f.content, f.tokens = content, tokens
 	if len(tokens) == 0 {
-		f.logger.Warn("token file has no token, so no client can connect: add a line from \"pasteport hash-token\"", "file", f.path)
+		f.logger.Warn("token file has no token, so no client can connect: add a line from \"pasteport hash-token\"",
+			"file", f.path)
 	}
 	if mode := found.Mode(); mode.Perm()&0o007 != 0 {
-		f.logger.Warn("token file is accessible to every user of this computer: run chmod o= on it", "file", f.path, "mode", mode.String())
+		f.logger.Warn("token file is accessible to every user of this computer: run chmod o= on it", "file", f.path,
+			"mode", mode.String())
 	}
 	return nil
 }
@@ -120,8 +127,8 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	return content, found, err
 }
 
-// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a token that is in the file. Without a file it
-// makes a new salt.
+// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a
+// token that is in the file. Without a file it makes a new salt.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	entry := Line{Principal: principal}
 	content, tokens, err := existing(path)
@@ -131,13 +138,15 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	for used, principals := range tokens {
 		hashed := hashOf(token, used)
 		if _, twice := principals[hashed]; twice {
-			return entry, fmt.Errorf("this token is in line %d of the token file already: change or remove that line", lineOf(content, digest{used, hashed}))
+			return entry, fmt.Errorf("this token is in line %d of the token file already: change or remove that line",
+				lineOf(content, digest{used, hashed}))
 		}
 	}
 	chosen := tokens.salt()
 	entry.digest = digest{chosen, hashOf(token, chosen)}
 	if read, err := parseLine(entry.String()); err != nil || !reflect.DeepEqual(read, entry) {
-		return entry, errors.New("a subject, role or scope is empty, or has spaces or control characters: it must be one word")
+		return entry, errors.New(
+			"a subject, role or scope is empty, or has spaces or control characters: it must be one word")
 	}
 	return entry, nil
 }

@@ -63,21 +63,22 @@ var _ = Describe("Verifying with a token file", func() {
 		Expect(file.VerifyBearer(ctx, "beta")).To(Equal(ada))
 	})
 
-	DescribeTable("uses the last valid content, and logs the error once, while the file", Label("B9"), func(ctx SpecContext, spoil func(path string), said string) {
-		good := lineFor("", "alpha", ada)
-		path := written(good)
-		file := open(path)
-		spoil(path)
-		for range 2 {
+	DescribeTable("uses the last valid content, and logs the error once, while the file",
+		Label("B9"), func(ctx SpecContext, spoil func(path string), said string) {
+			good := lineFor("", "alpha", ada)
+			path := written(good)
+			file := open(path)
+			spoil(path)
+			for range 2 {
+				Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
+			}
+			Expect(strings.Count(log.String(), "token file cannot be used")).To(Equal(1))
+			Expect(log.String()).To(And(ContainSubstring(path), ContainSubstring(said)))
+			Expect(os.RemoveAll(path)).To(Succeed())
+			replace(path, good)
 			Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
-		}
-		Expect(strings.Count(log.String(), "token file cannot be used")).To(Equal(1))
-		Expect(log.String()).To(And(ContainSubstring(path), ContainSubstring(said)))
-		Expect(os.RemoveAll(path)).To(Succeed())
-		replace(path, good)
-		Expect(file.VerifyBearer(ctx, "alpha")).To(Equal(ada))
-		Expect(log.String()).To(ContainSubstring("token file is valid again"))
-	},
+			Expect(log.String()).To(ContainSubstring("token file is valid again"))
+		},
 		Entry("has a mistake", func(path string) { replace(path, sample(1)+"x\n") }, "line 2"),
 		Entry("was emptied just now, as by an editor", func(path string) { replace(path, "") }, "was emptied just now"),
 		Entry("is gone", func(path string) { Expect(os.Remove(path)).To(Succeed()) }, "no such file"),
@@ -87,15 +88,17 @@ var _ = Describe("Verifying with a token file", func() {
 		}, "not a regular file"),
 	)
 
-	DescribeTable("refuses every token, and logs it, when the last token is removed", Label("J1"), func(ctx SpecContext, left string) {
-		path := written(lineFor("", "alpha", ada))
-		file := open(path)
-		replace(path, left)
-		Expect(os.Chtimes(path, time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())
-		_, err := file.VerifyBearer(ctx, "alpha")
-		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
-		Expect(log.String()).To(And(ContainSubstring("level=WARN"), ContainSubstring("no token"), ContainSubstring(path)))
-	},
+	DescribeTable("refuses every token, and logs it, when the last token is removed",
+		Label("J1"), func(ctx SpecContext, left string) {
+			path := written(lineFor("", "alpha", ada))
+			file := open(path)
+			replace(path, left)
+			Expect(os.Chtimes(path, time.Time{}, time.Now().Add(-time.Minute))).To(Succeed())
+			_, err := file.VerifyBearer(ctx, "alpha")
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(log.String()).
+				To(And(ContainSubstring("level=WARN"), ContainSubstring("no token"), ContainSubstring(path)))
+		},
 		Entry("and the file is empty", ""),
 		Entry("and a comment is left", "# people\n"),
 	)
@@ -119,7 +122,8 @@ var _ = Describe("Verifying with a token file", func() {
 		path := written(sample(1))
 		Expect(os.Chmod(path, 0o644)).To(Succeed())
 		open(path)
-		Expect(log.String()).To(And(ContainSubstring("level=WARN"), ContainSubstring("chmod o="), ContainSubstring(path)))
+		Expect(log.String()).
+			To(And(ContainSubstring("level=WARN"), ContainSubstring("chmod o="), ContainSubstring(path)))
 	})
 
 	It("limits concurrent hashes, and the wait for one", func(ctx SpecContext) {
@@ -155,7 +159,8 @@ var _ = Describe("Verifying with a token file", func() {
 })
 
 func FuzzParse(f *testing.F) {
-	for _, content := range []string{"", sample(1), sample(1, "subject=ada", "role=editor", "scope=mcp"), "# x\n\n" + sample(2, "role=a", "role=b") + sample(3), manySalts()} {
+	for _, content := range []string{"", sample(1), sample(1, "subject=ada", "role=editor", "scope=mcp"),
+		"# x\n\n" + sample(2, "role=a", "role=b") + sample(3), manySalts()} {
 		f.Add([]byte(content))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

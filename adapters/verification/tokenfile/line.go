@@ -77,7 +77,8 @@ func parse(content []byte) (table, error) {
 func (t table) add(entry Line) error {
 	if t[entry.salt] == nil {
 		if len(t) == maxSalts {
-			return fmt.Errorf("it has a salt beyond the limit of %d: make the line again with \"pasteport hash-token --token-file\" and this file", maxSalts)
+			return fmt.Errorf("it has a salt beyond the limit of %d: make the line again with \"pasteport hash-token "+
+				"--token-file\" and this file", maxSalts)
 		}
 		t[entry.salt] = map[hash]oauth.Principal{}
 	}
@@ -85,7 +86,8 @@ func (t table) add(entry Line) error {
 	return nil
 }
 
-// salt returns the salt of most lines, so that a file has few salts. It returns a new one for an empty file.
+// salt returns the salt of most lines, so that a file has few salts. It returns a new one for an
+// empty file.
 func (t table) salt() (most salt) {
 	if len(t) == 0 {
 		return newSalt()
@@ -109,7 +111,9 @@ func lineOf(content []byte, of digest) int {
 }
 
 func parseLine(line string) (entry Line, err error) {
-	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\t' }) {
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\t'
+	}) {
 		return entry, errors.New("it has bytes that are not text: write it again")
 	}
 	words := strings.Fields(line)
@@ -117,9 +121,11 @@ func parseLine(line string) (entry Line, err error) {
 		return entry, err
 	}
 	for _, word := range words[1:] {
-		name, value, _ := strings.Cut(strings.Clone(word), "=") // Clone, or a subject would keep the whole file in memory
+		// Clone, or a subject would keep the whole file in memory.
+		name, value, _ := strings.Cut(strings.Clone(word), "=")
 		if value == "" {
-			return entry, fmt.Errorf("%q has no value: write subject=, role= or scope= with a value without spaces", word)
+			return entry, fmt.Errorf("%q has no value: write subject=, role= or scope= with a value without spaces",
+				word)
 		}
 		switch {
 		case name == "subject" && entry.Subject == "":
@@ -178,7 +184,8 @@ type (
 
 // String returns the digest in the PHC string format.
 func (d digest) String() string {
-	return phcPrefix + base64.RawStdEncoding.EncodeToString(d.salt[:]) + "$" + base64.RawStdEncoding.EncodeToString(d.hash[:])
+	return phcPrefix + base64.RawStdEncoding.EncodeToString(d.salt[:]) + "$" +
+		base64.RawStdEncoding.EncodeToString(d.hash[:])
 }
 
 func newSalt() (drawn salt) {

@@ -47,7 +47,10 @@ var ada = oauth.Principal{Subject: "ada", Roles: []string{"editor", "author"}, S
 
 var _ = Describe("Reading a token file", func() {
 	It("accepts lines with and without words, comments, blank lines, a byte order mark and carriage returns", func() {
-		tokens, err := parse([]byte("\ufeff# people\r\n\n" + strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n", "\r\n") + "   \n" + sample(2)))
+		tokens, err := parse(
+			[]byte("\ufeff# people\r\n\n" +
+				strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n",
+					"\r\n") + "   \n" + sample(2)))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tokens).To(Equal(table{salt{1}: {hash{1}: ada, hash{2}: {}}}))
 	})
@@ -60,7 +63,8 @@ var _ = Describe("Reading a token file", func() {
 		at := func(n byte) uintptr {
 			return uintptr(unsafe.Pointer(unsafe.StringData(tokens[salt{1}][hash{n}].Subject)))
 		}
-		Expect(at(2)-at(1)).NotTo(BeEquivalentTo(strings.Index(content, second)-strings.Index(content, first)), "where it is in the file")
+		Expect(at(2)-at(1)).NotTo(BeEquivalentTo(strings.Index(content, second)-strings.Index(content, first)),
+			"where it is in the file")
 	})
 
 	DescribeTable("accepts a file without a token", Label("J1"), func(content string) {
@@ -80,20 +84,26 @@ var _ = Describe("Reading a token file", func() {
 		Entry("a token in clear", sample(1)+"demo_secret subject=ada\n", "line 2: ", "pasteport hash-token"),
 		Entry("another hash", "$2y$10$abcdefghijklmnopqrstuv role=editor\n", "line 1: ", "pasteport hash-token"),
 		Entry("a cheaper hash", strings.Replace(sample(1), "m=19456", "m=8", 1), "line 1: ", "pasteport hash-token"),
-		Entry("a costlier hash", strings.Replace(sample(1), "m=19456", "m=4194304", 1), "line 1: ", "pasteport hash-token"),
+		Entry("a costlier hash", strings.Replace(sample(1), "m=19456", "m=4194304", 1), "line 1: ",
+			"pasteport hash-token"),
 		Entry("a truncated hash", strings.Replace(sample(1), "AA\n", "\n", 1), "line 1: its hash is damaged", "again"),
-		Entry("a hash that is too long", strings.Replace(sample(1), "\n", "AAAA\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a hash that is too long", strings.Replace(sample(1), "\n", "AAAA\n", 1),
+			"line 1: its hash is damaged", "again"),
 		Entry("a hash without a salt", phcPrefix+"$AAAA\n", "line 1: its hash is damaged", "again"),
-		Entry("a hash with non-zero padding bits", strings.Replace(sample(1), "A\n", "B\n", 1), "line 1: its hash is damaged", "again"),
+		Entry("a hash with non-zero padding bits", strings.Replace(sample(1), "A\n", "B\n", 1),
+			"line 1: its hash is damaged", "again"),
 		Entry("an unknown word", sample(1, "roles=editor"), `line 1: "roles" is unknown`, "role="),
 		Entry("a word without a value", sample(1, "role="), `line 1: "role=" has no value`, "value"),
-		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" has no value`, "without spaces"),
+		Entry("a subject with a space", sample(1, "subject=Ada", "Lovelace"), `line 1: "Lovelace" has no value`,
+			"without spaces"),
 		Entry("two subjects", sample(1, "subject=ada", "subject=bob"), "line 1: it has two subjects", "keep one"),
-		Entry("one token twice", sample(1)+sample(2)+sample(1, "role=editor"), "line 3: it is the same token as line 1", "keep one"),
+		Entry("one token twice", sample(1)+sample(2)+sample(1, "role=editor"), "line 3: it is the same token as line 1",
+			"keep one"),
 		Entry("an escape sequence", sample(1, "role=\x1b[31m"), "line 1: it has bytes that are not text", "again"),
 		Entry("a NUL", sample(1, "role=\x00"), "line 1: it has bytes that are not text", "again"),
 		Entry("no UTF-8", sample(1, "role=\xff"), "line 1: it has bytes that are not text", "again"),
-		Entry("an incomplete last line", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"), "the last line has no line break", "add one"),
+		Entry("an incomplete last line", sample(1)+strings.TrimSuffix(sample(2, "role=edit"), "\n"),
+			"the last line has no line break", "add one"),
 		Entry("too many salts", manySalts(), "line 17: it has a salt beyond the limit", "--token-file"),
 		Entry("too many bytes", strings.Repeat("# all is well\n", maxBytes/10), "the file is larger than", "1048576"),
 	)

@@ -1,5 +1,6 @@
-// Command byhand is a minimal code flow and guard on Echo and SQLite. It writes the same rows as Pasteport's store with shared transactions,
-// without sealing, client binding, trace or metadata documents.
+// Command byhand is a minimal code flow and guard on Echo and SQLite. It writes the same rows as
+// Pasteport's store with shared transactions, without sealing, client binding, trace or metadata
+// documents.
 package main
 
 import (
@@ -28,7 +29,12 @@ func open(order server.Order, _ string) (server.Site, error) {
 	if err != nil {
 		return server.Site{}, err
 	}
-	s := &issuer{db: db, writes: newWriter(db), known: map[raw.Digest]holder{}, tokens: new(site.Tokens)}
+	s := &issuer{
+		db:     db,
+		writes: newWriter(db),
+		known:  map[raw.Digest]holder{},
+		tokens: new(site.Tokens),
+	}
 	e := site.NewEcho()
 	site.Furnish(e)
 	e.GET("/oauth/authorize", s.ask)
@@ -50,8 +56,11 @@ type issuer struct {
 type holder struct{ grant, challenge string }
 
 // The page has the same length as Pasteport's.
-var beforeAction, behindAction = []byte("<!doctype html><title>Connect an app</title><!--" + strings.Repeat("x", 13_000) + `--><form method="post" action="`),
-	[]byte(`"><input type="password" name="bearer_token"><button name="decision" value="approve">Approve</button></form>`)
+var beforeAction,
+	behindAction = []byte("<!doctype html><title>Connect an app</title><!--" + strings.Repeat("x", 13_000) +
+	`--><form method="post" action="`),
+	[]byte(`"><input type="password" name="bearer_token"><button name="decision" ` +
+		`value="approve">Approve</button></form>`)
 
 func (s *issuer) ask(c echo.Context) error {
 	if c.QueryParam("client_id") == "" {

@@ -12,7 +12,8 @@ type writer struct {
 	waiting chan write
 }
 
-// write is a waiting write. One failure may fail the whole transaction, because no write is expected to fail.
+// write is a waiting write. One failure may fail the whole transaction, because no write is
+// expected to fail.
 type write struct {
 	work     func() error
 	answered chan error

@@ -40,6 +40,8 @@ func routes(e *echo.Echo) server.Site {
 	page, document := []byte(strings.Repeat("x", 13_700)), []byte(`{"x":"`+strings.Repeat("x", 900)+`"}`)
 	e.POST("/mcp", echo.WrapHandler(http.HandlerFunc(server.Answer)))
 	e.GET("/oauth/authorize", func(c echo.Context) error { return c.HTMLBlob(http.StatusOK, page) })
-	e.GET("/.well-known/oauth-authorization-server", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, document) })
+	e.GET("/.well-known/oauth-authorization-server", func(c echo.Context) error {
+		return c.JSONBlob(http.StatusOK, document)
+	})
 	return server.Site{Handler: e, Close: server.Still}
 }

@@ -31,8 +31,12 @@ func inSQLite(order server.Order, _ string) (server.Site, error) {
 
 func clientOf(order server.Order) *fosite.DefaultClient {
 	return &fosite.DefaultClient{
-		ID: order.Client, RedirectURIs: []string{load.Redirect}, Public: true, ResponseTypes: []string{"code"},
-		GrantTypes: []string{"authorization_code", "refresh_token"}, Scopes: []string{"mcp", "offline_access"},
+		ID:            order.Client,
+		RedirectURIs:  []string{load.Redirect},
+		Public:        true,
+		ResponseTypes: []string{"code"},
+		GrantTypes:    []string{"authorization_code", "refresh_token"},
+		Scopes:        []string{"mcp", "offline_access"},
 	}
 }
 
@@ -54,7 +58,8 @@ func routes(kept any) http.Handler {
 		h.WriteRevocationResponse(r.Context(), w, h.NewRevocationRequest(r.Context(), r))
 	})
 	mux.HandleFunc("POST /mcp", func(w http.ResponseWriter, r *http.Request) {
-		_, _, err := h.IntrospectToken(r.Context(), fosite.AccessTokenFromRequest(r), fosite.AccessToken, new(fosite.DefaultSession))
+		_, _, err := h.IntrospectToken(r.Context(), fosite.AccessTokenFromRequest(r), fosite.AccessToken,
+			new(fosite.DefaultSession))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 			return

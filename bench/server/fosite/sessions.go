@@ -48,7 +48,8 @@ func (s *store) CreatePKCERequestSession(ctx context.Context, signature string, 
 	return s.add(ctx, pkceKind, signature, r)
 }
 
-func (s *store) GetPKCERequestSession(ctx context.Context, signature string, _ fosite.Session) (fosite.Requester, error) {
+func (s *store) GetPKCERequestSession(ctx context.Context, signature string,
+	_ fosite.Session) (fosite.Requester, error) {
 	r, _, err := s.get(ctx, pkceKind, signature)
 	return r, err
 }
@@ -61,7 +62,8 @@ func (s *store) CreateAccessTokenSession(ctx context.Context, signature string, 
 	return s.add(ctx, accessKind, signature, r)
 }
 
-func (s *store) GetAccessTokenSession(ctx context.Context, signature string, _ fosite.Session) (fosite.Requester, error) {
+func (s *store) GetAccessTokenSession(ctx context.Context, signature string,
+	_ fosite.Session) (fosite.Requester, error) {
 	r, _, err := s.get(ctx, accessKind, signature)
 	return r, err
 }
@@ -74,7 +76,8 @@ func (s *store) CreateRefreshTokenSession(ctx context.Context, signature, _ stri
 	return s.add(ctx, refreshKind, signature, r)
 }
 
-func (s *store) GetRefreshTokenSession(ctx context.Context, signature string, _ fosite.Session) (fosite.Requester, error) {
+func (s *store) GetRefreshTokenSession(ctx context.Context, signature string,
+	_ fosite.Session) (fosite.Requester, error) {
 	r, active, err := s.get(ctx, refreshKind, signature)
 	if err == nil && !active {
 		err = fosite.ErrInactiveToken
@@ -88,7 +91,8 @@ func (s *store) DeleteRefreshTokenSession(ctx context.Context, signature string)
 
 // RotateRefreshToken spends a refresh token and ends the access tokens of its request.
 func (s *store) RotateRefreshToken(ctx context.Context, request, signature string) error {
-	if err := s.exec(ctx, "UPDATE sessions SET active = 0 WHERE kind = ? AND signature = ?", refreshKind, signature); err != nil {
+	if err := s.exec(ctx, "UPDATE sessions SET active = 0 WHERE kind = ? AND signature = ?", refreshKind,
+		signature); err != nil {
 		return err
 	}
 	return s.RevokeAccessToken(ctx, request)

@@ -14,7 +14,8 @@ import (
 	"github.com/pasteport/pasteport/bench/server"
 )
 
-// store keeps sessions as JSON rows in SQLite, with the same durability as Pasteport: WAL, synchronous=FULL, one write connection.
+// store keeps sessions as JSON rows in SQLite, with the same durability as Pasteport: WAL,
+// synchronous=FULL, one write connection.
 type store struct {
 	db     *sql.DB // the connection that writes
 	reader *sql.DB
@@ -88,13 +89,15 @@ type kept struct {
 
 func (s *store) add(ctx context.Context, kind, signature string, r fosite.Requester) error {
 	body, err := json.Marshal(kept{
-		r.GetID(), r.GetRequestedAt(), r.GetRequestedScopes(), r.GetGrantedScopes(), r.GetRequestedAudience(), r.GetGrantedAudience(),
+		r.GetID(), r.GetRequestedAt(), r.GetRequestedScopes(), r.GetGrantedScopes(), r.GetRequestedAudience(),
+		r.GetGrantedAudience(),
 		r.GetRequestForm(), r.GetSession().(*fosite.DefaultSession),
 	})
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, "INSERT INTO sessions (kind, signature, request, body) VALUES (?, ?, ?, ?)", kind, signature, r.GetID(), body)
+	return s.exec(ctx, "INSERT INTO sessions (kind, signature, request, body) VALUES (?, ?, ?, ?)", kind, signature,
+		r.GetID(), body)
 }
 
 func (s *store) get(ctx context.Context, kind, signature string) (r fosite.Requester, active bool, err error) {
@@ -116,8 +119,15 @@ func (s *store) get(ctx context.Context, kind, signature string) (r fosite.Reque
 		return nil, false, err
 	}
 	return &fosite.Request{
-		ID: k.ID, RequestedAt: k.At, Client: s.client, RequestedScope: k.Requested, GrantedScope: k.Granted,
-		RequestedAudience: k.RequestedAudience, GrantedAudience: k.GrantedAudience, Form: k.Form, Session: k.Session,
+		ID:                k.ID,
+		RequestedAt:       k.At,
+		Client:            s.client,
+		RequestedScope:    k.Requested,
+		GrantedScope:      k.Granted,
+		RequestedAudience: k.RequestedAudience,
+		GrantedAudience:   k.GrantedAudience,
+		Form:              k.Form,
+		Session:           k.Session,
 	}, active, nil
 }
 

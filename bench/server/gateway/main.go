@@ -1,5 +1,5 @@
-// Command gateway is the service of "pasteport gateway" in front of the Go SDK's server, which runs in a process of its own, and the standard
-// library's reverse proxy in its place.
+// Command gateway is the service of "pasteport gateway" in front of the Go SDK's server, which runs
+// in a process of its own, and the standard library's reverse proxy in its place.
 package main
 
 import (
@@ -64,7 +64,8 @@ func open(order server.Order, address string) (server.Site, error) {
 	config.RootCAs.AppendCertsFromPEM(order.Roots)
 	config.Issuer, config.Development, config.DataDir, config.Logger = address, true, order.Dir, site.Quiet()
 	config.AdminAddr = service.AdminOff
-	config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: verifier.url, VerifyOverHTTP: true}
+	config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: verifier.url,
+		VerifyOverHTTP: true}
 	config.Gateway.Upstreams = []service.UpstreamAddress{{URL: upstream.url + "/mcp"}}
 	opened, err := service.Open(context.Background(), *config)
 	if err != nil {

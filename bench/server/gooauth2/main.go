@@ -19,13 +19,15 @@ func main() { server.Main(map[string]server.Open{"go-oauth2": open}) }
 
 func open(order server.Order, _ string) (server.Site, error) {
 	clients := store.NewClientStore()
-	if err := clients.Set(order.Client, &models.Client{ID: order.Client, Domain: "http://127.0.0.1:4321", Public: true}); err != nil {
+	if err := clients.Set(order.Client,
+		&models.Client{ID: order.Client, Domain: "http://127.0.0.1:4321", Public: true}); err != nil {
 		return server.Site{}, err
 	}
 	manager := manage.NewDefaultManager()
 	manager.MapClientStorage(clients)
 	manager.MustTokenStorage(store.NewMemoryTokenStore())
-	manager.SetAuthorizeCodeTokenCfg(&manage.Config{AccessTokenExp: time.Hour, RefreshTokenExp: 30 * 24 * time.Hour, IsGenerateRefresh: true})
+	manager.SetAuthorizeCodeTokenCfg(&manage.Config{AccessTokenExp: time.Hour, RefreshTokenExp: 30 * 24 * time.Hour,
+		IsGenerateRefresh: true})
 	config := gooauth2.NewConfig()
 	config.AllowedResponseTypes, config.ForcePKCE = []oauth2.ResponseType{oauth2.Code}, true
 	config.AllowedGrantTypes = []oauth2.GrantType{oauth2.AuthorizationCode, oauth2.Refreshing}
@@ -54,7 +56,9 @@ func routes(authz *gooauth2.Server, manager *manage.Manager) http.Handler {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 		}
 	})
-	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) { _ = authz.HandleTokenRequest(w, r) })
+	mux.HandleFunc("POST /oauth/token", func(w http.ResponseWriter, r *http.Request) {
+		_ = authz.HandleTokenRequest(w, r)
+	})
 	mux.HandleFunc("POST /oauth/revoke", func(w http.ResponseWriter, r *http.Request) {
 		if err := manager.RemoveRefreshToken(r.Context(), r.PostFormValue("token")); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)

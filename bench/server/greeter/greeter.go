@@ -28,10 +28,16 @@ func Handler() http.Handler {
 	greeter := New()
 	get := func(*http.Request) *mcp.Server { return greeter }
 	stateful := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		EventStore: mcp.NewMemoryEventStore(nil), SessionTimeout: time.Hour, MaxRequestBodyBytes: 1 << 20, DisableLocalhostProtection: true,
+		EventStore:                 mcp.NewMemoryEventStore(nil),
+		SessionTimeout:             time.Hour,
+		MaxRequestBodyBytes:        1 << 20,
+		DisableLocalhostProtection: true,
 	})
 	stateless := mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{
-		Stateless: true, PropagateRequestCancellation: true, MaxRequestBodyBytes: 1 << 20, DisableLocalhostProtection: true,
+		Stateless:                    true,
+		PropagateRequestCancellation: true,
+		MaxRequestBodyBytes:          1 << 20,
+		DisableLocalhostProtection:   true,
 	})
 	legacy := mcp.NewSSEHandler(get, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -19,8 +19,10 @@ import (
 
 // Servers are the variants of the site.
 var Servers = map[string]server.Open{
-	"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open, "pasteport-tools": pasteport{tools: true}.open,
-	"pasteport-unguarded": pasteport{tools: true, unguarded: true}.open, "pasteport one by one": pasteport{furnished: true, oneByOne: true}.open,
+	"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open,
+	"pasteport-tools":      pasteport{tools: true}.open,
+	"pasteport-unguarded":  pasteport{tools: true, unguarded: true}.open,
+	"pasteport one by one": pasteport{furnished: true, oneByOne: true}.open,
 }
 
 // answer is the common handler of all servers.
@@ -79,7 +81,8 @@ func (p pasteport) openStore(order server.Order) (store, error) {
 	file := filepath.Join(order.Dir, "oauth.db")
 	switch {
 	case order.Database != "":
-		return persistence.OpenServer(order.Database, persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
+		return persistence.OpenServer(order.Database,
+			persistence.ServerOptions{SecretFile: filepath.Join(order.Dir, "secret")})
 	case p.oneByOne:
 		return onebyone.Open(file)
 	}

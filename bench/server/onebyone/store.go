@@ -1,4 +1,5 @@
-// Package onebyone is Pasteport's store without group commit: one transaction and one disk flush per write.
+// Package onebyone is Pasteport's store without group commit: one transaction and one disk flush
+// per write.
 package onebyone
 
 import (
@@ -25,7 +26,8 @@ func Open(file string) (*Store, error) {
 }
 
 // AddCode implements oauth.Store.
-func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode, supersede func(*oauth.AuthorizationCode) error) error {
+func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
+	supersede func(*oauth.AuthorizationCode) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.Store.AddCode(ctx, code, supersede)

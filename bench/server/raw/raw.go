@@ -1,4 +1,5 @@
-// Package raw writes the same rows as Pasteport's store directly through the driver: one connection and prepared statements.
+// Package raw writes the same rows as Pasteport's store directly through the driver: one connection
+// and prepared statements.
 package raw
 
 import (
@@ -65,7 +66,8 @@ func (d *Database) prepare() error {
 // Close closes the file.
 func (d *Database) Close() error { return d.pool.Close() }
 
-// Together runs work in one transaction. It does not roll back on failure, because the benchmark ends then.
+// Together runs work in one transaction. It does not roll back on failure, because the benchmark
+// ends then.
 func (d *Database) Together(work func() error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,9 +137,23 @@ const (
 func NewCode() (*oauth.AuthorizationCode, Digest) {
 	now, digest := time.Now(), random(32)
 	return oauth.RestoreCode(oauth.CodeSnapshot{
-		ID: NewID(), Digest: digest, CodeChallenge: challenge, ClientID: client, ClientName: "Client", AuthMethod: "none", RedirectURI: callback,
-		Resource: resource, Scopes: scopes, Subject: "ada", State: "issued", CreatedAt: now, ExpiresAt: now.Add(time.Hour), ForgetAfter: now.Add(time.Hour),
-		HostPrint: make([]byte, 16), HostBox: random(80), HostWrap: random(wrap), // of one person
+		ID:            NewID(),
+		Digest:        digest,
+		CodeChallenge: challenge,
+		ClientID:      client,
+		ClientName:    "Client",
+		AuthMethod:    "none",
+		RedirectURI:   callback,
+		Resource:      resource,
+		Scopes:        scopes,
+		Subject:       "ada",
+		State:         "issued",
+		CreatedAt:     now,
+		ExpiresAt:     now.Add(time.Hour),
+		ForgetAfter:   now.Add(time.Hour),
+		HostPrint:     make([]byte, 16),
+		HostBox:       random(80),
+		HostWrap:      random(wrap), // of one person
 	}), Digest(digest)
 }
 
@@ -162,7 +178,12 @@ func newGrant(id string) *oauth.AccessGrant {
 		RefreshDigest: random(32),
 		IssuedAccess:  1,
 		AccessTokens: []oauth.AccessTokenSnapshot{
-			{Number: 1, Digest: Digest(random(32)), Wrap: random(wrap), ExpiresAt: now.Add(time.Hour)},
+			{
+				Number:    1,
+				Digest:    Digest(random(32)),
+				Wrap:      random(wrap),
+				ExpiresAt: now.Add(time.Hour),
+			},
 		},
 		HostPrint: make([]byte, 16),
 		HostBox:   random(80),

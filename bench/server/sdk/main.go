@@ -1,4 +1,5 @@
-// Command sdk is the official Go SDK's own handlers, without a guard and behind guards other than Pasteport's.
+// Command sdk is the official Go SDK's own handlers, without a guard and behind guards other than
+// Pasteport's.
 package main
 
 import (
@@ -17,17 +18,19 @@ import (
 
 func main() {
 	known := site.Known(load.StandingToken)
-	server.Main(map[string]server.Open{"sdk": sdk(), "sdk-guard": sdk(site.Guard(known)), "sdk-auth": sdk(ownGuard(known))})
+	server.Main(map[string]server.Open{"sdk": sdk(), "sdk-guard": sdk(site.Guard(known)),
+		"sdk-auth": sdk(ownGuard(known))})
 }
 
 // ownGuard is the SDK's RequireBearerToken.
 func ownGuard(known *site.Tokens) echo.MiddlewareFunc {
-	return echo.WrapMiddleware(auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-		if !known.Knows(token) {
-			return nil, auth.ErrInvalidToken
-		}
-		return &auth.TokenInfo{UserID: "somebody", Expiration: time.Now().Add(time.Hour)}, nil
-	}, nil))
+	return echo.WrapMiddleware(
+		auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+			if !known.Knows(token) {
+				return nil, auth.ErrInvalidToken
+			}
+			return &auth.TokenInfo{UserID: "somebody", Expiration: time.Now().Add(time.Hour)}, nil
+		}, nil))
 }
 
 // sdk serves the SDK's own handlers behind the given middleware.

@@ -28,13 +28,20 @@ func With(endpoint, login http.Handler) http.Handler {
 	return e
 }
 
-// Furnish adds a site's middleware: request ids, an access log, security headers and panic recovery.
+// Furnish adds a site's middleware: request ids, an access log, security headers and panic
+// recovery.
 func Furnish(e *echo.Echo) {
 	logger := Quiet()
 	e.Use(middleware.RequestID(), middleware.RequestLoggerWithConfig(middleware.RequestLoggerConfig{
-		LogMethod: true, LogURIPath: true, LogStatus: true, LogLatency: true, LogRemoteIP: true, LogRequestID: true,
+		LogMethod:    true,
+		LogURIPath:   true,
+		LogStatus:    true,
+		LogLatency:   true,
+		LogRemoteIP:  true,
+		LogRequestID: true,
 		LogValuesFunc: func(c echo.Context, v middleware.RequestLoggerValues) error {
-			logger.InfoContext(c.Request().Context(), "request", "method", v.Method, "path", v.URIPath, "status", v.Status,
+			logger.InfoContext(c.Request().Context(), "request", "method", v.Method, "path", v.URIPath,
+				"status", v.Status,
 				"duration", v.Latency, "address", v.RemoteIP, "request", v.RequestID)
 			return nil
 		},

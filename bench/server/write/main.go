@@ -43,7 +43,12 @@ func run(arguments []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
 	before := time.Duration(0)
-	loop := load.Loop{Clients: writers, Warmup: length / 4, Length: length, Mark: func() { before = cpu() }}
+	loop := load.Loop{
+		Clients: writers,
+		Warmup:  length / 4,
+		Length:  length,
+		Mark:    func() { before = cpu() },
+	}
 	took, measured, err := loop.Run(func(int) error { return add(together) })
 	if err != nil {
 		return err

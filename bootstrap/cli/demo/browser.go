@@ -25,7 +25,8 @@ type browser struct {
 	result   *auth.AuthorizationResult
 }
 
-// visit opens the authorization URL, fills in the form and returns the answer of the site to the client.
+// visit opens the authorization URL, fills in the form and returns the answer of the site to the
+// client.
 func (b *browser) visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	b.address = args.URL
 	for _, act := range []func(context.Context) (outcome string, err error){b.open, b.look, b.approve, b.readCode} {

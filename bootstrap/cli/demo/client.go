@@ -22,14 +22,16 @@ const (
 	startPath    = "/start"
 )
 
-// demoClient is the client's side: a site that publishes the metadata document over TLS, and a loopback listener for redirects.
+// demoClient is the client's side: a site that publishes the metadata document over TLS, and a
+// loopback listener for redirects.
 type demoClient struct {
 	id, redirect string
 	site, home   net.Listener
 	roots        *x509.CertPool
 	fetches      atomic.Int64
 	visits       chan visit
-	invitation   atomic.Pointer[string] // the authorization URL to which the short address redirects; nil while there is none
+	// The authorization URL to which the short address redirects; nil while there is none.
+	invitation atomic.Pointer[string]
 }
 
 // visit is a browser that was redirected to the client and waits for a page.
@@ -65,8 +67,9 @@ func openDemoClient() (*demoClient, error) {
 	return &demoClient{
 		id:       "https://" + site.Addr().String() + documentPath,
 		redirect: "http://" + home.Addr().String() + callbackPath,
-		site:     tls.NewListener(site, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}),
-		home:     home, roots: roots, visits: make(chan visit),
+		site: tls.NewListener(site,
+			&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}),
+		home: home, roots: roots, visits: make(chan visit),
 	}, nil
 }
 
@@ -75,7 +78,8 @@ func (c *demoClient) close() {
 	_ = c.home.Close()
 }
 
-// document publishes the client's metadata. Its redirect URIs fit any port, because they are loopback.
+// document publishes the client's metadata. Its redirect URIs fit any port, because they are
+// loopback.
 func (c *demoClient) document() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+documentPath, func(w http.ResponseWriter, _ *http.Request) {
@@ -83,7 +87,8 @@ func (c *demoClient) document() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"client_id": c.id, "client_name": clientName,
-			"redirect_uris":              []string{"http://127.0.0.1" + callbackPath, "http://localhost" + callbackPath},
+			"redirect_uris": []string{"http://127.0.0.1" + callbackPath,
+				"http://localhost" + callbackPath},
 			"grant_types":                []string{"authorization_code", "refresh_token"},
 			"token_endpoint_auth_method": "none",
 		})
@@ -98,7 +103,8 @@ func (c *demoClient) redirectToInvitation(w http.ResponseWriter, r *http.Request
 	w.Header().Set("Cache-Control", "no-store")
 	address := c.invitation.Load()
 	if address == nil {
-		http.Error(w, "The client is not waiting for an approval. The terminal tells what to do next.", http.StatusNotFound)
+		http.Error(w, "The client is not waiting for an approval. The terminal tells what to do next.",
+			http.StatusNotFound)
 		return
 	}
 	http.Redirect(w, r, *address, http.StatusFound)

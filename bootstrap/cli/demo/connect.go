@@ -35,7 +35,8 @@ func (d *demo) walk(ctx context.Context) error {
 func (d *demo) agent() string { return fmt.Sprintf("pasteport-demo/%d", d.connects) }
 
 // connect connects the SDK's client over HTTP; browse plays the browser.
-func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+func (d *demo) connect(ctx context.Context, network http.RoundTripper,
+	browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
 	d.connects++
 	traffic := &http.Client{Transport: signed{d.agent(), network}}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
@@ -49,9 +50,13 @@ func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse au
 		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
 	once := &onceHandler{OAuthHandler: handler}
-	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: server.Version()}, nil)
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: server.Version()},
+		nil)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
-		Endpoint: d.service.Authz.Resources()[0].Resource.String(), HTTPClient: traffic, OAuthHandler: once, DisableStandaloneSSE: true,
+		Endpoint:             d.service.Authz.Resources()[0].Resource.String(),
+		HTTPClient:           traffic,
+		OAuthHandler:         once,
+		DisableStandaloneSSE: true,
 	}, nil)
 	if once.failed != nil {
 		return nil, once.failed
@@ -59,7 +64,8 @@ func (d *demo) connect(ctx context.Context, network http.RoundTripper, browse au
 	return session, err
 }
 
-// onceHandler authorizes once. The SDK would authorize again after a failure, in an older protocol version, and after its token is refused.
+// onceHandler authorizes once. The SDK would authorize again after a failure, in an older protocol
+// version, and after its token is refused.
 type onceHandler struct {
 	auth.OAuthHandler
 	taken  bool
@@ -89,7 +95,8 @@ func refusedBy(response *http.Response) error {
 	challenges, _ := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
 	for _, challenge := range challenges {
 		if code := challenge.Params["error"]; code != "" {
-			return refusal(fmt.Sprintf("the MCP server returned %s, %s: %q", response.Status, code, challenge.Params["error_description"]))
+			return refusal(fmt.Sprintf("the MCP server returned %s, %s: %q", response.Status, code,
+				challenge.Params["error_description"]))
 		}
 	}
 	return refusal("the MCP server returned " + response.Status)

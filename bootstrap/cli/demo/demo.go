@@ -1,5 +1,6 @@
-// Package demo is the command "demo": it starts the demo site and a client of the official SDK on this computer, shows their exchange in nine
-// steps, and then lets the reader connect the client in a browser.
+// Package demo is the command "demo": it starts the demo site and a client of the official SDK on
+// this computer, shows their exchange in nine steps, and then lets the reader connect the client in
+// a browser.
 package demo
 
 import (
@@ -28,15 +29,23 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	given := server.DefaultConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
-		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then connect in a browser yourself,\n" +
-			"press Enter to make the client call a tool, and end the connection. With --open, the browser opens by itself.\n" +
-			"The token to paste comes from --demo-token (PASTEPORT_DEMO_TOKEN) or is generated. Ctrl-C ends the demo; you can reuse its folder.",
+		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then " +
+			"connect in a browser yourself,\n" +
+			"press Enter to make the client call a tool, and end the connection. With --open, the browser opens by " +
+			"itself.\n" +
+			"The token to paste comes from --demo-token (PASTEPORT_DEMO_TOKEN) or is generated. Ctrl-C ends the " +
+			"demo; you can reuse its folder.",
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config := server.DefaultConfig() // the settings of a real service must not reach the demo
 			config.Addr, config.DataDir, config.EditorToken = given.Addr, given.DataDir, given.EditorToken
-			return runDemo(cmd.Context(), *config, &demo{terminal: term.New(out), in: in, once: once, open: open})
+			return runDemo(cmd.Context(), *config, &demo{
+				terminal: term.New(out),
+				in:       in,
+				once:     once,
+				open:     open,
+			})
 		},
 	}
 	given.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
@@ -67,7 +76,8 @@ func runDemo(ctx context.Context, config server.Config, d *demo) error {
 	}
 	defer listener.Close()
 	if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() {
-		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with --addr, such as %s", config.Addr, server.DefaultAddr)
+		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with "+
+			"--addr, such as %s", config.Addr, server.DefaultAddr)
 	}
 	client, err := openDemoClient()
 	if err != nil {
@@ -83,7 +93,8 @@ func runDemo(ctx context.Context, config server.Config, d *demo) error {
 	return d.run(ctx, config, listener)
 }
 
-// openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps on the terminal.
+// openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps
+// on the terminal.
 func openDemoLog(dir string) (*os.File, error) {
 	if err := server.MakeDataDir(dir); err != nil {
 		return nil, err
@@ -110,8 +121,8 @@ func (d *demo) run(ctx context.Context, config server.Config, listener net.Liste
 	return d.serve(ctx, listener)
 }
 
-// pastedToken returns the site's token for this run: the given one, the one of the first start, or a new one, because the site keeps only
-// digests.
+// pastedToken returns the site's token for this run: the given one, the one of the first start, or
+// a new one, because the site keeps only digests.
 func pastedToken(ctx context.Context, s *server.Service, given string) (string, error) {
 	switch {
 	case given != "":
@@ -124,7 +135,8 @@ func pastedToken(ctx context.Context, s *server.Service, given string) (string, 
 
 func (d *demo) introduce(config server.Config) {
 	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
-		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, oauth.db, demo.log\ndemo token: %s\n\n",
+		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, "+
+		"oauth.db, demo.log\ndemo token: %s\n\n",
 		config.Issuer, d.client.id, d.dir, d.token)
 }
 
@@ -158,5 +170,6 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 }
 
 func (d *demo) serveClient(ctx context.Context, handler http.Handler, listener net.Listener) error {
-	return httpserver.New(handler, httpserver.BoundsFor(httpserver.FewConnections), d.logger).ServeAndDrain(ctx, listener)
+	return httpserver.New(handler, httpserver.BoundsFor(httpserver.FewConnections), d.logger).
+		ServeAndDrain(ctx, listener)
 }

@@ -132,7 +132,8 @@ var _ = Describe("The steps of the demo", func() {
 		defer cancel()
 		var errOut bytes.Buffer
 		out := &tripwire{word: "5. ", trip: cancel}
-		code := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, io.NopCloser(&bytes.Buffer{}), out, &errOut)
+		code := cli.Run(ctx, []string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, io.NopCloser(&bytes.Buffer{}),
+			out, &errOut)
 		Expect(code).To(Equal(1))
 		Expect(out.String()).To(MatchRegexp(`(?m)^6\. .+\n   failed, .+\n\z`))
 		Expect(errOut.String()).To(And(ContainSubstring("step 6 of 9 failed"), ContainSubstring("context canceled")))

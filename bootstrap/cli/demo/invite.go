@@ -21,7 +21,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// invite lets the reader connect the same client in a browser, use it and end its connection, as often as they like, until ctx ends.
+// invite lets the reader connect the same client in a browser, use it and end its connection, as
+// often as they like, until ctx ends.
 func (d *demo) invite(ctx context.Context) error {
 	if _, err := d.service.Authz.EndGrantsOf(ctx, d.token); err != nil {
 		return fmt.Errorf("ending the client's first connection: %w", err)
@@ -42,15 +43,17 @@ func (d *demo) invite(ctx context.Context) error {
 	}
 }
 
-// connectInBrowser returns the session of the reader's client, or nil when the reader or the site refused; an error means a fault of the demo.
+// connectInBrowser returns the session of the reader's client, or nil when the reader or the site
+// refused; an error means a fault of the demo.
 func (d *demo) connectInBrowser(ctx context.Context) (*sdk.ClientSession, error) {
 	var guest *visit
-	session, err := d.connect(ctx, http.DefaultTransport, func(ctx context.Context, args *auth.AuthorizationArgs) (_ *auth.AuthorizationResult, err error) {
-		if guest, err = d.await(ctx, args.URL); err != nil {
-			return nil, err
-		}
-		return resultOf(guest.answer)
-	})
+	session, err := d.connect(ctx, http.DefaultTransport,
+		func(ctx context.Context, args *auth.AuthorizationArgs) (_ *auth.AuthorizationResult, err error) {
+			if guest, err = d.await(ctx, args.URL); err != nil {
+				return nil, err
+			}
+			return resultOf(guest.answer)
+		})
 	if guest == nil {
 		return nil, fmt.Errorf("preparing the browser login: %w", err)
 	}
@@ -71,8 +74,10 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 	}
 	d.client.invitation.Store(&address)
 	defer d.client.invitation.Store(nil)
-	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and approve:\n\n%s\n\ndemo token: %s\n\n"+
-		"The button \"My app runs on another computer\" shows an address to copy instead; pass it to the client with curl '…'.\n\nCtrl-C ends the demo.\n",
+	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and "+
+		"approve:\n\n%s\n\ndemo token: %s\n\n"+
+		"The button \"My app runs on another computer\" shows an address to copy instead; pass it to the client with "+
+		"curl '…'.\n\nCtrl-C ends the demo.\n",
 		d.terminal.Bold("Your turn."), d.client.start(), d.token)
 	d.openBrowser()
 	for {
@@ -83,7 +88,8 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 			if guest.answer.Get("state") == parsed.Query().Get("state") {
 				return &guest, nil
 			}
-			guest.verdict <- verdict{Title: "Unexpected answer", Text: "Its address was used before, or is not the newest."}
+			guest.verdict <- verdict{Title: "Unexpected answer",
+				Text: "Its address was used before, or is not the newest."}
 		}
 	}
 }
@@ -96,7 +102,8 @@ func (d *demo) openBrowser() {
 	d.open = false
 	launcher.Stdout, launcher.Stderr = io.Discard, io.Discard // the output of the browser would interrupt the steps
 	if err := launcher.OpenURL(d.client.start()); err != nil {
-		d.terminal.Printf("%s: no browser could be opened (%v). Open the address yourself.\n", d.terminal.Red("Failed"), err)
+		d.terminal.Printf("%s: no browser could be opened (%v). Open the address yourself.\n",
+			d.terminal.Red("Failed"), err)
 	}
 }
 
@@ -157,7 +164,8 @@ func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan
 	d.terminal.Printf("\n%s\n\n"+
 		"Press Enter to make the client call a tool, as often as you like.\n\n"+
 		"Paste the same token here to see and end your connection; the client's next call is then refused:\n%s\n\n"+
-		"In another terminal, list the connections and show this one step by step:\n%s connections --data %s\n%s trace%s --data %s\n\n"+
+		"In another terminal, list the connections and show this one step by step:\n%s connections --data %s\n%s "+
+		"trace%s --data %s\n\n"+
 		"Ctrl-C ends the demo.\n\n",
 		d.terminal.Bold("What next?"), d.connectionsPage(), program, dir, program, d.traceID(ctx), dir)
 	for {
@@ -175,7 +183,8 @@ func (d *demo) use(ctx context.Context, session *sdk.ClientSession, enter <-chan
 // traceTime is how long traceID waits for the journal, which writes in the background.
 const traceTime = 2 * time.Second
 
-// traceID returns the id of the client's newest connection, after a space, or "": trace shows the newest one without an id.
+// traceID returns the id of the client's newest connection, after a space, or "": trace shows the
+// newest one without an id.
 func (d *demo) traceID(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, traceTime)
 	defer cancel()
@@ -210,7 +219,8 @@ func (d *demo) callTool(ctx context.Context, session *sdk.ClientSession) bool {
 	}
 	found, _ := result.StructuredContent.(map[string]any)
 	articles, _ := found["articles"].([]any)
-	d.terminal.Printf("%s: the client called list_articles and got %d articles.\n", d.terminal.Green("Answered"), len(articles))
+	d.terminal.Printf("%s: the client called list_articles and got %d articles.\n", d.terminal.Green("Answered"),
+		len(articles))
 	return true
 }
 

@@ -32,7 +32,9 @@ var (
 var web = &http.Client{Timeout: 10 * time.Second}
 
 // direct follows no redirect.
-var direct = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var direct = &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return http.ErrUseLastResponse
+}}
 
 var _ = Describe("Connecting in the demo with a browser", func() {
 	var (
@@ -50,7 +52,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		flags = nil
 		programs := GinkgoT().TempDir()
 		opened = filepath.Join(programs, "opened")
-		Expect(os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >> "+opened+"\n"), 0o700)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(programs, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >> "+opened+"\n"),
+			0o700)).To(Succeed())
 		GinkgoT().Setenv("PATH", programs+":"+os.Getenv("PATH"))
 	})
 	JustBeforeEach(func() {
@@ -62,7 +65,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		typed, keyboard := io.Pipe()
 		keys = keyboard
 		go func() {
-			left := cli.Run(ctx, append([]string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, flags...), typed, out, out)
+			left := cli.Run(ctx, append([]string{"demo", "--addr", "127.0.0.1:0", "--data", dir}, flags...),
+				typed, out, out)
 			_ = out.Close()
 			code <- left
 		}()
@@ -95,7 +99,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	answer := func(address, decision string) string {
 		GinkgoHelper()
 		page := read(web.Get(address))
-		form := url.Values{"ticket": {found(ticket, page)}, "decision": {decision}, "bearer_token": {found(token, out.Contents())}}
+		form := url.Values{"ticket": {found(ticket, page)}, "decision": {decision},
+			"bearer_token": {found(token, out.Contents())}}
 		return string(read(web.PostForm(found(action, page), form)))
 	}
 
@@ -111,7 +116,9 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 
 		It("opens the short address in the browser, once", func() {
 			expected := found(address, out.Contents()) + "\n"
-			Eventually(func() ([]byte, error) { return os.ReadFile(opened) }).WithTimeout(10 * time.Second).Should(BeEquivalentTo(expected))
+			Eventually(func() ([]byte, error) {
+				return os.ReadFile(opened)
+			}).WithTimeout(10 * time.Second).Should(BeEquivalentTo(expected))
 			answer(newest(), "deny")
 			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn(.|\n)*Ctrl-C ends the demo"))
 			Expect(os.ReadFile(opened)).To(BeEquivalentTo(expected))
@@ -132,23 +139,28 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring(`/oauth/connections">see and end`))
 		for range 2 {
 			press()
-			Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Answered: .* list_articles and got \\d+ articles"))
+			Eventually(out).WithTimeout(10 * time.Second).
+				Should(gbytes.Say("Answered: .* list_articles and got \\d+ articles"))
 		}
 		page := connections(url.Values{"decision": {"show"}, "bearer_token": {found(token, out.Contents())}})
 		Expect(grant.FindAll(page, -1)).To(HaveLen(1))
 		form := url.Values{"decision": {"end"}, "ticket": {found(ticket, page)}, "grant": {found(grant, page)}}
 		Expect(string(connections(form))).To(ContainSubstring("The connection has ended."))
 		press()
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
+		Eventually(out).WithTimeout(10 * time.Second).
+			Should(gbytes.Say(
+				`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 
 	It("connects with a copied callback URL, by the button that the terminal names", func() {
-		Expect(string(out.Contents())).To(ContainSubstring(`The button "My app runs on another computer" shows an address to copy instead`))
+		Expect(string(out.Contents())).
+			To(ContainSubstring(`The button "My app runs on another computer" shows an address to copy instead`))
 		page := answer(newest(), "approve_elsewhere")
 		Expect(page).To(ContainSubstring("One step left"))
-		Expect(string(read(web.Get(html.UnescapeString(found(copied, []byte(page))))))).To(ContainSubstring("sees 7 tools"))
+		Expect(string(read(web.Get(html.UnescapeString(found(copied, []byte(page))))))).
+			To(ContainSubstring("sees 7 tools"))
 		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
 	})
 
@@ -156,19 +168,22 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Expect(newest()).To(ContainSubstring("/oauth/authorize?"))
 		answer(newest(), "approve")
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next"))
-		Expect(string(read(direct.Get(found(address, out.Contents()))))).To(ContainSubstring("The terminal tells what to do next."))
+		Expect(string(read(direct.Get(found(address, out.Contents()))))).
+			To(ContainSubstring("The terminal tells what to do next."))
 	})
 
 	It("prints the commands that show this connection and all", func(ctx SpecContext) {
 		answer(newest(), "approve")
-		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say(" connections --data " + dir + "\n.* trace [0-9a-f]{8} --data " + dir))
+		Eventually(out).WithTimeout(10 * time.Second).
+			Should(gbytes.Say(" connections --data " + dir + "\n.* trace [0-9a-f]{8} --data " + dir))
 		id := found(regexp.MustCompile(` trace ([0-9a-f]{8}) --data`), out.Contents())
 		shown := func(ctx context.Context) string {
 			var text bytes.Buffer
 			Expect(cli.Run(ctx, []string{"trace", id, "--data", dir}, nil, &text, &text)).To(Equal(0))
 			return text.String()
 		}
-		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))
+		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).
+			Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))
 	})
 
 	It("invites again when the input has ended", func() {
@@ -197,8 +212,10 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	It("shows a failed code exchange", func() {
 		asked, err := url.Parse(newest())
 		Expect(err).NotTo(HaveOccurred())
-		forged := url.Values{"code": {"made-up"}, "state": {asked.Query().Get("state")}, "iss": {asked.Scheme + "://" + asked.Host}}
-		Expect(string(read(web.Get(asked.Query().Get("redirect_uri") + "?" + forged.Encode())))).To(ContainSubstring("invalid_grant"))
+		forged := url.Values{"code": {"made-up"}, "state": {asked.Query().Get("state")},
+			"iss": {asked.Scheme + "://" + asked.Host}}
+		Expect(string(read(web.Get(asked.Query().Get("redirect_uri") + "?" + forged.Encode())))).
+			To(ContainSubstring("invalid_grant"))
 		Eventually(out).Should(gbytes.Say("\nNot connected: .*invalid_grant"))
 	})
 

@@ -105,17 +105,20 @@ func checkChallenge(response *http.Response) (string, error) {
 			return "401, with the metadata at " + metadata, nil
 		}
 	}
-	return "", errors.Join(fmt.Errorf("the MCP server responded with %s instead of a 401 with its metadata URL", response.Status), err)
+	return "", errors.Join(fmt.Errorf("the MCP server responded with %s instead of a 401 with its metadata URL",
+		response.Status), err)
 }
 
 func checkResource(response *http.Response) (string, error) {
 	metadata, err := peek[oauthex.ProtectedResourceMetadata](response)
-	return fmt.Sprintf("%s is protected by %s", metadata.Resource, strings.Join(metadata.AuthorizationServers, ", ")), err
+	return fmt.Sprintf("%s is protected by %s", metadata.Resource, strings.Join(metadata.AuthorizationServers, ", ")),
+		err
 }
 
 func checkServer(response *http.Response) (string, error) {
 	metadata, err := peek[oauthex.AuthServerMeta](response)
-	return fmt.Sprintf("authorization at %s, PKCE with %s", metadata.AuthorizationEndpoint, strings.Join(metadata.CodeChallengeMethodsSupported, ", ")), err
+	return fmt.Sprintf("authorization at %s, PKCE with %s", metadata.AuthorizationEndpoint,
+		strings.Join(metadata.CodeChallengeMethodsSupported, ", ")), err
 }
 
 func checkTokens(response *http.Response) (string, error) {
@@ -128,7 +131,8 @@ func checkTokens(response *http.Response) (string, error) {
 	if err == nil && (tokens.Access == "" || tokens.Refresh == "") {
 		err = errors.New("the access token or the refresh token is missing")
 	}
-	return fmt.Sprintf("an access token for %s and a refresh token, scope %q", time.Duration(tokens.Seconds)*time.Second, tokens.Scope), err
+	return fmt.Sprintf("an access token for %s and a refresh token, scope %q",
+		time.Duration(tokens.Seconds)*time.Second, tokens.Scope), err
 }
 
 // peek decodes a JSON answer and leaves it for the client to read.

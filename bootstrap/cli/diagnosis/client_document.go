@@ -4,13 +4,15 @@ import (
 	"github.com/pasteport/pasteport/adapters/doctor"
 )
 
-// clientDocuments chooses the client document of a login, and closes the server of one that this computer serves.
+// clientDocuments chooses the client document of a login, and closes the server of one that this
+// computer serves.
 type clientDocuments struct {
 	o      doctorOptions
 	served *doctor.Client
 }
 
-// choose takes the document at --client-id or, with --certificate, one that it serves. Without both, doctor looks for one that the server publishes.
+// choose takes the document at --client-id or, with --certificate, one that it serves. Without
+// both, doctor looks for one that the server publishes.
 func (d *clientDocuments) choose(examined *doctor.Options) (err error) {
 	examined.Client = &doctor.Client{ID: d.o.clientID}
 	switch {

@@ -15,7 +15,9 @@ func areDocuments(clients string) bool {
 	if clients == "" || clients == allWellKnown {
 		return true
 	}
-	return !slices.ContainsFunc(strings.Split(clients, ","), func(document string) bool { return !strings.HasPrefix(document, "https://") })
+	return !slices.ContainsFunc(strings.Split(clients, ","), func(document string) bool {
+		return !strings.HasPrefix(document, "https://")
+	})
 }
 
 // knownClients returns the well-known clients, or those at the given client_ids.
@@ -27,7 +29,8 @@ func (o doctorOptions) knownClients() (clients []doctor.KnownClient) {
 		return clients
 	}
 	for _, client := range wellKnownClients {
-		clients = append(clients, doctor.KnownClient{Name: client.name, Document: client.document, RunsAtMaker: client.runsAtMaker})
+		clients = append(clients,
+			doctor.KnownClient{Name: client.name, Document: client.document, RunsAtMaker: client.runsAtMaker})
 	}
 	return append(clients, registeringClients...)
 }

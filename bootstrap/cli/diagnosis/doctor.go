@@ -1,5 +1,5 @@
-// Package diagnosis is the command "doctor": it checks an MCP server with package doctor, or with --egress the network of this computer, and prints
-// the findings.
+// Package diagnosis is the command "doctor": it checks an MCP server with package doctor, or with
+// --egress the network of this computer, and prints the findings.
 package diagnosis
 
 import (
@@ -47,25 +47,33 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	table := config.Table()
 	command := &cobra.Command{
 		Use: "doctor URL", Short: "Check an MCP server with OAuth from the outside",
-		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy mistakes.\n" +
-			"It reads from the admin listener of a gateway, on this computer or at --admin-addr, whether the MCP servers behind it work.\n" +
-			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, exchanges the code,\n" +
+		Long: "Check any MCP server at URL like a client: TLS, challenge, metadata, CORS, caching, clock and proxy " +
+			"mistakes.\n" +
+			"It reads from the admin listener of a gateway, on this computer or at --admin-addr, whether the MCP " +
+			"servers behind it work.\n" +
+			"With --token, a token of the site, it also runs a whole login: it opens the consent page, approves, " +
+			"exchanges the code,\n" +
 			"uses the MCP server, and revokes its tokens. The token goes only to the host of URL; doctor names\n" +
 			"another authorization server, and sends the token there only with --authorization-server. It prints " +
 			"no tokens or other secrets.\n" +
 			"A Pasteport with doctor-client: true, or in development, publishes the client " +
 			"document that this needs.\n" +
-			"It says which well-known clients can log in, by the metadata of the server. With --clients, it also opens the authorization\n" +
+			"It says which well-known clients can log in, by the metadata of the server. With --clients, it also " +
+			"opens the authorization\n" +
 			"page for each client that publishes a document, which makes the server fetch the documents.\n" +
-			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, from this computer as a\n" +
-			"service with these settings does, and says which are reachable, blocked, for example by a bot challenge, or wrong.\n" +
+			"With --egress, it fetches the metadata documents of well-known clients, or those at the given URLs, " +
+			"from this computer as a\n" +
+			"service with these settings does, and says which are reachable, blocked, for example by a bot " +
+			"challenge, or wrong.\n" +
 			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
 		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
 			"  pasteport doctor https://cms.example.com/mcp --token - < token.txt\n" +
 			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
-			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token - < token.txt\n" +
+			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token " +
+			"- < token.txt\n" +
 			"  pasteport doctor https://cms.example.com/mcp --clients\n" +
-			"  pasteport doctor https://cms.example.com/mcp --clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
+			"  pasteport doctor https://cms.example.com/mcp " +
+			"--clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
 			"  pasteport doctor --egress\n" +
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
@@ -95,17 +103,24 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	flags.StringVar(&o.authorizationServer, "authorization-server", "",
 		"origin of an authorization server on another host than URL, to which the token may go, for example "+
 			"https://login.example.com")
-	flags.StringToStringVar(&o.fields, "field", nil, "value of another field that the site asks for, as NAME=VALUE; can be repeated")
-	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: the one that the server publishes with doctor-client, else served by this command, for a server on this computer)")
-	flags.StringVar(&o.certificate, "certificate", defaultCertificate, "serve the client document with the certificate and key in this file; created if missing")
+	flags.StringToStringVar(&o.fields, "field", nil,
+		"value of another field that the site asks for, as NAME=VALUE; can be repeated")
+	flags.StringVar(&o.clientID, "client-id", "", "https URL where you host the client document (default: the one "+
+		"that the server publishes with doctor-client, else served by this command, for a server on this computer)")
+	flags.StringVar(&o.certificate, "certificate", defaultCertificate,
+		"serve the client document with the certificate and key in this file; created if missing")
 	flags.StringVar(&o.authorities, "ca", "", "PEM file with additional root certificates")
-	flags.StringVar(&o.origin, "origin", "", "origin of a web page that must be able to connect, for example http://localhost:6274")
+	flags.StringVar(&o.origin, "origin", "",
+		"origin of a web page that must be able to connect, for example http://localhost:6274")
 	flags.DurationVar(&o.limit, "timeout", 10*time.Second, "timeout for each response")
 	flags.BoolVar(&o.asJSON, "json", false, "print the report as JSON")
-	flags.BoolVar(&o.egress, "egress", false, "fetch the metadata documents of well-known clients, or those at the given URLs, from this computer")
-	flags.StringVar(&o.clients, "clients", "", "ask the server about each well-known client with an authorization request, or about those at the given client_ids")
+	flags.BoolVar(&o.egress, "egress", false,
+		"fetch the metadata documents of well-known clients, or those at the given URLs, from this computer")
+	flags.StringVar(&o.clients, "clients", "", "ask the server about each well-known client with an authorization "+
+		"request, or about those at the given client_ids")
 	flags.Lookup("clients").NoOptDefVal = allWellKnown
-	flags.BoolVar(&o.printDocument, "print-client-document", false, "print the client document to host at --client-id, and exit")
+	flags.BoolVar(&o.printDocument, "print-client-document", false,
+		"print the client document to host at --client-id, and exit")
 	return command
 }
 
@@ -116,7 +131,8 @@ func (o doctorOptions) check(args []string) error {
 	}
 	if o.printDocument {
 		if len(args) > 0 || !strings.HasPrefix(o.clientID, "https://") {
-			return term.Usagef("--print-client-document needs --client-id with the https URL of the document, and nothing else")
+			return term.Usagef(
+				"--print-client-document needs --client-id with the https URL of the document, and nothing else")
 		}
 		return nil
 	}
@@ -125,18 +141,22 @@ func (o doctorOptions) check(args []string) error {
 	}
 	endpoint, err := url.Parse(args[0])
 	switch {
-	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" || endpoint.User != nil || endpoint.Fragment != "":
-		return term.Usagef("invalid URL of an MCP server: write it like https://cms.example.com/mcp, without a password and without #")
+	case err != nil || endpoint.Host == "" || endpoint.Scheme != "https" && endpoint.Scheme != "http" ||
+		endpoint.User != nil || endpoint.Fragment != "":
+		return term.Usagef("invalid URL of an MCP server: write it like https://cms.example.com/mcp, without a " +
+			"password and without #")
 	case o.clientID != "" && !strings.HasPrefix(o.clientID, "https://"):
 		return term.Usagef("--client-id %q is not https", o.clientID)
 	case o.origin != "" && !isOrigin(o.origin):
-		return term.Usagef("--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
+		return term.Usagef(
+			"--origin %q is not an origin: write it like http://localhost:6274, without a trailing slash", o.origin)
 	case o.authorizationServer != "" && !isOrigin(o.authorizationServer):
 		return term.Usagef("--authorization-server %q is not an origin: write it like https://login.example.com, "+
 			"without a trailing slash",
 			o.authorizationServer)
 	case !areDocuments(o.clients):
-		return term.Usagef("--clients=%s: write client_ids, which are https URLs, after the equals sign, with commas between, or --clients alone", o.clients)
+		return term.Usagef("--clients=%s: write client_ids, which are https URLs, after the equals sign, with commas "+
+			"between, or --clients alone", o.clients)
 	case o.limit <= 0:
 		return term.Usagef("--timeout must be positive")
 	}
@@ -211,7 +231,8 @@ func readAuthorities(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// givenToken reads the token from standard input for "-", which keeps it out of the list of processes.
+// givenToken reads the token from standard input for "-", which keeps it out of the list of
+// processes.
 func givenToken(ctx context.Context, given string, in io.Reader, prompt io.Writer) (string, error) {
 	if given != "-" {
 		return given, nil
@@ -223,19 +244,23 @@ func givenToken(ctx context.Context, given string, in io.Reader, prompt io.Write
 	return token.Reveal(), nil
 }
 
-// readCertificate reads the certificate and key from one file, and creates the file if it is missing.
+// readCertificate reads the certificate and key from one file, and creates the file if it is
+// missing.
 func readCertificate(file string) (tls.Certificate, error) {
 	certificate, err := tls.LoadX509KeyPair(file, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return makeCertificate(file)
 	}
 	if err != nil {
-		return certificate, fmt.Errorf("reading the certificate in %s: %w: name a PEM file that holds certificate and key with --certificate", file, err)
+		return certificate,
+			fmt.Errorf("reading the certificate in %s: %w: name a PEM file that holds certificate and key with "+
+				"--certificate", file, err)
 	}
 	return certificate, nil
 }
 
-// makeCertificate creates a certificate for 127.0.0.1; a server trusts it if SSL_CERT_FILE names the file.
+// makeCertificate creates a certificate for 127.0.0.1; a server trusts it if SSL_CERT_FILE names
+// the file.
 func makeCertificate(file string) (tls.Certificate, error) {
 	certificate, err := certificates.SelfSigned(net.IPv4(127, 0, 0, 1))
 	if err != nil {
@@ -285,10 +310,12 @@ func (r *reporter) end(f doctor.Finding) {
 	}
 	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
 	for _, group := range f.Clients {
-		r.out.Printf("         %s: %s\n", strings.Join(nonEmpty(group.Answer, group.Reason), ", "), strings.Join(group.Names, ", "))
+		r.out.Printf("         %s: %s\n", strings.Join(nonEmpty(group.Answer, group.Reason), ", "),
+			strings.Join(group.Names, ", "))
 	}
 	if f.Mend != "" {
-		r.out.Printf("         check:   %s\n         why:     %s\n         affects: %s\n         fix:     %s\n", f.Asks, f.Why, strings.Join(f.Breaks, "; "), f.Mend)
+		r.out.Printf("         check:   %s\n         why:     %s\n         affects: %s\n         fix:     %s\n", f.Asks,
+			f.Why, strings.Join(f.Breaks, "; "), f.Mend)
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 // checkEgressArgs finds mistakes in the flags and arguments of `doctor --egress`.
 func (o doctorOptions) checkEgressArgs(documents []string) error {
 	if o.token != "" || o.clientID != "" || o.origin != "" || o.printDocument {
-		return term.Usagef("--egress fetches documents of clients and checks no server: leave out --token, --client-id, --origin and --print-client-document")
+		return term.Usagef("--egress fetches documents of clients and checks no server: leave out --token, " +
+			"--client-id, --origin and --print-client-document")
 	}
 	for _, document := range documents {
 		if !strings.HasPrefix(document, "https://") {
@@ -26,8 +27,10 @@ func (o doctorOptions) checkEgressArgs(documents []string) error {
 	return nil
 }
 
-// runEgress fetches the named documents, or those of the well-known clients, all at the same time. explain names settings in the spelling of the user.
-func (o doctorOptions) runEgress(ctx context.Context, config *server.Config, explain func(error) error, documents []string, r *reporter) (err error) {
+// runEgress fetches the named documents, or those of the well-known clients, all at the same time.
+// explain names settings in the spelling of the user.
+func (o doctorOptions) runEgress(ctx context.Context, config *server.Config, explain func(error) error,
+	documents []string, r *reporter) (err error) {
 	if config.RootCAs, err = readAuthorities(o.authorities); err != nil {
 		return err
 	}
@@ -79,24 +82,33 @@ func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []known
 	return findings
 }
 
-// describe reports whether the document was fetched, and whether a bot challenge, the network or the document is the cause if it was not.
+// describe reports whether the document was fetched, and whether a bot challenge, the network or
+// the document is the cause if it was not.
 func describe(client knownClient, answer bootstrap.ClientAnswer, err error) doctor.Finding {
-	found := doctor.Finding{ID: client.name, Asks: "fetch " + client.document, Status: doctor.OK, Seen: "reachable: " + client.document}
+	found := doctor.Finding{
+		ID:     client.name,
+		Asks:   "fetch " + client.document,
+		Status: doctor.OK,
+		Seen:   "reachable: " + client.document,
+	}
 	if err == nil {
 		return found
 	}
 	found.Status, found.Breaks = doctor.Failure, []string{client.name}
-	found.Why = "a service on this computer cannot look up the client, so people cannot connect with it for the first time"
+	found.Why = "a service on this computer cannot look up the client, so people cannot connect with it for the " +
+		"first time"
 	signs := challengeSigns(answer)
 	reason := strings.TrimPrefix(err.Error(), "oauth: ")
 	switch {
 	case len(signs) > 0:
 		found.Seen = "blocked: " + strings.Join(signs, ", ") + ": " + client.document
-		found.Mend = "pin the document with client-documents (\"pasteport clients fetch\" on another computer makes the file), or fetch through " +
+		found.Mend = "pin the document with client-documents (\"pasteport clients fetch\" on another computer makes " +
+			"the file), or fetch through " +
 			"a proxy with another address: metadata-proxy"
 	case answer.Status == 0 || answer.Status >= http.StatusInternalServerError:
 		found.Seen = "unreachable: " + reason
-		found.Mend = "check DNS, firewall and certificates of this computer; if a proxy is the only way out, set metadata-proxy"
+		found.Mend = "check DNS, firewall and certificates of this computer; if a proxy is the only way out, set " +
+			"metadata-proxy"
 	default:
 		found.Seen = "wrong: " + reason
 		found.Why = "a service refuses this client, because it has no valid document at this address"
@@ -105,7 +117,8 @@ func describe(client knownClient, answer bootstrap.ClientAnswer, err error) doct
 	return found
 }
 
-// challengeSigns returns what shows that a host refuses this computer, rather than having no document.
+// challengeSigns returns what shows that a host refuses this computer, rather than having no
+// document.
 func challengeSigns(answer bootstrap.ClientAnswer) (signs []string) {
 	if answer.Status == http.StatusForbidden || answer.Status == http.StatusTooManyRequests {
 		signs = append(signs, fmt.Sprintf("status %d", answer.Status))

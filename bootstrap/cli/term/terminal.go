@@ -1,5 +1,5 @@
-// Package term has the terminal functions of the commands: a Terminal with colours, usage errors, the prompt for a token, and output
-// formats.
+// Package term has the terminal functions of the commands: a Terminal with colours, usage errors,
+// the prompt for a token, and output formats.
 package term
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Terminal writes text for a person. Colour is set only when Out is a terminal and NO_COLOR is not set.
+// Terminal writes text for a person. Colour is set only when Out is a terminal and NO_COLOR is not
+// set.
 type Terminal struct {
 	Out    io.Writer
 	Colour bool
@@ -72,7 +73,8 @@ func Usage(err error) error { return UsageError{err} }
 // Usagef is Usage for a formatted error.
 func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(format, values...)} }
 
-// NoArguments refuses arguments. The error does not contain them, because one may be a secret whose flag is missing.
+// NoArguments refuses arguments. The error does not contain them, because one may be a secret whose
+// flag is missing.
 func NoArguments(command *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return Usagef("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())
@@ -80,8 +82,8 @@ func NoArguments(command *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnlyCommands refuses the arguments of a command that only has subcommands, with those of a similar name. The error does not contain the
-// arguments, like that of NoArguments.
+// OnlyCommands refuses the arguments of a command that only has subcommands, with those of a
+// similar name. The error does not contain the arguments, like that of NoArguments.
 func OnlyCommands(command *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

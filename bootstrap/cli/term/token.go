@@ -16,7 +16,8 @@ import (
 // typedLimit is larger than the longest valid token, which is checked later.
 const typedLimit = 8 << 10
 
-// ReadToken reads one token; on a terminal, without echo. It accepts the same spellings as the consent page.
+// ReadToken reads one token; on a terminal, without echo. It accepts the same spellings as the
+// consent page.
 func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
 	text, err := readTyped(ctx, in, prompt)
 	if err != nil {

@@ -55,7 +55,8 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// begin reads the existing steps. It returns those of the connection to follow, which must exist, and none otherwise.
+// begin reads the existing steps. It returns those of the connection to follow, which must exist,
+// and none otherwise.
 func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
 	if steps, err = f.read(ctx); err != nil {
 		return nil, err
@@ -70,7 +71,8 @@ func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
 		if err != nil {
 			return nil, err
 		}
-		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil // its id may still change, but not its first request
+		// Its id may still change, but not its first request.
+		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil
 	}
 	if !f.json {
 		f.out.Printf("following new steps; press Ctrl-C to stop\n")
@@ -115,7 +117,8 @@ func (f *follower) print(steps []trace.Step) error {
 	return nil
 }
 
-// withoutDoctor returns the steps of clients, and counts those of doctor. The end of an attempt has no user agent.
+// withoutDoctor returns the steps of clients, and counts those of doctor. The end of an attempt has
+// no user agent.
 func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
 	for _, step := range steps {
 		if step.IsDoctor() && step.Attempt != "" {
@@ -130,7 +133,8 @@ func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
 	return clients
 }
 
-// unprinted returns the steps that were not printed yet. A later step can add earlier ones to the connection.
+// unprinted returns the steps that were not printed yet. A later step can add earlier ones to the
+// connection.
 func (f *follower) unprinted(steps []trace.Step) (unprinted []trace.Step) {
 	if f.printed == nil {
 		f.printed = map[int64]bool{}
@@ -146,7 +150,8 @@ func (f *follower) unprinted(steps []trace.Step) (unprinted []trace.Step) {
 
 func (f *follower) printStep(step trace.Step) error {
 	if !f.json {
-		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), term.OrDash(oauth.ShortID(step.Attempt)), lineOf(f.out, step))
+		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), term.OrDash(oauth.ShortID(step.Attempt)),
+			lineOf(f.out, step))
 		return nil
 	}
 	if err := json.NewEncoder(f.out.Out).Encode(step); err != nil {

@@ -1,5 +1,6 @@
-// Package tracing implements the commands "connections" and "trace". They list the attempts of clients to connect from the trace in the store, and
-// show the steps of one attempt, or all new steps.
+// Package tracing implements the commands "connections" and "trace". They list the attempts of
+// clients to connect from the trace in the store, and show the steps of one attempt, or all new
+// steps.
 package tracing
 
 import (
@@ -31,8 +32,10 @@ func NewConnections(out io.Writer) *cobra.Command {
 	o := traceOptions{config: server.DefaultConfig()}
 	command := &cobra.Command{
 		Use: "connections", Short: "List the attempts of clients to connect", Args: term.NoArguments,
-		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the state, and the problem of those that\n" +
-			"did not succeed. The command reads the data folder, also while the service runs. Attempts of `pasteport doctor` are hidden, except\n" +
+		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the " +
+			"state, and the problem of those that\n" +
+			"did not succeed. The command reads the data folder, also while the service runs. Attempts of `pasteport " +
+			"doctor` are hidden, except\n" +
 			"with --doctor; JSON has all, with \"doctor\": true.",
 		Example: "  pasteport connections\n" +
 			"  pasteport connections --unfinished --json",
@@ -50,8 +53,10 @@ func NewTrace(out io.Writer) *cobra.Command {
 	o := traceOptions{config: server.DefaultConfig()}
 	command := &cobra.Command{
 		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
-		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and advice. ID is an id from\n" +
-			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the newest attempt\n" +
+		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and " +
+			"advice. ID is an id from\n" +
+			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the " +
+			"newest attempt\n" +
 			"that reached the authorization page and is not of `pasteport doctor`.",
 		Example: "  pasteport trace\n" +
 			"  pasteport trace 5f0c\n" +
@@ -65,7 +70,13 @@ func NewTrace(out io.Writer) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withTrace(o.config, func(log trace.Log) error {
 				if o.follow {
-					live := &follower{log: log, id: append(args, "")[0], json: o.json, doctor: o.doctor, out: term.New(out)}
+					live := &follower{
+						log:    log,
+						id:     append(args, "")[0],
+						json:   o.json,
+						doctor: o.doctor,
+						out:    term.New(out),
+					}
 					return live.run(cmd.Context())
 				}
 				return showConnection(cmd.Context(), log, o, append(args, "")[0], term.New(out))
@@ -125,9 +136,10 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 	}
 	listed, hidden := o.withoutDoctor(listed)
 	if len(listed) == 0 {
-		_, err := fmt.Fprintln(out, "No client has reached this service in the last seven days, or no attempt is unfinished.\n"+
-			"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
-			"next: pasteport doctor URL checks the service from outside")
+		_, err := fmt.Fprintln(out,
+			"No client has reached this service in the last seven days, or no attempt is unfinished.\n"+
+				"If a client cannot connect, the problem is before this service: DNS, certificate or proxy.\n"+
+				"next: pasteport doctor URL checks the service from outside")
 		return errors.Join(err, o.printHidden(out, hidden))
 	}
 	if err := errors.Join(printTable(out, listed), o.printHidden(out, hidden)); err != nil {
@@ -137,7 +149,8 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 	return err
 }
 
-// withoutDoctor returns the connections to show, and the number of those of doctor that it left out.
+// withoutDoctor returns the connections to show, and the number of those of doctor that it left
+// out.
 func (o *traceOptions) withoutDoctor(all []trace.Connection) (shown []trace.Connection, hidden int) {
 	if o.doctor {
 		return all, 0
@@ -150,7 +163,8 @@ func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
 	if hidden == 0 {
 		return nil
 	}
-	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n", trace.Attempts(hidden), o.dataFlag())
+	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n",
+		trace.Attempts(hidden), o.dataFlag())
 	return err
 }
 
@@ -158,7 +172,8 @@ func printTable(out io.Writer, listed []trace.Connection) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
 	for _, c := range listed {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Began()), truncate(c.Who()), c.State, c.Verdict)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Began()), truncate(c.Who()),
+			c.State, c.Verdict)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the connections: %w", err)
@@ -179,7 +194,9 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	shown, err := findConnection(all, id)
 	switch {
 	case id == "" && err != nil && hidden > 0:
-		return fmt.Errorf("only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s", trace.Attempts(hidden))
+		return fmt.Errorf(
+			"only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s",
+			trace.Attempts(hidden))
 	case err != nil:
 		return err
 	case o.json:
@@ -198,13 +215,16 @@ func findConnection(all []trace.Connection, id string) (trace.Connection, error)
 	case id == "" && len(all) > 0:
 		return all[trace.Latest(all)], nil
 	case id == "":
-		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks the service from outside")
+		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks " +
+			"the service from outside")
 	}
-	return trace.Connection{}, fmt.Errorf("no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
+	return trace.Connection{},
+		fmt.Errorf("no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
 }
 
 func printConnection(t term.Terminal, c trace.Connection) {
-	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", t.Bold(c.ID), stateOf(t, c), term.OrDash(c.Client), term.OrDash(c.Address), term.OrDash(c.Agent))
+	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", t.Bold(c.ID), stateOf(t, c), term.OrDash(c.Client),
+		term.OrDash(c.Address), term.OrDash(c.Agent))
 	for i, step := range c.Steps {
 		t.Printf("%3d  %s  %s\n", i+1, term.Time(step.At), lineOf(t, step))
 	}

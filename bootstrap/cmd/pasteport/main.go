@@ -1,4 +1,5 @@
-// Command pasteport runs Pasteport: as a demonstration, as a service, as a gateway, or for a local client; and the operator's tools.
+// Command pasteport runs Pasteport: as a demonstration, as a service, as a gateway, or for a local
+// client; and the operator's tools.
 package main
 
 import (

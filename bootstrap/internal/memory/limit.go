@@ -9,8 +9,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Limit returns the memory limit in bytes: the minimum of GOMEMLIMIT, the control group's limit and the machine's memory. It returns
-// math.MaxInt64 if none of them is known.
+// Limit returns the memory limit in bytes: the minimum of GOMEMLIMIT, the control group's limit and
+// the machine's memory. It returns math.MaxInt64 if none of them is known.
 func Limit() int64 {
 	limit := uint64(debug.SetMemoryLimit(-1)) //nolint:gosec // never negative
 	for _, provider := range []memlimit.Provider{memlimit.FromCgroup, memlimit.FromSystem} {
@@ -21,7 +21,8 @@ func Limit() int64 {
 	return int64(min(limit, math.MaxInt64))
 }
 
-// LimitGarbage makes the garbage collector respect the limit of the process's control group, unless GOMEMLIMIT is set.
+// LimitGarbage makes the garbage collector respect the limit of the process's control group, unless
+// GOMEMLIMIT is set.
 func LimitGarbage(logger *slog.Logger) {
 	if _, err := memlimit.Set(); err != nil {
 		logger.Warn("cannot read the memory limit of the process", "error", err)

@@ -15,8 +15,9 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 )
 
-// limitedListener limits the number of open connections. At the limit, a new connection replaces the one that has been idle longest, or the
-// oldest one that has sent nothing for silentLimit; without such a connection it waits.
+// limitedListener limits the number of open connections. At the limit, a new connection replaces
+// the one that has been idle longest, or the oldest one that has sent nothing for silentLimit;
+// without such a connection it waits.
 type limitedListener struct {
 	net.Listener
 	logger *slog.Logger
@@ -47,14 +48,21 @@ type silentConn struct {
 const (
 	// silentLimit lets a slow client finish its TLS handshake while the listener is full.
 	silentLimit = 2 * time.Second
-	// evictEvery is the interval in which a full listener looks for a connection that has been silent for silentLimit.
+	// evictEvery is the interval in which a full listener looks for a connection that has been
+	// silent for silentLimit.
 	evictEvery = 100 * time.Millisecond
 )
 
 func limitListener(listener net.Listener, connections int, logger *slog.Logger) *limitedListener {
 	l := &limitedListener{
-		Listener: listener, logger: logger, often: rate.Sometimes{Interval: time.Minute}, slots: make(chan struct{}, connections), closed: make(chan struct{}),
-		idle: list.New(), silent: list.New(), listed: map[net.Conn]position{},
+		Listener: listener,
+		logger:   logger,
+		often:    rate.Sometimes{Interval: time.Minute},
+		slots:    make(chan struct{}, connections),
+		closed:   make(chan struct{}),
+		idle:     list.New(),
+		silent:   list.New(),
+		listed:   map[net.Conn]position{},
 	}
 	l.close = sync.OnceValue(func() error {
 		close(l.closed)
@@ -108,10 +116,12 @@ func (l *limitedListener) acquire() bool {
 
 func (l *limitedListener) warn() {
 	l.logger.Warn("every connection is taken and none is idle: new ones wait", "connections", cap(l.slots),
-		"advice", "raise max-connections, or the limits of memory and files that it follows; limit the connections of one address in the proxy in front")
+		"advice", "raise max-connections, or the limits of memory and files that it follows; limit the connections "+
+			"of one address in the proxy in front")
 }
 
-// evict closes an evictable connection. Without one it returns false, and trackState closes the next connection that becomes idle.
+// evict closes an evictable connection. Without one it returns false, and trackState closes the
+// next connection that becomes idle.
 func (l *limitedListener) evict(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +135,8 @@ func (l *limitedListener) evict(now time.Time) bool {
 	return true
 }
 
-// evictable returns the longest idle connection, or else the oldest one that has been silent for silentLimit, or nil.
+// evictable returns the longest idle connection, or else the oldest one that has been silent for
+// silentLimit, or nil.
 func (l *limitedListener) evictable(now time.Time) net.Conn {
 	if oldest := l.idle.Front(); oldest != nil {
 		return oldest.Value.(net.Conn)
@@ -182,7 +193,8 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets a client read the response to a request that it has not sent in full; net/http looks for this method.
+// CloseWrite lets a client read the response to a request that it has not sent in full; net/http
+// looks for this method.
 func (c *limitedConn) CloseWrite() error {
 	if half, can := c.Conn.(interface{ CloseWrite() error }); can {
 		return half.CloseWrite()
@@ -190,8 +202,8 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// limitRequests refuses requests beyond the limit on connections, which only HTTP/2 can exceed. The refusal has no body, because a body waits
-// for the client's flow control.
+// limitRequests refuses requests beyond the limit on connections, which only HTTP/2 can exceed. The
+// refusal has no body, because a body waits for the client's flow control.
 func limitRequests(requests int, next http.Handler) http.Handler {
 	slots := make(chan struct{}, requests)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -207,8 +219,8 @@ func limitRequests(requests int, next http.Handler) http.Handler {
 }
 
 const (
-	// connectionMemory is the maximum memory of a connection before its request is authenticated: 32 KiB of headers in short lines take
-	// 510 KiB in net/http.
+	// connectionMemory is the maximum memory of a connection before its request is authenticated:
+	// 32 KiB of headers in short lines take 510 KiB in net/http.
 	connectionMemory = 512 << 10
 	// minConnections keeps a service usable if its process has hardly any memory or files.
 	minConnections = 16
@@ -221,12 +233,15 @@ type Capacity struct {
 	Memory uint64 // bytes
 }
 
-// ProcessCapacity reads the limits of this process: the user's limit on open files, and the memory that memory.Limit finds.
+// ProcessCapacity reads the limits of this process: the user's limit on open files, and the memory
+// that memory.Limit finds.
 func ProcessCapacity() Capacity {
-	return Capacity{Files: fileLimit(), Memory: uint64(memory.Limit())} //nolint:gosec // a limit of memory is never negative
+	//nolint:gosec // a limit of memory is never negative
+	return Capacity{Files: fileLimit(), Memory: uint64(memory.Limit())}
 }
 
-// Connections leaves half of the files and of the memory to everything else: the database, other servers, garbage.
+// Connections leaves half of the files and of the memory to everything else: the database, other
+// servers, garbage.
 func (c Capacity) Connections() int {
 	most := min(c.Files/2, c.Memory/2/connectionMemory, math.MaxInt32)
 	return max(minConnections, int(most))

@@ -24,7 +24,8 @@ type served struct {
 	log  *gbytes.Buffer
 }
 
-// serve runs a server with that many connections until the spec ends. Its root responds immediately, /slow when release is closed.
+// serve runs a server with that many connections until the spec ends. Its root responds
+// immediately, /slow when release is closed.
 func serve(connections int, release <-chan struct{}) *served {
 	GinkgoHelper()
 	s := &served{log: gbytes.NewBuffer()}
@@ -78,7 +79,8 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		log := gbytes.NewBuffer()
 		limited := limitListener(listener, 2, slog.New(slog.NewTextHandler(log, nil)))
-		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ConnState: limited.trackState, ReadHeaderTimeout: soon}
+		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+			ConnState: limited.trackState, ReadHeaderTimeout: soon}
 		go func() { _ = server.Serve(limited) }()
 		DeferCleanup(server.Close)
 		idle := func() int {
@@ -98,21 +100,22 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(log.Contents()).To(BeEmpty())
 	})
 
-	It("makes a new connection wait while none is idle, logs it, and then replaces the next idle one", func(ctx SpecContext) {
-		release := make(chan struct{})
-		s := serve(1, release)
-		busy, next := dial(ctx, s.addr), dial(ctx, s.addr)
-		say(busy, "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		answered := make(chan int, 1)
-		go func() {
-			defer GinkgoRecover()
-			answered <- get(next)
-		}()
-		Eventually(s.log).WithTimeout(soon).Should(gbytes.Say("new ones wait.*connections=1"))
-		Consistently(answered, "50ms").ShouldNot(Receive())
-		close(release)
-		Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
-	})
+	It("makes a new connection wait while none is idle, logs it, and then replaces the next idle one",
+		func(ctx SpecContext) {
+			release := make(chan struct{})
+			s := serve(1, release)
+			busy, next := dial(ctx, s.addr), dial(ctx, s.addr)
+			say(busy, "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			answered := make(chan int, 1)
+			go func() {
+				defer GinkgoRecover()
+				answered <- get(next)
+			}()
+			Eventually(s.log).WithTimeout(soon).Should(gbytes.Say("new ones wait.*connections=1"))
+			Consistently(answered, "50ms").ShouldNot(Receive())
+			close(release)
+			Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
+		})
 
 	It("closes silent connections at the limit", func(ctx SpecContext) {
 		s := serve(2, nil)
@@ -144,10 +147,11 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 
 	It("limits concurrent HTTP/2 requests to the number of connections", func(ctx SpecContext) {
 		release, came := make(chan struct{}), make(chan struct{}, 1)
-		server := httptest.NewUnstartedServer(limitRequests(1, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-			came <- struct{}{}
-			<-release
-		})))
+		server := httptest.NewUnstartedServer(
+			limitRequests(1, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				came <- struct{}{}
+				<-release
+			})))
 		server.EnableHTTP2 = true
 		server.StartTLS()
 		DeferCleanup(server.Close)
@@ -185,7 +189,9 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 	DescribeTable("leaves half of the files and of the memory to everything else", func(has Capacity, connections int) {
 		Expect(has.Connections()).To(Equal(connections))
 	},
-		Entry("files", Capacity{Files: 1024, Memory: unlimited}, 512), Entry("memory", Capacity{Files: unlimited, Memory: 512 << 20}, 512),
-		Entry("little", Capacity{Files: 1 << 20, Memory: 200 << 20}, 200), Entry("hardly any", Capacity{Files: 10, Memory: 1 << 20}, minConnections),
+		Entry("files", Capacity{Files: 1024, Memory: unlimited}, 512),
+		Entry("memory", Capacity{Files: unlimited, Memory: 512 << 20}, 512),
+		Entry("little", Capacity{Files: 1 << 20, Memory: 200 << 20}, 200),
+		Entry("hardly any", Capacity{Files: 10, Memory: 1 << 20}, minConnections),
 	)
 })

@@ -1,6 +1,6 @@
-// Package httpserver runs HTTP servers whose memory and connections are bounded. New makes a Server from a handler and its Bounds;
-// ServeAndDrain serves until its context ends and then lets requests finish. Capacity derives the number of connections from the limits of
-// the process.
+// Package httpserver runs HTTP servers whose memory and connections are bounded. New makes a Server
+// from a handler and its Bounds; ServeAndDrain serves until its context ends and then lets requests
+// finish. Capacity derives the number of connections from the limits of the process.
 package httpserver
 
 import (
@@ -17,9 +17,11 @@ import (
 const (
 	drainLimit = 10 * time.Second
 
-	// headerBytes bounds what a request that is not authenticated yet can keep in memory. net/http adds 4 KiB over HTTP/1.
+	// headerBytes bounds what a request that is not authenticated yet can keep in memory. net/http
+	// adds 4 KiB over HTTP/1.
 	headerBytes = 32 << 10
-	// maxStreams and windowBytes do the same for HTTP/2: the least that RFC 9113 recommends, and the least that net/http accepts.
+	// maxStreams and windowBytes do the same for HTTP/2: the least that RFC 9113 recommends, and
+	// the least that net/http accepts.
 	maxStreams  = 100
 	windowBytes = 64 << 10
 
@@ -27,8 +29,8 @@ const (
 	FewConnections = 64
 )
 
-// Bounds are the deadlines of a server and the number of its connections. MCP streams last longer than Read and Write; they set their own
-// deadlines.
+// Bounds are the deadlines of a server and the number of its connections. MCP streams last longer
+// than Read and Write; they set their own deadlines.
 type Bounds struct {
 	Header, Read, Write, Idle time.Duration
 	Connections               int
@@ -36,7 +38,13 @@ type Bounds struct {
 
 // BoundsFor returns the deadlines that suit every server, with the given number of connections.
 func BoundsFor(connections int) Bounds {
-	return Bounds{Header: 10 * time.Second, Read: 30 * time.Second, Write: time.Minute, Idle: 2 * time.Minute, Connections: connections}
+	return Bounds{
+		Header:      10 * time.Second,
+		Read:        30 * time.Second,
+		Write:       time.Minute,
+		Idle:        2 * time.Minute,
+		Connections: connections,
+	}
 }
 
 // Listen opens the address that flag sets; its error names the flag and an example.
@@ -46,7 +54,8 @@ func Listen(flag, addr, example string) (net.Listener, error) {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("listening on %s: %w: another program uses it, choose another with %s", addr, err, flag)
 	case err != nil:
-		return nil, fmt.Errorf("listening on %s: %w: choose host:port with %s, for example %s", addr, err, flag, example)
+		return nil, fmt.Errorf("listening on %s: %w: choose host:port with %s, for example %s", addr, err,
+			flag, example)
 	}
 	return listener, nil
 }
@@ -62,16 +71,22 @@ type Server struct {
 func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 	return &Server{connections: b.Connections, logger: logger, Server: http.Server{
 		Handler:           limitRequests(b.Connections, handler),
-		ReadHeaderTimeout: b.Header, ReadTimeout: b.Read, WriteTimeout: b.Write, IdleTimeout: b.Idle, MaxHeaderBytes: headerBytes,
+		ReadHeaderTimeout: b.Header,
+		ReadTimeout:       b.Read,
+		WriteTimeout:      b.Write,
+		IdleTimeout:       b.Idle,
+		MaxHeaderBytes:    headerBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: windowBytes, MaxReceiveBufferPerStream: windowBytes,
-			WriteByteTimeout: b.Write,
+			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: windowBytes,
+			MaxReceiveBufferPerStream: windowBytes,
+			WriteByteTimeout:          b.Write,
 		},
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}}
 }
 
-// Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves TLS, including HTTP/2.
+// Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves
+// TLS, including HTTP/2.
 func (s *Server) Serve(listener net.Listener) error {
 	limited := limitListener(listener, s.connections, s.logger)
 	s.ConnState = limited.trackState
@@ -81,7 +96,8 @@ func (s *Server) Serve(listener net.Listener) error {
 	return s.ServeTLS(limited, "", "")
 }
 
-// ServeAndDrain serves until ctx ends, and then waits up to drainLimit for the requests in progress.
+// ServeAndDrain serves until ctx ends, and then waits up to drainLimit for the requests in
+// progress.
 func (s *Server) ServeAndDrain(ctx context.Context, listener net.Listener) error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()

@@ -34,7 +34,8 @@ func (u Upstream) Status() Status {
 	return Status{u, u.Gateway.UpstreamState(), u.Gateway.Health()}
 }
 
-// Err returns the causes of a problem that a check or calls have shown; nil for an upstream that works.
+// Err returns the causes of a problem that a check or calls have shown; nil for an upstream that
+// works.
 func (s Status) Err() error {
 	if causes := s.causes(s.State.Cause()); causes != "" {
 		return errors.New(causes)
@@ -57,14 +58,21 @@ func (s Status) causes(ofCheck string) string {
 }
 
 func (s Status) describe() readiness.Description {
-	return readiness.Description{State: string(s.State.State), Detail: s.State.Cause(), Remedy: s.State.Remedy(), Brief: s.brief()}
+	return readiness.Description{
+		State:  string(s.State.State),
+		Detail: s.State.Cause(),
+		Remedy: s.State.Remedy(),
+		Brief:  s.brief(),
+	}
 }
 
 // Checks are tolerated, because the authorization server and the other upstreams still answer.
 func (w *Watch) Checks() (checks []admin.Check) {
 	for _, u := range w.all {
 		checks = append(checks, admin.Check{
-			Name: readiness.UpstreamOf + u.Resource, Tolerated: true, Run: func(context.Context) error { return u.Status().Err() },
+			Name: readiness.UpstreamOf + u.Resource, Tolerated: true, Run: func(context.Context) error {
+				return u.Status().Err()
+			},
 			Describe: func() readiness.Description { return u.Status().describe() },
 		})
 	}
@@ -74,7 +82,12 @@ func (w *Watch) Checks() (checks []admin.Check) {
 // Results are for the admin page, which only this computer can read.
 func (w *Watch) Results() (results []admin.Upstream) {
 	for _, s := range w.Statuses() {
-		results = append(results, admin.Upstream{Name: s.Address, Resource: s.Resource, Problem: s.Err(), Description: s.describe()})
+		results = append(results, admin.Upstream{
+			Name:        s.Address,
+			Resource:    s.Resource,
+			Problem:     s.Err(),
+			Description: s.describe(),
+		})
 	}
 	return results
 }
@@ -83,7 +96,8 @@ func (w *Watch) Results() (results []admin.Upstream) {
 func (w *Watch) Gauges() (gauges []telemetry.UpstreamGauge) {
 	for _, s := range w.Statuses() {
 		if s.State.IsKnown() {
-			gauges = append(gauges, telemetry.UpstreamGauge{Resource: s.Resource, State: string(s.State.State), Up: s.Err() == nil})
+			gauges = append(gauges,
+				telemetry.UpstreamGauge{Resource: s.Resource, State: string(s.State.State), Up: s.Err() == nil})
 		}
 	}
 	return gauges

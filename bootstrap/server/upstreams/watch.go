@@ -1,5 +1,7 @@
-// Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch checks each at its own intervals, logs what changes,
-// and returns a Status of each, also for the admin listener and the metrics. The state itself stays with the gateway, whose consent page needs it.
+// Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch
+// checks each at its own intervals, logs what changes, and returns a Status of each, also for the
+// admin listener and the metrics. The state itself stays with the gateway, whose consent page needs
+// it.
 package upstreams
 
 import (
@@ -55,7 +57,8 @@ func New(all []Upstream, limit time.Duration, logger *slog.Logger) *Watch {
 	return w
 }
 
-// Start begins the checks in the background, each upstream at its own intervals, and calls report after the first check of all unless it is nil.
+// Start begins the checks in the background, each upstream at its own intervals, and calls report
+// after the first check of all unless it is nil.
 func (w *Watch) Start(report func([]Status)) {
 	var first sync.WaitGroup
 	for _, u := range w.all {
@@ -138,9 +141,11 @@ func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	switch {
 	case found.State == before.State && found.Detail == before.Detail:
 	case !found.Works():
-		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State), "cause", found.Cause(), "remedy", found.Remedy(), "rule", "U31")
+		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State),
+			"cause", found.Cause(), "remedy", found.Remedy(), "rule", "U31")
 	case !before.Works():
-		w.logger.InfoContext(ctx, "an upstream works again", "upstream", u.Name, "state", string(found.State), "rule", "U31")
+		w.logger.InfoContext(ctx, "an upstream works again", "upstream", u.Name, "state", string(found.State),
+			"rule", "U31")
 	}
 	return found
 }

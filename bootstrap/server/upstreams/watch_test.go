@@ -27,7 +27,8 @@ var _ = Describe("Checking upstreams", Label("U31"), func() {
 		Expect(next(works, 8*time.Second)).To(Equal(time.Minute))
 	})
 
-	It("asks a server that wants fewer requests after the longest interval of an outage, or after the time that it names", func() {
+	It("asks a server that wants fewer requests after the longest interval of an outage, or after the time that "+
+		"it names", func() {
 		busy := bootstrap.UpstreamState{State: "try-later"}
 		Expect(next(busy, interval)).To(Equal(10 * time.Second))
 		busy.RetryAfter = 2 * time.Minute

@@ -1,4 +1,5 @@
-// Command write brings the table of settings in docs/settings.md up to date. Run it from the module's root.
+// Command write brings the table of settings in docs/settings.md up to date. Run it from the
+// module's root.
 package main
 
 import (
@@ -35,7 +36,9 @@ func write() error {
 	if err := server.DefaultConfig().Table().WriteReference(&table); err != nil {
 		return fmt.Errorf("listing the settings: %w", err)
 	}
-	if err := os.WriteFile(settingsPage, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil), 0o644); err != nil { //nolint:gosec // a public page
+	//nolint:gosec // a public page
+	if err := os.WriteFile(settingsPage, bytes.Join([][]byte{before, begin, table.Bytes(), end, after}, nil),
+		0o644); err != nil {
 		return fmt.Errorf("writing the page: %w", err)
 	}
 	return nil

@@ -30,7 +30,8 @@ func (p *program) connect(ctx context.Context) (string, error) {
 			p.say(word{Heard: "progress", Of: r.Params.ProgressToken})
 		},
 	})
-	p.session, err = client.Connect(context.WithoutCancel(ctx), transport, &mcp.ClientSessionOptions{ProtocolVersion: p.target.revision})
+	p.session, err = client.Connect(context.WithoutCancel(ctx), transport,
+		&mcp.ClientSessionOptions{ProtocolVersion: p.target.revision})
 	if err != nil {
 		return "", err
 	}
@@ -43,7 +44,8 @@ func (p *program) transport() (mcp.Transport, error) {
 		return nil, err
 	}
 	if p.target.sse {
-		return &mcp.SSEClientTransport{Endpoint: p.target.server, HTTPClient: &http.Client{Transport: bearer{handler}}}, nil
+		return &mcp.SSEClientTransport{Endpoint: p.target.server, HTTPClient: &http.Client{Transport: bearer{handler}}},
+			nil
 	}
 	return &mcp.StreamableClientTransport{Endpoint: p.target.server, OAuthHandler: handler}, nil
 }
@@ -53,7 +55,8 @@ func (p *program) authorization() (auth.OAuthHandler, error) {
 	if p.handler != nil {
 		return p.handler, nil
 	}
-	config := &auth.AuthorizationCodeHandlerConfig{RedirectURL: redirectURL, RequestRefreshToken: true, AuthorizationCodeFetcher: p.browse}
+	config := &auth.AuthorizationCodeHandlerConfig{RedirectURL: redirectURL, RequestRefreshToken: true,
+		AuthorizationCodeFetcher: p.browse}
 	if p.target.client != "" {
 		config.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: p.target.client}
 	} else {

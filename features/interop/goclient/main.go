@@ -1,5 +1,6 @@
-// Command goclient runs the client of the official Go SDK. It reads orders from standard input, one JSON object
-// after another, and writes the results to standard output; the end of the input ends its session.
+// Command goclient runs the client of the official Go SDK. It reads orders from standard input, one
+// JSON object after another, and writes the results to standard output; the end of the input ends
+// its session.
 package main
 
 import (
@@ -19,11 +20,17 @@ import (
 func main() {
 	var to target
 	flag.StringVar(&to.server, "mcp", "", "the `URL` of the server")
-	flag.StringVar(&to.client, "client", "", "the `URL` of the client's metadata document; without one, the client registers itself")
+	flag.StringVar(&to.client, "client", "",
+		"the `URL` of the client's metadata document; without one, the client registers itself")
 	flag.StringVar(&to.revision, "revision", "", "the `revision` to use")
 	flag.BoolVar(&to.sse, "sse", false, "use HTTP with SSE")
 	flag.Parse()
-	p := &program{target: to, words: json.NewEncoder(os.Stdout), callbacks: make(chan string), cancel: func() {}}
+	p := &program{
+		target:    to,
+		words:     json.NewEncoder(os.Stdout),
+		callbacks: make(chan string),
+		cancel:    func() {},
+	}
 	if err := p.obey(context.Background(), os.Stdin); err != nil {
 		fmt.Fprintln(os.Stderr, "goclient:", err)
 		os.Exit(1)

@@ -28,7 +28,8 @@ func (p *program) tokens(ctx context.Context) (any, error) {
 	return source.Token()
 }
 
-// impatient tells the SDK that each access token expires in a second, so that it refreshes tokens without a wait for their real end.
+// impatient tells the SDK that each access token expires in a second, so that it refreshes tokens
+// without a wait for their real end.
 type impatient struct{}
 
 func (impatient) RoundTrip(r *http.Request) (*http.Response, error) {

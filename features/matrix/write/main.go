@@ -1,5 +1,6 @@
-// Command write writes the pages about rules and specs: docs/rules.md, features/README.md, and build/rules-and-specs.md, which is not committed. With
-// -proofs it writes only the last one. Run it from the root of the module.
+// Command write writes the pages about rules and specs: docs/rules.md, features/README.md, and
+// build/rules-and-specs.md, which is not committed. With -proofs it writes only the last one. Run
+// it from the root of the module.
 package main
 
 import (

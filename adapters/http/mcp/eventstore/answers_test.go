@@ -14,11 +14,15 @@ var _ = Describe("Telling an answer from other messages", func() {
 		Expect(answers(text)).To(Equal(is), string(text))
 	},
 		Entry("a result", &jsonrpc.Response{ID: made(1.0), Result: []byte(`{"method":"x"}`)}, true),
-		Entry("a result with a name that looks like a member", &jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
+		Entry("a result with a name that looks like a member",
+			&jsonrpc.Response{ID: made(`","method":"`), Result: []byte(`{}`)}, true),
 		Entry("an error", &jsonrpc.Response{ID: made("a"), Error: &jsonrpc.Error{Code: 1, Message: "no"}}, true),
-		Entry("a request of the server", &jsonrpc.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
-		Entry("a request with a name that looks like a member", &jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
-		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)}, false),
+		Entry("a request of the server",
+			&jsonrpc.Request{ID: made(1.0), Method: "ping", Params: []byte(`{"result":1}`)}, false),
+		Entry("a request with a name that looks like a member",
+			&jsonrpc.Request{ID: made(`","result":"`), Method: "ping"}, false),
+		Entry("a notification", &jsonrpc.Request{Method: "notifications/progress", Params: []byte(`{"error":1}`)},
+			false),
 	)
 
 	It("finds no answer in text that is no message", func() {

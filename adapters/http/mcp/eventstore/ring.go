@@ -2,8 +2,8 @@ package eventstore
 
 const chunkBytes = 64 << 10
 
-// ring is a ring buffer. It allocates chunk by chunk up to its capacity. Positions count all bytes that were ever written; those from begin to end can
-// be read.
+// ring is a ring buffer. It allocates chunk by chunk up to its capacity. Positions count all bytes
+// that were ever written; those from begin to end can be read.
 type ring struct {
 	begin, end uint64
 	chunks     [][]byte

@@ -1,5 +1,6 @@
-// Package eventstore keeps the newest events of all sessions of an MCP server, so that a client whose stream breaks can resume it with
-// Last-Event-ID. Store implements the event store of the Go SDK on a ring buffer of fixed size.
+// Package eventstore keeps the newest events of all sessions of an MCP server, so that a client
+// whose stream breaks can resume it with Last-Event-ID. Store implements the event store of the Go
+// SDK on a ring buffer of fixed size.
 package eventstore
 
 import (
@@ -18,19 +19,23 @@ import (
 )
 
 const (
-	minEventBytes  = 256 // bounds the number of events, and so of streams
-	sizeAt         = 16  // in a header, after the key
-	previousAt     = sizeAt + 4
-	headerBytes    = previousAt + 8
-	tooLong        = math.MaxUint32 // replaces the size of an event that does not fit
-	maxOpenStreams = 1000           // unanswered streams of a session; some are never answered, such as that of a request whose id is in use
+	minEventBytes = 256 // bounds the number of events, and so of streams
+	sizeAt        = 16  // in a header, after the key
+	previousAt    = sizeAt + 4
+	headerBytes   = previousAt + 8
+	tooLong       = math.MaxUint32 // replaces the size of an event that does not fit
+	// Unanswered streams of a session; some are never answered, such as that of a request whose id
+	// is in use.
+	maxOpenStreams = 1000
 )
 
 // Store is an sdk.EventStore of the newest events of all sessions.
 //
-// The SDK's own store keeps a record of every call until its session ends, and drops the first event of every stream when it is full. Store drops the
-// oldest events, and an answered stream with its last event. A batch has several answers in one stream; the later ones may be lost. Events are bytes
-// of a ring and have no pointers: as values of Go they cost a call in a session an eighth of its CPU, for garbage collection.
+// The SDK's own store keeps a record of every call until its session ends, and drops the first
+// event of every stream when it is full. Store drops the oldest events, and an answered stream with
+// its last event. A batch has several answers in one stream; the later ones may be lost. Events are
+// bytes of a ring and have no pointers: as values of Go they cost a call in a session an eighth of
+// its CPU, for garbage collection.
 type Store struct {
 	ended func(session string)
 
@@ -50,9 +55,15 @@ type streamState struct {
 	answered    bool
 }
 
-// New returns a store of that many bytes. It calls ended when the SDK reports that a session has ended.
+// New returns a store of that many bytes. It calls ended when the SDK reports that a session has
+// ended.
 func New(bytes int, ended func(session string)) *Store {
-	return &Store{ended: ended, kept: newRing(bytes), streams: map[streamKey]streamState{}, open: map[string][]streamKey{}}
+	return &Store{
+		ended:   ended,
+		kept:    newRing(bytes),
+		streams: map[streamKey]streamState{},
+		open:    map[string][]streamKey{},
+	}
 }
 
 func keyOf(session, stream string) streamKey {
@@ -67,7 +78,8 @@ func (s *Store) Open(_ context.Context, session, stream string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	open, live := s.open[session]
-	if _, known := s.streams[key]; known || !live && stream != "" { // a request may come to a session that has just ended
+	// A request may come to a session that has just ended.
+	if _, known := s.streams[key]; known || !live && stream != "" {
 		return nil
 	}
 	if len(open) == maxOpenStreams {
@@ -78,8 +90,8 @@ func (s *Store) Open(_ context.Context, session, stream string) error {
 	return nil
 }
 
-// Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when it does not keep the event; a client that reads the stream
-// still gets it.
+// Append implements sdk.EventStore. It returns sdk.ErrEventsPurged when it does not keep the event;
+// a client that reads the stream still gets it.
 func (s *Store) Append(_ context.Context, session, stream string, event []byte) error {
 	head := header{key: keyOf(session, stream), size: uint32(len(event))}
 	answer := answers(event)
@@ -109,7 +121,8 @@ func (s *Store) Append(_ context.Context, session, stream string, event []byte) 
 	return nil
 }
 
-// makeRoom drops the oldest events, and reports whether the stream of the new event still exists then.
+// makeRoom drops the oldest events, and reports whether the stream of the new event still exists
+// then.
 func (s *Store) makeRoom(h header) (known bool) {
 	_, known = s.streams[h.key]
 	for known && s.kept.room() < h.span() {

@@ -247,7 +247,8 @@ var _ = Describe("Keeping events", func() {
 		stream := func() string { return fmt.Sprint("stream", random.IntN(5)) }
 		e.begin(ctx, "S")
 		for i := range 5 {
-			Expect(errors.Join(theirs.Open(ctx, "S", fmt.Sprint("stream", i)), e.Open(ctx, "S", fmt.Sprint("stream", i)))).To(Succeed())
+			Expect(errors.Join(theirs.Open(ctx, "S", fmt.Sprint("stream", i)),
+				e.Open(ctx, "S", fmt.Sprint("stream", i)))).To(Succeed())
 		}
 		compared, told := 0, map[string]int{}
 		for range 5000 {

@@ -60,7 +60,8 @@ func (e *events) write(p []byte) error {
 	return nil
 }
 
-// isApart reports whether the line belongs to no event: a comment before it, or the second byte of the line end after the last one.
+// isApart reports whether the line belongs to no event: a comment before it, or the second byte of
+// the line end after the last one.
 func (e *events) isApart() bool {
 	raw := e.event.Bytes()
 	return len(raw) > 0 && (raw[0] == ':' || string(raw) == "\n")

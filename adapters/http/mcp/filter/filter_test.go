@@ -36,27 +36,45 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 	DescribeTable("removes what the caller may not see, and nothing else:", func(message, filtered string) {
 		Expect(hiding.Filter([]byte(message))).To(BeEquivalentTo(filtered))
 	},
-		Entry("a tool", result(`"tools":[{"name":"a","x":1}, {"name":"secret"}, {"name":"b"}],"nextCursor":"n","_meta":{}`), result(`"tools":[{"name":"a","x":1},{"name":"b"}],"nextCursor":"n","_meta":{}`)),
+		Entry("a tool", result(
+			`"tools":[{"name":"a","x":1}, {"name":"secret"}, {"name":"b"}],"nextCursor":"n","_meta":{}`),
+			result(`"tools":[{"name":"a","x":1},{"name":"b"}],"nextCursor":"n","_meta":{}`)),
 		Entry("every tool", result(`"tools":[ {"name":"secret"} ]`), result(`"tools":[]`)),
 		Entry("a prompt", result(`"prompts":[{"name":"secret"},{"name":"b"}]`), result(`"prompts":[{"name":"b"}]`)),
-		Entry("a resource", result(`"resources":[{"name":"x","uri":"a:secret"},{"name":"secret","uri":"a:b"}]`), result(`"resources":[{"name":"secret","uri":"a:b"}]`)),
-		Entry("a template", result(`"resourceTemplates":[{"uriTemplate":"a:secret/{x}"}]`), result(`"resourceTemplates":[]`)),
-		Entry("lists of several kinds", result(`"tools":[{"name":"secret"}],"prompts":[{"name":"secret"}]`), result(`"tools":[],"prompts":[]`)),
-		Entry("a message in a batch", `[`+result(`"tools":[{"name":"secret"}]`)+`, {"jsonrpc":"2.0","method":"x"}]`, `[`+result(`"tools":[]`)+`, {"jsonrpc":"2.0","method":"x"}]`),
-		Entry("an element under other spellings", result(`"Tools":[{"name":"secret"}],"to_ols":[{"name":"secret"}],"\u0074ools":[{"name":"secret"}]`), result(`"Tools":[],"to_ols":[],"\u0074ools":[]`)),
-		Entry("an element of a repeated list", result(`"tools":[],"tools":[{"name":"secret"}]`), result(`"tools":[],"tools":[]`)),
-		Entry("an element of a repeated result", `{"result":{},"Result":{"tools":[{"name":"secret"}]}}`, `{"result":{},"Result":{"tools":[]}}`),
-		Entry("an element with two names", result(`"tools":[{"name":"a","name":"secret"},{"name":"secret","Name":"a"}]`), result(`"tools":[]`)),
+		Entry("a resource", result(`"resources":[{"name":"x","uri":"a:secret"},{"name":"secret","uri":"a:b"}]`),
+			result(`"resources":[{"name":"secret","uri":"a:b"}]`)),
+		Entry("a template", result(`"resourceTemplates":[{"uriTemplate":"a:secret/{x}"}]`),
+			result(`"resourceTemplates":[]`)),
+		Entry("lists of several kinds", result(`"tools":[{"name":"secret"}],"prompts":[{"name":"secret"}]`),
+			result(`"tools":[],"prompts":[]`)),
+		Entry("a message in a batch", `[`+result(`"tools":[{"name":"secret"}]`)+`, {"jsonrpc":"2.0","method":"x"}]`,
+			`[`+result(`"tools":[]`)+`, {"jsonrpc":"2.0","method":"x"}]`),
+		Entry("an element under other spellings",
+			result(`"Tools":[{"name":"secret"}],"to_ols":[{"name":"secret"}],"\u0074ools":[{"name":"secret"}]`),
+			result(`"Tools":[],"to_ols":[],"\u0074ools":[]`)),
+		Entry("an element of a repeated list", result(`"tools":[],"tools":[{"name":"secret"}]`),
+			result(`"tools":[],"tools":[]`)),
+		Entry("an element of a repeated result", `{"result":{},"Result":{"tools":[{"name":"secret"}]}}`,
+			`{"result":{},"Result":{"tools":[]}}`),
+		Entry("an element with two names",
+			result(`"tools":[{"name":"a","name":"secret"},{"name":"secret","Name":"a"}]`), result(`"tools":[]`)),
 		Entry("an element with an escaped name", result(`"tools":[{"name":"\u0073ecret"}]`), result(`"tools":[]`)),
-		Entry("an element without a name", result(`"tools":[{"title":"x"},"secret",7,null,{"name":7},{"name":["secret"]}]`), result(`"tools":[]`)),
+		Entry("an element without a name",
+			result(`"tools":[{"title":"x"},"secret",7,null,{"name":7},{"name":["secret"]}]`), result(`"tools":[]`)),
 		Entry("an update of a resource", updated("a:secret"), ""),
-		Entry("an update under other spellings", `{"Params":{"URI":"a:secret"},"Method":"Notifications/Resources/Updated"}`, ""),
-		Entry("an update with two URIs", `{"params":{"uri":"a:b","uri":"a:secret"},"method":"notifications/resources/updated"}`, ""),
-		Entry("an update whose URI is no text", `{"method":"notifications/resources/updated","params":{"uri":["a:secret"]}}`, ""),
-		Entry("an update in a batch", `[`+updated("a:secret")+`, `+result(`"tools":[{"name":"secret"}]`)+`,`+updated("a:secret")+`]`, `[`+result(`"tools":[]`)+`]`),
+		Entry("an update under other spellings",
+			`{"Params":{"URI":"a:secret"},"Method":"Notifications/Resources/Updated"}`, ""),
+		Entry("an update with two URIs",
+			`{"params":{"uri":"a:b","uri":"a:secret"},"method":"notifications/resources/updated"}`, ""),
+		Entry("an update whose URI is no text",
+			`{"method":"notifications/resources/updated","params":{"uri":["a:secret"]}}`, ""),
+		Entry("an update in a batch", `[`+updated("a:secret")+`, `+result(`"tools":[{"name":"secret"}]`)+`,`+
+			updated("a:secret")+`]`, `[`+result(`"tools":[]`)+`]`),
 		Entry("all updates in a batch", `[`+updated("a:secret")+`,`+updated("b:secret")+`]`, ""),
-		Entry("a public cache", result(`"tools":[],"cacheScope":"public","ttlMs":5`), result(`"tools":[],"cacheScope":"private","ttlMs":5`)),
-		Entry("a cache that is public by default", result(`"contents":[],"ttlMs":5 `), result(`"contents":[],"ttlMs":5 ,"cacheScope":"private"`)),
+		Entry("a public cache", result(`"tools":[],"cacheScope":"public","ttlMs":5`),
+			result(`"tools":[],"cacheScope":"private","ttlMs":5`)),
+		Entry("a cache that is public by default", result(`"contents":[],"ttlMs":5 `),
+			result(`"contents":[],"ttlMs":5 ,"cacheScope":"private"`)),
 	)
 
 	DescribeTable("leaves unchanged", func(message string) {
@@ -66,11 +84,16 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 		Entry("no list", result(`"tools":null`)),
 		Entry("an update of another resource", updated("a:b")),
 		Entry("updates in a batch", `[ `+updated("a:b")+` , `+updated("a:c")+` ]`),
-		Entry("the notice of a changed list", `{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"uri":"a:secret"}}}`),
-		Entry("the parameters of another notification", `{"jsonrpc":"2.0","method":"notifications/message","params":{"uri":"a:secret"}}`),
-		Entry("a list deeper in a result", result(`"content":[{"tools":[{"name":"secret"}]}],"structuredContent":{"tools":[{"name":"secret"}]}`)),
-		Entry("the parameters of a request", `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"secret"}]}}`),
-		Entry("an error", `{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"secret","data":{"tools":[{"name":"secret"}]}}}`),
+		Entry("the notice of a changed list",
+			`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"uri":"a:secret"}}}`),
+		Entry("the parameters of another notification",
+			`{"jsonrpc":"2.0","method":"notifications/message","params":{"uri":"a:secret"}}`),
+		Entry("a list deeper in a result",
+			result(`"content":[{"tools":[{"name":"secret"}]}],"structuredContent":{"tools":[{"name":"secret"}]}`)),
+		Entry("the parameters of a request",
+			`{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"tools":[{"name":"secret"}]}}`),
+		Entry("an error",
+			`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"secret","data":{"tools":[{"name":"secret"}]}}}`),
 		Entry("a private cache", result(`"cacheScope":"private","ttlMs":1`)),
 		Entry("an empty result", result("")),
 		Entry("a result that is no object", `{"result":[{"tools":[{"name":"secret"}]}]}`),
@@ -96,7 +119,8 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 	)
 })
 
-// responding runs an MCP server that writes parts, and returns the filtered response. After an error, the message is "refused".
+// responding runs an MCP server that writes parts, and returns the filtered response. After an
+// error, the message is "refused".
 func responding(header http.Header, parts ...string) (*httptest.ResponseRecorder, *int) {
 	recorder, released := httptest.NewRecorder(), new(int)
 	w := NewWriter(recorder, Options{
@@ -152,19 +176,33 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Entry("a message in JSON", typed(jsonType), secret, open),
 		Entry("a message in JSON of another type", typed("text/plain"), secret, open),
 		Entry("a message without a type", http.Header{}, secret, open),
-		Entry("an event", typed(eventType), "id: 7\nevent: message\ndata: "+secret+"\n\n", "id: 7\nevent: message\ndata: "+open+"\n\n"),
-		Entry("an event with carriage returns", typed(eventType), "data:"+secret+"\r\nid: 7\r\n\r\n", "data: "+open+"\nid: 7\r\n\r\n"),
-		Entry("an event with carriage returns only", typed(eventType), "data:"+secret+"\rid: 7\r\r", "data: "+open+"\nid: 7\r\r"),
-		Entry("an event of several lines", typed(eventType), "data: {\"result\":\ndata: {\"tools\":[{\"name\":\"secret\"}]}}\n\n", "data: {\"result\":\ndata: {\"tools\":[]}}\n\n"),
-		Entry("the second event", typed(eventType), "data: {}\n\ndata: "+secret+"\n\ndata: {}\n\n", "data: {}\n\ndata: "+open+"\n\ndata: {}\n\n"),
+		Entry("an event", typed(eventType), "id: 7\nevent: message\ndata: "+secret+"\n\n",
+			"id: 7\nevent: message\ndata: "+open+"\n\n"),
+		Entry("an event with carriage returns", typed(eventType), "data:"+secret+"\r\nid: 7\r\n\r\n",
+			"data: "+open+"\nid: 7\r\n\r\n"),
+		Entry("an event with carriage returns only", typed(eventType), "data:"+secret+"\rid: 7\r\r",
+			"data: "+open+"\nid: 7\r\r"),
+		Entry("an event of several lines", typed(eventType),
+			"data: {\"result\":\ndata: {\"tools\":[{\"name\":\"secret\"}]}}\n\n",
+			"data: {\"result\":\ndata: {\"tools\":[]}}\n\n"),
+		Entry("the second event", typed(eventType), "data: {}\n\ndata: "+secret+"\n\ndata: {}\n\n",
+			"data: {}\n\ndata: "+open+"\n\ndata: {}\n\n"),
 		Entry("an event after a byte order mark", typed(eventType), "\ufeffdata: "+secret+"\n\n", "data: "+open+"\n\n"),
-		Entry("an event in a stream whose type has parameters", typed("Text/Event-Stream;charset=utf-8"), "data: "+secret+"\n\n", "data: "+open+"\n\n"),
-		Entry("an update of a resource", typed(eventType), "data: {}\n\nid: 7\ndata: "+updated("a:secret")+"\n\ndata: {}\n\n", "data: {}\n\ndata: {}\n\n"),
+		Entry("an event in a stream whose type has parameters", typed("Text/Event-Stream;charset=utf-8"),
+			"data: "+secret+"\n\n", "data: "+open+"\n\n"),
+		Entry("an update of a resource", typed(eventType),
+			"data: {}\n\nid: 7\ndata: "+updated("a:secret")+"\n\ndata: {}\n\n", "data: {}\n\ndata: {}\n\n"),
 		Entry("an update in JSON", typed(jsonType), updated("a:secret"), ""),
-		Entry("an event of another type", typed(eventType), "event: other\ndata: "+secret+"\n\n", "event: other\ndata: "+open+"\n\n"),
-		Entry("an event that the end of the stream cuts off", typed(eventType), "data: "+secret+"\n", "data: "+open+"\n"),
-		Entry("comments and other events", typed(eventType), ": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n", ": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n"),
-		Entry("an event that is not JSON", typed(eventType), "id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}\n\ndata: {}\n\n", "event: message\ndata: refused\n\ndata: {}\n\n"),
+		Entry("an event of another type", typed(eventType), "event: other\ndata: "+secret+"\n\n",
+			"event: other\ndata: "+open+"\n\n"),
+		Entry("an event that the end of the stream cuts off", typed(eventType), "data: "+secret+"\n",
+			"data: "+open+"\n"),
+		Entry("comments and other events", typed(eventType),
+			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n",
+			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n"),
+		Entry("an event that is not JSON", typed(eventType),
+			"id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}\n\ndata: {}\n\n",
+			"event: message\ndata: refused\n\ndata: {}\n\n"),
 		Entry("a message that is not JSON", typed(jsonType), `{"result":{"tools":[{"name":"secret"}`, "refused"),
 		Entry("a text that is not JSON", typed("text/plain"), "sorry", "sorry"),
 		Entry("an encoded response", typed(jsonType, "Content-Encoding", "gzip"), secret, "refused"),
@@ -174,12 +212,16 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 	It("keeps the headers of an unchanged response, and none that describe the bytes of a changed one", func() {
 		digests := []string{"Content-Length", "65", "Etag", `"x"`, "Content-Digest", "sha-256=:x:"}
 		same, _ := responding(typed(jsonType, digests...), open)
-		Expect(same.Header()).To(And(HaveKeyWithValue("Content-Length", []string{"65"}), HaveKey("Etag"), HaveKey("Content-Digest")))
+		Expect(same.Header()).
+			To(And(HaveKeyWithValue("Content-Length", []string{"65"}), HaveKey("Etag"), HaveKey("Content-Digest")))
 		changed, _ := responding(typed(jsonType, digests...), secret)
-		Expect(changed.Header()).To(And(HaveKeyWithValue("Content-Length", []string{fmt.Sprint(len(open))}), Not(HaveKey("Etag")), Not(HaveKey("Content-Digest")),
-			HaveKeyWithValue("Cache-Control", []string{"no-store"})))
+		Expect(changed.Header()).
+			To(And(HaveKeyWithValue("Content-Length", []string{fmt.Sprint(len(open))}), Not(HaveKey("Etag")),
+				Not(HaveKey("Content-Digest")),
+				HaveKeyWithValue("Cache-Control", []string{"no-store"})))
 		stream, _ := responding(typed(eventType, digests...), "data: {}\n\n")
-		Expect(stream.Header()).To(And(Not(HaveKey("Content-Length")), Not(HaveKey("Etag")), Not(HaveKey("Content-Digest"))))
+		Expect(stream.Header()).
+			To(And(Not(HaveKey("Content-Length")), Not(HaveKey("Etag")), Not(HaveKey("Content-Digest"))))
 		refused, _ := responding(typed(jsonType, append(digests, "Content-Encoding", "gzip")...), open)
 		Expect(refused.Header()).To(And(Not(HaveKey("Content-Encoding")), Not(HaveKey("Content-Length"))))
 		Expect(refused.Code).To(Equal(http.StatusBadGateway))
@@ -195,22 +237,25 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Expect(recorder.Flushed).To(BeTrue())
 	})
 
-	DescribeTable("passes nothing of a message beyond its limits", func(header http.Header, before, after string, length int, received string) {
-		long := strings.Repeat("x", 1<<20)
-		parts := []string{before}
-		for range length {
-			parts = append(parts, long)
-		}
-		response, _ := responding(header, append(parts, after)...)
-		Expect(response.Body.String()).To(Equal(received))
-	},
+	DescribeTable("passes nothing of a message beyond its limits",
+		func(header http.Header, before, after string, length int, received string) {
+			long := strings.Repeat("x", 1<<20)
+			parts := []string{before}
+			for range length {
+				parts = append(parts, long)
+			}
+			response, _ := responding(header, append(parts, after)...)
+			Expect(response.Body.String()).To(Equal(received))
+		},
 		Entry("of a length that no message has, in JSON", typed(jsonType), `{"result":{"x":"`, `"}}`, 16, "refused"),
-		Entry("of a length that no message has, in an event", typed(eventType), `data: {"result":{"x":"`, "\"}}\n\ndata: {}\n\n", 16, "event: message\ndata: refused\n\ndata: {}\n\n"),
+		Entry("of a length that no message has, in an event", typed(eventType), `data: {"result":{"x":"`,
+			"\"}}\n\ndata: {}\n\n", 16, "event: message\ndata: refused\n\ndata: {}\n\n"),
 		Entry("of the memory, in JSON", typed(jsonType), `{"result":{"x":"`, `"}}`, 11, "refused"),
 	)
 })
 
-// FuzzFilter checks that no client finds a hidden tool in what is left of a response, with any parser.
+// FuzzFilter checks that no client finds a hidden tool in what is left of a response, with any
+// parser.
 func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		filtered, err := hiding.Filter(message)

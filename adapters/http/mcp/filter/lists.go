@@ -19,13 +19,17 @@ type Lists struct {
 
 var errNoList = errors.New("a member of a result that should be a list is none")
 
-// Filter returns a JSON-RPC message, or a batch of them, without the elements that the caller may not see, in lists of tools, prompts, resources and
-// resource templates. It also forbids shared caches to store results, because those differ between callers. All other bytes stay as they are. It goes
-// by the shape of results, because a response can come on another stream than its request, and accepts spellings and duplicates of names that a
-// client may accept. It drops notifications about resources that the caller may not see, and returns nil if nothing is left. It fails for a text that
-// is not JSON.
+// Filter returns a JSON-RPC message, or a batch of them, without the elements that the caller may
+// not see, in lists of tools, prompts, resources and resource templates. It also forbids shared
+// caches to store results, because those differ between callers. All other bytes stay as they are.
+// It goes by the shape of results, because a response can come on another stream than its request,
+// and accepts spellings and duplicates of names that a client may accept. It drops notifications
+// about resources that the caller may not see, and returns nil if nothing is left. It fails for a
+// text that is not JSON.
 func (l Lists) Filter(message []byte) ([]byte, error) {
-	e := &editor{lists: l, text: message, tokens: jsontext.NewDecoder(bytes.NewBuffer(message), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
+	e := &editor{lists: l, text: message,
+		tokens: jsontext.NewDecoder(bytes.NewBuffer(message), jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true))}
 	kept, err := e.messages()
 	switch {
 	case err != nil:
@@ -189,9 +193,11 @@ func (e *editor) list(may func(string) bool, named string) error {
 	return err
 }
 
-// isShown reports whether an element has a name and the caller may see each name that a client could find in it.
+// isShown reports whether an element has a name and the caller may see each name that a client
+// could find in it.
 func isShown(element []byte, may func(string) bool, named string) bool {
-	tokens := jsontext.NewDecoder(bytes.NewBuffer(element), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	tokens := jsontext.NewDecoder(bytes.NewBuffer(element), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	if tokens.PeekKind() != '{' {
 		return false
 	}

@@ -1,5 +1,6 @@
-// Package filter removes what the caller may not see from the responses of an MCP server elsewhere. Writer is the http.ResponseWriter of one
-// response: it keeps each message until it is complete, and sends it as Lists.Filter returns it.
+// Package filter removes what the caller may not see from the responses of an MCP server elsewhere.
+// Writer is the http.ResponseWriter of one response: it keeps each message until it is complete,
+// and sends it as Lists.Filter returns it.
 package filter
 
 import (
@@ -20,7 +21,8 @@ type Options struct {
 	Release   func()
 	Announced func(address string)                      // called with the address in an endpoint event of HTTP+SSE
 	Refuse    func(w http.ResponseWriter, reason error) // writes the response in place of one that cannot be read
-	Failure   func(reason error) []byte                 // returns the message in place of an event that cannot be read; nil drops the event
+	// Returns the message in place of an event that cannot be read; nil drops the event.
+	Failure func(reason error) []byte
 }
 
 // Writer filters one response. Finish must be called after the response is
@@ -52,7 +54,8 @@ func (w *Writer) WriteHeader(status int) {
 	w.status = status
 	header := w.Header()
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		w.refused = fmt.Errorf("the MCP server answered with the content encoding %q, although the gateway accepts none", encoding)
+		w.refused = fmt.Errorf(
+			"the MCP server answered with the content encoding %q, although the gateway accepts none", encoding)
 		return
 	}
 	if strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), "text/event-stream") {
@@ -66,7 +69,8 @@ func (w *Writer) WriteHeader(status int) {
 
 // removeDigests removes the headers that describe the bytes of the unfiltered body.
 func removeDigests(header http.Header) {
-	for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "Content-Digest", "Repr-Digest", "Digest", "Content-Md5", "Accept-Ranges", "Content-Range", "Trailer"} {
+	for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "Content-Digest", "Repr-Digest", "Digest",
+		"Content-Md5", "Accept-Ranges", "Content-Range", "Trailer"} {
 		header.Del(name)
 	}
 }
@@ -178,7 +182,8 @@ func (w *Writer) finishWhole() {
 	if reason == nil {
 		reason = w.whole.failed
 	}
-	body, declared := w.whole.Bytes(), strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
+	body, declared := w.whole.Bytes(),
+		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
 	filtered := body
 	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
 		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, byteOrderMark))

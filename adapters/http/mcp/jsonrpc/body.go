@@ -8,11 +8,13 @@ import (
 	"sync"
 )
 
-// initialCapacity is the buffer for a body of any announced length, because a client may announce more than it sends.
+// initialCapacity is the buffer for a body of any announced length, because a client may announce
+// more than it sends.
 const initialCapacity = 4 << 10
 
-// BodyMemory limits the memory of the request bodies of all servers that share it. A body uses memory until its response ends. An eighth is for small
-// bodies, so that large ones do not block them. One owner may use a quarter of each part.
+// BodyMemory limits the memory of the request bodies of all servers that share it. A body uses
+// memory until its response ends. An eighth is for small bodies, so that large ones do not block
+// them. One owner may use a quarter of each part.
 type BodyMemory struct{ small, large pool }
 
 const (
@@ -44,8 +46,8 @@ type pool struct {
 
 func newPool(limit int64) pool { return pool{limit: limit, byOwner: map[string]int64{}} }
 
-// reserve reserves more bytes for a body that has some already, and returns false beyond a limit. No limit applies to the only body of the pool or of
-// the owner.
+// reserve reserves more bytes for a body that has some already, and returns false beyond a limit.
+// No limit applies to the only body of the pool or of the owner.
 func (p *pool) reserve(owner string, has, more int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,11 +115,13 @@ func (r *Reservation) Release() {
 type TooLargeError struct{ limit int64 }
 
 func (e TooLargeError) Error() string {
-	return fmt.Sprintf("the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
+	return fmt.Sprintf(
+		"the body has more than %d bytes, the limit that max-request-body sets (WithMaxRequestBody in Go)", e.limit)
 }
 
-// ReadBody reads a body and reserves memory for the bytes that arrive. After an error it reads and discards the rest, so that a client that is still
-// sending gets the response and not a closed connection.
+// ReadBody reads a body and reserves memory for the bytes that arrive. After an error it reads and
+// discards the rest, so that a client that is still sending gets the response and not a closed
+// connection.
 func ReadBody(r *http.Request, limit int64, reserved *Reservation) ([]byte, error) {
 	body, err := readBody(r, limit, reserved)
 	if errors.Is(err, ErrNoMemory) || errors.As(err, new(TooLargeError)) {
@@ -135,7 +139,8 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 			if err := reserved.Extend(capacity + 1); err != nil {
 				return nil, err
 			}
-			body = append(make([]byte, 0, capacity+1), body...) // one more byte, to detect the end or a body that is too long
+			// One more byte, to detect the end or a body that is too long.
+			body = append(make([]byte, 0, capacity+1), body...)
 		}
 		var n int
 		n, err = r.Body.Read(body[len(body):cap(body)])
@@ -149,7 +154,8 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 	return nil, err
 }
 
-// grow returns the next capacity for a body of that length: at most the announced length, and the limit for a body that is longer than announced.
+// grow returns the next capacity for a body of that length: at most the announced length, and the
+// limit for a body that is longer than announced.
 func grow(length, announced, limit int64) int64 {
 	capacity := max(initialCapacity, 2*length)
 	if length <= announced {

@@ -20,7 +20,9 @@ const (
 // ReadStrict reads a message, and refuses one that the upstream could read differently.
 func ReadStrict(header http.Header, body []byte) (Message, error) {
 	if !isJSON(header.Get("Content-Type")) {
-		return Message{Body: body}, &messageError{status: http.StatusUnsupportedMediaType, code: sdk.CodeInvalidRequest, text: "send application/json"}
+		return Message{Body: body},
+			&messageError{status: http.StatusUnsupportedMediaType, code: sdk.CodeInvalidRequest,
+				text: "send application/json"}
 	}
 	m, err := readStrict(body)
 	if err != nil {
@@ -85,7 +87,8 @@ func namesIn(header http.Header) (names []string, err error) {
 		if Length(name, MaxURI) > MaxURI {
 			return nil, longError(nameHeader, MaxURI)
 		}
-		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) { // decoders skip different characters
+		// Decoders skip different characters.
+		if name == value && strings.HasPrefix(strings.ToLower(value), encodedPrefix) {
 			return nil, &messageError{code: mcp.CodeHeaderMismatch, text: nameHeader + " is not valid base64"}
 		}
 		names = append(names, name)

@@ -1,7 +1,9 @@
-// Package jsonrpc reads the JSON-RPC message in the body of a POST to an MCP endpoint, before the MCP server behind the guard reads it.
+// Package jsonrpc reads the JSON-RPC message in the body of a POST to an MCP endpoint, before the
+// MCP server behind the guard reads it.
 //
-// ReadBody reads the bytes within limits. Peek parses them exactly as the Go SDK does. ReadStrict is for a server with another parser: it accepts
-// only a body in which every JSON parser finds the same calls. Both return a Message. Refuse describes a refused message, with errors for the
+// ReadBody reads the bytes within limits. Peek parses them exactly as the Go SDK does. ReadStrict
+// is for a server with another parser: it accepts only a body in which every JSON parser finds the
+// same calls. Both return a Message. Refuse describes a refused message, with errors for the
 // requests of the server that wait for it.
 package jsonrpc
 
@@ -17,7 +19,8 @@ import (
 
 const (
 	maxDepth = 1000 // the SDK refuses deeper nesting
-	// maxBatch is the maximum number of messages in a batch. Only revision 2025-03-26 has batches, and its clients send a few messages in each.
+	// maxBatch is the maximum number of messages in a batch. Only revision 2025-03-26 has batches,
+	// and its clients send a few messages in each.
 	maxBatch = 100
 )
 
@@ -39,8 +42,9 @@ type Message struct {
 	methods    []string // of its elements; only ReadStrict reads them
 }
 
-// Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names. encoding/json would read
-// {"name":"write","Name":"read"} as a call of read, and the SDK would then run write.
+// Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names.
+// encoding/json would read {"name":"write","Name":"read"} as a call of read, and the SDK would then
+// run write.
 func Peek(body []byte) (Message, error) {
 	m := Message{Body: body}
 	if tooDeep(body) {
@@ -84,7 +88,8 @@ func (m *Message) add(raw []byte) (id []byte) {
 	m.longMethod = m.longMethod || len(seen.method) > maxMethod
 	decodeIfAny(seen.request.Params, &seen.params) // the SDK refuses params that do not decode
 	m.Stateless = m.Stateless || seen.params.Meta.Version != nil
-	m.addMethod(seen.method, strings.Clone(seen.params.Name)) // Clone, or a host that keeps the name would keep the body
+	// Clone, or a host that keeps the name would keep the body.
+	m.addMethod(seen.method, strings.Clone(seen.params.Name))
 	return seen.request.ID
 }
 
@@ -148,7 +153,8 @@ func WriteErrorFor(w http.ResponseWriter, status int, id []byte, code int64, mes
 	_, _ = w.Write(ErrorFor(id, code, message))
 }
 
-// ErrorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema does not allow null.
+// ErrorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema
+// does not allow null.
 func ErrorFor(id []byte, code int64, message string) []byte {
 	response := struct {
 		Version string          `json:"jsonrpc"`

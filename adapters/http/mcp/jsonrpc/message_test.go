@@ -16,17 +16,22 @@ var _ = Describe("Parsing a body as the SDK does", func() {
 		func(body string, decoded, modern, initialize, listen bool, tools ...string) {
 			m, err := Peek([]byte(body))
 			Expect(err).NotTo(HaveOccurred())
-			Expect([]bool{m.Decoded, m.Stateless, m.Initialize, m.Listen}).To(Equal([]bool{decoded, modern, initialize, listen}))
+			Expect([]bool{m.Decoded, m.Stateless, m.Initialize, m.Listen}).
+				To(Equal([]bool{decoded, modern, initialize, listen}))
 			Expect(strings.Join(m.Tools, " ")).To(Equal(strings.Join(tools, " ")))
 		},
 		Entry("in a call", callOfRead, true, false, false, false, "read"),
-		Entry("in a batch", "["+callOfRead+","+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"]", true, false, true, false, "read"),
-		Entry("in a modern request", `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, true, false, true),
+		Entry("in a batch", "["+callOfRead+","+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"]", true,
+			false, true, false, "read"),
+		Entry("in a modern request",
+			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{`+
+				`"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, true, false, true),
 		Entry("in a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, true, false, false, false),
 		Entry("in an empty body", "", false, false, false, false),
 		Entry("in an empty batch", "[]", false, false, false, false),
 		Entry("in a JSON string", `"tools/call"`, false, false, false, false),
-		Entry("after quoted brackets", `{"method":"tools/call","x":"`+strings.Repeat(`[\"`, 3000)+`","params":{"name":"read"}}`,
+		Entry("after quoted brackets", `{"method":"tools/call","x":"`+strings.Repeat(`[\"`, 3000)+
+			`","params":{"name":"read"}}`,
 			true, false, false, false, "read"),
 	)
 

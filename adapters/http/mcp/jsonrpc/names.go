@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// addNames adds the prompts and resources that a request names. It goes by the beginning of the method, so that it also finds those of methods that
-// a later revision adds.
+// addNames adds the prompts and resources that a request names. It goes by the beginning of the
+// method, so that it also finds those of methods that a later revision adds.
 func (r *reader) addNames(method string, sent parameters) error {
 	switch {
 	case strings.HasPrefix(method, promptMethods):
@@ -108,6 +108,7 @@ func (r *reader) addSubscriptions(sent value) error {
 // within returns a reader of a value of the body, which is valid apart from unpaired surrogates.
 func (r *reader) within(sent value) *reader {
 	return &reader{
-		Message: Message{Body: sent.raw}, base: sent.at, tokens: jsontext.NewDecoder(bytes.NewBuffer(sent.raw), jsontext.AllowInvalidUTF8(true)),
+		Message: Message{Body: sent.raw}, base: sent.at,
+		tokens: jsontext.NewDecoder(bytes.NewBuffer(sent.raw), jsontext.AllowInvalidUTF8(true)),
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/sse"
 )
 
-// Outcome reads the outcome of a request in its response while the response passes: a JSON-RPC response, or a stream of events that ends with one.
-// It keeps a few bytes and not the response, which may be large. A batch has no single outcome.
+// Outcome reads the outcome of a request in its response while the response passes: a JSON-RPC
+// response, or a stream of events that ends with one. It keeps a few bytes and not the response,
+// which may be large. A batch has no single outcome.
 type Outcome struct {
 	Events bool // the response is a stream of events
 
@@ -72,7 +73,8 @@ func (o *Outcome) endLine(ends sse.Boundary) {
 	o.field, o.inData = o.field[:0], false
 }
 
-// finish takes the outcome from a complete message that is a response. Requests and notifications have neither a result nor an error.
+// finish takes the outcome from a complete message that is a response. Requests and notifications
+// have neither a result nor an error.
 func (o *Outcome) finish() {
 	s := &o.scan
 	if !s.complete || !s.hasResult && !s.hasError {
@@ -84,7 +86,8 @@ func (o *Outcome) finish() {
 	}
 }
 
-// scanner finds the members of a JSON-RPC response at the two outer levels. It also accepts invalid JSON, because the response passes unchanged.
+// scanner finds the members of a JSON-RPC response at the two outer levels. It also accepts invalid
+// JSON, because the response passes unchanged.
 type scanner struct {
 	complete                     bool
 	hasResult, hasError, isError bool
@@ -136,7 +139,8 @@ func (s *scanner) write(p []byte) {
 	}
 }
 
-// indexFrom returns the index of c from a position on, len(p) for none. known is an index from an earlier position, or -1.
+// indexFrom returns the index of c from a position on, len(p) for none. known is an index from an
+// earlier position, or -1.
 func indexFrom(p []byte, from int, c byte, known int) int {
 	if known >= from {
 		return known
@@ -192,7 +196,8 @@ func (s *scanner) member() {
 	s.isName = false
 	name := string(s.name)
 	if s.depth == 2 {
-		s.inner, s.literal, s.inValue = name, s.literal[:0], s.outer == failure && name == "code" || s.outer == result && name == "isError"
+		s.inner, s.literal, s.inValue = name, s.literal[:0], s.outer == failure && name == "code" ||
+			s.outer == result && name == "isError"
 		return
 	}
 	s.outer = other

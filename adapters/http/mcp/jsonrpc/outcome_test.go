@@ -11,7 +11,8 @@ import (
 
 var _ = Describe("Reading the outcome of a call in its response", Label("V1"), func() {
 	const (
-		ok     = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a \\"quote\\", a \\\\ and {\\"error\\":{\\"code\\":1}}"}],"error":{"code":5},"isError": false }}`
+		ok = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a \\"quote\\", a \\\\ and ` +
+			`{\\"error\\":{\\"code\\":1}}"}],"error":{"code":5},"isError": false }}`
 		failed = `{"result":{"content":[{"isError":false}],"isError":true},"id":7,"jsonrpc":"2.0"}`
 		denied = ` {"jsonrpc":"2.0","id":7,"error":{"data":{"code":3},"message":"no","code": -32602}}`
 		asked  = `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"result":1}}`
@@ -44,18 +45,24 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 		Entry("of JSON that is cut off", false, ok[:len(ok)-1], "none"),
 		Entry("of a batch", false, "["+ok+"]", "none"),
 		Entry("of no JSON", false, "}}]]{{,,::\"\\", "none"),
-		Entry("of events before the response", true, ": keep-alive\n\nevent: message\nid: 3\ndata: "+asked+"\n\ndata:"+denied+"\n\n", "error"),
+		Entry("of events before the response", true, ": keep-alive\n\nevent: message\nid: 3\ndata: "+asked+"\n\ndata:"+
+			denied+"\n\n", "error"),
 		Entry("of events with other line ends", true, "data: "+asked+"\r\n\r\ndata: "+failed+"\r\n\r\n", "tool error"),
-		Entry("of events with data in two lines", true, "data: "+denied[:20]+"\r\ndata: "+denied[20:]+"\r\rdata", "error"),
+		Entry("of events with data in two lines", true,
+			"data: "+denied[:20]+"\r\ndata: "+denied[20:]+"\r\rdata", "error"),
 		Entry("of an event that is not complete", true, "data: "+ok+"\n", "none"),
 		Entry("of a request alone", true, "data: "+asked+"\n\n", "none"),
 	)
 
 	It("describes requests, with canonical arguments", Label("V2"), func() {
-		requests := jsonrpc.Requests([]byte(`[{"id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":1.0,"a":"\u00e4\ud83d\ude00"}}},{"method":"tools/call"},{"id":2,"result":{}},` +
-			`{"id":"x","method":"resources/read","params":{"uri":"u"}},{"id":3,"method":"prompts/get","params":{"name":"p"}},{"id":4,"method":"tools/list","params":{"arguments":{}}}]`))
+		requests := jsonrpc.Requests(
+			[]byte(`[{"id":1,"method":"tools/call","params":{"name":"a","arguments":{"b":1.0,` +
+				`"a":"\u00e4\ud83d\ude00"}}},{"method":"tools/call"},{"id":2,"result":{}},` +
+				`{"id":"x","method":"resources/read","params":{"uri":"u"}},{"id":3,"method":"prompts/get","params":{` +
+				`"name":"p"}},{"id":4,"method":"tools/list","params":{"arguments":{}}}]`))
 		Expect(requests).To(Equal([]jsonrpc.Request{
-			{Method: "tools/call", Name: "a", Arguments: []byte(`{"a":"ä😀","b":1}`)}, {Method: "resources/read", Arguments: []byte(`{"uri":"u"}`)},
+			{Method: "tools/call", Name: "a", Arguments: []byte(`{"a":"ä😀","b":1}`)},
+			{Method: "resources/read", Arguments: []byte(`{"uri":"u"}`)},
 			{Method: "prompts/get", Name: "p"}, {Method: "tools/list"},
 		}))
 		Expect(jsonrpc.Canonical([]byte(`{"a":1,"a":2,"b":"\ud800"}`))).NotTo(BeEmpty())

@@ -17,7 +17,8 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// messageError is the reason for refusing a message. Its text repeats nothing of the message, because it goes into logs and traces.
+// messageError is the reason for refusing a message. Its text repeats nothing of the message,
+// because it goes into logs and traces.
 type messageError struct {
 	status int    // 0 for 400
 	rule   string // "" for U11
@@ -56,10 +57,11 @@ type Refusal struct {
 	batch    bool
 }
 
-// RefuseNames returns the refusal of a body that names what its sender may not use. Each of its requests gets the same error. The text is for
-// the client only.
+// RefuseNames returns the refusal of a body that names what its sender may not use. Each of its
+// requests gets the same error. The text is for the client only.
 func RefuseNames(body []byte, rule string, code int64, text string) *Refusal {
-	refused := Refuse(&messageError{rule: rule, code: code, text: "the caller may not use a tool, prompt or resource that the message names"}, body)
+	refused := Refuse(&messageError{rule: rule, code: code,
+		text: "the caller may not use a tool, prompt or resource that the message names"}, body)
 	refused.Readable = true
 	found, batch := scanIDs(body)
 	refused.batch = batch
@@ -83,7 +85,8 @@ func Refuse(err error, body []byte) *Refusal {
 	}
 	for _, m := range found {
 		if m.isResponse && m.id != nil {
-			refused.Answers = append(refused.Answers, ErrorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
+			refused.Answers = append(refused.Answers,
+				ErrorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
 		}
 	}
 	return refused
@@ -96,7 +99,8 @@ func (m *Refusal) Write(w http.ResponseWriter) {
 		return
 	}
 	status := cmp.Or(m.status, http.StatusBadRequest)
-	WriteErrorFor(w, status, m.id, m.code, fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.text, m.brokenRule()))
+	WriteErrorFor(w, status, m.id, m.code,
+		fmt.Sprintf("%s: %s (rule %s)", http.StatusText(status), m.text, m.brokenRule()))
 }
 
 // writeErrors answers as an MCP server does that does not know the names.
@@ -124,9 +128,11 @@ type messageID struct {
 	isResponse bool
 }
 
-// scanIDs returns the ids of the messages in a refused body, and nothing if it is not JSON. It tolerates duplicate names and invalid UTF-8.
+// scanIDs returns the ids of the messages in a refused body, and nothing if it is not JSON. It
+// tolerates duplicate names and invalid UTF-8.
 func scanIDs(body []byte) (found []messageID, batch bool) {
-	tokens := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	tokens := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
 	if batch = tokens.PeekKind() == '['; batch {
 		_, _ = tokens.ReadToken()
 	}

@@ -15,7 +15,8 @@ type Request struct {
 	Arguments []byte // canonical (RFC 8785); nil for none
 }
 
-// Requests returns the requests in a body that Peek or ReadStrict has accepted, read as the SDK reads them. Notifications and responses are none.
+// Requests returns the requests in a body that Peek or ReadStrict has accepted, read as the SDK
+// reads them. Notifications and responses are none.
 func Requests(body []byte) (found []Request) {
 	elements := []json.RawMessage{body}
 	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
@@ -28,7 +29,8 @@ func Requests(body []byte) (found []Request) {
 			Method string          `json:"method"`
 			Params json.RawMessage `json:"params"`
 		}
-		if decode(element, &message) == nil && message.Method != "" && len(message.ID) > 0 && string(message.ID) != "null" {
+		if decode(element, &message) == nil && message.Method != "" && len(message.ID) > 0 &&
+			string(message.ID) != "null" {
 			found = append(found, newRequest(message.Method, message.Params))
 		}
 	}
@@ -53,14 +55,16 @@ func newRequest(method string, raw []byte) Request {
 	return request
 }
 
-// ResourceArguments returns the canonical arguments of resources/read. The URI counts as an argument and not as a name, because it may hold a secret.
+// ResourceArguments returns the canonical arguments of resources/read. The URI counts as an
+// argument and not as a name, because it may hold a secret.
 func ResourceArguments(uri string) []byte {
 	raw, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
 	return Canonical(raw)
 }
 
-// Canonical returns a JSON value in the canonical form of RFC 8785, and nil for none. Duplicate names and invalid UTF-8 are kept, so that the digest
-// of a value that the MCP server accepts always exists.
+// Canonical returns a JSON value in the canonical form of RFC 8785, and nil for none. Duplicate
+// names and invalid UTF-8 are kept, so that the digest of a value that the MCP server accepts
+// always exists.
 func Canonical(raw []byte) []byte {
 	if len(raw) == 0 {
 		return nil

@@ -70,7 +70,8 @@ func Fold(name string) string {
 	return fold(trimInvisible(name))
 }
 
-// isGraphic reports whether a name is ASCII without space and controls, as most names are. Folding others takes long.
+// isGraphic reports whether a name is ASCII without space and controls, as most names are. Folding
+// others takes long.
 func isGraphic(name string) bool {
 	for i := range len(name) {
 		if c := name[i]; c <= ' ' || c >= 0x7f {
@@ -110,8 +111,8 @@ func withoutInvisible(method string) string {
 // isInvisible reports whether a character is white space, a control or a format character.
 func isInvisible(r rune) bool { return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf) }
 
-// withVariants adds the names that an upstream may read instead: without space at the ends, or only up to a NUL. ToolScopes functions compare
-// exactly.
+// withVariants adds the names that an upstream may read instead: without space at the ends, or only
+// up to a NUL. ToolScopes functions compare exactly.
 func withVariants(tools []string) []string {
 	all := tools
 	for _, name := range tools {
@@ -131,8 +132,9 @@ var significant = membersOf("jsonrpc", "id", "method", "params", "name", "_meta"
 // referring are the other members of params that can name a prompt or a resource.
 var referring = membersOf("uri", "ref", "notifications", "resourceSubscriptions")
 
-// variantOfMember returns the significant member that a decoder would read if it ignores case, hyphens or underscores. It also returns a text for
-// __proto__, which sets the prototype in JavaScript. It returns "" for an exact significant member and for any other name.
+// variantOfMember returns the significant member that a decoder would read if it ignores case,
+// hyphens or underscores. It also returns a text for __proto__, which sets the prototype in
+// JavaScript. It returns "" for an exact significant member and for any other name.
 func variantOfMember(name []byte) string {
 	if string(name) == "__proto__" {
 		return "a prototype"

@@ -13,8 +13,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// readStrict parses a body, and refuses one in which JSON parsers could find different calls: with duplicate names, variants of significant names,
-// invalid UTF-8, data after the message, or batch elements that are no messages. It refuses unpaired surrogates in names and in significant values,
+// readStrict parses a body, and refuses one in which JSON parsers could find different calls: with
+// duplicate names, variants of significant names, invalid UTF-8, data after the message, or batch
+// elements that are no messages. It refuses unpaired surrogates in names and in significant values,
 // and accepts them in other values, because clients produce them when they truncate a text.
 func readStrict(body []byte) (Message, error) {
 	text, err := normalize(body)
@@ -35,8 +36,8 @@ func readStrict(body []byte) (Message, error) {
 	return r.Message, r.checkLengths()
 }
 
-// normalize returns the body without unpaired surrogates in values, and with the same offsets. It refuses an empty body and one in another encoding
-// than UTF-8.
+// normalize returns the body without unpaired surrogates in values, and with the same offsets. It
+// refuses an empty body and one in another encoding than UTF-8.
 func normalize(body []byte) ([]byte, error) {
 	switch {
 	case len(bytes.TrimLeft(body, " \t\r\n")) == 0:
@@ -46,13 +47,15 @@ func normalize(body []byte) ([]byte, error) {
 	case !utf8.Valid(body):
 		return nil, &messageError{code: sdk.CodeParseError, text: "the body is not valid UTF-8"}
 	case tooDeep(body):
-		return nil, &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
+		return nil, &messageError{code: sdk.CodeInvalidRequest,
+			text: fmt.Sprintf("the body nests deeper than %d levels", maxDepth)}
 	}
 	return replaceSurrogates(body)
 }
 
 // errLongBatch is the error for a batch whose response could be many times as long.
-var errLongBatch = &messageError{rule: "G19", code: sdk.CodeInvalidRequest, text: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
+var errLongBatch = &messageError{rule: "G19", code: sdk.CodeInvalidRequest,
+	text: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
 
 // decoder is pooled for its internal buffers, which cost a guarded call 0.9 µs of 31 (2026-11-26).
 type decoder struct {
@@ -107,7 +110,8 @@ func (r *reader) end() error {
 	return r.errorAt("there is data after the message")
 }
 
-// message reads one message. It checks only the types of significant values: many servers read a list with one name as the name.
+// message reads one message. It checks only the types of significant values: many servers read a
+// list with one name as the name.
 func (r *reader) message() error {
 	var method []byte
 	var sent parameters

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzStrict parses bodies as a gateway does, and those that it accepts also with the SDK's decoder and the standard library's: all must find the
-// same calls.
+// FuzzStrict parses bodies as a gateway does, and those that it accepts also with the SDK's decoder
+// and the standard library's: all must find the same calls.
 func FuzzStrict(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		sent := bytes.Clone(body)
@@ -49,7 +49,8 @@ func FuzzStrict(f *testing.F) {
 	})
 }
 
-// standardNames returns the names that encoding/json finds, which ignores case and takes the last of duplicates.
+// standardNames returns the names that encoding/json finds, which ignores case and takes the last
+// of duplicates.
 func standardNames(t *testing.T, body []byte) (tools, prompts, resources []string) {
 	type call struct {
 		Method string

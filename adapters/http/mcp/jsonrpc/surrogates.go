@@ -13,8 +13,9 @@ import (
 // escapeLength is the length of \u0000.
 const escapeLength = 6
 
-// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in values, or the body itself if there are none. Offsets
-// in both are the same. It refuses an unpaired surrogate in a member name.
+// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in
+// values, or the body itself if there are none. Offsets in both are the same. It refuses an
+// unpaired surrogate in a member name.
 func replaceSurrogates(body []byte) ([]byte, error) {
 	if !bytes.Contains(body, []byte(`\ud`)) && !bytes.Contains(body, []byte(`\uD`)) {
 		return body, nil
@@ -27,7 +28,8 @@ func replaceSurrogates(body []byte) ([]byte, error) {
 		}
 		unpaired, end := unpairedSurrogates(body, at+1)
 		if len(unpaired) > 0 && isName(body[end:]) {
-			return nil, &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf("a member name has an unpaired surrogate (at byte %d)", unpaired[0])}
+			return nil, &messageError{code: sdk.CodeInvalidRequest,
+				text: fmt.Sprintf("a member name has an unpaired surrogate (at byte %d)", unpaired[0])}
 		}
 		if len(unpaired) > 0 && &text[0] == &body[0] {
 			text = bytes.Clone(body)
@@ -40,7 +42,8 @@ func replaceSurrogates(body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// unpairedSurrogates returns the offsets of unpaired surrogates in the string that begins at the offset, and the offset after its closing quote.
+// unpairedSurrogates returns the offsets of unpaired surrogates in the string that begins at the
+// offset, and the offset after its closing quote.
 func unpairedSurrogates(body []byte, at int) (unpaired []int, end int) {
 	for at < len(body) {
 		switch {
@@ -59,7 +62,8 @@ func unpairedSurrogates(body []byte, at int) (unpaired []int, end int) {
 	return unpaired, len(body)
 }
 
-// escaped returns the UTF-16 code unit of the escape sequence at the beginning of a text, 0 if there is none.
+// escaped returns the UTF-16 code unit of the escape sequence at the beginning of a text, 0 if
+// there is none.
 func escaped(text []byte) rune {
 	if len(text) < escapeLength || text[0] != '\\' || text[1] != 'u' {
 		return 0

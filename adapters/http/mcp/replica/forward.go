@@ -12,13 +12,25 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// Forward forwards a request to the replica that owns its session, and writes the response. The caller must be authorized for the session. It
-// returns an error only if it has written nothing: oauth.ErrNotFound if the owner has gone.
+// Forward forwards a request to the replica that owns its session, and writes the response. The
+// caller must be authorized for the session. It returns an error only if it has written nothing:
+// oauth.ErrNotFound if the owner has gone.
 func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, owner string, call Call) error {
-	c := f.begin(r.Context(), &forwardedCall{id: rand.Text(), peer: owner, out: w, body: call.Body, ended: make(chan struct{})})
+	c := f.begin(r.Context(), &forwardedCall{
+		id:    rand.Text(),
+		peer:  owner,
+		out:   w,
+		body:  call.Body,
+		ended: make(chan struct{}),
+	})
 	defer f.end(c)
 	err := f.request(c, request{
-		Endpoint: call.Endpoint, Method: r.Method, Session: call.Session, Header: r.Header, Length: len(call.Body), Caller: callerFrom(&call.Caller),
+		Endpoint: call.Endpoint,
+		Method:   r.Method,
+		Session:  call.Session,
+		Header:   r.Header,
+		Length:   len(call.Body),
+		Caller:   callerFrom(&call.Caller),
 	})
 	if err == nil {
 		select {
@@ -46,7 +58,10 @@ func (f *Forwarder) Forward(w http.ResponseWriter, r *http.Request, owner string
 
 func (f *Forwarder) request(c *forwardedCall, req request) error {
 	answer, err := f.ask(c.ctx, askTimeout, c.peer, frame{
-		Kind: kindRequest, Call: c.id, Request: &req, payload: c.body[:min(len(c.body), chunkSize)],
+		Kind:    kindRequest,
+		Call:    c.id,
+		Request: &req,
+		payload: c.body[:min(len(c.body), chunkSize)],
 	})
 	switch {
 	case c.ctx.Err() != nil:
@@ -59,7 +74,8 @@ func (f *Forwarder) request(c *forwardedCall, req request) error {
 	return nil
 }
 
-// cancel ends a call in the other replica. It retries, because a silent replica may resume and continue the call.
+// cancel ends a call in the other replica. It retries, because a silent replica may resume and
+// continue the call.
 func (f *Forwarder) cancel(c *forwardedCall) {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
 	defer cancel()
@@ -72,13 +88,15 @@ func (f *Forwarder) cancel(c *forwardedCall) {
 	}
 }
 
-// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without tokens. The owner of a session removes all
-// others from its own requests too, so that tools do not depend on the replica that a request reaches.
+// ForwardedHeaders returns the headers that are forwarded: those of MCP and a fixed list, without
+// tokens. The owner of a session removes all others from its own requests too, so that tools do not
+// depend on the replica that a request reaches.
 func ForwardedHeaders(header http.Header) http.Header {
 	forwarded := http.Header{}
 	for name, values := range header {
 		if strings.HasPrefix(name, "Mcp-") || slices.Contains([]string{
-			"Accept", "Accept-Language", "Content-Type", "Last-Event-Id", "Traceparent", "Tracestate", "User-Agent", "X-Request-Id",
+			"Accept", "Accept-Language", "Content-Type", "Last-Event-Id", "Traceparent", "Tracestate", "User-Agent",
+			"X-Request-Id",
 		}, name) {
 			forwarded[name] = values
 		}

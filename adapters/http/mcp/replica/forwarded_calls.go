@@ -74,7 +74,8 @@ func (f *forwardedCalls) count() int {
 	return len(f.byID)
 }
 
-// forwardedCall is a request between the replica that received it from a client and the replica that owns its session.
+// forwardedCall is a request between the replica that received it from a client and the replica
+// that owns its session.
 type forwardedCall struct {
 	id, peer string // peer is the other replica
 	ctx      context.Context
@@ -89,7 +90,8 @@ type forwardedCall struct {
 	begun bool                // the response has a status
 }
 
-// reply returns the answer to a frame of the other replica. The receiver is nil for an unknown call.
+// reply returns the answer to a frame of the other replica. The receiver is nil for an unknown
+// call.
 func (c *forwardedCall) reply(f frame) frame {
 	switch {
 	case c == nil:
@@ -104,8 +106,9 @@ func (c *forwardedCall) reply(f frame) frame {
 	return frame{Kind: kindGone}
 }
 
-// writePart writes the next part of the response to the client before it is acknowledged, so that a slow client slows down the tool. It
-// ignores a part that it has written, because the sender repeats parts that are not acknowledged.
+// writePart writes the next part of the response to the client before it is acknowledged, so that a
+// slow client slows down the tool. It ignores a part that it has written, because the sender
+// repeats parts that are not acknowledged.
 func (c *forwardedCall) writePart(p part, payload []byte) kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,7 +157,8 @@ func (c *forwardedCall) close() (begun bool) {
 	return c.begun
 }
 
-// seenCalls holds the ids of calls for longer than their messages are fresh, so that a replayed message is refused.
+// seenCalls holds the ids of calls for longer than their messages are fresh, so that a replayed
+// message is refused.
 type seenCalls struct {
 	mu           sync.Mutex
 	rotated      time.Time

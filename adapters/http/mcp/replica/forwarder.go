@@ -1,8 +1,9 @@
 // Package replica forwards a request to the replica of the service that owns its session.
 //
-// A Forwarder sends frames over a Bus. Forward sends a call to the owner of a session and writes its response as it arrives; the owner calls
-// Options.Serve for it. Frames are sealed with the server secret and contain no token. Each frame is acknowledged, so that a lost replica is detected
-// and a slow client slows down the tool.
+// A Forwarder sends frames over a Bus. Forward sends a call to the owner of a session and writes
+// its response as it arrives; the owner calls Options.Serve for it. Frames are sealed with the
+// server secret and contain no token. Each frame is acknowledged, so that a lost replica is
+// detected and a slow client slows down the tool.
 package replica
 
 import (
@@ -41,8 +42,8 @@ var (
 	errCancelled = errors.New("the other replica has cancelled the call")
 )
 
-// notOpened is the answer to a message that cannot be unsealed. It is not sealed, because the sender is unknown. An attacker who forges it could as
-// well drop the message.
+// notOpened is the answer to a message that cannot be unsealed. It is not sealed, because the
+// sender is unknown. An attacker who forges it could as well drop the message.
 var notOpened = []byte("sealed with another secret, or for another replica")
 
 // Options configure a Forwarder. All fields are required.
@@ -126,8 +127,9 @@ func (f *Forwarder) ask(ctx context.Context, timeout time.Duration, peer string,
 	return got, err
 }
 
-// receive answers a message. Only a message of another replica gets a goroutine, in which it may wait for a client. A message that cannot be unsealed
-// may be of a replica that has a new server secret already.
+// receive answers a message. Only a message of another replica gets a goroutine, in which it may
+// wait for a client. A message that cannot be unsealed may be of a replica that has a new server
+// secret already.
 func (f *Forwarder) receive(message []byte, answer func([]byte)) {
 	got, err := openFrame(f.Keys, f.Name, message)
 	if err != nil {
@@ -176,7 +178,8 @@ func (f *Forwarder) end(c *forwardedCall) {
 	c.cancel(nil)
 }
 
-// monitor sends heartbeats to a peer while there are calls with it, and cancels them when it does not answer.
+// monitor sends heartbeats to a peer while there are calls with it, and cancels them when it does
+// not answer.
 func (f *Forwarder) monitor(peer string) {
 	ticker := time.NewTicker(heartbeatInterval)
 	defer ticker.Stop()
@@ -200,8 +203,9 @@ func (f *Forwarder) sendHeartbeat(ctx context.Context, peer string) error {
 	return err
 }
 
-// lossError returns oauth.ErrNotFound for a replica that has gone, and another error for a pause or an outage of the bus. The bus reports an address
-// without a listener, unless another client of the broker subscribes to it. Then a replica has gone if it has not answered for goneAfter while this
+// lossError returns oauth.ErrNotFound for a replica that has gone, and another error for a pause or
+// an outage of the bus. The bus reports an address without a listener, unless another client of the
+// broker subscribes to it. Then a replica has gone if it has not answered for goneAfter while this
 // replica can reach itself over the bus.
 func (f *Forwarder) lossError(ctx context.Context, peer string, err error) error {
 	switch {
@@ -225,14 +229,16 @@ func waitRetry(ctx context.Context) {
 // isGone reports whether the other replica or its call has ended.
 func isGone(err error) bool { return errors.Is(err, oauth.ErrNotFound) }
 
-// Bus carries messages of up to MaxMessage bytes between the replicas of a service. They are sealed, so that the broker can neither read nor
-// forge them.
+// Bus carries messages of up to MaxMessage bytes between the replicas of a service. They are
+// sealed, so that the broker can neither read nor forge them.
 type Bus interface {
-	// Listen calls receive for each message to the address, one at a time, so that a flood of messages does not pile up, until the bus is closed.
-	// receive returns soon, and calls answer at most once, then or later.
+	// Listen calls receive for each message to the address, one at a time, so that a flood of
+	// messages does not pile up, until the bus is closed. receive returns soon, and calls answer at
+	// most once, then or later.
 	Listen(address string, receive func(message []byte, answer func([]byte))) error
-	// Ask sends a message and returns the answer. It fails with oauth.ErrNotFound if the address has no listener. Any other error is an outage,
-	// after which the message may have arrived or not.
+	// Ask sends a message and returns the answer. It fails with oauth.ErrNotFound if the address
+	// has no listener. Any other error is an outage, after which the message may have arrived or
+	// not.
 	Ask(ctx context.Context, address string, message []byte) (answer []byte, err error)
 }
 

@@ -87,7 +87,11 @@ func callerFrom(c *oauth.Caller) caller {
 
 func (c caller) restore() oauth.Caller {
 	return oauth.Caller{
-		Grant: c.Grant, Client: oauth.RestoreClientID(c.Client), Subject: c.Subject, Roles: c.Roles, Scopes: oauth.NewScopes(c.Scopes...),
+		Grant:     c.Grant,
+		Client:    oauth.RestoreClientID(c.Client),
+		Subject:   c.Subject,
+		Roles:     c.Roles,
+		Scopes:    oauth.NewScopes(c.Scopes...),
 		ExpiresAt: c.ExpiresAt,
 	}
 }

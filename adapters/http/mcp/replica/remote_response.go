@@ -10,8 +10,9 @@ import (
 	"github.com/pasteport/pasteport/domain/recovered"
 )
 
-// remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is flushed, when a message is full, and at the end.
-// Each time it waits until the other replica has written the part to the client.
+// remoteResponse is the http.ResponseWriter of a forwarded call. It sends its buffer when it is
+// flushed, when a message is full, and at the end. Each time it waits until the other replica has
+// written the part to the client.
 type remoteResponse struct {
 	forwarder *Forwarder
 	call      *forwardedCall
@@ -92,7 +93,12 @@ func (r *remoteResponse) send(payload []byte, p part) error {
 		p.Status, p.Header = r.status, r.header
 	}
 	for c.ctx.Err() == nil {
-		answer, err := r.forwarder.ask(c.ctx, partTimeout, c.peer, frame{Kind: kindPart, Call: c.id, Part: &p, payload: payload})
+		answer, err := r.forwarder.ask(c.ctx, partTimeout, c.peer, frame{
+			Kind:    kindPart,
+			Call:    c.id,
+			Part:    &p,
+			payload: payload,
+		})
 		switch {
 		case err == nil && answer.Kind == kindDone:
 			r.sent++

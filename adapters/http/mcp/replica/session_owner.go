@@ -51,7 +51,12 @@ func (f *Forwarder) serve(c *forwardedCall, req request, firstChunk []byte) (err
 	}
 	maps.Copy(r.Header, req.Header)
 	defer func() { err = out.end(recover()) }()
-	f.Serve(out, r, Call{Endpoint: req.Endpoint, Session: req.Session, Caller: req.Caller.restore(), Body: body})
+	f.Serve(out, r, Call{
+		Endpoint: req.Endpoint,
+		Session:  req.Session,
+		Caller:   req.Caller.restore(),
+		Body:     body,
+	})
 	return nil
 }
 
@@ -74,7 +79,8 @@ func (f *Forwarder) fetchBody(c *forwardedCall, length int, body []byte) ([]byte
 }
 
 const (
-	// goneAfter is the silence after which the sessions of a replica count as lost. It is longer than a pause of a process or machine.
+	// goneAfter is the silence after which the sessions of a replica count as lost. It is longer
+	// than a pause of a process or machine.
 	goneAfter = 10 * time.Second
 	// silenceMemory is the time after which a silence that was not observed again is forgotten.
 	silenceMemory = 10 * time.Minute

@@ -15,11 +15,21 @@ import (
 var _ = Describe("Trust in messages of the bus", Label("R3"), func() {
 	var owner *Forwarder
 	BeforeEach(func() {
-		owner = New(Options{Name: "owner", Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}), Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		owner = New(Options{
+			Name:   "owner",
+			Keys:   seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
+			Now:    time.Now,
+			Logger: slog.New(slog.DiscardHandler),
+		})
 	})
 
 	It("refuses messages that are not sealed with the server secret", func() {
-		forged, err := frame{Kind: kindHeartbeat, ID: "x", From: "other", At: time.Now()}.
+		forged, err := frame{
+			Kind: kindHeartbeat,
+			ID:   "x",
+			From: "other",
+			At:   time.Now(),
+		}.
 			seal(seal.NewKeyRing(seal.FixedSecrets{bytes.Repeat([]byte{9}, 32)}), "owner")
 		Expect(err).NotTo(HaveOccurred())
 		answers := make(chan []byte, 1)
@@ -33,7 +43,14 @@ var _ = Describe("Trust in messages of the bus", Label("R3"), func() {
 		waiting := &forwardedCall{id: "slow", peer: "other", ended: make(chan struct{})}
 		owner.calls.add(waiting)
 		waiting.mu.Lock()
-		box, err := frame{Kind: kindPart, ID: "x", From: "other", At: time.Now(), Call: "slow", Part: &part{}}.
+		box, err := frame{
+			Kind: kindPart,
+			ID:   "x",
+			From: "other",
+			At:   time.Now(),
+			Call: "slow",
+			Part: &part{},
+		}.
 			seal(owner.Keys, "owner")
 		Expect(err).NotTo(HaveOccurred())
 		answers := make(chan []byte, 2)

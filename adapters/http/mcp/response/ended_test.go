@@ -22,10 +22,14 @@ var _ = Describe("Closing the responses of an ended grant or token", Label("G16"
 		Entry("a stream of an ended grant", true, false, oauth.Ended{Grants: []string{"x", "A"}}, true),
 		Entry("a call of an ended grant", false, false, oauth.Ended{Grants: []string{"A"}}, true),
 		Entry("no stream of another grant", true, false, oauth.Ended{Grants: []string{"B"}}, false),
-		Entry("a stream whose token was revoked", true, false, oauth.Ended{Tokens: []oauth.Digest{{}, digestOf(tokenOf("B"))}}, true),
-		Entry("no stream of another token of the grant", true, false, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("C"))}}, false),
-		Entry("no call whose token was revoked, because it may finish", false, false, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, false),
-		Entry("a relayed call whose token was revoked, because it may never finish", false, true, oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, true),
+		Entry("a stream whose token was revoked", true, false,
+			oauth.Ended{Tokens: []oauth.Digest{{}, digestOf(tokenOf("B"))}}, true),
+		Entry("no stream of another token of the grant", true, false,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("C"))}}, false),
+		Entry("no call whose token was revoked, because it may finish", false, false,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, false),
+		Entry("a relayed call whose token was revoked, because it may never finish", false, true,
+			oauth.Ended{Tokens: []oauth.Digest{digestOf(tokenOf("B"))}}, true),
 		Entry("nothing when nothing has ended", true, true, oauth.Ended{}, false),
 	)
 })

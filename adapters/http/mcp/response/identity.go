@@ -9,7 +9,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Identity is the authenticated caller of a request. It keeps the token, which is in no header any more, to check it again.
+// Identity is the authenticated caller of a request. It keeps the token, which is in no header any
+// more, to check it again.
 type Identity struct {
 	Sender
 	Token    string
@@ -27,16 +28,21 @@ type Sender struct {
 	served    atomic.Bool
 }
 
-// Served records that the SDK has the result of the call, so that the next flush may wait for the end of the response.
+// Served records that the SDK has the result of the call, so that the next flush may wait for the
+// end of the response.
 func (s *Sender) Served() { s.served.Store(true) }
 
 const senderKey = "pasteport/sender"
 
-// TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner, so that a session survives refreshes and step-ups
-//.
+// TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner,
+// so that a session survives refreshes and step-ups
+// .
 func (i *Identity) TokenInfo() *auth.TokenInfo {
 	return &auth.TokenInfo{
-		UserID: i.Caller.SessionOwner(i.Resource), Scopes: i.Caller.Scopes.Values(), Expiration: i.Caller.ExpiresAt, Extra: map[string]any{senderKey: &i.Sender},
+		UserID:     i.Caller.SessionOwner(i.Resource),
+		Scopes:     i.Caller.Scopes.Values(),
+		Expiration: i.Caller.ExpiresAt,
+		Extra:      map[string]any{senderKey: &i.Sender},
 	}
 }
 

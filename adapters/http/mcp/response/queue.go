@@ -24,8 +24,8 @@ var (
 
 // Queue is a response that does not make its writer wait for the client, because one goroutine
 // writes all responses of a session. Another goroutine sends what is queued. When a client has
-// fallen too far behind, or memory for more is not available, writes fail and the context of the request
-// ends. The client can resume the stream, whose events the server keeps.
+// fallen too far behind, or memory for more is not available, writes fail and the context of the
+// request ends. The client can resume the stream, whose events the server keeps.
 type Queue struct {
 	http.ResponseWriter
 	wrote  func(events []byte)
@@ -47,7 +47,12 @@ type Queue struct {
 func NewQueue(w http.ResponseWriter, r *http.Request, memory jsonrpc.Reservation,
 	wrote func(events []byte)) (*Queue, *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
-	q := &Queue{ResponseWriter: w, wrote: wrote, cancel: cancel, memory: memory}
+	q := &Queue{
+		ResponseWriter: w,
+		wrote:          wrote,
+		cancel:         cancel,
+		memory:         memory,
+	}
 	q.idle.L = &q.mu
 	return q, r.WithContext(ctx)
 }

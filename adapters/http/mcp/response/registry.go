@@ -12,11 +12,13 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each interval a stream also checks its token again, for
-// stores that do not report grants ended by other processes.
+// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each
+// interval a stream also checks its token again, for stores that do not report grants ended by
+// other processes.
 const keepAliveInterval = 25 * time.Second
 
-// Authorization checks the access token of an open response. It refuses with oauth.InvalidToken; any other error is an outage.
+// Authorization checks the access token of an open response. It refuses with oauth.InvalidToken;
+// any other error is an outage.
 type Authorization interface {
 	Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error)
 }
@@ -34,7 +36,8 @@ type Options struct {
 	Logger        *slog.Logger
 }
 
-// Registry holds the responses under way and the open sessions of one MCP server, and ends those of a grant.
+// Registry holds the responses under way and the open sessions of one MCP server, and ends those of
+// a grant.
 type Registry struct {
 	KeepAlive  time.Duration // between keep-alive comments; set it and FlushDelay before the first response
 	FlushDelay time.Duration // see flushDelay
@@ -62,15 +65,27 @@ func NewRegistry(o Options) *Registry {
 		streams = o.Limits
 	}
 	return &Registry{
-		KeepAlive: keepAliveInterval, FlushDelay: flushDelay, options: o, streams: streams,
-		responses: map[*Writer]struct{}{}, sessions: map[string]*openSession{}, ended: map[string]time.Time{},
-		limiter: oauth.NewSessionLimiter[string](o.Limits), relayed: oauth.NewSessionLimiter[*Writer](streams),
+		KeepAlive:  keepAliveInterval,
+		FlushDelay: flushDelay,
+		options:    o,
+		streams:    streams,
+		responses:  map[*Writer]struct{}{},
+		sessions:   map[string]*openSession{},
+		ended:      map[string]time.Time{},
+		limiter:    oauth.NewSessionLimiter[string](o.Limits),
+		relayed:    oauth.NewSessionLimiter[*Writer](streams),
 	}
 }
 
 // NewWriter begins the response to a request. The returned request has its context.
-func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer, *http.Request) {
-	out := &Writer{ctx: newContext(ctx), traced: tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)}, registry: r, relayed: r.options.Relays}
+func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer,
+	*http.Request) {
+	out := &Writer{
+		ctx:      newContext(ctx),
+		traced:   tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)},
+		registry: r,
+		relayed:  r.options.Relays,
+	}
 	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
 	out.request = *request.WithContext(out.ctx)
 	return out, &out.request
@@ -89,7 +104,8 @@ func (r *Registry) add(out *Writer, identity *Identity) {
 	}
 }
 
-// period is the interval of one timer for all responses: a timer for each would cost more than most responses do.
+// period is the interval of one timer for all responses: a timer for each would cost more than most
+// responses do.
 func (r *Registry) period() time.Duration { return min(time.Second, r.KeepAlive) }
 
 func (r *Registry) tick() {
@@ -98,7 +114,8 @@ func (r *Registry) tick() {
 	}
 }
 
-// refresh refreshes the responses that are due, in goroutines because writes may wait for clients. It reports whether there are responses.
+// refresh refreshes the responses that are due, in goroutines because writes may wait for clients.
+// It reports whether there are responses.
 func (r *Registry) refresh() (more bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,15 +158,18 @@ func (r *Registry) remove(w *Writer) {
 
 // isRevoked checks the token of a response again. An outage revokes nothing.
 func (r *Registry) isRevoked(w *Writer) bool {
-	_, err := r.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, r.options.Resource) // the handler uses the recorder
+	// The handler uses the recorder.
+	_, err := r.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, r.options.Resource)
 	kind, refused := oauth.KindOf(err)
 	return refused && kind == oauth.InvalidToken
 }
 
-// endedMemory is longer than a request takes from its guard to its session, also at another replica.
+// endedMemory is longer than a request takes from its guard to its session, also at another
+// replica.
 const endedMemory = time.Minute
 
-// End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call may finish after its token alone was revoked.
+// End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call
+// may finish after its token alone was revoked.
 func (r *Registry) End(ended oauth.Ended) {
 	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
 	r.mu.Lock()
@@ -160,7 +180,8 @@ func (r *Registry) End(ended oauth.Ended) {
 		r.ended[grant] = now
 	}
 	for w := range r.responses {
-		if grants[w.ctx.identity.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() && tokens[w.ctx.identity.digest()] {
+		if grants[w.ctx.identity.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() &&
+			tokens[w.ctx.identity.digest()] {
 			w.End(ErrEnded)
 		}
 	}

@@ -109,25 +109,31 @@ func (j verdict) Authenticate(context.Context, string, oauth.Resource) (oauth.Ca
 }
 
 var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
-	DescribeTable("ends with the grant, and a call some time after its token:", func(long bool, age time.Duration, revoked, ends bool) {
-		s, _ := openStream(true)
-		expiry := time.Now()
-		s.long, s.ctx.identity.Caller.ExpiresAt = long, expiry
-		s.registry.options.Now = func() time.Time { return expiry.Add(age) }
-		s.registry.options.Authorization = verdict{}
-		if revoked {
-			s.registry.options.Authorization = verdict{oauth.RefuseUnknownToken()}
-		}
-		Expect(s.isUnauthorized()).To(Equal(ends))
-	},
-		Entry("a call", false, -time.Minute, false, false), Entry("a call whose grant has ended elsewhere", false, -time.Minute, true, true),
-		Entry("a call whose token expires meanwhile", false, time.Minute, true, false), Entry("a call that does not end", false, callLimit, true, true),
-		Entry("a stream", true, -time.Minute, false, false), Entry("a stream whose grant has ended elsewhere", true, -time.Minute, true, true),
+	DescribeTable("ends with the grant, and a call some time after its token:",
+		func(long bool, age time.Duration, revoked, ends bool) {
+			s, _ := openStream(true)
+			expiry := time.Now()
+			s.long, s.ctx.identity.Caller.ExpiresAt = long, expiry
+			s.registry.options.Now = func() time.Time { return expiry.Add(age) }
+			s.registry.options.Authorization = verdict{}
+			if revoked {
+				s.registry.options.Authorization = verdict{oauth.RefuseUnknownToken()}
+			}
+			Expect(s.isUnauthorized()).To(Equal(ends))
+		},
+		Entry("a call", false, -time.Minute, false, false),
+		Entry("a call whose grant has ended elsewhere", false, -time.Minute, true, true),
+		Entry("a call whose token expires meanwhile", false, time.Minute, true, false),
+		Entry("a call that does not end", false, callLimit, true, true),
+		Entry("a stream", true, -time.Minute, false, false),
+		Entry("a stream whose grant has ended elsewhere", true, -time.Minute, true, true),
 	)
 
 	It("checks a token without the recorder, which the handler uses concurrently", func() {
 		s, _ := openStream(true)
-		recorder := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin { return came })
+		recorder := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin {
+			return came
+		})
 		s.ctx.Context = recorder
 		asked := make(chan *trace.Recorder, 1)
 		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- trace.From(ctx) })
@@ -136,29 +142,35 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 		Expect(<-asked).To(BeNil())
 	})
 
-	DescribeTable("ends the oldest stream for a new one:", Label("G20"), func(limits oauth.Limits, other string, ends bool) {
-		limited := 0
-		o := Options{Relays: true, Limits: limits.WithDefaults(), Logger: slog.New(slog.DiscardHandler), Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
-			Expect(limit).To(Equal(oauth.LimitSessions))
-			Expect(effect).To(Equal(oauth.LimitEvicted))
-			limited++
-		}}
-		g := NewRegistry(o)
-		first, second := relayIn(g, "alice"), relayIn(g, other)
-		Expect(context.Cause(second.ctx)).To(Succeed())
-		if !ends {
-			Expect(context.Cause(first.ctx)).To(Succeed())
-			Expect(limited).To(BeZero())
-			return
-		}
-		Expect(context.Cause(first.ctx)).To(MatchError(ErrEvicted))
-		Expect(limited).To(Equal(1))
-		first.Finish()
-		second.Finish()
-		third := relayIn(g, "alice")
-		Expect(context.Cause(third.ctx)).To(Succeed())
-		Expect(limited).To(Equal(1))
-	},
+	DescribeTable("ends the oldest stream for a new one:",
+		Label("G20"), func(limits oauth.Limits, other string, ends bool) {
+			limited := 0
+			o := Options{
+				Relays: true,
+				Limits: limits.WithDefaults(),
+				Logger: slog.New(slog.DiscardHandler),
+				Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
+					Expect(limit).To(Equal(oauth.LimitSessions))
+					Expect(effect).To(Equal(oauth.LimitEvicted))
+					limited++
+				},
+			}
+			g := NewRegistry(o)
+			first, second := relayIn(g, "alice"), relayIn(g, other)
+			Expect(context.Cause(second.ctx)).To(Succeed())
+			if !ends {
+				Expect(context.Cause(first.ctx)).To(Succeed())
+				Expect(limited).To(BeZero())
+				return
+			}
+			Expect(context.Cause(first.ctx)).To(MatchError(ErrEvicted))
+			Expect(limited).To(Equal(1))
+			first.Finish()
+			second.Finish()
+			third := relayIn(g, "alice")
+			Expect(context.Cause(third.ctx)).To(Succeed())
+			Expect(limited).To(Equal(1))
+		},
 		Entry("of the same person, in any client", oauth.Limits{MaxSessionsPerPerson: 1}, "alice", true),
 		Entry("of another person when all streams are taken", oauth.Limits{MaxSessions: 1}, "bob", true),
 		Entry("but not of another person below the total limit", oauth.Limits{MaxSessionsPerPerson: 1}, "bob", false),
@@ -201,7 +213,9 @@ var _ = Describe("Limiting how long a client may take to read a response that is
 		write(s)
 		Expect(to.until.IsZero()).To(Equal(!limited))
 	},
-		Entry("for more than the buffer of the server", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered+1)) }, true),
+		Entry("for more than the buffer of the server", false, func(s *Writer) {
+			_, _ = s.Write(make([]byte, buffered+1))
+		}, true),
 		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
 		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
 		Entry("for an event, which is flushed", true, func(s *Writer) {

@@ -63,7 +63,8 @@ func (s *openSession) removeGrants(ended map[string]bool) (left int) {
 	return len(s.grants)
 }
 
-// recentSessions are the ids of the last thousand sessions that were evicted, or ended with their grant.
+// recentSessions are the ids of the last thousand sessions that were evicted, or ended with their
+// grant.
 type recentSessions struct {
 	ids  [1000]string
 	next int
@@ -83,8 +84,9 @@ func (r *Registry) IsDraining() bool {
 	return r.draining
 }
 
-// AddSession registers a session, and returns false if it may not be opened. Beyond the limits it ends the session that has been idle longest
-//. It ignores a session without an id, which ends with its request.
+// AddSession registers a session, and returns false if it may not be opened. Beyond the limits it
+// ends the session that has been idle longest.
+// It ignores a session without an id, which ends with its request.
 func (r *Registry) AddSession(session Session, caller *oauth.Caller) (added bool) {
 	evicted, added := r.admit(session, caller)
 	if evicted != nil {
@@ -156,8 +158,8 @@ func (r *Registry) reportEviction(what string, limits oauth.Limits, grants []str
 		"grant", strings.Join(grants, " "))
 }
 
-// UseSession records that a grant of the same owner uses a session, as after a step-up: the session ends with the last of its grants. It returns
-// false if the session is closing.
+// UseSession records that a grant of the same owner uses a session, as after a step-up: the session
+// ends with the last of its grants. It returns false if the session is closing.
 func (r *Registry) UseSession(id, grant string) (usable bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

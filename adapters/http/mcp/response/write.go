@@ -13,12 +13,14 @@ import (
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has its text.
+// WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has
+// its text.
 func (w *Writer) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.begun = true
-	if status >= http.StatusBadRequest && !w.relayed && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+	if status >= http.StatusBadRequest && !w.relayed &&
+		strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
 		w.refused = status
 		return
 	}
@@ -26,7 +28,8 @@ func (w *Writer) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write fails after the response has ended. It converts a refusal in plain text to a JSON-RPC error, which quotes request data in it.
+// Write fails after the response has ended. It converts a refusal in plain text to a JSON-RPC
+// error, which quotes request data in it.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,10 +68,12 @@ func (w *Writer) keepTail(p []byte) {
 // betweenEvents reports whether the last event is complete.
 func (w *Writer) betweenEvents() bool {
 	tail := string(w.tail[:])
-	return w.tail == [longestSeparator]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
+	return w.tail == [longestSeparator]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
+		strings.HasSuffix(tail, "\r\r")
 }
 
-// FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to send it together with the end of the response.
+// FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to
+// send it together with the end of the response.
 func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +105,8 @@ func (w *Writer) flush() error {
 	return w.control.Flush()
 }
 
-// disableBuffering reports whether the response is a stream of events, and tells nginx not to buffer it.
+// disableBuffering reports whether the response is a stream of events, and tells nginx not to
+// buffer it.
 func (w *Writer) disableBuffering() bool {
 	if !strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), EventStream) {
 		return false

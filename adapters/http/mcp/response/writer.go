@@ -15,12 +15,14 @@ import (
 const (
 	// EventStream is the media type of server-sent events.
 	EventStream = "text/event-stream"
-	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval, because over HTTP/2 it ends idle streams too.
+	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval,
+	// because over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// flushDelay is how long the result of a call waits for the end of its response, to send both in one packet. The end usually follows at once,
-	// but takes longer on a busy processor.
+	// flushDelay is how long the result of a call waits for the end of its response, to send both
+	// in one packet. The end usually follows at once, but takes longer on a busy processor.
 	flushDelay = 50 * time.Millisecond
-	// buffered is the number of bytes that net/http keeps until a flush or the end. A slow client cannot block them.
+	// buffered is the number of bytes that net/http keeps until a flush or the end. A slow client
+	// cannot block them.
 	buffered = 2 << 10
 )
 
@@ -31,10 +33,13 @@ var (
 	ErrEvicted  = errors.New("there were too many streams")
 )
 
-// Writer is the http.ResponseWriter of one response, with the context of its request. Writes fail after that context has ended.
+// Writer is the http.ResponseWriter of one response, with the context of its request. Writes fail
+// after that context has ended.
 type Writer struct {
 	http.ResponseWriter
-	ctx      *responseContext // a separate allocation, because the SDK keeps it as long as a session that begins with this request
+	// A separate allocation, because the SDK keeps it as long as a session that begins with this
+	// request.
+	ctx      *responseContext
 	control  http.ResponseController
 	registry *Registry
 	traced   tracedWriter
@@ -67,7 +72,8 @@ type Writer struct {
 	flushTimer   *time.Timer // for a delayed flush
 }
 
-// Context returns the context of the request, which ends with the response. It may be kept longer than the response.
+// Context returns the context of the request, which ends with the response. It may be kept longer
+// than the response.
 func (w *Writer) Context() context.Context { return w.ctx }
 
 // End ends the response and its context with a cause.
@@ -83,7 +89,8 @@ func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToke
 	w.registry.add(w, identity)
 }
 
-// Observe calls observe with each part of the body before it is sent. Call it before the response begins.
+// Observe calls observe with each part of the body before it is sent. Call it before the response
+// begins.
 func (w *Writer) Observe(observe func(header http.Header, p []byte)) { w.observe = observe }
 
 // Status returns the status of the response, 0 before it has one.
@@ -96,7 +103,8 @@ func (w *Writer) Status() int {
 	return w.traced.status
 }
 
-// ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the client takes longer than bodyLimit.
+// ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the
+// client takes longer than bodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, error) {
 	w.beginBody()
 	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
@@ -115,7 +123,8 @@ func (w *Writer) HasEnded() bool {
 	return w.ctx.Err() != nil || !expiry.IsZero() && !w.registry.options.Now().Before(expiry)
 }
 
-// Begin starts keep-alive comments. A long stream ends with its access token; a call that began with a valid token may finish.
+// Begin starts keep-alive comments. A long stream ends with its access token; a call that began
+// with a valid token may finish.
 func (w *Writer) Begin(id []byte, long bool) {
 	w.id = id
 	w.extendDeadlines()
@@ -133,8 +142,8 @@ func (w *Writer) Begin(id []byte, long bool) {
 	w.sendComments = true
 }
 
-// LimitStream counts a stream of a gateway, and ends the oldest one when there are too many. A gateway counts streams, because the upstream has
-// the sessions.
+// LimitStream counts a stream of a gateway, and ends the oldest one when there are too many. A
+// gateway counts streams, because the upstream has the sessions.
 func (w *Writer) LimitStream() {
 	r := w.registry
 	r.mu.Lock()
@@ -146,8 +155,9 @@ func (w *Writer) LimitStream() {
 	}
 }
 
-// extendDeadlines removes the server's WriteTimeout, because a response may take longer; each write sets its own deadline. An unread body gets a read
-// deadline, because net/http waits for its end before it sends anything.
+// extendDeadlines removes the server's WriteTimeout, because a response may take longer; each write
+// sets its own deadline. An unread body gets a read deadline, because net/http waits for its end
+// before it sends anything.
 func (w *Writer) extendDeadlines() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,7 +167,8 @@ func (w *Writer) extendDeadlines() {
 	}
 }
 
-// refresh ends a response without authorization and sends a keep-alive comment in any other. It is called at intervals.
+// refresh ends a response without authorization and sends a keep-alive comment in any other. It is
+// called at intervals.
 func (w *Writer) refresh() {
 	if w.ctx.Err() != nil {
 		return
@@ -169,10 +180,12 @@ func (w *Writer) refresh() {
 	w.comment()
 }
 
-// callLimit is how much longer than its access token a call may take. It is for an upstream, which may answer a call with an endless stream.
+// callLimit is how much longer than its access token a call may take. It is for an upstream, which
+// may answer a call with an endless stream.
 const callLimit = 10 * time.Minute
 
-// isUnauthorized reports whether the access token was revoked, perhaps in another process, or the call has exceeded callLimit.
+// isUnauthorized reports whether the access token was revoked, perhaps in another process, or the
+// call has exceeded callLimit.
 func (w *Writer) isUnauthorized() bool {
 	expiry, long := w.ctx.identity.Caller.ExpiresAt, w.registry.isLong(w)
 	if long || !w.relayed || expiry.IsZero() || w.registry.options.Now().Before(expiry) {
@@ -181,7 +194,8 @@ func (w *Writer) isUnauthorized() bool {
 	return !w.registry.options.Now().Before(expiry.Add(callLimit))
 }
 
-// endsWithToken reports whether the response ends when its access token is revoked, because it may take long.
+// endsWithToken reports whether the response ends when its access token is revoked, because it may
+// take long.
 func (w *Writer) endsWithToken() bool { return w.long || w.relayed }
 
 // ended returns the error of writes after the end of the response, nil before.
@@ -206,7 +220,8 @@ func (w *Writer) comment() {
 	}
 }
 
-// Finish must be called before the handler returns. It sets the write deadline within which net/http sends the rest of the response.
+// Finish must be called before the handler returns. It sets the write deadline within which
+// net/http sends the rest of the response.
 func (w *Writer) Finish() {
 	w.registry.remove(w)
 	w.mu.Lock()
@@ -232,7 +247,8 @@ func (w *Writer) Finish() {
 	w.traced.recorder.End()
 }
 
-// Unanswered returns the cause of a response that ended before it began. It returns nil if the response has begun or the client has gone.
+// Unanswered returns the cause of a response that ended before it began. It returns nil if the
+// response has begun or the client has gone.
 func (w *Writer) Unanswered() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,6 @@
-// Package uri finds out what MCP servers may take the URI of a resource for, so that rules about resources hold for each of them. Readings
-// returns what they may take a URI for, and Forms does the same for the pattern of a rule.
+// Package uri finds out what MCP servers may take the URI of a resource for, so that rules about
+// resources hold for each of them. Readings returns what they may take a URI for, and Forms does
+// the same for the pattern of a rule.
 package uri
 
 import (
@@ -14,8 +15,16 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 )
 
-// defaultPorts has the schemes to which the URL standard of browsers and Node.js gives special rules.
-var defaultPorts = map[string]string{"http": "80", "https": "443", "ws": "80", "wss": "443", "ftp": "21", file: ""}
+// defaultPorts has the schemes to which the URL standard of browsers and Node.js gives special
+// rules.
+var defaultPorts = map[string]string{
+	"http":  "80",
+	"https": "443",
+	"ws":    "80",
+	"wss":   "443",
+	"ftp":   "21",
+	file:    "",
+}
 
 const file = "file"
 
@@ -36,7 +45,8 @@ func Readings(uri string) []string {
 		return nil
 	}
 	beforeQuery, _ := unescape(cut(uri)) // a part of a valid URI
-	texts := []string{whole, beforeQuery, cut(whole), parameters.ReplaceAllString(beforeQuery, ""), parameters.ReplaceAllString(cut(whole), "")}
+	texts := []string{whole, beforeQuery, cut(whole), parameters.ReplaceAllString(beforeQuery, ""),
+		parameters.ReplaceAllString(cut(whole), "")}
 	var readings []string
 	for _, text := range slices.Compact(texts) {
 		readings = append(readings, normalize(withPath(text))...)
@@ -63,10 +73,11 @@ func Forms(pattern string) (complete, withoutQuery []string) {
 var (
 	parameters     = regexp.MustCompile(`;[^/]*`)
 	queryOfPattern = regexp.MustCompile(`\\\?|\{\?|#`)
-	dotSegment     = regexp.MustCompile(`(?:^|[:/?#])[. ]*\.[. ]*(?:;[^/?#]*)?(?:$|[/?#])`) // also with what Windows or Java ignore
-	encoded        = regexp.MustCompile(`%(?:u[0-9a-f]{2})?[0-9a-f]{2}`)
-	slashes        = regexp.MustCompile(`/+`)
-	hostAndPort    = regexp.MustCompile(`^((?:[A-Za-z0-9_{}+*-]+\.)*([A-Za-z0-9_{}+*-]+))(?::([1-9][0-9]*))?$`)
+	// Also with what Windows or Java ignore.
+	dotSegment  = regexp.MustCompile(`(?:^|[:/?#])[. ]*\.[. ]*(?:;[^/?#]*)?(?:$|[/?#])`)
+	encoded     = regexp.MustCompile(`%(?:u[0-9a-f]{2})?[0-9a-f]{2}`)
+	slashes     = regexp.MustCompile(`/+`)
+	hostAndPort = regexp.MustCompile(`^((?:[A-Za-z0-9_{}+*-]+\.)*([A-Za-z0-9_{}+*-]+))(?::([1-9][0-9]*))?$`)
 
 	// wrapper is a prefix that clients strip or open as another URI: url: (Java, Python),
 	// local_file: (Python) and netdoc: (Java), which read files, the streams of PHP that take a
@@ -77,7 +88,8 @@ var (
 	numeric = regexp.MustCompile(`^(?:[0-9]+|0[xX][0-9A-Fa-f]*)$`)
 )
 
-// unescape returns a text without percent-encoding, in lower case and in narrow letters. It returns false for one that decoders read differently.
+// unescape returns a text without percent-encoding, in lower case and in narrow letters. It returns
+// false for one that decoders read differently.
 func unescape(text string) (string, bool) {
 	decoded, err := url.PathUnescape(text)
 	if err != nil || jsonrpc.Length(decoded, jsonrpc.MaxURI) > jsonrpc.MaxURI ||
@@ -104,7 +116,8 @@ func endOf(text, characters string) int {
 	return len(text)
 }
 
-// hasPlainAuthority reports whether all parsers find the same host. Only the special schemes have hosts that parsers change.
+// hasPlainAuthority reports whether all parsers find the same host. Only the special schemes have
+// hosts that parsers change.
 func hasPlainAuthority(text string) bool {
 	scheme, rest, _ := strings.Cut(text, ":")
 	defaultPort, isSpecial := defaultPorts[strings.ToLower(scheme)]
@@ -154,8 +167,8 @@ func withPath(text string) string {
 	return scheme + "://" + rest
 }
 
-// normalize returns a URI or a pattern without repeated slashes and the authority of file:. Another authority than localhost could also be the first
-// segment of the path, as some servers take it.
+// normalize returns a URI or a pattern without repeated slashes and the authority of file:. Another
+// authority than localhost could also be the first segment of the path, as some servers take it.
 func normalize(text string) []string {
 	scheme, rest, _ := strings.Cut(text, ":")
 	_, isSpecial := defaultPorts[scheme]

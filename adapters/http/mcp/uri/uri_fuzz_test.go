@@ -12,19 +12,29 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// FuzzReadings checks with parsers like those of servers that none finds a secret in a URI that the rules permit, whether they allow or deny.
+// FuzzReadings checks with parsers like those of servers that none finds a secret in a URI that the
+// rules permit, whether they allow or deny.
 func FuzzReadings(f *testing.F) {
-	denying, allowing := rulesOf("deny file:///secret/* file:///etc/key https://h/secret/*", "allow *"), rulesOf("allow file:///public/*", "allow https://h/public/*")
+	denying, allowing := rulesOf("deny file:///secret/* file:///etc/key https://h/secret/*", "allow *"),
+		rulesOf("allow file:///public/*", "allow https://h/public/*")
 	f.Fuzz(func(t *testing.T, uri string) {
 		denied, allowed := !denying.Permit(oauth.Caller{}, uri), allowing.Permit(oauth.Caller{}, uri)
-		for name, parse := range map[string]func(string) (host, place string){"WHATWG": browser, "Python": python, "Go": golang, "decoding": decodingFirst} {
+		for name, parse := range map[string]func(string) (host, place string){
+			"WHATWG":   browser,
+			"Python":   python,
+			"Go":       golang,
+			"decoding": decodingFirst,
+		} {
 			host, place := parse(uri)
-			isSecret := host == "" && (place == "/etc/key" || strings.HasPrefix(place, "/secret/")) || host == "h" && strings.HasPrefix(place, "/secret/")
+			isSecret := host == "" && (place == "/etc/key" || strings.HasPrefix(place, "/secret/")) ||
+				host == "h" && strings.HasPrefix(place, "/secret/")
 			if isSecret && !denied {
-				t.Fatalf("the rules that deny permit %q, which %s reads as %q of %q; readings %q", uri, name, place, host, Readings(uri))
+				t.Fatalf("the rules that deny permit %q, which %s reads as %q of %q; readings %q", uri, name, place,
+					host, Readings(uri))
 			}
 			if place != "" && !strings.HasPrefix(place+"/", "/public/") && allowed {
-				t.Fatalf("the rules that allow permit %q, which %s reads as %q of %q; readings %q", uri, name, place, host, Readings(uri))
+				t.Fatalf("the rules that allow permit %q, which %s reads as %q of %q; readings %q", uri, name, place,
+					host, Readings(uri))
 			}
 		}
 	})
@@ -40,7 +50,8 @@ func rulesOf(lines ...string) access.Rules {
 
 // The parsers return the host, "" for a file, and the path that a server opens, "" for none.
 
-// browser parses as the URL standard does for files and web pages, and decodes as fileURLToPath of Node.js.
+// browser parses as the URL standard does for files and web pages, and decodes as fileURLToPath of
+// Node.js.
 func browser(uri string) (host, place string) {
 	uri = strings.TrimFunc(uri, func(r rune) bool { return r <= ' ' })
 	uri = strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(uri)

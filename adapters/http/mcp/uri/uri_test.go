@@ -48,15 +48,21 @@ var _ = Describe("Reading the URI of a resource", Label("U26"), func() {
 			Expect(Readings(uri)).To(BeEmpty(), uri)
 		}
 	},
-		Entry("white space and control characters", "file:///a b", " file:///a", "file:///a\t", "file:///a\n", "file:///a\x00", "file:///a\u00a0b", "file:///a\x7f"),
+		Entry("white space and control characters", "file:///a b", " file:///a", "file:///a\t", "file:///a\n",
+			"file:///a\x00", "file:///a\u00a0b", "file:///a\x7f"),
 		Entry("encoded control characters", "file:///a%00", "file:///a%0ab", "file:///a%C2%85"),
 		Entry("backslashes", `file:///a\b`, `http:\\h\a`, "file:///a%5cb", "file:///a\uff3cb"),
 		Entry("other characters that no URI has", "file:///c|/x", "<file:///a>", `"file:///a"`),
-		Entry("invalid percent-encoding", "file:///a%", "file:///a?%zz", "file:///a#%1", "file:///%u002e/a", "file:///%ff", "file:///%c0%ae/"),
-		Entry("repeated percent-encoding", "file:///%2561", "file:///%25%36%31", "file:///%25u0061", "file:///\uff0561"),
-		Entry("dot segments", "file:///a/../b", "file:///./a", "file:///a/..", "file:..", "file:///a/..?b", "https://h/a?/../b", "https://h/a#/./b", "../a", "note://a/../b"),
-		Entry("encoded dot segments", "file:///%2e%2e/b", "file:///a/%2E./b", "file:///a%2f..%2fb", "file:///\uff0e\uff0e/b", "file:///\u2025/b"),
-		Entry("dot segments with parameters, space or more dots", "file:///a/..;x/b", "file:///a/..%20/b", "file:///a/.../b"),
+		Entry("invalid percent-encoding", "file:///a%", "file:///a?%zz", "file:///a#%1", "file:///%u002e/a",
+			"file:///%ff", "file:///%c0%ae/"),
+		Entry("repeated percent-encoding", "file:///%2561", "file:///%25%36%31", "file:///%25u0061",
+			"file:///\uff0561"),
+		Entry("dot segments", "file:///a/../b", "file:///./a", "file:///a/..", "file:..", "file:///a/..?b",
+			"https://h/a?/../b", "https://h/a#/./b", "../a", "note://a/../b"),
+		Entry("encoded dot segments", "file:///%2e%2e/b", "file:///a/%2E./b", "file:///a%2f..%2fb",
+			"file:///\uff0e\uff0e/b", "file:///\u2025/b"),
+		Entry("dot segments with parameters, space or more dots", "file:///a/..;x/b", "file:///a/..%20/b",
+			"file:///a/.../b"),
 		Entry("prefixes that clients strip", "url:file:///secret/key", "URL:file:///a", "Url:https://h/a",
 			"url:url:file:///a", "url%3Afile:///a", "url:/a", "\uff35RL:file:///a"),
 		Entry("other names of file:", "netdoc:///a", "NetDoc:/a", "local_file:///a", "local-file:///a"),
@@ -67,9 +73,12 @@ var _ = Describe("Reading the URI of a resource", Label("U26"), func() {
 		Entry("streams of PHP", "compress.zlib:///a", "compress.bzip2:///a", "php://filter/resource=/a",
 			"PHP://filter/resource=/a",
 			"phar:///a", "zip:///a", "rar:///a", "glob:///a", "php%3A//filter/resource=/a"),
-		Entry("other authorities of files", "file://user@/a", "file://c:/a", "file://h:80/a", "file://[::1]/a", "file://%61/a"),
-		Entry("other authorities", "https://user@h/a", "https://h:443/a", "http://h:80/a", "https://h:/a", "https://h./a", "https://[::1]/a", "https://%68/a", "https://\u212a/a", "http://127.1/a",
-			"http://0x7f.0.0.1/a", "http://2130706433/a", "http://127.0.0.01/a", "https:", "https:///", "https://h\u00ad/a"),
+		Entry("other authorities of files", "file://user@/a", "file://c:/a", "file://h:80/a", "file://[::1]/a",
+			"file://%61/a"),
+		Entry("other authorities", "https://user@h/a", "https://h:443/a", "http://h:80/a", "https://h:/a",
+			"https://h./a", "https://[::1]/a", "https://%68/a", "https://\u212a/a", "http://127.1/a",
+			"http://0x7f.0.0.1/a", "http://2130706433/a", "http://127.0.0.01/a", "https:", "https:///",
+			"https://h\u00ad/a"),
 	)
 })
 
@@ -81,7 +90,8 @@ var _ = Describe("Reading the pattern of a rule", Label("U26"), func() {
 		Entry("for everything", "*", "*", "*"),
 		Entry("for a part", "*Pay*", "*pay*", "*pay*"),
 		Entry("for a folder", "file:///A/*", "file:///a/*", "file:///a/*"),
-		Entry("for a folder of localhost", "file://localhost/a/*", "file:///localhost/a/* file:///a/*", "file:///localhost/a/* file:///a/*"),
+		Entry("for a folder of localhost", "file://localhost/a/*", "file:///localhost/a/* file:///a/*",
+			"file:///localhost/a/* file:///a/*"),
 		Entry("for every file", "file:*", "file:///*", "file:///*"),
 		Entry("for a page", "https://h", "https://h/", "https://h/"),
 		Entry("for hosts", "https://h*", "https://h*", "https://h*"),
@@ -98,7 +108,8 @@ var _ = Describe("Reading the pattern of a rule", Label("U26"), func() {
 		complete, _ := Forms(pattern)
 		Expect(complete).To(BeEmpty())
 	},
-		Entry("dot segments", "file:///a/../b"), Entry("encoded dot segments", "file:///a/%2e%2e/b"), Entry("invalid percent-encoding", "file:///100%"),
+		Entry("dot segments", "file:///a/../b"), Entry("encoded dot segments", "file:///a/%2e%2e/b"),
+		Entry("invalid percent-encoding", "file:///100%"),
 		Entry("repeated percent-encoding", "file:///a%2520b"), Entry("a prefix that clients strip", "url:file:///a/*"),
 		Entry("a URI in a URI", "jar:file:*"),
 	)

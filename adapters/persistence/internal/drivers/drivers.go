@@ -1,5 +1,6 @@
-// Package drivers is the registry of the drivers for database servers. Packages postgres and mysql register a Driver when they are imported, as the
-// drivers of database/sql do, so that a program whose store is a file links none.
+// Package drivers is the registry of the drivers for database servers. Packages postgres and mysql
+// register a Driver when they are imported, as the drivers of database/sql do, so that a program
+// whose store is a file links none.
 package drivers
 
 import (
@@ -12,9 +13,11 @@ import (
 
 // Driver opens and explains one kind of database server.
 type Driver struct {
-	// Open returns a pool for the address without connecting. It fails for an address that it cannot parse.
+	// Open returns a pool for the address without connecting. It fails for an address that it
+	// cannot parse.
 	Open func(address *url.URL) (*sql.DB, gorm.Dialector, error)
-	// Code returns the SQLSTATE of an error, or its number where that is more precise; "" for an error of another origin.
+	// Code returns the SQLSTATE of an error, or its number where that is more precise; "" for an
+	// error of another origin.
 	Code func(err error) string
 }
 

@@ -22,7 +22,9 @@ func TestDrivers(t *testing.T) {
 var _ = Describe("Opening a store on a database server", func() {
 	DescribeTable("says which package has the driver that a program does not link", func(address, wanted string) {
 		_, err := persistence.OpenServer(address, persistence.ServerOptions{})
-		Expect(err).To(MatchError(And(ContainSubstring(`import _ "github.com/pasteport/pasteport/adapters/persistence/`+wanted+`"`), Not(ContainSubstring("s3cret")))))
+		Expect(err).To(MatchError(
+			And(ContainSubstring(`import _ "github.com/pasteport/pasteport/adapters/persistence/`+wanted+`"`),
+				Not(ContainSubstring("s3cret")))))
 	},
 		Entry("for PostgreSQL", "postgres://pasteport:s3cret@127.0.0.1:1/pasteport", "postgres"),
 		Entry("for PostgreSQL by its other name", "postgresql://pasteport:s3cret@127.0.0.1:1/pasteport", "postgres"),
