@@ -183,8 +183,7 @@ func (e *Endpoints) secureTransport(c echo.Context) {
 }
 
 // failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a
-// POST or to a trusted host, else behind a button
-// .
+// POST or to a trusted host, else behind a button.
 func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	var refusal *oauth.Refusal
 	if !errors.As(err, &refusal) {

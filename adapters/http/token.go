@@ -88,8 +88,8 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 }
 
 // identify returns the client's credentials from the form, or from a Basic header with an empty
-// password, which the official Go SDK sends first
-// . It refuses a client secret with InvalidClient.
+// password, which the official Go SDK sends first.
+// It refuses a client secret with InvalidClient.
 func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return oauth.Credentials{},

@@ -16,8 +16,7 @@ func NewResource(canonical string) Resource { return Resource{canonical} }
 func (r Resource) String() string { return r.canonical }
 
 // Accepts checks the resource parameters of a request, which may have none: each must name this
-// resource, or Accepts refuses with InvalidTarget
-// .
+// resource, or Accepts refuses with InvalidTarget.
 func (r Resource) Accepts(requested []string) error {
 	for _, uri := range requested {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {

@@ -33,8 +33,7 @@ type SessionKeeper interface {
 const codeUnavailable = -32000
 
 // NewGateway protects an MCP server elsewhere. It refuses bodies that two parsers could read
-// differently, because only the guard checks the caller
-// .
+// differently, because only the guard checks the caller.
 func NewGateway(to Upstream, o Options) *Server {
 	s := newServer(o, to)
 	if keeper, ok := to.(SessionKeeper); ok {

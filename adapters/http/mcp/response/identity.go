@@ -35,8 +35,7 @@ func (s *Sender) Served() { s.served.Store(true) }
 const senderKey = "pasteport/sender"
 
 // TokenInfo returns the identity for the SDK, which binds a session to UserID. That is the owner,
-// so that a session survives refreshes and step-ups
-// .
+// so that a session survives refreshes and step-ups.
 func (i *Identity) TokenInfo() *auth.TokenInfo {
 	return &auth.TokenInfo{
 		UserID:     i.Caller.SessionOwner(i.Resource),
