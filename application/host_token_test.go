@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/adapters/throttle"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -69,7 +69,7 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	return NewServer(settings, Ports{
 		Store:   store,
 		Clients: oneClient{},
-		Guesses: throttle.NewGuesses(throttle.NewMemory(), settings, slog.New(slog.DiscardHandler)),
+		Guesses: limits.NewGuesses(limits.NewMemory(), settings, slog.New(slog.DiscardHandler)),
 		Now:     time.Now,
 		Random:  rand.Reader,
 		Logger:  slog.New(slog.DiscardHandler),

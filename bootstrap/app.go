@@ -21,11 +21,11 @@ import (
 	"time"
 
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
-	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
 	"github.com/pasteport/pasteport/adapters/journal"
-	"github.com/pasteport/pasteport/adapters/throttle"
+	"github.com/pasteport/pasteport/adapters/limits"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -120,8 +120,8 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Verifier:      verifierOf(config),
 		Verifiers:     ownVerifiers(config),
 		Guesses:       newGuesses(counter, config, settings),
-		Failures:      throttle.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Registrations: throttle.NewRegistrations(settings.Limits),
+		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
+		Registrations: limits.NewRegistrations(settings.Limits),
 		Witness:       witness,
 		Trace:         authz.trace,
 		Journal:       steps,

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
-	"github.com/pasteport/pasteport/adapters/http/upstream"
+	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
-	"github.com/pasteport/pasteport/adapters/presentation"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -189,7 +189,7 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"),
 			oauth.Field("Credential"), u.Credential)
 	}
-	parsed, wrong := presentation.Parse(u.Present, u.presented(fields))
+	parsed, wrong := secret.Parse(u.Present, u.presented(fields))
 	var mistakes []error
 	if len(wrong) == 0 {
 		wrong = checkUsed(parsed, fields, urls)
@@ -208,7 +208,7 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 }
 
 // checkUsed returns a mistake for each field that the server would not get.
-func checkUsed(parsed presentation.Presentation, fields credential.Fields, urls []string) (mistakes []error) {
+func checkUsed(parsed secret.Presentation, fields credential.Fields, urls []string) (mistakes []error) {
 	var addresses []string
 	for _, url := range urls {
 		target, _ := fields.ParseTarget(url) // a URL has no field
@@ -233,7 +233,7 @@ func (u Upstream) presented(fields credential.Fields) credential.Fields {
 }
 
 func (u Upstream) credential(protection mcp.Options, fields credential.Fields) upstream.Credential {
-	presented, _ := presentation.Parse(u.Present, u.presented(fields)) // was checked
+	presented, _ := secret.Parse(u.Present, u.presented(fields)) // was checked
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{

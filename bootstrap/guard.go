@@ -3,7 +3,7 @@ package bootstrap
 import (
 	"net/http"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -3,7 +3,7 @@ package bootstrap
 import (
 	"errors"
 
-	"github.com/pasteport/pasteport/adapters/throttle"
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -29,7 +29,7 @@ func counterIn(store oauth.Store, forced bool) (oauth.WindowCounter, error) {
 
 func newGuesses(counter oauth.WindowCounter, config oauth.Config, settings *oauth.Settings) oauth.GuessLimit {
 	if counter == nil {
-		counter = throttle.NewMemory()
+		counter = limits.NewMemory()
 	}
-	return throttle.NewGuesses(counter, settings, config.Logger)
+	return limits.NewGuesses(counter, settings, config.Logger)
 }

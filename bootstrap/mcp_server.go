@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/http/mcp/replica"
-	"github.com/pasteport/pasteport/adapters/http/mcp/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )

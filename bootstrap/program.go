@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
-	"github.com/pasteport/pasteport/adapters/http/program"
-	"github.com/pasteport/pasteport/adapters/presentation"
-	"github.com/pasteport/pasteport/adapters/probe"
-	"github.com/pasteport/pasteport/adapters/process"
+	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/program"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -118,7 +118,7 @@ func (p Program) Check(credentialKind string, fields credential.Fields) (mistake
 		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this "+
 			"computer can read arguments: put it into the environment"))
 	}
-	environment, wrong := presentation.ParseEnvironment(p.Env, fields)
+	environment, wrong := secret.ParseEnvironment(p.Env, fields)
 	mistakes = append(mistakes, wrong...)
 	unused := environment.Unused()
 	switch {
@@ -158,12 +158,12 @@ func (p Program) find() (string, error) {
 }
 
 // check reports whether the command is found; only a session starts it.
-func (p Program) check(context.Context, probe.Result) probe.Result {
+func (p Program) check(context.Context, check.Result) check.Result {
 	path, err := p.find()
 	if err != nil {
-		return probe.Result{State: probe.NoProgram, Detail: fmt.Sprintf("the command %q cannot be run", p.Command)}
+		return check.Result{State: check.NoProgram, Detail: fmt.Sprintf("the command %q cannot be run", p.Command)}
 	}
-	return probe.Result{State: probe.ProgramFound, Detail: path}
+	return check.Result{State: check.ProgramFound, Detail: path}
 }
 
 // checkProgram reports the mistakes of an Upstream with a Program.
@@ -202,7 +202,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 	if err != nil {
 		return fmt.Errorf("opening the gateway to a program: %w", err)
 	}
-	environment, _ := presentation.ParseEnvironment(to.Program.Env, to.presented(fields)) // was checked
+	environment, _ := secret.ParseEnvironment(to.Program.Env, to.presented(fields)) // was checked
 	limits := to.ProgramLimits
 	run := process.Program{
 		Path:    path,

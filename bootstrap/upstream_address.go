@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp"
-	"github.com/pasteport/pasteport/adapters/http/upstream"
+	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/adapters/outbound"
-	"github.com/pasteport/pasteport/adapters/probe"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -49,7 +49,7 @@ type forwarder interface {
 	mcp.Upstream
 	Health() error
 	Failed() <-chan struct{}
-	Check(ctx context.Context, last probe.Result) probe.Result
+	Check(ctx context.Context, last check.Result) check.Result
 }
 
 func (u Upstream) open(fields credential.Fields, o upstream.Options) (forwarder, error) {

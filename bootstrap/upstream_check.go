@@ -7,38 +7,39 @@ import (
 	"sync/atomic"
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
-	"github.com/pasteport/pasteport/adapters/probe"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // UpstreamState is the result of a check of an upstream. Its methods Works, Cause, Remedy and
 // String describe it, and its State is one word.
-type UpstreamState = probe.Result
+type UpstreamState = check.Result
+
+// judge asks an upstream whether it works. It gets the last result.
+type judge = func(ctx context.Context, last check.Result) check.Result
 
 // upstreamState is the upstream of a gateway with the result of its last check.
 type upstreamState struct {
 	health func() error // of calls
 	failed <-chan struct{}
-	check  func(ctx context.Context, last probe.Result) probe.Result
-	last   atomic.Pointer[probe.Result]
+	judge  judge
+	last   atomic.Pointer[check.Result]
 }
 
 // keepState makes the state of the upstream known to the consent page.
-func (m *MCPServer) keepState(health func() error, failed <-chan struct{},
-	check func(context.Context, probe.Result) probe.Result) {
-	m.upstream = &upstreamState{health: health, failed: failed, check: check}
-	m.upstream.last.Store(&probe.Result{State: probe.NotChecked})
+func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, judge judge) {
+	m.upstream = &upstreamState{health: health, failed: failed, judge: judge}
+	m.upstream.last.Store(&check.Result{State: check.NotChecked})
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
 }
 
 // judging returns a check whose results are those for the verifier of tokens if the upstream is
 // one.
-func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result) func(context.Context,
-	probe.Result) probe.Result {
+func (u Upstream) judging(asked judge) judge {
 	if !u.VerifiesTokens {
-		return check
+		return asked
 	}
-	return func(ctx context.Context, last probe.Result) probe.Result { return check(ctx, last).ForVerifier() }
+	return func(ctx context.Context, last check.Result) check.Result { return asked(ctx, last).ForVerifier() }
 }
 
 // CheckUpstream asks the upstream of a gateway whether it works, with a key that no server has
@@ -47,9 +48,9 @@ func (u Upstream) judging(check func(context.Context, probe.Result) probe.Result
 // program "pasteport gateway" does so every minute. It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 	if m.upstream == nil {
-		return UpstreamState{State: probe.NotChecked}
+		return UpstreamState{State: check.NotChecked}
 	}
-	found := m.upstream.check(ctx, *m.upstream.last.Load())
+	found := m.upstream.judge(ctx, *m.upstream.last.Load())
 	// else the caller has given up, so the result says nothing about the upstream
 	if !errors.Is(ctx.Err(), context.Canceled) {
 		m.upstream.last.Store(&found)
@@ -60,7 +61,7 @@ func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 // UpstreamState returns what CheckUpstream has found last, or that calls fail.
 func (m *MCPServer) UpstreamState() UpstreamState {
 	if m.upstream == nil {
-		return UpstreamState{State: probe.NotChecked}
+		return UpstreamState{State: check.NotChecked}
 	}
 	return m.upstream.current()
 }
@@ -75,10 +76,10 @@ func (m *MCPServer) UpstreamFailed() <-chan struct{} {
 }
 
 // current returns the result of the last check unless a later call contradicts it.
-func (u *upstreamState) current() probe.Result {
+func (u *upstreamState) current() check.Result {
 	last := *u.last.Load()
 	if err := u.health(); err != nil && last.MayWork() {
-		return probe.Result{State: probe.CallsFail, Detail: err.Error()}
+		return check.Result{State: check.CallsFail, Detail: err.Error()}
 	}
 	return last
 }

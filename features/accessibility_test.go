@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/chromium"
 )
 
@@ -78,7 +78,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return client.Consent(ctx).ApproveElsewhere(ctx, world.Token, with("Accept-Language", language))
 		}
 	}
-	over := func(adjust ...func(*server.Config)) {
+	over := func(adjust ...func(*service.Config)) {
 		world = NewWorld(adjust...)
 		client = world.NewClient()
 	}
@@ -121,7 +121,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-branded", 200, func(ctx context.Context) Response {
-			over(func(config *server.Config) { config.Appearance = look })
+			over(func(config *service.Config) { config.Appearance = look })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-unchecked", 200, uncheckedPage),
@@ -145,7 +145,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}),
 		Entry(nil, SpecTimeout(browserTime), proofPage, 429, func(ctx context.Context) Response {
 			// High enough that the browser is still computing at the screenshot.
-			over(func(config *server.Config) { config.Limits.ProofBits = 16 })
+			over(func(config *service.Config) { config.Limits.ProofBits = 16 })
 			for range 5 {
 				client.Consent(ctx).guess(ctx)
 			}
@@ -154,7 +154,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		Entry(nil, SpecTimeout(browserTime), "consent-site-silent", 503, func(ctx context.Context) Response {
 			site := NewTokenSite("{}")
 			site.Answer(http.StatusInternalServerError, "{}")
-			over(func(config *server.Config) {
+			over(func(config *service.Config) {
 				config.Verification = overHTTP.configure(site.site.URL("/token"))
 			})
 			return client.Consent(ctx).Approve(ctx, world.Token)
@@ -166,7 +166,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		Entry(nil, SpecTimeout(browserTime), "callback-japanese", 200, copied("ja", "s+t/a=")),
 		Entry(nil, SpecTimeout(browserTime), "callback-longest", 200, copied("en", strings.Repeat("&", 4096))),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-not-allowed", 403, func(ctx context.Context) Response {
-			over(func(config *server.Config) { config.AllowClients = []string{"claude.ai"} })
+			over(func(config *service.Config) { config.AllowClients = []string{"claude.ai"} })
 			return consent(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "problem-app-document", 400, func(ctx context.Context) Response {

@@ -55,7 +55,7 @@ const specVersion = "v1.2.3-specs"
 // build makes file, and beside it a list of which symbol needs which.
 func build(file string) error {
 	linking := exec.Command("go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-ldflags=-s -dumpdep -X "+module+
-		"bootstrap/server.version="+specVersion, "-o", file+".new", module+"bootstrap/cmd/pasteport")
+		"bootstrap/service.version="+specVersion, "-o", file+".new", module+"bootstrap/cmd/pasteport")
 	linking.Env = append(os.Environ(), "CGO_ENABLED=0")
 	said, err := linking.CombinedOutput()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // inspector is the origin of the MCP Inspector's page.
@@ -202,7 +202,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	}, SpecTimeout(5*time.Minute))
 
 	It("works for every port of this computer when loopback is allowed, and for no other page", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.AllowedOrigins = []string{"loopback"} })
+		world := NewWorld(func(config *service.Config) { config.AllowedOrigins = []string{"loopback"} })
 		for _, origin := range []string{inspector, "http://127.0.0.1:5173", "https://[::1]:8443", "https://localhost"} {
 			connectFromPage(ctx, WebPage{origin}, world)
 		}
@@ -216,7 +216,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	}, SpecTimeout(time.Minute))
 
 	It("works with loopback on a public server too, with a warning at the start", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) {
+		world := NewWorld(func(config *service.Config) {
 			config.AllowedOrigins, config.Issuer, config.Development = []string{"loopback", "https://app.example"},
 				"https://cms.example.com", false
 		})
@@ -225,7 +225,7 @@ var _ = Describe("Connecting from a web page", Label("MCP transports", "G1", "G2
 	})
 
 	It("works under another host name in allowed-hosts, with any port", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
+		world := NewWorld(func(config *service.Config) { config.AllowedHosts = []string{"host.docker.internal"} })
 		under := func(host string) int {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(listTools))
 			Expect(err).NotTo(HaveOccurred())

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // AuditLine is a line of an audit file.
@@ -28,10 +28,10 @@ type AuditLine struct {
 }
 
 // auditing makes a service write an audit file with a chain, whose name it returns.
-func auditing(change ...func(*server.AuditConfig)) (path string, adjust func(*server.Config)) {
+func auditing(change ...func(*service.AuditConfig)) (path string, adjust func(*service.Config)) {
 	path = filepath.Join(GinkgoT().TempDir(), "calls.jsonl")
-	return path, func(config *server.Config) {
-		config.Audit = server.AuditConfig{File: path, Chain: true}
+	return path, func(config *service.Config) {
+		config.Audit = service.AuditConfig{File: path, Chain: true}
 		for _, apply := range change {
 			apply(&config.Audit)
 		}
@@ -153,7 +153,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 
 	DescribeTable("of a gateway has the outcome from the response that passes, in revision",
 		Label("V1", "V2", "U4"), func(ctx SpecContext, revision string) {
-			path, adjust := auditing(func(a *server.AuditConfig) { a.Arguments = true })
+			path, adjust := auditing(func(a *service.AuditConfig) { a.Arguments = true })
 			upstream := NewUpstream(apiKey)
 			world := NewGateway(upstream.URL+"/mcp", adjust)
 			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
@@ -200,10 +200,10 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 
 	It("has a refusal for missing scopes with its rule", Label("V1", "G10"), func(ctx SpecContext) {
 		path, adjust := auditing()
-		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust, func(c *server.Config) {
+		world := NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust, func(c *service.Config) {
 			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
 			c.Scopes[0].Name, c.Scopes[1].Name = "mcp", "danger"
-			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
+			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}}}
 		})
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		Expect(talk.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).To(Equal(http.StatusForbidden))
@@ -213,7 +213,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 	})
 
 	It("is in the log with audit-log, with the request id of the response", Label("V1"), func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.Audit.Log = true })
+		world := NewWorld(func(config *service.Config) { config.Audit.Log = true })
 		answer := world.Call(ctx, world.NewClient().Connect(ctx).Access)
 		line := world.Log.String()
 		line = line[strings.LastIndex(line, `"msg":"call"`):]

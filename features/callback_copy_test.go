@@ -16,7 +16,7 @@ import (
 	"github.com/onsi/gomega/types"
 	"golang.org/x/net/html"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // ApproveElsewhere pastes the token and presses the button for an app on another computer.
@@ -90,7 +90,7 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 
 	It("says what to do with the URL, warns of other people, and says until when it works",
 		Label("B22"), func(ctx SpecContext) {
-			world = NewWorld(func(config *server.Config) { config.AuthCodeTTL = 4 * time.Minute })
+			world = NewWorld(func(config *service.Config) { config.AuthCodeTTL = 4 * time.Minute })
 			client = world.NewClient()
 			page := client.Consent(ctx)
 			before := world.Clock.Now()
@@ -122,7 +122,7 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 
 	DescribeTable("is refused for another redirect, before the token is checked,",
 		func(ctx SpecContext, redirect string) {
-			world = NewWorld(func(config *server.Config) { config.AllowedPrivateSchemes = []string{"cursor"} })
+			world = NewWorld(func(config *service.Config) { config.AllowedPrivateSchemes = []string{"cursor"} })
 			client = world.ClientAt(redirect, "")
 			page := client.Consent(ctx)
 			Expect(page.ApproveElsewhere(ctx, world.Token)).To(BeASafePage(http.StatusBadRequest, "invalid_request"))

@@ -129,7 +129,7 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 			Expect(filepath.Join("..", path)).To(BeAnExistingFile())
 		}
 		folders := foldersOfCode()
-		Expect(folders).To(ContainElements(".ci", "adapters/http/mcp", "deploy/kubernetes", "domain/oauth"))
+		Expect(folders).To(ContainElements(".ci", "adapters/mcp", "deploy/kubernetes", "domain/oauth"))
 		for _, folder := range folders {
 			found := false
 			for above := folder; above != "."; above = filepath.Dir(above) {

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // path is the path of the client's document on its site.
@@ -52,7 +52,7 @@ func (c *Client) says(status int, header http.Header, body string) {
 
 var _ = Describe("Accepting client documents without a client_id", Label("CIMD", "C23"), func() {
 	It("warns the person, also when the form is shown again", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.AllowDocumentsWithoutClientID = true })
+		world := NewWorld(func(config *service.Config) { config.AllowDocumentsWithoutClientID = true })
 		const warning = "description does not contain its own address"
 		Expect(world.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(warning))
 		page := world.ClientWith("client_id", nil).Consent(ctx)

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // Databases of a world in its folder: that of OAuth, unless it is on a database server, and that of
@@ -27,7 +27,7 @@ var newDatabases = sync.OnceValues(func() (contents map[string][]byte, err error
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	service := server.Config{DataDir: folder}
+	service := service.Config{DataDir: folder}
 	if _, err := service.StoreLocation().Migrate(); err != nil {
 		return nil, err
 	}

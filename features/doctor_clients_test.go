@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // ClientGroup is a line of the check clients.login.
@@ -68,7 +68,7 @@ var _ = Describe("Telling which well-known clients can log in", Label("doctor", 
 
 	It("asks the server about a client with a request of the client's own redirect URI, which is marked as doctor's",
 		Label("T1"), func(ctx SpecContext) {
-			world := NewWorld(func(config *server.Config) { config.AllowClients = []string{"elsewhere.example"} })
+			world := NewWorld(func(config *service.Config) { config.AllowClients = []string{"elsewhere.example"} })
 			client := world.NewClient().ID
 			refused := Diagnose(ctx, world.MCP(), "--ca", Trust(world.Clients.server), "--clients="+client)
 			Expect(refused.Of("clients.login").Clients).To(ConsistOf(And(

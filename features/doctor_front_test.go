@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // Front is a proxy in front of a real deployment that publishes the proxy's address. It breaks one
@@ -27,7 +27,7 @@ type Front struct {
 	issuer string
 	tls    bool
 	asks   []string // doctor's flags besides the URL
-	adjust func(*server.Config)
+	adjust func(*service.Config)
 
 	wrap   func(http.Handler) http.Handler
 	change []func(*http.Response) error
@@ -43,7 +43,7 @@ func NewFront(spoil ...func(*Front)) *Front {
 	if f.issuer == "" {
 		f.issuer = f.URL()
 	}
-	f.world = NewWorld(func(config *server.Config) {
+	f.world = NewWorld(func(config *service.Config) {
 		config.Issuer = f.issuer
 		if f.adjust != nil {
 			f.adjust(config)

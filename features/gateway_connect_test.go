@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // serverTLS returns the configuration of a server with this certificate.
@@ -35,8 +35,8 @@ func (f CertificateFiles) pool() *x509.CertPool {
 }
 
 var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20"), func() {
-	connecting := func(address string, connect server.ConnectConfig) *World {
-		return NewGateway(address, func(config *server.Config) { config.Gateway.Connect = connect })
+	connecting := func(address string, connect service.ConnectConfig) *World {
+		return NewGateway(address, func(config *service.Config) { config.Gateway.Connect = connect })
 	}
 	tools := func(ctx context.Context, world *World) []string {
 		GinkgoHelper()
@@ -52,8 +52,8 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 	It("trusts the authority in upstream-ca, for calls and for the verification of pasted keys", func(ctx SpecContext) {
 		files := NewCertificateFiles(1, time.Hour)
 		address := NewUpstreamOverTLS(files.serverTLS(), apiKey).URL + "/mcp"
-		Expect(tools(ctx, connecting(address, server.ConnectConfig{CAFile: files.Cert}))).To(HaveLen(3))
-		distrusting := connecting(address, server.ConnectConfig{})
+		Expect(tools(ctx, connecting(address, service.ConnectConfig{CAFile: files.Cert}))).To(HaveLen(3))
+		distrusting := connecting(address, service.ConnectConfig{})
 		notVerified(ctx, distrusting)
 		Expect(distrusting.Log.String()).To(ContainSubstring("its certificate is not trusted"))
 	})
@@ -74,21 +74,21 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 		upstream := NewUpstreamOverTLS(config, apiKey)
 		CertificateFiles{}.write(ca, "CERTIFICATE", config.Certificates[0].Certificate[0])
 		Expect(tools(ctx,
-			connecting(upstream.URL+"/mcp", server.ConnectConfig{CAFile: ca, CertFile: own.Cert, KeyFile: own.Key}))).
+			connecting(upstream.URL+"/mcp", service.ConnectConfig{CAFile: ca, CertFile: own.Cert, KeyFile: own.Key}))).
 			To(HaveLen(3))
-		notVerified(ctx, connecting(upstream.URL+"/mcp", server.ConnectConfig{CAFile: ca}))
+		notVerified(ctx, connecting(upstream.URL+"/mcp", service.ConnectConfig{CAFile: ca}))
 	})
 
 	It("reaches an upstream over https through the proxy, which sees no key", Label("U6"), func(ctx SpecContext) {
 		files := NewCertificateFiles(1, time.Hour)
 		proxy, upstream := NewEgressProxy(), NewUpstreamOverTLS(files.serverTLS(), apiKey)
 		proxy.Password, proxy.site = "of-the-proxy", &ClientSite{server: upstream.Server}
-		world := connecting(beyond+"/mcp", server.ConnectConfig{Proxy: proxy.URL(), CAFile: files.Cert})
+		world := connecting(beyond+"/mcp", service.ConnectConfig{Proxy: proxy.URL(), CAFile: files.Cert})
 		Expect(tools(ctx, world)).To(HaveLen(3))
 		Expect(proxy.Connects.Load()).To(BeNumerically(">", 0))
 		const wrong = "another-password"
 		refused := connecting(beyond+"/mcp",
-			server.ConnectConfig{CAFile: files.Cert,
+			service.ConnectConfig{CAFile: files.Cert,
 				Proxy: (&EgressProxy{Password: wrong, server: proxy.server}).URL()})
 		notVerified(ctx, refused)
 		Expect(refused.Log.String()).To(And(ContainSubstring("the proxy answered 407"), Not(ContainSubstring(wrong))))
@@ -96,14 +96,14 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 
 	It("reaches an upstream over http directly", func(ctx SpecContext) {
 		proxy := NewEgressProxy()
-		Expect(tools(ctx, connecting(NewUpstream(apiKey).URL+"/mcp", server.ConnectConfig{Proxy: proxy.URL()}))).
+		Expect(tools(ctx, connecting(NewUpstream(apiKey).URL+"/mcp", service.ConnectConfig{Proxy: proxy.URL()}))).
 			To(HaveLen(3))
 		Expect(proxy.Connects.Load()).To(BeZero())
 	})
 
 	It("opens no more connections than upstream-connections, and lets other requests wait", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := connecting(upstream.URL+"/mcp", server.ConnectConfig{MaxConnections: 1})
+		world := connecting(upstream.URL+"/mcp", service.ConnectConfig{MaxConnections: 1})
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		reached, release := make(chan struct{}), make(chan struct{})
 		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,13 +9,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // ofItself verifies tokens without the upstream, so that a spec can break the upstream.
-func ofItself() func(*server.Config) {
+func ofItself() func(*service.Config) {
 	verification := ada(apiKey)
-	return func(c *server.Config) {
+	return func(c *service.Config) {
 		c.Gateway.Patience = time.Second
 		c.Verification = verification
 	}
@@ -79,7 +79,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	It("reports a slow server when doctor's own timeout ends", Label("long"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
-		world := NewGateway(upstream.URL+"/mcp", ofItself(), func(c *server.Config) {
+		world := NewGateway(upstream.URL+"/mcp", ofItself(), func(c *service.Config) {
 			c.Gateway.Patience = time.Minute
 		})
 		upstream.Answer(hanging)
@@ -100,8 +100,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 
 	It("has nothing to warn of at the second of several MCP servers", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey).URL + "/mcp"
-		world := NewGateway(upstream, func(c *server.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: "/files", URL: upstream})
+		world := NewGateway(upstream, func(c *service.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: "/files", URL: upstream})
 		})
 		d := Diagnose(ctx, world.Issuer+"/files", "--origin", world.Issuer)
 		Expect(d.With("failure")).To(BeEmpty(), d.Out)

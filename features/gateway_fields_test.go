@@ -12,12 +12,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // askingFor sets the fields and how they are presented.
-func askingFor(fields []bootstrap.HostField, present ...string) func(*server.Config) {
-	return func(c *server.Config) { c.HostFields, c.Gateway.Present = fields, present }
+func askingFor(fields []bootstrap.HostField, present ...string) func(*service.Config) {
+	return func(c *service.Config) { c.HostFields, c.Gateway.Present = fields, present }
 }
 
 // basicCredentials returns user:password of HTTP Basic authentication.
@@ -107,7 +107,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	It("ends connections that lack a field which the operator has added", func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		fields := userAndKey
-		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { askingFor(fields, presented...)(c) })
+		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { askingFor(fields, presented...)(c) })
 		client := world.NewClient()
 		used, unused := client.ConnectWith(ctx, "user", "ann", "token", ann),
 			client.ConnectWith(ctx, "user", "ann", "token", ann)
@@ -166,8 +166,8 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	It("counts and ends the connections of a key whatever the fields are that were not verified",
 		Label("J10", "J14"), func(ctx SpecContext) {
 			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "bob:"+ann)
-			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...), func(c *server.Config) {
-				c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, ann)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...), func(c *service.Config) {
+				c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFileOf(ctx, ann)
 				c.Limits.MaxGrantsPerToken = 2
 			})
 			client := world.NewClient()
@@ -189,7 +189,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	It("ends connections with a field that the operator has removed", func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		fields, present := userAndKey, presented
-		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { askingFor(fields, present...)(c) })
+		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { askingFor(fields, present...)(c) })
 		tokens := world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann, "org", "acme")
 		fields, present = []bootstrap.HostField{userAndKey[0], userAndKey[2]}, presented[:1]
 		world.Restart()
@@ -281,7 +281,7 @@ var _ = Describe("An upstream at the address that each person enters", Label("ga
 	It("is left when the operator does not list its host any more", Label("J16"), func(ctx SpecContext) {
 		site := NewUpstream(ann)
 		hosts := []string{site.URL, "cms.example.com"}
-		world := NewGateway("{url}/mcp", func(c *server.Config) {
+		world := NewGateway("{url}/mcp", func(c *service.Config) {
 			c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: hosts}, {Name: "token", Secret: true}}
 		})
 		tokens := world.NewClient().ConnectWith(ctx, "url", site.URL, "token", ann)

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // behindName refuses every other Host in front of an upstream, like the DNS rebinding protection of
@@ -74,7 +74,7 @@ var _ = Describe("A gateway to a server with a Host check", Label("gateway", "U9
 	DescribeTable("sends the Host of upstream-host for key checks and calls, in revision",
 		func(ctx SpecContext, path, revision string) {
 			address := behindName(NewUpstream(apiKey), "localhost:8000", pythonRefusal) + path
-			world := NewGateway(address, func(c *server.Config) { c.Gateway.Host = "localhost:8000" })
+			world := NewGateway(address, func(c *service.Config) { c.Gateway.Host = "localhost:8000" })
 			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
 		},

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const signingSecret = "signing-secret-of-the-specs-32-bytes"
@@ -40,8 +40,8 @@ func signedBy(secret string, r *http.Request) bool {
 }
 
 // static returns a gateway with one shared key for its upstream.
-func static(verification server.Verification) func(*server.Config) {
-	return func(c *server.Config) {
+func static(verification service.Verification) func(*service.Config) {
+	return func(c *service.Config) {
 		c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, apiKey,
 			signingSecret
 		c.Verification = verification
@@ -121,9 +121,9 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 	var world *World
 	BeforeEach(func() {
 		first, second = NewUpstream(apiKey), NewUpstream(otherKey)
-		world = NewGateway(first.URL+"/mcp", func(c *server.Config) {
+		world = NewGateway(first.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-				server.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
+				service.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
 		})
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // haveFailed matches the gateway's own error response to the request.
@@ -37,7 +37,7 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 
 	DescribeTable("responds with an error of its own and hides the upstream's response:",
 		func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
-			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) { c.Gateway.Patience = time.Second })
+			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { c.Gateway.Patience = time.Second })
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 			upstream.Answer(answer)
 			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(status, text))
@@ -96,10 +96,10 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 	})
 
 	It("does not end the grant when the gateway's own secret is wrong", Label("U7"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+		world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Credential, c.Gateway.Secret, c.Gateway.SigningSecret = bootstrap.CredentialStatic, "wrong",
 				strings.Repeat("s", 32)
-			c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, apiKey)
+			c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFileOf(ctx, apiKey)
 		})
 		tokens := world.NewClient().Connect(ctx)
 		for range 2 {

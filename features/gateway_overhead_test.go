@@ -22,7 +22,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const shoutCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout","arguments":{"text":"hello"},"_meta":{` +
@@ -135,7 +135,7 @@ var _ = Describe("Measuring the overhead of a gateway", Label("overhead"), func(
 						proxy.ServeHTTP(w, r)
 					}))
 					DeferCleanup(plain.Close)
-					world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+					world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 						c.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil))
 						if credential == bootstrap.CredentialStatic {
 							static(ada(apiKey))(c)

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // NewLibrary starts an upstream with prompts and resources, whose lists have pages of two elements.
@@ -53,7 +53,7 @@ func NewLibrary() *UpstreamServer {
 type people map[string]string
 
 // verify lets the site verify tokens over HTTP.
-func (p people) verify() server.Verification {
+func (p people) verify() service.Verification {
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, known := p[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 		if !known {
@@ -64,21 +64,21 @@ func (p people) verify() server.Verification {
 		_, _ = io.WriteString(w, answer)
 	}))
 	DeferCleanup(site.Close)
-	return server.Verification{Verifier: server.VerifierHTTP, VerifyURL: site.URL, VerifyOverHTTP: true}
+	return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL, VerifyOverHTTP: true}
 }
 
 // ada lets the site verify one token, of a person whose name and roles are not ASCII.
-func ada(token string) server.Verification {
+func ada(token string) service.Verification {
 	return people{token: `{"subject":"Adá,","roles":["editor","café,tea"]}`}.verify()
 }
 
 // restricting sets rules with an administrator and a guest.
-func restricting() func(*server.Config) {
+func restricting() func(*service.Config) {
 	verification := people{"token-of-ada": `{"subject":"ada","roles":["admin"]}`,
 		"token-of-bob": `{"subject":"bob","roles":["guest"]}`}.verify()
-	return func(c *server.Config) {
+	return func(c *service.Config) {
 		static(verification)(c)
-		c.Gateway.Policy = server.PolicyConfig{
+		c.Gateway.Policy = service.PolicyConfig{
 			Tools:     []string{"allow delete_* for role:admin", "deny delete_*", "allow shout hang more_*"},
 			Prompts:   []string{"deny fire_* for role:guest", "allow *"},
 			Resources: []string{"allow * for role:admin", "allow file:///public/*"},
@@ -87,7 +87,7 @@ func restricting() func(*server.Config) {
 }
 
 // withDanger adds the scope danger, which implies mcp.
-func withDanger(c *server.Config) {
+func withDanger(c *service.Config) {
 	c.Scopes = slices.Grow(c.Scopes, 2)[:2]
 	c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
 }

@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // restrictedLibrary is a gateway in front of a server with tools, prompts and resources, of which
@@ -23,9 +23,9 @@ type restrictedLibrary struct {
 	world    *World
 }
 
-func (l *restrictedLibrary) open(ctx context.Context, path string, adjust ...func(*server.Config)) {
+func (l *restrictedLibrary) open(ctx context.Context, path string, adjust ...func(*service.Config)) {
 	GinkgoHelper()
-	l.world = NewGateway(l.upstream.URL+path, append([]func(*server.Config){restricting()}, adjust...)...)
+	l.world = NewGateway(l.upstream.URL+path, append([]func(*service.Config){restricting()}, adjust...)...)
 }
 
 // as connects the person with the token.
@@ -155,7 +155,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		)
 
 		It("refuses what servers may take for a denied resource, and passes the rest", func(ctx SpecContext) {
-			l.open(ctx, "/mcp", func(c *server.Config) {
+			l.open(ctx, "/mcp", func(c *service.Config) {
 				c.Gateway.Policy.Resources = []string{"deny file:///secret/*", "allow *"}
 			})
 			bob := l.as(ctx, "token-of-bob", sessions)
@@ -287,9 +287,9 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 
 		It("still lists a tool whose scope the client lacks, so that the client can request it",
 			Label("G10"), func(ctx SpecContext) {
-				l.open(ctx, "/mcp", func(c *server.Config) {
+				l.open(ctx, "/mcp", func(c *service.Config) {
 					withDanger(c)
-					c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
+					c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "shout", Scopes: []string{"danger"}}}
 				})
 				bob := l.as(ctx, "token-of-bob", stateless)
 				Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(ContainElement("shout"))
@@ -297,9 +297,9 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			})
 
 		It("decides by the scopes of the grant, also by those that a scope implies", func(ctx SpecContext) {
-			l.open(ctx, "/mcp", func(c *server.Config) {
+			l.open(ctx, "/mcp", func(c *service.Config) {
 				withDanger(c)
-				c.Gateway.Policy = server.PolicyConfig{
+				c.Gateway.Policy = service.PolicyConfig{
 					Tools: []string{"allow hang for scope:mcp", "allow delete_* for scope:danger"}}
 				c.Verification = people{"token-of-eve": `{"subject":"eve","scopes":["mcp","danger"]}`}.verify()
 			})

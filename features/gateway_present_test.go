@@ -11,12 +11,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // presenting sets the entries of present.
-func presenting(entries ...string) func(*server.Config) {
-	return func(c *server.Config) { c.Gateway.Present = entries }
+func presenting(entries ...string) func(*service.Config) {
+	return func(c *service.Config) { c.Gateway.Present = entries }
 }
 
 // headerAfter returns a reader of the key in a header after a prefix.
@@ -108,8 +108,8 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 	DescribeTable("encodes odd characters once:",
 		func(ctx SpecContext, keyOf func(*http.Request) string, entry string) {
 			upstream := NewUpstreamReading(keyOf, oddKey)
-			world := NewGateway(upstream.URL+"/mcp?kept=a+b", presenting(entry), func(c *server.Config) {
-				c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFileOf(ctx, oddKey)
+			world := NewGateway(upstream.URL+"/mcp?kept=a+b", presenting(entry), func(c *service.Config) {
+				c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFileOf(ctx, oddKey)
 			})
 			world.Token = oddKey
 			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func call(params string) string {
@@ -24,10 +24,10 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 	var world *World
 	BeforeEach(func() {
 		upstream = NewUpstream(apiKey)
-		world = NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+		world = NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 			c.Scopes = slices.Grow(c.Scopes, 2)[:2]
 			c.Scopes[0].Name, c.Scopes[1].Name, c.Scopes[1].Implies = "mcp", "danger", []string{"mcp"}
-			c.Gateway.ToolScopes = []server.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}},
+			c.Gateway.ToolScopes = []service.ToolScope{{Pattern: "delete_*", Scopes: []string{"danger"}},
 				{Pattern: "Wipe_Dis[Kk]", Scopes: []string{"danger"}}}
 		})
 	})

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // pidOf returns the process of a conversation.
@@ -44,8 +44,8 @@ func survivors(pids []int) func() []int {
 }
 
 // programLimits changes the limits of the processes.
-func programLimits(change func(*bootstrap.ProgramLimits)) func(*server.Config) {
-	return func(c *server.Config) { change(&c.Gateway.ProgramLimits) }
+func programLimits(change func(*bootstrap.ProgramLimits)) func(*service.Config) {
+	return func(c *service.Config) { change(&c.Gateway.ProgramLimits) }
 }
 
 const adaKey, bobKey = "key-of-ada-93", "key-of-bob-17"
@@ -57,7 +57,7 @@ func peopleOfPrograms(ctx context.Context) string {
 }
 
 // openProgram starts a gateway to the program of the specs, with Ada as the person who connects.
-func openProgram(ctx context.Context, words []string, adjust ...func(*server.Config)) *World {
+func openProgram(ctx context.Context, words []string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
 	world := NewProgramGateway(stdioProgram(words...), peopleOfPrograms(ctx), adjust...)
 	world.Token = adaKey
@@ -103,7 +103,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Label("U23", "U29", "J16"), func(ctx SpecContext) {
 			program := stdioProgram()
 			program.Env["SITE"], program.Env["ORG"] = "{url}", "{org}"
-			world := NewProgramGateway(program, peopleOfPrograms(ctx), func(c *server.Config) {
+			world := NewProgramGateway(program, peopleOfPrograms(ctx), func(c *service.Config) {
 				c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"*.example.com"}},
 					{Name: "org", Optional: true}, {Name: "token", Secret: true}}
 			})
@@ -258,7 +258,7 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		Label("U23"), func(ctx SpecContext) {
 			to := stdioProgram()
 			to.Env = map[string]string{"AUTH": "{base64(user:token)}"}
-			world := NewProgramGateway(to, peopleOfPrograms(ctx), func(c *server.Config) {
+			world := NewProgramGateway(to, peopleOfPrograms(ctx), func(c *service.Config) {
 				c.Gateway.Credential, c.Gateway.Secret = bootstrap.CredentialStatic, "shared"
 			})
 			world.Token = adaKey

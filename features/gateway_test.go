@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
@@ -84,7 +84,7 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			})
 
 		It("forwards the headers in forward-headers", Label("U5"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 				c.Gateway.Headers = []string{"x-toolsets"}
 			})
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
@@ -103,9 +103,9 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 
 		It("sends no identity with credential none", Label("U6"), func(ctx SpecContext) {
 			open := NewUpstream()
-			world := NewGateway(open.URL+"/mcp", func(c *server.Config) {
+			world := NewGateway(open.URL+"/mcp", func(c *service.Config) {
 				c.Gateway.Credential, c.Verification.Verifier, c.Verification.TokenFile = bootstrap.CredentialNone,
-					server.VerifierFile, tokenFileOf(ctx, apiKey)
+					service.VerifierFile, tokenFileOf(ctx, apiKey)
 			})
 			Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 			Expect(open.Asked()).To(ConsistOf(HaveField("Header", Not(HaveKey("Authorization")))))

@@ -9,12 +9,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // atMostGrants limits the connections of a host token.
-func atMostGrants(limit int) func(*server.Config) {
-	return func(config *server.Config) { config.Limits.MaxGrantsPerToken = limit }
+func atMostGrants(limit int) func(*service.Config) {
+	return func(config *service.Config) { config.Limits.MaxGrantsPerToken = limit }
 }
 
 var _ = Describe("Too many connections of one token", Label("J14"), func() {

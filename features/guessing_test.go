@@ -17,14 +17,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // easyProofs makes proofs of work cheap, for specs that need many.
-func easyProofs(config *server.Config) { config.Limits.ProofBits = 1 }
+func easyProofs(config *service.Config) { config.Limits.ProofBits = 1 }
 
 // weakTokens sets the limits for tokens that can be guessed.
-func weakTokens(config *server.Config) { config.Limits.WeakTokens = true }
+func weakTokens(config *service.Config) { config.Limits.WeakTokens = true }
 
 var proofAttribute = regexp.MustCompile(`data-(challenge|bits|iterations|wait)="([^"]*)"`)
 
@@ -172,7 +172,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	})
 
 	It("refuses an invalid nonce", func(ctx SpecContext) {
-		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) { config.Limits.ProofBits = 16 })
+		world = NewWorld(behind("127.0.0.1/32"), func(config *service.Config) { config.Limits.ProofBits = 16 })
 		client = world.NewClient()
 		wrong(ctx, 5, here)
 		demand := ReadDemand(right(ctx, here))
@@ -209,7 +209,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	})
 
 	It("never limits the networks that the operator lists", func(ctx SpecContext) {
-		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
+		world = NewWorld(behind("127.0.0.1/32"), func(config *service.Config) {
 			config.Limits.UnlimitedNetworks = append(config.Limits.UnlimitedNetworks,
 				netip.MustParsePrefix("203.0.113.0/24"))
 		})

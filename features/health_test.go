@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // without removes the scheme, which an address does not have.
@@ -32,7 +32,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 	})
 
 	It("uses loopback when the service listens on all addresses", func(ctx SpecContext) {
-		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
+		service := Operate(func(config *service.Config) { config.AdminAddr = ":0" })
 		port := service.Admin[strings.LastIndex(service.Admin, ":"):]
 		for _, everywhere := range []string{"", "0.0.0.0", "[::]"} {
 			Expect(Run(ctx, "health", "--admin-addr", everywhere+port).Code).To(BeZero(), everywhere)

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const (
@@ -33,12 +33,12 @@ func hostedBy(world *World, issuer, path, redirect string) *Client {
 
 var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func() {
 	const public, callback = "https://cms.example.com", "http://127.0.0.1:5555/callback"
-	inProduction := func(adjust ...func(*server.Config)) *World {
-		return NewWorld(append(adjust, func(config *server.Config) {
+	inProduction := func(adjust ...func(*service.Config)) *World {
+		return NewWorld(append(adjust, func(config *service.Config) {
 			config.Issuer, config.Development = public, false
 		})...)
 	}
-	publishing := func(config *server.Config) { config.DoctorClient = true }
+	publishing := func(config *service.Config) { config.DoctorClient = true }
 	ask := func(ctx context.Context, world *World, path, redirect string) Response {
 		client := hostedBy(world, public, path, redirect)
 		request := client.Request()
@@ -92,7 +92,7 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 	})
 
 	It("is admitted beside allow-clients", Label("A8"), func(ctx SpecContext) {
-		world := inProduction(publishing, func(config *server.Config) { config.AllowClients = []string{"claude.ai"} })
+		world := inProduction(publishing, func(config *service.Config) { config.AllowClients = []string{"claude.ai"} })
 		Expect(ask(ctx, world, doctorDocument, callback).StatusCode).To(Equal(http.StatusOK))
 	})
 
@@ -100,7 +100,7 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Label("doctor"), func(ctx SpecContext) {
 			folder := workingFolder()
 			front := NewFront(overTLS, func(f *Front) {
-				f.adjust = func(config *server.Config) { config.Development, config.DoctorClient = false, true }
+				f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, true }
 			})
 			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
 			Expect(d.Result).To(Equal("ok"), d.Out)
@@ -114,7 +114,7 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Label("doctor"), func(ctx SpecContext) {
 			workingFolder()
 			front := NewFront(overTLS, func(f *Front) {
-				f.adjust = func(config *server.Config) { config.Development = false }
+				f.adjust = func(config *service.Config) { config.Development = false }
 			})
 			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
 			Expect(d.Of("flow.document").Seen).
@@ -167,7 +167,7 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 			world := NewWorld()
 			refuses(world, "http://client.example/client.json")
 			refuses(world, world.Issuer+"/oauth/authorize")
-			refuses(NewWorld(func(config *server.Config) {
+			refuses(NewWorld(func(config *service.Config) {
 				config.Issuer, config.Development = "https://cms.example.com", false
 			}), site.URL+"/client.json")
 			Expect(linesWith(world.Log.String(), "must be the https URL of a metadata document")).NotTo(BeEmpty())

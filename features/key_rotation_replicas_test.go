@@ -12,14 +12,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // NewReplica starts a service with the settings and the database of this one, and a copy of its
 // server secret.
 func (w *World) NewReplica() *World {
 	GinkgoHelper()
-	replica := newWorld(w.adjust, func(config *server.Config) { config.Issuer = w.Issuer })
+	replica := newWorld(w.adjust, func(config *service.Config) { config.Issuer = w.Issuer })
 	replica.Clients, replica.Clock, replica.Database = w.Clients, w.Clock, w.Database
 	if w.Database == "" {
 		own := filepath.Join(replica.Dir, oauthDatabase)

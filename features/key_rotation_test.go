@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // RotateKeys replaces the server secret beside the running service.
@@ -30,7 +30,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 	var client *Client
 	BeforeEach(func() {
 		site := NewTokenSite(`{"roles":["editor"]}`) // without a subject; identified by the fingerprint
-		world = NewWorld(func(config *server.Config) {
+		world = NewWorld(func(config *service.Config) {
 			config.Verification, config.RecheckEvery = overHTTP.configure(site.site.URL("/token")), time.Minute
 		})
 		client = world.NewClient()

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // clusterSettings is the output of "pasteport config" in the pod.
@@ -75,7 +75,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 	})
 
 	It("has probes for the right address", func(ctx SpecContext) {
-		service := Operate(func(config *server.Config) { config.AdminAddr = ":0" })
+		service := Operate(func(config *service.Config) { config.AdminAddr = ":0" })
 		_, run := gatewayPod()
 		for _, asked := range []probe{run.StartupProbe, run.LivenessProbe, run.ReadinessProbe} {
 			Expect(asked.HTTPGet.Port).To(Equal("admin"))
@@ -88,7 +88,7 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 
 	It("finishes running requests before it is killed", func() {
 		template, run := gatewayPod()
-		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/server/httpserver/server.go", "drainLimit") +
+		takes := run.Lifecycle.PreStop.Sleep.Seconds + seconds("bootstrap/service/httpserver/server.go", "drainLimit") +
 			seconds("adapters/journal/journal.go", "writeTimeout")
 		Expect(run.Lifecycle.PreStop.Sleep.Seconds).NotTo(BeZero())
 		Expect(template.Spec.Grace).To(BeNumerically(">", takes))

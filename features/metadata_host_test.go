@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // Down stops the site's server until up restarts it at the same address.
@@ -230,7 +230,7 @@ var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39")
 var _ = Describe("Denied networks for client documents", Label("CIMD", "C19", "configuration"), func() {
 	It("fetches no document from them, shows a page, and logs the reason", func(ctx SpecContext) {
 		denied := netip.MustParsePrefix("127.0.0.0/16")
-		world := NewWorld(func(config *server.Config) { config.DeniedPrefixes = []netip.Prefix{denied} })
+		world := NewWorld(func(config *service.Config) { config.DeniedPrefixes = []netip.Prefix{denied} })
 		client := world.NewClient()
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		Expect(world.Clients.Fetches()).To(BeZero())

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // beyond is an address of the clients' site that only the proxy can reach.
@@ -80,7 +80,7 @@ func (p *EgressProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Through configures the server to fetch metadata through the proxy.
-func (p *EgressProxy) Through(config *server.Config) { config.MetadataProxy = p.URL() }
+func (p *EgressProxy) Through(config *service.Config) { config.MetadataProxy = p.URL() }
 
 // NewClientBeyond returns a client whose document only the proxy can reach.
 func (w *World) NewClientBeyond() *Client {
@@ -98,8 +98,8 @@ func (w *World) NewClientBeyond() *Client {
 var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51", "configuration"), func() {
 	var proxy *EgressProxy
 	BeforeEach(func() { proxy = NewEgressProxy() })
-	start := func(adjust ...func(*server.Config)) *World {
-		world := NewWorld(append([]func(*server.Config){proxy.Through}, adjust...)...)
+	start := func(adjust ...func(*service.Config)) *World {
+		world := NewWorld(append([]func(*service.Config){proxy.Through}, adjust...)...)
 		proxy.site = world.Clients
 		return world
 	}
@@ -133,7 +133,7 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 	})
 
 	DescribeTable("does not dial the proxy for", Label("C18", "C19", "C41"), func(ctx SpecContext, id string) {
-		world := start(func(config *server.Config) { config.ClientIDPorts = []string{"1"} })
+		world := start(func(config *service.Config) { config.ClientIDPorts = []string{"1"} })
 		client := world.NewClient()
 		client.ID = id
 		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // Operated is a world served like "pasteport serve", with an admin listener.
@@ -29,10 +29,10 @@ type Operated struct {
 }
 
 // Operate starts a world with an admin listener; it ends with the spec.
-func Operate(adjust ...func(*server.Config)) *Operated {
+func Operate(adjust ...func(*service.Config)) *Operated {
 	GinkgoHelper()
-	withAdmin := func(config *server.Config) { config.AdminAddr = "127.0.0.1:0" }
-	w := newWorld(append([]func(*server.Config){withAdmin}, adjust...)...)
+	withAdmin := func(config *service.Config) { config.AdminAddr = "127.0.0.1:0" }
+	w := newWorld(append([]func(*service.Config){withAdmin}, adjust...)...)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	w.open(listener)
@@ -188,7 +188,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 
 	It("has no admin listener by default", func() {
 		for _, off := range []string{"", "off"} {
-			world := NewWorld(func(config *server.Config) { config.AdminAddr = off })
+			world := NewWorld(func(config *service.Config) { config.AdminAddr = off })
 			Expect(world.service.AdminAddr()).To(BeNil())
 		}
 	})
@@ -204,7 +204,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 	})
 
 	It("warns of an admin listener that other computers can reach", func(ctx SpecContext) {
-		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
+		service := Operate(func(config *service.Config) { config.AdminAddr = "0.0.0.0:0" })
 		Expect(service.Log.String()).To(ContainSubstring("the admin listener can be reached from other computers"))
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
 		Expect(err).NotTo(HaveOccurred())
@@ -221,7 +221,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 	})
 
 	It("serves other computers readiness and metrics only", func(ctx SpecContext) {
-		service := Operate(func(config *server.Config) { config.AdminAddr = "0.0.0.0:0" })
+		service := Operate(func(config *service.Config) { config.AdminAddr = "0.0.0.0:0" })
 		_, port, err := net.SplitHostPort(service.Admin[len("http://"):])
 		Expect(err).NotTo(HaveOccurred())
 		for host, private := range map[string]int{outside(): http.StatusForbidden, "127.0.0.1": http.StatusOK} {

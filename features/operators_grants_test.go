@@ -16,7 +16,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // operatorsGrant is a line of "pasteport grants list --json".
@@ -155,16 +155,16 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 	It("ends the grants of a key among several fields, or says that it cannot",
 		Label("gateway", "B23"), func(ctx SpecContext) {
 			upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
-			for verifier, ended := range map[string]string{server.VerifierFile: "ended: 1",
-				server.VerifierUpstream: "the fields user, token together: end them by --subject"} {
+			for verifier, ended := range map[string]string{service.VerifierFile: "ended: 1",
+				service.VerifierUpstream: "the fields user, token together: end them by --subject"} {
 				lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier +
 					"\nfields: [{name: user}, {name: token}]\n"
 				settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
 				Expect(os.WriteFile(settings, []byte(lines), 0o600)).To(Succeed())
 				gateway := NewGateway(upstream.URL+"/mcp", askingFor([]bootstrap.HostField{{Name: "user"},
 					{Name: "token", Secret: true}}, "Authorization: Basic {base64(user:token)}"),
-					func(c *server.Config) {
-						if c.Verification.Verifier = verifier; verifier == server.VerifierFile {
+					func(c *service.Config) {
+						if c.Verification.Verifier = verifier; verifier == service.VerifierFile {
 							c.Verification.TokenFile = tokenFileOf(ctx, "key-of-ann-1234")
 						}
 					})
@@ -220,7 +220,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 
 	It("escapes control characters in subjects", func(ctx SpecContext) {
 		site := NewTokenSite(`{"subject":"ada\u001b[2J\u202e\nbob"}`)
-		world = NewWorld(func(config *server.Config) {
+		world = NewWorld(func(config *service.Config) {
 			config.Verification = overHTTP.configure(site.site.URL("/token"))
 		})
 		world.NewClient().Connect(ctx)

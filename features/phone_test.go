@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/chromium"
 )
 
@@ -58,7 +58,7 @@ func expectFirstScreen(parts []placed) {
 var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Label("browser", "A43"), func() {
 	var world *World
 	var client *Client
-	over := func(adjust ...func(*server.Config)) {
+	over := func(adjust ...func(*service.Config)) {
 		world = NewWorld(adjust...)
 		client = world.NewClient()
 	}
@@ -110,7 +110,7 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		Entry("in French", SpecTimeout(browserTime), in("fr")), Entry("in Spanish", SpecTimeout(browserTime), in("es")),
 		Entry("in Japanese", SpecTimeout(browserTime), in("ja")),
 		Entry("with a logo and help for the token", SpecTimeout(browserTime), func(ctx context.Context) Response {
-			over(func(config *server.Config) { config.Appearance = look })
+			over(func(config *service.Config) { config.Appearance = look })
 			return in("de")(ctx)
 		}),
 		Entry("of a client whose redirect is elsewhere", SpecTimeout(browserTime), func(ctx context.Context) Response {

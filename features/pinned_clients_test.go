@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // document returns the document of the client, with these redirect URIs.
@@ -25,7 +25,7 @@ var _ = Describe("Pinning documents of clients", Label("CIMD", "C59", "configura
 	var client *Client
 	BeforeEach(func() {
 		folder = GinkgoT().TempDir()
-		world = NewWorld(func(config *server.Config) { config.ClientDocuments = folder })
+		world = NewWorld(func(config *service.Config) { config.ClientDocuments = folder })
 		client = world.NewClient()
 		world.Clients.Serve(client.path(), challenged)
 	})

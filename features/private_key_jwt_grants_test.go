@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), func() {
@@ -94,7 +94,7 @@ var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), f
 	It("cannot be refreshed while private-key-jwt is off, and works again afterwards",
 		Label("D10"), func(ctx SpecContext) {
 			offered := world.adjust
-			world.adjust = func(*server.Config) {}
+			world.adjust = func(*service.Config) {}
 			world.Restart()
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
 			for _, token := range []string{tokens.Refresh, "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"} {

@@ -10,10 +10,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-func offerPrivateKeyJWT(config *server.Config) { config.PrivateKeyJWT = true }
+func offerPrivateKeyJWT(config *service.Config) { config.PrivateKeyJWT = true }
 
 // chatGPT gives a document the authentication members of ChatGPT's document.
 func chatGPT(document map[string]any) {

@@ -23,7 +23,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // programWord makes the test binary an MCP server over stdio.
@@ -204,17 +204,17 @@ func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (str
 }
 
 // NewProgramGateway starts a gateway to the program for the people of the token file.
-func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*server.Config)) *World {
+func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
-	return NewGateway("", append([]func(*server.Config){toProgram(to, tokenFile)}, adjust...)...)
+	return NewGateway("", append([]func(*service.Config){toProgram(to, tokenFile)}, adjust...)...)
 }
 
 // toProgram configures a gateway to the program.
-func toProgram(to bootstrap.Program, tokenFile string) func(*server.Config) {
-	return func(c *server.Config) {
-		c.Gateway.Upstreams = []server.UpstreamAddress{{Program: to}}
+func toProgram(to bootstrap.Program, tokenFile string) func(*service.Config) {
+	return func(c *service.Config) {
+		c.Gateway.Upstreams = []service.UpstreamAddress{{Program: to}}
 		c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
-		c.Verification.Verifier, c.Verification.TokenFile = server.VerifierFile, tokenFile
+		c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFile
 	}
 }
 

@@ -9,12 +9,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // behind returns a world that trusts proxies in these networks.
-func behind(networks ...string) func(*server.Config) {
-	return func(config *server.Config) {
+func behind(networks ...string) func(*service.Config) {
+	return func(config *service.Config) {
 		for _, network := range networks {
 			config.TrustedProxies = append(config.TrustedProxies, netip.MustParsePrefix(network))
 		}

@@ -7,13 +7,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Rechecking the host token during use", Label("J8", "N12"), func() {
 	var world *World
 	BeforeEach(func() {
-		world = NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
+		world = NewWorld(func(config *service.Config) { config.RecheckEvery = time.Minute })
 	})
 
 	DescribeTable("ends the grant within the interval after the site has revoked its token",

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // handle answers a request in this process.
@@ -75,14 +75,14 @@ func heap() int64 {
 var _ = Describe("Flooding the server with registrations", Label("L10", "S6"), func() {
 	const unlimited = math.MaxInt32
 	body := map[string]any{"redirect_uris": []string{"https://app.example/callback"}}
-	limits := func(address, total int) func(*server.Config) {
-		return func(config *server.Config) {
+	limits := func(address, total int) func(*service.Config) {
+		return func(config *service.Config) {
 			config.Limits.MaxRegistrationsPerMinuteAndAddress, config.Limits.MaxRegistrationsPerMinute = address, total
 		}
 	}
 
 	DescribeTable("writes no row and uses no memory that grows", Label("L1"), func(ctx SpecContext, early, all int) {
-		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *server.Config) {
+		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *service.Config) {
 			config.Logger = slog.New(slog.DiscardHandler)
 		})
 		world.RegisterClient(ctx, "http://127.0.0.1:4321/callback").Connect(ctx)

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // TokenSite is a site with a verifier endpoint over TLS, which sends the same response until it is
@@ -43,7 +43,7 @@ const clientSecret = "the-secret-of-pasteport"
 // remoteWay is a kind of remote verifier, with the site's responses for an editor and for an
 // invalid token.
 type remoteWay struct {
-	configure      func(url string) server.Verification
+	configure      func(url string) service.Verification
 	yes, author    string
 	noStatus       int
 	no             string
@@ -52,8 +52,8 @@ type remoteWay struct {
 
 var (
 	overHTTP = remoteWay{
-		configure: func(url string) server.Verification {
-			return server.Verification{Verifier: server.VerifierHTTP, VerifyURL: url}
+		configure: func(url string) service.Verification {
+			return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: url}
 		},
 		yes:            `{"subject":"ada","roles":["editor"]}`,
 		author:         `{"subject":"ada","roles":["author"]}`,
@@ -62,9 +62,9 @@ var (
 		brokenStatuses: []int{500, 404, 302},
 	}
 	introspecting = remoteWay{
-		configure: func(url string) server.Verification {
-			return server.Verification{
-				Verifier:                  server.VerifierIntrospection,
+		configure: func(url string) service.Verification {
+			return service.Verification{
+				Verifier:                  service.VerifierIntrospection,
 				IntrospectionURL:          url,
 				IntrospectionClientID:     "pasteport",
 				IntrospectionClientSecret: clientSecret,
@@ -83,7 +83,7 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 		var client *Client
 		BeforeEach(func() {
 			site = NewTokenSite(way.yes)
-			world = NewWorld(func(config *server.Config) {
+			world = NewWorld(func(config *service.Config) {
 				config.Verification = way.configure(site.site.URL("/token"))
 			})
 			client = world.NewClient()
@@ -130,7 +130,7 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 	It("logs that an introspection endpoint rejects the client secret", func(ctx SpecContext) {
 		site := NewTokenSite("{}")
 		site.Answer(401, `{"error":"invalid_client"}`)
-		world := NewWorld(func(config *server.Config) {
+		world := NewWorld(func(config *service.Config) {
 			config.Verification = introspecting.configure(site.site.URL("/token"))
 		})
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).
@@ -141,29 +141,29 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 
 var _ = Describe("Choosing a verifier", Label("F9"), func() {
 	DescribeTable("names the error and the remedy when",
-		func(ctx SpecContext, chosen server.Verification, said ...string) {
-			config := server.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
+		func(ctx SpecContext, chosen service.Verification, said ...string) {
+			config := service.Config{DataDir: GinkgoT().TempDir(), Verification: chosen}
 			config.Issuer = "https://cms.example"
-			_, err := server.Open(ctx, config)
+			_, err := service.Open(ctx, config)
 			Expect(err).To(HaveOccurred())
 			for _, sentence := range said {
 				Expect(err.Error()).To(ContainSubstring(sentence))
 			}
 			Expect(err.Error()).NotTo(ContainSubstring("s3cret"))
 		},
-		Entry("the verifier is unknown", server.Verification{Verifier: "ldap"},
+		Entry("the verifier is unknown", service.Verification{Verifier: "ldap"},
 			`Verifier is "ldap": choose one of site, upstream, file, http, introspection`),
 		Entry("a setting is missing",
-			server.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
+			service.Verification{Verifier: "introspection", IntrospectionURL: "http://cms.example/x"},
 			"IntrospectionURL: it is not https", "IntrospectionClientID is empty",
 			"IntrospectionClientSecret is empty"),
 		Entry("a setting would have no effect",
-			server.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
+			service.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
 			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`,
 			"IntrospectionClientSecret is set"),
-		Entry("the URL is malformed", server.Verification{Verifier: "http", VerifyURL: "cms.example"},
+		Entry("the URL is malformed", service.Verification{Verifier: "http", VerifyURL: "cms.example"},
 			"VerifyURL: it has no scheme: begin it with https://"),
-		Entry("the token file is missing", server.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"},
+		Entry("the token file is missing", service.Verification{Verifier: "file", TokenFile: "/nowhere/tokens"},
 			"reading the token file", "no such file"),
 	)
 })

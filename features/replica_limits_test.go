@@ -13,11 +13,11 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // sharingLimits counts in the store, as services on a database server do by default.
-func sharingLimits(config *server.Config) { config.SharedLimits = true }
+func sharingLimits(config *service.Config) { config.SharedLimits = true }
 
 var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 	var world *World

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Sharing one server secret on a database server", Label("J2", "engines"), func() {
@@ -29,13 +29,13 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 			// another starts a replica with this secret in its folder, or without one.
 			another := func(secret string) error {
 				GinkgoHelper()
-				config := server.Config{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
+				config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, EditorToken: world.Token}
 				config.Issuer, config.Database.URL = world.Issuer, world.Database
 				if secret != "" {
 					config.Database.SecretFile = filepath.Join(config.DataDir, "mounted")
 					Expect(os.WriteFile(config.Database.SecretFile, []byte(secret), 0o600)).To(Succeed())
 				}
-				service, err := server.Open(context.Background(), config)
+				service, err := service.Open(context.Background(), config)
 				if err == nil {
 					Expect(service.Close()).To(Succeed())
 				}
@@ -100,7 +100,7 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 var _ = Describe("Running out of connections to the database", Label("D30", "G11", "A33", "engines"), func() {
 	for engine := range databaseServers {
 		It("responds with 503 until a connection is free again, on "+engine, func(ctx SpecContext) {
-			world := newWorld(func(config *server.Config) { config.Database.Connections = 2 })
+			world := newWorld(func(config *service.Config) { config.Database.Connections = 2 })
 			world.Database = databaseServers[engine].database()
 			world.start("127.0.0.1:0")
 			DeferCleanup(func() { world.Stop() })
@@ -131,7 +131,7 @@ var _ = Describe("Running out of connections to the database", Label("D30", "G11
 var _ = Describe("Approving right after the start", Label("D30", "I22", "engines"), func() {
 	for engine := range databaseServers {
 		It("issues 64 people their codes at once over four connections to "+engine, func(ctx SpecContext) {
-			world := newWorld(func(config *server.Config) { config.Database.Connections = 4 })
+			world := newWorld(func(config *service.Config) { config.Database.Connections = 4 })
 			world.Database = databaseServers[engine].database()
 			world.start("127.0.0.1:0")
 			DeferCleanup(func() { world.Stop() })

@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/broker"
 )
 
@@ -41,8 +41,8 @@ func NewReplicas(bus *broker.Broker, count int) (replicas []*World) {
 	return replicas
 }
 
-func overBus(bus *broker.Broker, issuer string) func(*server.Config) {
-	return func(config *server.Config) {
+func overBus(bus *broker.Broker, issuer string) func(*service.Config) {
+	return func(config *service.Config) {
 		config.Bus = bus.ClientURL()
 		if issuer != "" {
 			config.Issuer = issuer
@@ -294,14 +294,14 @@ func killable(replica *World, bus *broker.Broker, binary Binary) *Crashing {
 
 var _ = Describe("Connecting to a bus", Label("replicas", "R5"), func() {
 	It("fails at the start when it is unreachable, without printing the password", func(ctx context.Context) {
-		config := server.Config{DataDir: GinkgoT().TempDir(), Development: true,
+		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true,
 			Bus: "nats://ann:hush-hush@127.0.0.1:1"}
 		config.Issuer = "http://127.0.0.1:1234"
-		_, err := server.Open(ctx, config)
+		_, err := service.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"),
 			Not(ContainSubstring("hush")))))
 		config.Bus = "redis://ann:hush-hush@127.0.0.1"
-		_, err = server.Open(ctx, config)
+		_, err = service.Open(ctx, config)
 		Expect(err).To(MatchError(And(ContainSubstring("is not the URL of a NATS server"),
 			Not(ContainSubstring("hush")))))
 	})

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // padded returns a message of that many bytes.
@@ -51,12 +51,12 @@ func told(answer *http.Response, err error) (status int, text string) {
 }
 
 // newGateway starts a gateway and its MCP server.
-func newGateway(adjust ...func(*server.Config)) *World {
+func newGateway(adjust ...func(*service.Config)) *World {
 	return NewGateway(NewUpstream(apiKey).URL+"/mcp", adjust...)
 }
 
 var _ = Describe("The size limit of a message", Label("G19"), func() {
-	worlds := map[string]func(...func(*server.Config)) *World{"a site": NewWorld, "a gateway": newGateway}
+	worlds := map[string]func(...func(*service.Config)) *World{"a site": NewWorld, "a gateway": newGateway}
 	for kind, open := range worlds {
 		It("is reported with the setting, also in the trace, of "+kind, Label("gateway"), func(ctx SpecContext) {
 			world := open()
@@ -74,7 +74,7 @@ var _ = Describe("The size limit of a message", Label("G19"), func() {
 		})
 
 		It("follows the setting in "+kind, Label("gateway"), func(ctx SpecContext) {
-			world := open(func(c *server.Config) { c.MaxRequestBody = 6 << 20 })
+			world := open(func(c *service.Config) { c.MaxRequestBody = 6 << 20 })
 			access := world.NewClient().Connect(ctx).Access
 			_, text := told(sendBody(ctx, world.MCP(), access, 6<<20, strings.NewReader(padded(6<<20))))
 			Expect(text).NotTo(ContainSubstring("max-request-body"))
@@ -272,8 +272,8 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 	It("shares the memory between all MCP servers of a process", func(ctx SpecContext) {
 		one, two := NewUpstream(apiKey), NewUpstream(apiKey)
 		all := withLittleMemory(func() *World {
-			return NewGateway(one.URL+"/mcp", func(c *server.Config) {
-				c.Gateway.Upstreams = []server.UpstreamAddress{{URL: one.URL + "/mcp"},
+			return NewGateway(one.URL+"/mcp", func(c *service.Config) {
+				c.Gateway.Upstreams = []service.UpstreamAddress{{URL: one.URL + "/mcp"},
 					{Path: "/other", URL: two.URL + "/mcp"}}
 			})
 		})

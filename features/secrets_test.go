@@ -15,13 +15,13 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Keeping secrets", Label("B15", "H3", "N13"), func() {
 	It("writes no secret of a full run to the database, the write-ahead log, the key file or logs",
 		func(ctx SpecContext) {
-			world := NewWorld(func(config *server.Config) { config.RecheckEvery = time.Minute })
+			world := NewWorld(func(config *service.Config) { config.RecheckEvery = time.Minute })
 			client := world.NewClient()
 			page := client.Consent(ctx)
 			page.Approve(ctx, "demo_a-wrong-token-that-was-pasted")

@@ -12,10 +12,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-func selfRegistration(config *server.Config) { config.SelfRegistration = true }
+func selfRegistration(config *service.Config) { config.SelfRegistration = true }
 
 // Register sends the members of a registration request; change may alter the request.
 func (w *World) Register(ctx context.Context, members any, change ...func(*http.Request)) Response {
@@ -193,7 +193,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 	It("ends while the operator does not allow it", Label("L8"), func(ctx SpecContext) {
 		client := world.RegisterClient(ctx, loopback)
 		tokens := client.Connect(ctx)
-		world.adjust = func(config *server.Config) {}
+		world.adjust = func(config *service.Config) {}
 		world.Restart()
 		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(client.AskFor(ctx, client.Request()).Text).To(ContainSubstring("This app has to register again"))
@@ -241,7 +241,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 			const own = "some-app://callback"
 			Expect(decodeAny(world.Register(ctx, map[string]any{"redirect_uris": []string{own}}))["error"]).
 				To(Equal("invalid_redirect_uri"))
-			world = NewWorld(selfRegistration, func(config *server.Config) {
+			world = NewWorld(selfRegistration, func(config *service.Config) {
 				config.AllowedPrivateSchemes = []string{"some-app"}
 			})
 			client := world.RegisterClient(ctx, own)
@@ -259,7 +259,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 
 	It("needs a word in the list of allowed clients", Label("A8"), func(ctx SpecContext) {
 		client := world.RegisterClient(ctx, loopback)
-		world.adjust = func(config *server.Config) {
+		world.adjust = func(config *service.Config) {
 			selfRegistration(config)
 			// Of a host; the program refuses such settings.
 			config.AllowClient = func(host string) bool { return host == "claude.ai" }
@@ -269,7 +269,7 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 		Expect(decodeAny(refused)["error"]).To(Equal("invalid_client_metadata"))
 		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusForbidden))
-		world.adjust = func(config *server.Config) {
+		world.adjust = func(config *service.Config) {
 			selfRegistration(config)
 			config.AllowClients = []string{"claude.ai", "self-registered"}
 		}

@@ -9,13 +9,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 	It("is in the headline, the title and the facts of the consent page, beside the name of the site",
 		func(ctx SpecContext) {
-			world := NewWorld(func(c *server.Config) {
+			world := NewWorld(func(c *service.Config) {
 				c.ResourceName, c.Appearance.Name = "The Gazette's <articles>", "The Gazette"
 			})
 			page := world.NewClient().Consent(ctx).Text
@@ -29,7 +29,7 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 		})
 
 	It("is that of the site by default", func(ctx SpecContext) {
-		world := NewWorld(func(c *server.Config) { c.Appearance.Name = "The Gazette" })
+		world := NewWorld(func(c *service.Config) { c.Appearance.Name = "The Gazette" })
 		Expect(world.NewClient().Consent(ctx).Text).To(ContainSubstring("to <bdi>The Gazette</bdi>?</h1>"))
 		Expect(Get(ctx, world.Issuer+"/.well-known/oauth-protected-resource/mcp").Text).
 			To(ContainSubstring(`"resource_name":"The Gazette"`))
@@ -38,10 +38,10 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 	It("tells the connections to several servers apart, on the pages and in the list of grants",
 		Label("gateway", "U1"), func(ctx SpecContext) {
 			upstream := NewUpstream(apiKey)
-			world := NewGateway(upstream.URL+"/mcp", func(c *server.Config) {
+			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 				c.ResourceName = "Tools"
 				c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-					server.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+					service.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
 			})
 			client := world.NewClient()
 			files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Starting on a SQLite file with a server secret that is not its own", Label("J2", "H7"), func() {
@@ -34,9 +34,9 @@ var _ = Describe("Starting on a SQLite file with a server secret that is not its
 		}
 	}
 	start := func() error {
-		config := server.Config{DataDir: world.Dir, Development: true, EditorToken: world.Token}
+		config := service.Config{DataDir: world.Dir, Development: true, EditorToken: world.Token}
 		config.Issuer = world.Issuer
-		service, err := server.Open(context.Background(), config)
+		service, err := service.Open(context.Background(), config)
 		if err == nil {
 			Expect(service.Close()).To(Succeed())
 		}

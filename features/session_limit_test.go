@@ -8,12 +8,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("The session limits", Label("G20"), func() {
-	atMost := func(all, perPerson int) func(*server.Config) {
-		return func(config *server.Config) {
+	atMost := func(all, perPerson int) func(*service.Config) {
+		return func(config *service.Config) {
 			config.Limits.MaxSessions, config.Limits.MaxSessionsPerPerson = all, perPerson
 		}
 	}

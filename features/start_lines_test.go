@@ -10,7 +10,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // jsonLines parses each line as a JSON object, and fails for any other line.
@@ -67,7 +67,7 @@ var _ = Describe("JSON log lines", Label("operations"), func() {
 
 var _ = Describe("A duration in the log", Label("operations", "audit"), func() {
 	It("has its unit in the key", func(ctx SpecContext) {
-		world := NewWorld(func(config *server.Config) { config.Audit.Log = true })
+		world := NewWorld(func(config *service.Config) { config.Audit.Log = true })
 		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(200))
 		for _, message := range []string{"request", "call"} {
 			var found []map[string]any

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // CertificateFiles are a certificate and its key on disk.
@@ -57,8 +57,8 @@ func (CertificateFiles) write(file, kind string, content []byte) {
 // Secured serves over TLS with the files.
 func Secured(files CertificateFiles) *Operated {
 	GinkgoHelper()
-	return Operate(func(config *server.Config) {
-		config.TLS = server.TLSConfig{CertFile: files.Cert, KeyFile: files.Key}
+	return Operate(func(config *service.Config) {
+		config.TLS = service.TLSConfig{CertFile: files.Cert, KeyFile: files.Key}
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // TokenFile is the path of a file with hashed tokens.
@@ -63,8 +63,8 @@ func (f TokenFile) Text() string {
 	return string(text)
 }
 
-func (f TokenFile) verify(config *server.Config) {
-	config.Verification = server.Verification{Verifier: server.VerifierFile, TokenFile: string(f)}
+func (f TokenFile) verify(config *service.Config) {
+	config.Verification = service.Verification{Verifier: service.VerifierFile, TokenFile: string(f)}
 }
 
 var _ = Describe("The token file", func() {

@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // connectSDK tries to connect the official SDK's client through the front, and returns its error.
@@ -113,7 +113,7 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 		Entry("when events are buffered", buffered, throughSSE, approved+" exchange stream", "half way",
 			"buffers text/event-stream"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
-			f.world = NewWorld(func(config *server.Config) { config.PrivateKeyJWT = true })
+			f.world = NewWorld(func(config *service.Config) { config.PrivateKeyJWT = true })
 			client := f.world.NewSigningClient("ES256")
 			form := client.Sign(client.Exchange(client.Authorize(ctx)))
 			f.world.Clock.Advance(5*time.Minute + time.Second)

@@ -11,7 +11,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // BeChallenged matches the response to a request without a valid token; code is "" if the request
@@ -228,7 +228,7 @@ var _ = Describe("A stream", Label("G16"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(func(config *server.Config) { config.AccessTokenTTL = time.Minute })
+		world = NewWorld(func(config *service.Config) { config.AccessTokenTTL = time.Minute })
 		client = world.NewClient()
 	})
 

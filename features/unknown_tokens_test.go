@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
@@ -18,7 +18,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
+		world = NewWorld(behind("127.0.0.1/32"), func(config *service.Config) {
 			config.Limits.MaxUnknownTokensPerMinute = 5
 		})
 		client = world.NewClient()
@@ -112,7 +112,7 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 var _ = Describe("Ending every grant of an office", Label("D31", "I12"), func() {
 	It("lets all of its clients reconnect immediately from one address", func(ctx SpecContext) {
 		const clients = 150
-		world := NewWorld(behind("127.0.0.1/32"), func(config *server.Config) {
+		world := NewWorld(behind("127.0.0.1/32"), func(config *service.Config) {
 			config.Limits.MaxGrantsPerToken = 2 * clients
 		})
 		client := world.NewClient()

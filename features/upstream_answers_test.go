@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Reading the answer of an upstream to a check", Label("gateway", "U31"), func() {
@@ -80,7 +80,7 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		files := NewCertificateFiles(1, time.Hour)
 		upstream := NewUpstreamOverTLS(files.serverTLS())
 		upstream.Answer(failing(http.StatusBadRequest, "text/html", nginx))
-		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *server.Config) {
+		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Connect.CAFile = files.Cert
 		})
 		Expect(string(report.State.State)).To(Equal("wrong-path"))

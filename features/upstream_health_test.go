@@ -14,23 +14,23 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // operateChecked serves a gateway until the first check of its upstream has ended, and returns its
 // report.
-func operateChecked(ctx context.Context, address string, adjust ...func(*server.Config)) (*Operated,
-	server.UpstreamStatus) {
+func operateChecked(ctx context.Context, address string, adjust ...func(*service.Config)) (*Operated,
+	service.UpstreamStatus) {
 	GinkgoHelper()
-	checked := make(chan []server.UpstreamStatus, 1)
-	service := Operate(append([]func(*server.Config){gatewayTo(address), func(config *server.Config) {
-		config.UpstreamsChecked = func(all []server.UpstreamStatus) { checked <- all }
+	checked := make(chan []service.UpstreamStatus, 1)
+	gateway := Operate(append([]func(*service.Config){gatewayTo(address), func(config *service.Config) {
+		config.UpstreamsChecked = func(all []service.UpstreamStatus) { checked <- all }
 	}}, adjust...)...)
-	service.Token = apiKey
-	var reports []server.UpstreamStatus
+	gateway.Token = apiKey
+	var reports []service.UpstreamStatus
 	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(&reports))
 	Expect(reports).NotTo(BeEmpty())
-	return service, reports[0]
+	return gateway, reports[0]
 }
 
 // diagnose runs doctor with the admin listener of the service.
@@ -61,7 +61,7 @@ func upstreamAt(address string) *UpstreamServer {
 }
 
 // enteringHosts lets people enter the address of the upstream.
-func enteringHosts(c *server.Config) {
+func enteringHosts(c *service.Config) {
 	c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"http://127.0.0.1:9000"}},
 		{Name: "token", Secret: true}}
 }
@@ -82,7 +82,7 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 	DescribeTable("names the cause and the remedy at the start, in /readyz, the metrics, the admin page and doctor, "+
 		"and warns on the consent page, when the upstream", Label("U33", "doctor"),
 		func(ctx SpecContext, m mistake) {
-			service, report := operateChecked(ctx, m.address(), func(config *server.Config) {
+			service, report := operateChecked(ctx, m.address(), func(config *service.Config) {
 				config.CheckLimit = m.limit
 			})
 			Expect(report.State.String()).To(MatchRegexp("^" + m.cause + ".*: " + m.remedy))
@@ -173,18 +173,18 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 })
 
 var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), func() {
-	credential := func(kind string) func(context.Context, *server.Config) {
-		return func(ctx context.Context, c *server.Config) {
+	credential := func(kind string) func(context.Context, *service.Config) {
+		return func(ctx context.Context, c *service.Config) {
 			static(ada(apiKey))(c)
 			if c.Gateway.Credential = kind; kind == bootstrap.CredentialNone {
 				c.Gateway.Secret, c.Gateway.SigningSecret = "", ""
 			}
 		}
 	}
-	verifying := func(ctx context.Context, c *server.Config) { ofItself()(c) }
-	asItIs := func(context.Context, *server.Config) {}
-	through := func(proxy func() string) func(context.Context, *server.Config) {
-		return func(_ context.Context, c *server.Config) { c.Gateway.Connect.Proxy = proxy() }
+	verifying := func(ctx context.Context, c *service.Config) { ofItself()(c) }
+	asItIs := func(context.Context, *service.Config) {}
+	through := func(proxy func() string) func(context.Context, *service.Config) {
+		return func(_ context.Context, c *service.Config) { c.Gateway.Connect.Proxy = proxy() }
 	}
 	of := func(path string, keys ...string) func() string {
 		return func() string { return NewUpstream(keys...).URL + path }
@@ -195,9 +195,9 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 		}
 	}
 
-	DescribeTable("finds", func(ctx SpecContext, address func() string, adjust func(context.Context, *server.Config),
+	DescribeTable("finds", func(ctx SpecContext, address func() string, adjust func(context.Context, *service.Config),
 		state string, works bool) {
-		service, report := operateChecked(ctx, address(), func(c *server.Config) { adjust(ctx, c) })
+		service, report := operateChecked(ctx, address(), func(c *service.Config) { adjust(ctx, c) })
 		Expect(string(report.State.State)).To(Equal(state))
 		Expect(service.AskAdmin(ctx, "/readyz").Text).
 			To(ContainSubstring(map[bool]string{true: `"status":"ok"`, false: `"status":"degraded"`}[works]))
@@ -247,7 +247,7 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 			files := NewCertificateFiles(1, life)
 			config := files.serverTLS()
 			config.ClientAuth = demand
-			_, report := operateChecked(ctx, NewUpstreamOverTLS(config, apiKey).URL+"/mcp", func(c *server.Config) {
+			_, report := operateChecked(ctx, NewUpstreamOverTLS(config, apiKey).URL+"/mcp", func(c *service.Config) {
 				c.Gateway.Connect.CAFile = files.Cert
 			})
 			Expect(string(report.State.State)).To(Equal("wrong-tls"))
@@ -262,7 +262,7 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 	It("presents a random key as calls do, with the Host of calls, and ends the session that the server opens",
 		Label("U18"), func(ctx SpecContext) {
 			upstream := NewUpstream()
-			_, report := operateChecked(ctx, upstream.URL+"/mcp?team=s3cret", func(c *server.Config) {
+			_, report := operateChecked(ctx, upstream.URL+"/mcp?team=s3cret", func(c *service.Config) {
 				verifying(ctx, c)
 				c.Gateway.Present, c.Gateway.Host = []string{"X-Api-Key: {token}"}, "localhost:9000"
 			})
@@ -351,9 +351,9 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 	})
 
 	It("warns of a neighbour that does not work, and fails for the server at the URL only", func(ctx SpecContext) {
-		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) {
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
 			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
-				server.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
+				service.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
 		})
 		d := service.diagnose(ctx)
 		Expect(d.Of("upstream /mcp").Status).To(Equal("ok"))
@@ -390,7 +390,7 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 
 	It("asks for a public URL too, and runs in spite of mistakes in the settings", func(ctx SpecContext) {
 		public := "https://" + net.JoinHostPort(outside(), "1")
-		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *server.Config) {
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
 			config.Issuer, config.Development = public, false
 		})
 		admin := strings.TrimPrefix(service.Admin, "http://")

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // challenging answers every request with a challenge that names metadata.
@@ -80,7 +80,7 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 	It("finds out that the upstream is the gateway itself", func(ctx SpecContext) {
 		self := httptest.NewUnstartedServer(nil)
 		DeferCleanup(self.Close)
-		_, report := operateChecked(ctx, "http://"+self.Listener.Addr().String()+"/mcp", func(c *server.Config) {
+		_, report := operateChecked(ctx, "http://"+self.Listener.Addr().String()+"/mcp", func(c *service.Config) {
 			issuer := "http://" + freeAddress()
 			c.Issuer = issuer
 			self.Config.Handler = challenging(issuer + "/.well-known/oauth-protected-resource/mcp")
@@ -169,11 +169,11 @@ var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gat
 var _ = Describe("A gateway to a server whose responses are not as asked", Label("gateway"), func() {
 	const list = `{"jsonrpc":"2.0","id":7,"result":{"tools":[` +
 		`{"name":"shout","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}}]}}`
-	withRules := func(c *server.Config) { c.Gateway.Policy.Tools = []string{"allow shout"} }
-	withoutRules := func(*server.Config) {}
+	withRules := func(c *service.Config) { c.Gateway.Policy.Tools = []string{"allow shout"} }
+	withoutRules := func(*service.Config) {}
 
 	DescribeTable("passes on a response",
-		func(ctx SpecContext, adjust func(*server.Config), answer http.HandlerFunc, tools int) {
+		func(ctx SpecContext, adjust func(*service.Config), answer http.HandlerFunc, tools int) {
 			upstream := NewUpstream(apiKey)
 			world := NewGateway(upstream.URL+"/mcp", adjust)
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)

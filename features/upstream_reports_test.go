@@ -11,13 +11,13 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("Reporting what a gateway has found out about its upstreams", Label("gateway", "U31"), func() {
-	also := func(path, address string) func(*server.Config) {
-		return func(c *server.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, server.UpstreamAddress{Path: path, URL: address})
+	also := func(path, address string) func(*service.Config) {
+		return func(c *service.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: path, URL: address})
 		}
 	}
 
@@ -97,7 +97,7 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 	It("shows other computers the state and the remedy without the detail, which can have an internal address",
 		func(ctx SpecContext) {
 			dead := freeAddress()
-			service, _ := operateChecked(ctx, "http://"+dead+"/mcp", func(c *server.Config) {
+			service, _ := operateChecked(ctx, "http://"+dead+"/mcp", func(c *service.Config) {
 				c.AdminAddr = "0.0.0.0:0"
 			})
 			port := portOf(service.Admin)
@@ -140,11 +140,11 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 
 // operateBoth serves a gateway to two upstreams until the first check of both has ended, and
 // returns its reports.
-func operateBoth(ctx context.Context, first string, second func(*server.Config)) (reports []server.UpstreamStatus) {
+func operateBoth(ctx context.Context, first string, second func(*service.Config)) (reports []service.UpstreamStatus) {
 	GinkgoHelper()
-	checked := make(chan []server.UpstreamStatus, 1)
-	Operate(gatewayTo(first), second, func(c *server.Config) {
-		c.UpstreamsChecked = func(all []server.UpstreamStatus) { checked <- all }
+	checked := make(chan []service.UpstreamStatus, 1)
+	Operate(gatewayTo(first), second, func(c *service.Config) {
+		c.UpstreamsChecked = func(all []service.UpstreamStatus) { checked <- all }
 	})
 	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(&reports))
 	Expect(reports).To(HaveLen(2))

@@ -20,7 +20,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // UpstreamServer is an MCP server with API keys that records its requests.
@@ -215,11 +215,11 @@ func (u *UpstreamServer) Wire() string {
 }
 
 // gatewayTo configures a service as a gateway.
-func gatewayTo(upstream string) func(*server.Config) {
-	return func(config *server.Config) {
+func gatewayTo(upstream string) func(*service.Config) {
+	return func(config *service.Config) {
 		config.EditorToken = ""
-		config.Gateway = server.GatewayConfig{
-			Upstreams: []server.UpstreamAddress{{URL: upstream}},
+		config.Gateway = service.GatewayConfig{
+			Upstreams: []service.UpstreamAddress{{URL: upstream}},
 			Upstream:  bootstrap.Upstream{Credential: bootstrap.CredentialHostToken, Patience: time.Minute},
 		}
 	}
@@ -227,9 +227,9 @@ func gatewayTo(upstream string) func(*server.Config) {
 
 // NewGateway starts a gateway to the upstream, whose key people paste; adjust may change its
 // settings.
-func NewGateway(upstream string, adjust ...func(*server.Config)) *World {
+func NewGateway(upstream string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
-	w := newWorld(append([]func(*server.Config){gatewayTo(upstream)}, adjust...)...)
+	w := newWorld(append([]func(*service.Config){gatewayTo(upstream)}, adjust...)...)
 	w.Token = apiKey
 	w.start("127.0.0.1:0")
 	DeferCleanup(w.Stop)

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // World is a demo site with Pasteport on loopback, with its own folder, clock and log.
@@ -30,22 +30,22 @@ type World struct {
 	Clock    *Clock
 	Log      *Log
 
-	service *server.Service
+	service *service.Service
 	server  *httptest.Server
-	adjust  func(*server.Config)
+	adjust  func(*service.Config)
 }
 
 const editorToken = "demo_editor-token-of-the-specs"
 
 // NewWorld starts a world that ends with the spec; adjust may change its settings.
-func NewWorld(adjust ...func(*server.Config)) *World {
+func NewWorld(adjust ...func(*service.Config)) *World {
 	w := newWorld(adjust...)
 	w.start("127.0.0.1:0")
 	DeferCleanup(func() { w.Stop() })
 	return w
 }
 
-func newWorld(adjust ...func(*server.Config)) *World {
+func newWorld(adjust ...func(*service.Config)) *World {
 	w := &World{
 		Dir:     GinkgoT().TempDir(),
 		Token:   editorToken,
@@ -57,7 +57,7 @@ func newWorld(adjust ...func(*server.Config)) *World {
 		w.Database = databaseServers[worldsOn].database()
 	}
 	w.copyDatabases()
-	w.adjust = func(config *server.Config) {
+	w.adjust = func(config *service.Config) {
 		for _, change := range adjust {
 			change(config)
 		}
@@ -80,7 +80,7 @@ func (w *World) start(addr string) {
 func (w *World) open(listener net.Listener) {
 	GinkgoHelper()
 	w.Issuer = "http://" + listener.Addr().String()
-	config := server.Config{
+	config := service.Config{
 		DataDir:     w.Dir,
 		Development: true,
 		EditorToken: w.Token,
@@ -91,7 +91,7 @@ func (w *World) open(listener net.Listener) {
 	config.Logger = slog.New(slog.NewJSONHandler(w.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.adjust(&config)
 	var err error
-	w.service, err = server.Open(context.Background(), config)
+	w.service, err = service.Open(context.Background(), config)
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -125,7 +125,7 @@ func (w *World) Restart() {
 
 // Replica starts another service on the same folder, like a second process behind the same address:
 // it has the first's issuer and listens at another address. adjust may change its settings.
-func (w *World) Replica(adjust ...func(*server.Config)) *Replica {
+func (w *World) Replica(adjust ...func(*service.Config)) *Replica {
 	GinkgoHelper()
 	other := &World{
 		Dir:      w.Dir,
@@ -135,7 +135,7 @@ func (w *World) Replica(adjust ...func(*server.Config)) *Replica {
 		Clock:    w.Clock,
 		Log:      &Log{},
 	}
-	other.adjust = func(config *server.Config) {
+	other.adjust = func(config *service.Config) {
 		w.adjust(config)
 		config.Issuer = w.Issuer
 		for _, change := range adjust {

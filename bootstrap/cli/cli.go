@@ -1,6 +1,6 @@
 // Package cli is the program's command line. Run executes one command. A file holds one command or
 // a group of related ones, and larger commands are packages below. A command reads its settings
-// into a server.Config.
+// into a service.Config.
 package cli
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/cli/tracing"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 )
 
@@ -123,7 +123,7 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 }
 
 // withStore opens the configured store for use; services may run on it meanwhile.
-func withStore(config *server.Config, use func(*persistence.Store) error) error {
+func withStore(config *service.Config, use func(*persistence.Store) error) error {
 	store, err := config.StoreLocation().OpenExisting()
 	if err != nil {
 		return err
@@ -139,6 +139,6 @@ func newVersion(out io.Writer) *cobra.Command {
 }
 
 func printVersion(out io.Writer) error {
-	_, err := fmt.Fprintln(out, "pasteport", server.Version())
+	_, err := fmt.Fprintln(out, "pasteport", service.Version())
 	return err
 }

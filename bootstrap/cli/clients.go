@@ -18,7 +18,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -35,7 +35,7 @@ type knownDocument struct {
 const storeSource = "store"
 
 func newClientsList(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	settings := config.Table()
 	var asJSON bool
 	list := &cobra.Command{
@@ -56,13 +56,13 @@ func newClientsList(out io.Writer) *cobra.Command {
 			return printDocuments(out, known, time.Now())
 		},
 	}
-	settings.Flags(list, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	settings.Flags(list, slices.Concat(service.StoreSettings, service.EgressSettings)...)
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
 
 func newClientsFetch(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	settings := config.Table()
 	fetch := &cobra.Command{
 		Use: "fetch URL", Short: "Print the metadata document of a client, to pin it", Args: exactlyOneClient,
@@ -83,7 +83,7 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	settings.Flags(fetch, server.EgressSettings...)
+	settings.Flags(fetch, service.EgressSettings...)
 	return fetch
 }
 
@@ -109,7 +109,7 @@ func exactlyOneClient(_ *cobra.Command, args []string) error {
 }
 
 func newClientsCheck(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	settings := config.Table()
 	check := &cobra.Command{
 		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today",
@@ -131,12 +131,12 @@ func newClientsCheck(out io.Writer) *cobra.Command {
 			return checkDocuments(cmd.Context(), probe, known, term.New(out))
 		},
 	}
-	settings.Flags(check, slices.Concat(server.StoreSettings, server.EgressSettings)...)
+	settings.Flags(check, slices.Concat(service.StoreSettings, service.EgressSettings)...)
 	return check
 }
 
 // knownDocuments returns the pinned documents, then the stored ones.
-func knownDocuments(ctx context.Context, config *server.Config) (known []knownDocument, err error) {
+func knownDocuments(ctx context.Context, config *service.Config) (known []knownDocument, err error) {
 	pinned, err := config.PinnedClients(ctx)
 	if err != nil {
 		return nil, err

@@ -6,12 +6,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 )
 
 func newConfig(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	table := config.Table()
 	command := &cobra.Command{
 		Use:                        "config",
@@ -47,6 +47,6 @@ func newConfigPart(name, short string, write func(*settings.Table, io.Writer) er
 		Short:             short,
 		Args:              term.NoArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE:              func(*cobra.Command, []string) error { return write(server.DefaultConfig().Table(), out) },
+		RunE:              func(*cobra.Command, []string) error { return write(service.DefaultConfig().Table(), out) },
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -41,7 +41,7 @@ func (f *grantFilter) addFlags(command *cobra.Command) {
 }
 
 func newGrantsList(out, errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var filter grantFilter
 	var asJSON bool
 	list := &cobra.Command{
@@ -59,14 +59,14 @@ func newGrantsList(out, errOut io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Table().Flags(list, server.StoreSettings...)
+	config.Table().Flags(list, service.StoreSettings...)
 	filter.addFlags(list)
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
 
 func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var filter grantFilter
 	var all, yes bool
 	var token string
@@ -117,7 +117,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Table().Flags(end, server.StoreSettings...)
+	config.Table().Flags(end, service.StoreSettings...)
 	filter.addFlags(end)
 	end.Flags().BoolVar(&all, "all", false, "end all grants")
 	end.Flags().StringVar(&token, "token",
@@ -163,7 +163,7 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 
 // withGrants calls use with a server that can list and end the grants of the configured store. The
 // server records ended grants in the trace.
-func withGrants(config *server.Config, errOut io.Writer, use func(*application.Server) error) error {
+func withGrants(config *service.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return withStore(config, func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
 		recorder := journal.New(store, logger)

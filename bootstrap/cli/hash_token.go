@@ -10,13 +10,13 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/verification/tokenfile"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var person oauth.Principal
 	hash := &cobra.Command{
 		Use: "hash-token", Short: "Print the token file line of a token", Args: noTokenArgument,

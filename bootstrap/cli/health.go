@@ -11,11 +11,11 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/readiness"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func newHealth(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	health := &cobra.Command{
 		Use: "health", Short: "Check whether a running service is ready", Args: term.NoArguments,
 		Long: "Request /readyz from the admin listener of a service on this computer. The exit code is 0 if the " +
@@ -43,16 +43,16 @@ func newHealth(out io.Writer) *cobra.Command {
 
 // askReadiness returns an error with the problems of a service that is not ready.
 func askReadiness(ctx context.Context, addr string) (report readiness.Report, err error) {
-	if addr == "" || addr == server.AdminOff {
+	if addr == "" || addr == service.AdminOff {
 		return report, fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s",
-			server.DefaultAdminAddr)
+			service.DefaultAdminAddr)
 	}
 	report, err = readiness.Read(ctx, addr)
 	other := new(readiness.OtherServerError)
 	switch {
 	case errors.Is(err, readiness.ErrAddress):
 		return report, fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s",
-			addr, server.DefaultAdminAddr)
+			addr, service.DefaultAdminAddr)
 	case errors.As(err, &other):
 		return report,
 			fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's",

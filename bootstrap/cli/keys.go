@@ -14,12 +14,12 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newKeysList(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var asJSON bool
 	list := &cobra.Command{
 		Use: "list", Short: "List the server secrets with their ages", Args: term.NoArguments,
@@ -40,13 +40,13 @@ func newKeysList(out io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Table().Flags(list, slices.Concat(server.StoreSettings, []string{"grant-ttl"})...)
+	config.Table().Flags(list, slices.Concat(service.StoreSettings, []string{"grant-ttl"})...)
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
 
 func newKeysRotate(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var age time.Duration
 	rotate := &cobra.Command{
 		Use: "rotate", Short: "Generate a new server secret, and keep the old ones", Args: term.NoArguments,
@@ -71,7 +71,7 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 			})
 		},
 	}
-	config.Table().Flags(rotate, server.StoreSettings...)
+	config.Table().Flags(rotate, service.StoreSettings...)
 	rotate.Flags().DurationVar(&age, "forget-old", oauth.MaxGrantTTL,
 		"forget secrets that were replaced this long ago; without an age, all old ones")
 	rotate.Flags().Lookup("forget-old").NoOptDefVal = "0s"

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // localClient is a client on this computer, with the command that connects it.
@@ -14,7 +14,7 @@ type localClient struct{ name, command, needs string }
 
 // localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id,
 // so it registers itself.
-func localClients(config server.Config, endpoint string) (clients []localClient) {
+func localClients(config service.Config, endpoint string) (clients []localClient) {
 	name, id := localName(endpoint), config.LocalClientID()
 	if config.SelfRegistration {
 		clients = append(clients, localClient{

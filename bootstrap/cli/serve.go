@@ -14,7 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func newServe(out, errOut io.Writer) *cobra.Command {
@@ -30,7 +30,7 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 	}
-	return runsService(serve, server.GatewaySettings(), func(config server.Config) error {
+	return runsService(serve, service.GatewaySettings(), func(config service.Config) error {
 		if config.IsGateway() {
 			return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport " +
 				"gateway\", or leave upstream out")
@@ -55,7 +55,7 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 			"/var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
-	return runsService(gateway, server.SiteSettings, func(config server.Config) error {
+	return runsService(gateway, service.SiteSettings, func(config service.Config) error {
 		if !config.IsGateway() {
 			return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
 		}
@@ -65,9 +65,9 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 
 // runsService makes the command run a service until it is stopped. The command has all settings
 // except the unused ones; check finds mistakes in their combination.
-func runsService(command *cobra.Command, unused []string, check func(server.Config) error, out,
+func runsService(command *cobra.Command, unused []string, check func(service.Config) error, out,
 	errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	table := config.Table()
 	table.Flags(command, table.NamesBut(unused)...)
 	command.Args = term.NoArguments
@@ -79,7 +79,7 @@ func runsService(command *cobra.Command, unused []string, check func(server.Conf
 	return command
 }
 
-func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer) error {
+func serveUntilStopped(ctx context.Context, config service.Config, out io.Writer) error {
 	listener, err := config.Listen()
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func serveUntilStopped(ctx context.Context, config server.Config, out io.Writer)
 	memory.LimitGarbage(config.Logger)
 	lines := startLinesTo(out, config)
 	config.UpstreamsChecked = lines.upstreams
-	service, err := server.Open(ctx, config)
+	service, err := service.Open(ctx, config)
 	if err != nil {
 		_ = listener.Close()
 		return err
@@ -134,7 +134,7 @@ func onHangup(reopen func()) (stop func()) {
 }
 
 // place describes where the data is, without a password.
-func place(config server.Config) string {
+func place(config service.Config) string {
 	if config.Database.URL == "" {
 		return "data in " + config.DataDir
 	}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // startLines tells the operator what a service serves: as text, or as JSON
@@ -17,8 +17,8 @@ type startLines struct {
 
 // startLinesTo returns lines that log-level does not hide, because they are
 // results and not only a log.
-func startLinesTo(out io.Writer, config server.Config) startLines {
-	if config.LogFormat != server.LogJSON {
+func startLinesTo(out io.Writer, config service.Config) startLines {
+	if config.LogFormat != service.LogJSON {
 		return startLines{out: out}
 	}
 	return startLines{out, slog.New(slog.NewJSONHandler(out, nil))}
@@ -35,7 +35,7 @@ func (l startLines) print(text, message string, attributes ...any) {
 
 // upstreams prints a line for each upstream: that it works, or a warning with the
 // cause and the remedy.
-func (l startLines) upstreams(all []server.UpstreamStatus) {
+func (l startLines) upstreams(all []service.UpstreamStatus) {
 	for _, upstream := range all {
 		warning := ""
 		if !upstream.State.Works() {
@@ -48,7 +48,7 @@ func (l startLines) upstreams(all []server.UpstreamStatus) {
 
 // clients prints the commands that connect clients on this computer to an
 // MCP server in development.
-func (l startLines) clients(config server.Config, endpoint string) {
+func (l startLines) clients(config service.Config, endpoint string) {
 	if !config.Development {
 		return
 	}
@@ -70,8 +70,8 @@ type loggedError struct{ error }
 func (e loggedError) Unwrap() error { return e.error }
 
 // logged logs an error if log lines are JSON.
-func logged(err error, config server.Config, errOut io.Writer) error {
-	if err == nil || config.LogFormat != server.LogJSON {
+func logged(err error, config service.Config, errOut io.Writer) error {
+	if err == nil || config.LogFormat != service.LogJSON {
 		return err
 	}
 	slog.New(slog.NewJSONHandler(errOut, nil)).Error("the service failed", "error", err.Error())

@@ -11,12 +11,12 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	table := config.Table()
 	stdio := &cobra.Command{
 		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
@@ -34,8 +34,8 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	return stdio
 }
 
-func serveStdio(ctx context.Context, config *server.Config, in io.ReadCloser, out io.Writer) (err error) {
-	if err := server.MakeDataDir(config.DataDir); err != nil {
+func serveStdio(ctx context.Context, config *service.Config, in io.ReadCloser, out io.Writer) (err error) {
+	if err := service.MakeDataDir(config.DataDir); err != nil {
 		return err
 	}
 	site, err := demosite.Open(filepath.Join(config.DataDir, "content.db"))

@@ -9,11 +9,11 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func newStoreMigrate(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	migrate := &cobra.Command{
 		Use: "migrate", Short: "Update the database schema before services of this version start",
 		Args: term.NoArguments,
@@ -36,12 +36,12 @@ func newStoreMigrate(out io.Writer) *cobra.Command {
 			return err
 		},
 	}
-	config.Table().Flags(migrate, server.StoreSettings...)
+	config.Table().Flags(migrate, service.StoreSettings...)
 	return migrate
 }
 
 func newStoreCheck(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var asJSON bool
 	command := &cobra.Command{
 		Use: "check", Short: "Check the store without changing it", Args: term.NoArguments,
@@ -62,7 +62,7 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 			return report(term.New(out), checks, asJSON)
 		},
 	}
-	config.Table().Flags(command, server.StoreSettings...)
+	config.Table().Flags(command, service.StoreSettings...)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return command
 }

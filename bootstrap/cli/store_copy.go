@@ -11,13 +11,13 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
 func newStoreCopy(out io.Writer) *cobra.Command {
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	var from, to string
 	command := &cobra.Command{
 		Use: "copy", Short: "Copy the store to another database", Args: term.NoArguments,
@@ -50,7 +50,7 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 			return copyStore(cmd.Context(), source, target, term.New(out))
 		},
 	}
-	config.Table().Flags(command, server.StoreSettings...)
+	config.Table().Flags(command, service.StoreSettings...)
 	command.Flags().
 		StringVar(&from, "from", "",
 			"source: sqlite:///path/oauth.db, postgres://… or mysql://… (default: the SQLite file in data)")
@@ -60,8 +60,8 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 
 // locationOf returns the location that the flag names. Its error does not repeat the address, which
 // may hold a password.
-func locationOf(config server.Config, flag, address string,
-	otherwise server.StoreLocation) (server.StoreLocation, error) {
+func locationOf(config service.Config, flag, address string,
+	otherwise service.StoreLocation) (service.StoreLocation, error) {
 	if address == "" {
 		return otherwise, nil
 	}
@@ -73,7 +73,7 @@ func locationOf(config server.Config, flag, address string,
 	return location, nil
 }
 
-func copyStore(ctx context.Context, from, to server.StoreLocation, t term.Terminal) (err error) {
+func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Terminal) (err error) {
 	source, err := from.OpenExisting()
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func printStep(t term.Terminal, step maintenance.CopyStep) {
 	}
 }
 
-func printNextSteps(t term.Terminal, from, to server.StoreLocation) {
+func printNextSteps(t term.Terminal, from, to service.StoreLocation) {
 	t.Printf("Source and copy were compared and are equal.\n\n")
 	if !to.IsServer() {
 		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients "+

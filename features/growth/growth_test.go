@@ -12,9 +12,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/http/mcp/filter"
-	"github.com/pasteport/pasteport/adapters/http/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/http/mcp/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/filter"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/presentation"
-	"github.com/pasteport/pasteport/adapters/probe"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -35,7 +35,7 @@ type MCPOptions struct {
 	URL  string // that outbound.Options.CheckURL accepts, or the text of a credential.Target
 	Host string // Host header; "" for that of the URL
 	// Presentation is that of the requests through the gateway.
-	Presentation presentation.Presentation
+	Presentation secret.Presentation
 	Fields       credential.Fields // that the Presentation presents; nil for the token
 	// Scopes limits what every token grants. The server itself decides what a token can do.
 	Scopes []string
@@ -72,9 +72,9 @@ func (m *MCP) VerifyFields(ctx context.Context, values map[string]string) (oauth
 	switch {
 	case err != nil:
 		return oauth.Principal{}, err
-	case answer.State == probe.RefusesKeys:
+	case answer.State == check.RefusesKeys:
 		return oauth.Principal{}, m.refused(ctx)
-	case answer.State != probe.Accepted:
+	case answer.State != check.Accepted:
 		return oauth.Principal{}, m.unavailable(ctx, answer)
 	}
 	m.accepted.Store(true)
@@ -107,14 +107,14 @@ func (m *MCP) checkRefusal(ctx context.Context, values credential.Values) error 
 	if m.probed.isRecent(address, now) {
 		return nil
 	}
-	answer, err := m.ask(ctx, m.options.Fields.WithSecrets(values, probe.RandomKey))
+	answer, err := m.ask(ctx, m.options.Fields.WithSecrets(values, check.RandomKey))
 	switch {
 	case err != nil:
 		return err
-	case answer.State == probe.Accepted:
-		answer.State = probe.AcceptsAny
+	case answer.State == check.Accepted:
+		answer.State = check.AcceptsAny
 		return m.unavailable(ctx, answer)
-	case answer.State != probe.RefusesKeys && answer.State != probe.Forbids:
+	case answer.State != check.RefusesKeys && answer.State != check.Forbids:
 		return m.unavailable(ctx, answer)
 	}
 	m.probed.record(address, now)
@@ -122,31 +122,31 @@ func (m *MCP) checkRefusal(ctx context.Context, values credential.Values) error 
 }
 
 // ask returns what the server answers to the values.
-func (m *MCP) ask(ctx context.Context, values credential.Values) (probe.Answer, error) {
+func (m *MCP) ask(ctx context.Context, values credential.Values) (check.Answer, error) {
 	credentials, err := m.options.Presentation.Render(values)
 	if err != nil {
-		return probe.Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
+		return check.Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
 	address, allowed := m.urlOf(values)
 	if !allowed {
-		return probe.Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
+		return check.Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
 	}
-	asked := probe.Probe{Client: m.client.http, URL: address, Host: m.options.Host}
+	asked := check.Probe{Client: m.client.http, URL: address, Host: m.options.Host}
 	// First the request that the server accepted last, to save requests.
 	answer, err := asked.Run(ctx, credentials, int(m.answered.Load()))
 	if err != nil {
 		return answer, fmt.Errorf("verifying a token: %w", err)
 	}
-	if answer.State == probe.Accepted {
+	if answer.State == check.Accepted {
 		m.answered.Store(int64(answer.Index))
 	}
 	return answer, nil
 }
 
 // unavailable does not name the path of an MCP server, which may have a key.
-func (m *MCP) unavailable(ctx context.Context, answer probe.Answer) error {
+func (m *MCP) unavailable(ctx context.Context, answer check.Answer) error {
 	to := &url.URL{Scheme: answer.Request.URL.Scheme, Host: answer.Request.URL.Host}
-	if answer.State == probe.Redirects {
+	if answer.State == check.Redirects {
 		answer.Detail = "elsewhere" // the target may contain a part of the person's token that cannot be recognised
 	}
 	if answer.IsMistake() {

@@ -22,7 +22,7 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
 	"github.com/pasteport/pasteport/bench/server/site"
-	service "github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 func main() {

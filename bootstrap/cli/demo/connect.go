@@ -11,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // walk runs the client through all steps.
@@ -50,7 +50,7 @@ func (d *demo) connect(ctx context.Context, network http.RoundTripper,
 		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
 	once := &onceHandler{OAuthHandler: handler}
-	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: server.Version()},
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: service.Version()},
 		nil)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:             d.service.Authz.Resources()[0].Resource.String(),

@@ -19,14 +19,14 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
-	"github.com/pasteport/pasteport/bootstrap/server/httpserver"
+	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 )
 
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	var once, open bool
-	given := server.DefaultConfig()
+	given := service.DefaultConfig()
 	command := &cobra.Command{
 		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
 		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then " +
@@ -38,7 +38,7 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 		Example: "  pasteport demo\n" +
 			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			config := server.DefaultConfig() // the settings of a real service must not reach the demo
+			config := service.DefaultConfig() // the settings of a real service must not reach the demo
 			config.Addr, config.DataDir, config.EditorToken = given.Addr, given.DataDir, given.EditorToken
 			return runDemo(cmd.Context(), *config, &demo{
 				terminal: term.New(out),
@@ -58,7 +58,7 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 type demo struct {
 	terminal term.Terminal
 	logger   *slog.Logger
-	service  *server.Service
+	service  *service.Service
 	client   *demoClient
 	issuer   string
 	token    string // the site's token to paste
@@ -69,15 +69,15 @@ type demo struct {
 	open     bool // open the first address in the browser
 }
 
-func runDemo(ctx context.Context, config server.Config, d *demo) error {
-	listener, err := server.Config{Addr: config.Addr}.Listen()
+func runDemo(ctx context.Context, config service.Config, d *demo) error {
+	listener, err := service.Config{Addr: config.Addr}.Listen()
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
 	if address, ok := listener.Addr().(*net.TCPAddr); !ok || !address.IP.IsLoopback() {
 		return fmt.Errorf("the demo runs on this computer only, and %s is not local: choose a loopback address with "+
-			"--addr, such as %s", config.Addr, server.DefaultAddr)
+			"--addr, such as %s", config.Addr, service.DefaultAddr)
 	}
 	client, err := openDemoClient()
 	if err != nil {
@@ -96,7 +96,7 @@ func runDemo(ctx context.Context, config server.Config, d *demo) error {
 // openDemoLog opens the log of the site. It is a file, so that its lines do not interrupt the steps
 // on the terminal.
 func openDemoLog(dir string) (*os.File, error) {
-	if err := server.MakeDataDir(dir); err != nil {
+	if err := service.MakeDataDir(dir); err != nil {
 		return nil, err
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "demo.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -106,11 +106,11 @@ func openDemoLog(dir string) (*os.File, error) {
 	return file, nil
 }
 
-func (d *demo) run(ctx context.Context, config server.Config, listener net.Listener) (err error) {
-	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, server.AdminOff
+func (d *demo) run(ctx context.Context, config service.Config, listener net.Listener) (err error) {
+	config.Issuer, config.Development, config.AdminAddr = config.LocalIssuer(listener.Addr()), true, service.AdminOff
 	config.RootCAs, config.Logger = d.client.roots, d.logger
 	d.issuer = config.Issuer
-	if d.service, err = server.Open(ctx, config); err != nil {
+	if d.service, err = service.Open(ctx, config); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.service.Close()) }()
@@ -123,7 +123,7 @@ func (d *demo) run(ctx context.Context, config server.Config, listener net.Liste
 
 // pastedToken returns the site's token for this run: the given one, the one of the first start, or
 // a new one, because the site keeps only digests.
-func pastedToken(ctx context.Context, s *server.Service, given string) (string, error) {
+func pastedToken(ctx context.Context, s *service.Service, given string) (string, error) {
 	switch {
 	case given != "":
 		return given, nil
@@ -133,7 +133,7 @@ func pastedToken(ctx context.Context, s *server.Service, given string) (string, 
 	return s.Site.IssueToken(ctx, "editor", demosite.Editor)
 }
 
-func (d *demo) introduce(config server.Config) {
+func (d *demo) introduce(config service.Config) {
 	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
 		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, "+
 		"oauth.db, demo.log\ndemo token: %s\n\n",

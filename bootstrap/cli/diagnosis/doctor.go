@@ -22,7 +22,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/certificates"
 	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const defaultCertificate = "pasteport-doctor.pem"
@@ -42,7 +42,7 @@ type doctorOptions struct {
 // NewCommand returns the command.
 func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	var o doctorOptions
-	config := server.DefaultConfig()
+	config := service.DefaultConfig()
 	o.adminAddr = &config.AdminAddr
 	table := config.Table()
 	command := &cobra.Command{
@@ -97,7 +97,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			return o.run(cmd.Context(), args[0], in, r)
 		},
 	}
-	table.Flags(command, append([]string{"admin-addr"}, server.EgressSettings...)...)
+	table.Flags(command, append([]string{"admin-addr"}, service.EgressSettings...)...)
 	flags := command.Flags()
 	flags.StringVar(&o.token, "token", "", "token of the site for a whole login; - reads it from standard input")
 	flags.StringVar(&o.authorizationServer, "authorization-server", "",
@@ -182,7 +182,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 		Ends:       r.end,
 		Fields:     o.fields,
 		TokenTo:    o.authorizationServer,
-		Version:    server.Version(),
+		Version:    service.Version(),
 		Clients:    o.knownClients(),
 		AskClients: o.clients != "",
 	}

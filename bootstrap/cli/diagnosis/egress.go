@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // checkEgressArgs finds mistakes in the flags and arguments of `doctor --egress`.
@@ -29,7 +29,7 @@ func (o doctorOptions) checkEgressArgs(documents []string) error {
 
 // runEgress fetches the named documents, or those of the well-known clients, all at the same time.
 // explain names settings in the spelling of the user.
-func (o doctorOptions) runEgress(ctx context.Context, config *server.Config, explain func(error) error,
+func (o doctorOptions) runEgress(ctx context.Context, config *service.Config, explain func(error) error,
 	documents []string, r *reporter) (err error) {
 	if config.RootCAs, err = readAuthorities(o.authorities); err != nil {
 		return err

@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
 type traceOptions struct {
-	config       *server.Config
+	config       *service.Config
 	json, follow bool
 	unfinished   bool
 	doctor       bool // also those of pasteport doctor
@@ -29,7 +29,7 @@ type traceOptions struct {
 
 // NewConnections returns the command that lists the attempts to connect.
 func NewConnections(out io.Writer) *cobra.Command {
-	o := traceOptions{config: server.DefaultConfig()}
+	o := traceOptions{config: service.DefaultConfig()}
 	command := &cobra.Command{
 		Use: "connections", Short: "List the attempts of clients to connect", Args: term.NoArguments,
 		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the " +
@@ -50,7 +50,7 @@ func NewConnections(out io.Writer) *cobra.Command {
 
 // NewTrace returns the command that shows the steps of an attempt.
 func NewTrace(out io.Writer) *cobra.Command {
-	o := traceOptions{config: server.DefaultConfig()}
+	o := traceOptions{config: service.DefaultConfig()}
 	command := &cobra.Command{
 		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
 		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and " +
@@ -89,21 +89,21 @@ func NewTrace(out io.Writer) *cobra.Command {
 }
 
 func (o *traceOptions) addFlags(command *cobra.Command) {
-	o.config.Table().Flags(command, server.StoreSettings...)
+	o.config.Table().Flags(command, service.StoreSettings...)
 	command.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	command.Flags().BoolVar(&o.doctor, "doctor", false, "include attempts of pasteport doctor")
 }
 
 // dataFlag returns the flag for other commands to read the same data folder, "" for the default.
 func (o *traceOptions) dataFlag() string {
-	if o.config.DataDir == server.DefaultConfig().DataDir {
+	if o.config.DataDir == service.DefaultConfig().DataDir {
 		return ""
 	}
 	return " --data " + term.Quote(o.config.DataDir)
 }
 
 // withTrace calls use with the trace of the configured store, which must exist.
-func withTrace(config *server.Config, use func(trace.Log) error) error {
+func withTrace(config *service.Config, use func(trace.Log) error) error {
 	store, err := config.StoreLocation().OpenExisting()
 	if err != nil {
 		return err

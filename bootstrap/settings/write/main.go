@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 const settingsPage = "docs/settings.md"
@@ -33,7 +33,7 @@ func write() error {
 		return errors.New("the two comments around the table of settings are missing: put them back")
 	}
 	var table bytes.Buffer
-	if err := server.DefaultConfig().Table().WriteReference(&table); err != nil {
+	if err := service.DefaultConfig().Table().WriteReference(&table); err != nil {
 		return fmt.Errorf("listing the settings: %w", err)
 	}
 	//nolint:gosec // a public page

@@ -1,0 +1,162 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/outbound"
+)
+
+const (
+	errorBytes   = 1 << 10
+	contentBytes = 64 << 10
+	longestRetry = time.Hour // that a server can ask for
+)
+
+// content is what the body of an answer with a status of success is.
+type content int
+
+const (
+	otherContent content = iota
+	resultOfMCP          // or an event stream, which can be endless
+	errorOfJSONRPC
+)
+
+// head is a response without its body, which may be an endless stream.
+type head struct {
+	status           int
+	session          string
+	cookies          []*http.Cookie
+	metadata         string // that the challenge of a 401 names
+	contentType      string
+	content          content
+	retries          bool          // the server names a time to try again, so that a refusal passes
+	retryAfter       time.Duration // that time, if it is a number
+	overHTTP         bool
+	target           string // of a redirect, as the cause names it
+	beginningOfError []byte // of a 400 or 403
+}
+
+func (p Probe) head(request *http.Request) (head, error) {
+	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL or listed its host
+	if err != nil {
+		return head{}, err
+	}
+	defer response.Body.Close()
+	h := head{
+		status:      response.StatusCode,
+		session:     response.Header.Get(sessionHeader),
+		cookies:     response.Cookies(),
+		contentType: strings.ToLower(response.Header.Get("Content-Type")),
+		overHTTP:    request.URL.Scheme == "http",
+	}
+	h.retries, h.retryAfter = retryOf(response.Header.Get("Retry-After"))
+	if h.status == http.StatusUnauthorized {
+		h.metadata = metadataOf(response.Header)
+	}
+	if to, err := response.Location(); err == nil {
+		h.target = outbound.Target(to, request.URL)
+	}
+	switch {
+	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
+		// A read error means another reason.
+		h.beginningOfError, _ = io.ReadAll(io.LimitReader(response.Body, errorBytes))
+	case h.isSuccess() && strings.HasPrefix(h.contentType, "text/event-stream"):
+		h.content = resultOfMCP
+	case h.isSuccess():
+		body, err := io.ReadAll(io.LimitReader(response.Body, contentBytes))
+		if err != nil {
+			return h, err
+		}
+		h.content = contentOf(body)
+	}
+	return h, nil
+}
+
+var resourceMetadata = regexp.MustCompile(`(?i)\bresource_metadata\s*=\s*"?([^"\s,]+)`)
+
+// metadataOf returns the address of the metadata that a challenge names (RFC
+// 9728 §5.1), "" for none.
+func metadataOf(header http.Header) string {
+	for _, challenge := range header.Values("Www-Authenticate") {
+		if found := resourceMetadata.FindStringSubmatch(challenge); found != nil {
+			return found[1]
+		}
+	}
+	return ""
+}
+
+// retryOf reads a Retry-After.
+func retryOf(header string) (retries bool, after time.Duration) {
+	seconds, err := strconv.Atoi(header)
+	if err != nil || seconds < 0 {
+		return header != "", 0
+	}
+	return true, time.Duration(min(seconds, int(longestRetry/time.Second))) * time.Second
+}
+
+// contentOf reads the members of a message of JSON-RPC, of which only the beginning may be known.
+func contentOf(beginning []byte) (c content) {
+	isCut := len(beginning) == contentBytes
+	beginning = bytes.TrimPrefix(beginning, []byte("\ufeff"))
+	in := json.NewDecoder(bytes.NewReader(beginning))
+	if begin, err := in.Token(); err != nil || begin != json.Delim('{') {
+		return otherContent
+	}
+	isMessage := isCut // some servers write the version after the result
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			break
+		}
+		c = max(c, contentOfMember(name, beginning[in.InputOffset():]))
+		var value json.RawMessage
+		if in.Decode(&value) != nil {
+			break
+		}
+		isMessage = isMessage || name == "jsonrpc"
+	}
+	if !isMessage {
+		return otherContent
+	}
+	return c
+}
+
+// contentOfMember needs only the beginning of the value.
+func contentOfMember(name json.Token, value []byte) content {
+	switch isObject := bytes.HasPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte("{")); {
+	case isObject && name == "result":
+		return resultOfMCP
+	case isObject && name == "error":
+		return errorOfJSONRPC
+	}
+	return otherContent
+}
+
+func (h head) isSuccess() bool { return h.status >= 200 && h.status < 300 }
+
+// wantsFewer reports whether a later request can have another answer, and an earlier one can
+// prolong a lockout.
+func (h head) wantsFewer() bool {
+	return h.status == http.StatusTooManyRequests || h.retries && h.status >= 400 && !isUnsupported(h.status)
+}
+
+// textsOfTLS are what Go, nginx and Apache answer to plain HTTP on a port for TLS.
+var textsOfTLS = []string{
+	"Client sent an HTTP request to an HTTPS server.", "The plain HTTP request was sent to HTTPS port",
+	"You're speaking plain HTTP to an SSL-enabled server port.",
+}
+
+func (h head) asksForTLS() bool {
+	return h.overHTTP && h.status == http.StatusBadRequest &&
+		slices.ContainsFunc(textsOfTLS, func(text string) bool {
+			return strings.Contains(string(h.beginningOfError), text)
+		})
+}

@@ -1,0 +1,205 @@
+// Package filter removes what the caller may not see from the responses of an MCP server elsewhere.
+// Writer is the http.ResponseWriter of one response: it keeps each message until it is complete,
+// and sends it as Lists.Filter returns it.
+package filter
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pasteport/pasteport/adapters/mcp/sse"
+)
+
+// Options configure a Writer.
+type Options struct {
+	Lists     Lists
+	Reserve   func(length int64) error // reserves memory for a message; Release releases it
+	Release   func()
+	Announced func(address string)                      // called with the address in an endpoint event of HTTP+SSE
+	Refuse    func(w http.ResponseWriter, reason error) // writes the response in place of one that cannot be read
+	// Returns the message in place of an event that cannot be read; nil drops the event.
+	Failure func(reason error) []byte
+}
+
+// Writer filters one response. Finish must be called after the response is
+// complete, or Drop if it never is.
+type Writer struct {
+	to      http.ResponseWriter
+	options Options
+	whole   buffer // of a response that is no stream
+	status  int    // 0 before WriteHeader
+	refused error
+
+	mu     sync.Mutex // guards what follows; Send can be called during the response
+	events *events    // nil for a response that is no stream
+}
+
+// NewWriter returns a Writer that sends the filtered response to w.
+func NewWriter(w http.ResponseWriter, o Options) *Writer {
+	return &Writer{to: w, options: o, whole: buffer{reserve: o.Reserve}}
+}
+
+// Header implements http.ResponseWriter.
+func (w *Writer) Header() http.Header { return w.to.Header() }
+
+// WriteHeader sends the header of a stream at once, and that of any other response with its body.
+func (w *Writer) WriteHeader(status int) {
+	if status < http.StatusOK || w.status > 0 {
+		return
+	}
+	w.status = status
+	header := w.Header()
+	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		w.refused = fmt.Errorf(
+			"the MCP server answered with the content encoding %q, although the gateway accepts none", encoding)
+		return
+	}
+	if strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), "text/event-stream") {
+		removeDigests(header)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.events = &events{event: buffer{reserve: w.options.Reserve}, emit: w.emit}
+		w.to.WriteHeader(status)
+	}
+}
+
+// removeDigests removes the headers that describe the bytes of the unfiltered body.
+func removeDigests(header http.Header) {
+	for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "Content-Digest", "Repr-Digest", "Digest",
+		"Content-Md5", "Accept-Ranges", "Content-Range", "Trailer"} {
+		header.Del(name)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	if w.refused != nil {
+		return len(p), nil
+	}
+	if w.events == nil {
+		w.whole.keep(p)
+		return len(p), nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.events.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// FlushError is called by http.ResponseController.
+func (w *Writer) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events == nil {
+		return nil
+	}
+	return http.NewResponseController(w.to).Flush()
+}
+
+// Send sends further messages between two events, and reports whether the response is a stream.
+func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.events == nil {
+		return false, nil
+	}
+	for _, message := range messages {
+		if _, err := fmt.Fprintf(w.to, "event: message\ndata: %s\n\n", message); err != nil {
+			return true, fmt.Errorf("sending a message: %w", err)
+		}
+	}
+	return true, http.NewResponseController(w.to).Flush()
+}
+
+// emit sends a filtered event.
+func (w *Writer) emit(raw []byte, failed error) error {
+	defer w.options.Release()
+	payload, kind := sse.Parse(raw)
+	if kind == "endpoint" {
+		w.options.Announced(string(payload))
+	}
+	if failed == nil && isJSON(payload) {
+		var filtered []byte
+		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, byteOrderMark))
+		switch {
+		case failed == nil && filtered == nil:
+			return nil
+		case failed == nil && !bytes.Equal(filtered, payload):
+			raw = sse.WithData(raw, filtered)
+		}
+	}
+	if failed != nil {
+		message := w.options.Failure(failed)
+		if message == nil {
+			return nil
+		}
+		raw = fmt.Appendf(nil, "event: message\ndata: %s\n\n", message)
+	}
+	_, err := w.to.Write(raw)
+	return err
+}
+
+var byteOrderMark = []byte("\ufeff")
+
+// isJSON reports whether a text begins as a JSON-RPC message does.
+func isJSON(text []byte) bool {
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, byteOrderMark), " \t\r\n")
+	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
+}
+
+// Finish sends what Write has kept.
+func (w *Writer) Finish() {
+	defer w.options.Release()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.status == 0:
+	case w.events != nil:
+		if w.events.event.Len() > 0 || w.events.event.failed != nil {
+			_ = w.events.end() // the client has gone
+		}
+	default:
+		w.finishWhole()
+	}
+}
+
+// Drop removes the headers of a response that has no body, so that the client
+// can get another response.
+func (w *Writer) Drop() {
+	removeDigests(w.Header())
+	w.Header().Del("Content-Encoding")
+}
+
+func (w *Writer) finishWhole() {
+	reason := w.refused
+	if reason == nil {
+		reason = w.whole.failed
+	}
+	body, declared := w.whole.Bytes(),
+		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
+	filtered := body
+	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
+		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, byteOrderMark))
+	}
+	if reason != nil {
+		w.Drop()
+		w.options.Refuse(w.to, reason)
+		return
+	}
+	if !bytes.Equal(filtered, body) {
+		removeDigests(w.Header())
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("Content-Length", strconv.Itoa(len(filtered)))
+	}
+	w.to.WriteHeader(w.status)
+	if len(filtered) > 0 {
+		_, _ = w.to.Write(filtered) // the client has gone
+	}
+}

@@ -1,0 +1,208 @@
+package program
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// session is a session and its process. It is a session of the registry, which ends it with its
+// grant, for a newer one, or at the shutdown.
+type session struct {
+	id       string
+	legacy   bool // HTTP+SSE
+	upstream *Upstream
+	grant    string
+	person   string            // whose memory for bodies its messages use
+	values   [sha256.Size]byte // of the environment
+	output   *output
+	child    *process.Process
+	ended    chan struct{}
+
+	numbers jsonrpc.Sequence // of the calls
+
+	input sync.Mutex // serializes the messages to the program
+
+	mu        sync.Mutex
+	cause     error // of the end
+	revision  string
+	calls     map[int64]*call // of the client, without an answer, by their number
+	streams   map[string]*stream
+	listening *stream // for the messages that belong to no call
+}
+
+// call is a request of the client.
+type call struct {
+	id     jsonrpc.ID
+	stream *stream
+	number int64 // in the order of the calls
+}
+
+// start registers a session and starts its process.
+func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
+	if !u.starts.allow(sender.Subject) {
+		return nil, failed(http.StatusServiceUnavailable,
+			"U25", "was started too often for this person: try again later", nil)
+	}
+	program := u.options.Program
+	values := u.options.Values(host)
+	if values != nil && !u.options.Environment.Accepts(values) {
+		return nil, oauth.ErrUnknownBearer
+	}
+	variables, repeats, err := u.options.Environment.Render(values)
+	if err != nil {
+		return nil, failed(http.StatusBadGateway, "U23", "cannot get the key of this connection", err)
+	}
+	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
+	s := &session{
+		id:        rand.Text(),
+		legacy:    legacy,
+		upstream:  u,
+		grant:     sender.Grant,
+		person:    sender.Subject,
+		values:    hashOf(values),
+		ended:     make(chan struct{}),
+		calls:     map[int64]*call{},
+		streams:   map[string]*stream{},
+		listening: newStream(""),
+	}
+	s.output = newOutput(s, repeats)
+	if !u.registry.AddSession(s, &sender) {
+		return nil, failed(http.StatusServiceUnavailable, "U25",
+			"cannot be started, because the gateway is shutting down", nil)
+	}
+	if err := s.run(r, program); err != nil {
+		u.registry.RemoveSession(s.id)
+		if errors.Is(err, errClosed) {
+			return nil, failed(http.StatusServiceUnavailable, "U24", "was ended", err)
+		}
+		u.failure.Store(&err)
+		return nil, failed(http.StatusBadGateway, "U9", "cannot be started", err)
+	}
+	return s, nil
+}
+
+// run starts the process, unless the session has ended since it was registered.
+func (s *session) run(r *http.Request, program process.Program) error {
+	u := s.upstream
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cause != nil || r.Context().Err() != nil { // the registry ends responses and sessions together
+		return errClosed
+	}
+	_ = u.events.Open(r.Context(), s.id, "") // never fails
+	child, err := process.Start(program, s.output.of("stderr"))
+	if err != nil {
+		_ = u.events.SessionClosed(r.Context(), s.id) // never fails
+		return err
+	}
+	s.child = child
+	u.mu.Lock()
+	u.sessions[s.id] = s
+	u.mu.Unlock()
+	u.options.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
+	go s.pump() //nolint:gosec // it outlives the request
+	return nil
+}
+
+// label names the session in the log. It is a part of the id before it is sealed, which no client
+// has.
+func (s *session) label() string { return s.id[:8] }
+
+// ID returns the id of the session in this process.
+func (s *session) ID() string { return s.id }
+
+// End ends the session for a reason of the registry.
+func (s *session) End(cause error) { s.end(fmt.Errorf("%w: %w", errClosed, cause)) }
+
+func (s *session) hasEnded() bool { return s.endedBy() != nil }
+
+func (s *session) endedBy() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// end ends the process, answers the open calls with an error, and ends the streams. Only the first
+// cause counts.
+func (s *session) end(cause error) {
+	s.mu.Lock()
+	if s.cause != nil {
+		s.mu.Unlock()
+		return
+	}
+	s.cause = cause
+	calls := s.calls
+	s.calls = map[int64]*call{}
+	s.mu.Unlock()
+	if s.child == nil {
+		return
+	}
+	s.child.End()
+	s.upstream.options.Logger.Info("ended the program of a session",
+		"session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
+	for _, c := range calls {
+		if !c.stream.isInitial { // its response has a status
+			s.send(c.stream, errorAnswer(c.id, clientText(cause)), true)
+		}
+	}
+	close(s.ended)
+}
+
+// clientText describes the end of a session in the answer to an open call.
+func clientText(cause error) string {
+	return "The session with the MCP server program behind this gateway has ended: " + cause.Error()
+}
+
+// pump passes on the messages of the program until its end.
+func (s *session) pump() {
+	u := s.upstream
+	memory := u.options.Bodies.Reserve(s.person)
+	err := readMessages(s.child, &memory, s.route, s.output.of("stdout"))
+	if errors.Is(err, errLongMessage) || errors.Is(err, errNoMemory) {
+		s.end(err)
+	}
+	s.child.End()
+	<-s.child.Done()
+	if err := s.child.Err(); err != nil {
+		s.end(fmt.Errorf("the program has ended: %w", err))
+	}
+	s.end(errors.New("the program has ended: exit status 0"))
+	_ = s.child.Close()
+	u.mu.Lock()
+	delete(u.sessions, s.id)
+	u.mu.Unlock()
+	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
+}
+
+// write sends the parts of a message to the program.
+func (s *session) write(message [][]byte) {
+	s.input.Lock()
+	var err error
+	for _, part := range append(message, []byte{'\n'}) {
+		if err == nil {
+			_, err = s.child.Write(part)
+		}
+	}
+	s.input.Unlock()
+	if err != nil && !s.hasEnded() {
+		select { // a program that has just exited is the likelier reason
+		case <-s.child.Done():
+		case <-s.ended:
+		case <-time.After(exitDelay):
+			s.end(errInput)
+		}
+	}
+}
+
+// exitDelay is longer than it takes to notice that a program has exited.
+const exitDelay = 2 * time.Second

@@ -1,0 +1,245 @@
+// Package program is an MCP server behind the gateway that is a program and speaks MCP over its
+// standard streams. Upstream serves Streamable HTTP and HTTP+SSE to clients, and starts one process
+// for each session.
+//
+//	session   the process of a session, and its end
+//	post      the messages of a client
+//	listen    the streams that a client opens with GET
+//	stream    the events of a response, and their resumption
+//	lines     the lines of the program
+//	message   a JSON-RPC message
+//	route     the messages of the program, each to the stream that it belongs to
+//	starts    how often a person may start it
+//	log       what the program prints besides messages
+//
+// The SDK's server transport is not used: it refuses methods that the SDK does not know, and only
+// handlers of the SDK can send a message in the response to the call that it belongs to.
+package program
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Sessions binds session ids to their owners; seal.KeyRing is one.
+type Sessions interface {
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
+}
+
+// Options configure an Upstream.
+type Options struct {
+	Program     process.Program // without its environment
+	Environment secret.Environment
+	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
+
+	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
+	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
+	Sessions     Sessions
+	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
+	StartTimeout time.Duration  // until the program has answered initialize
+	Starts       int            // of one person at once; further ones are limited in time
+	Logger       *slog.Logger
+}
+
+// Upstream is one MCP server behind the gateway.
+type Upstream struct {
+	options  Options
+	registry *response.Registry
+	events   *eventstore.Store
+	starts   *starts
+	failure  atomic.Pointer[error] // of the last start
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// New returns an upstream. The options must be checked.
+func New(o Options) *Upstream {
+	return &Upstream{options: o, starts: newStarts(o.Starts), sessions: map[string]*session{}}
+}
+
+const maxEventBytes = 10 << 20 // of all sessions
+
+// KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
+// once, before the first request.
+func (u *Upstream) KeepSessions(registry *response.Registry) {
+	u.registry, u.events = registry, eventstore.New(maxEventBytes, registry.RemoveSession)
+}
+
+// Health returns an error if the program could not be started for the last session.
+func (u *Upstream) Health() error {
+	if failure := u.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
+const (
+	sessionHeader   = "Mcp-Session-Id"
+	versionHeader   = "Mcp-Protocol-Version"
+	lastEventHeader = "Last-Event-Id"
+
+	firstStateless = "2026-07-28"
+	firstPrimed    = "2025-11-25" // the first revision in which a response begins with an event for its resumption
+)
+
+// revisions have sessions.
+var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
+
+// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It
+// returns an error only if it has written nothing: oauth.ErrNotFound for a session of another
+// caller, oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	if r.Method == http.MethodPost {
+		to, finish, acceptable := response.Negotiate(w, r, body)
+		if !acceptable {
+			return nil
+		}
+		defer finish()
+		w = to
+	}
+	isStateless := r.Header.Get(versionHeader) >= firstStateless
+	switch ids := r.Header.Values(sessionHeader); {
+	case r.Method != http.MethodPost && isStateless:
+		w.Header().Set("Allow", http.MethodPost)
+		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+		return nil
+	case len(ids) > 1:
+		return oauth.ErrNotFound
+	case len(ids) == 1:
+		s, err := u.find(ids[0], sender, host)
+		if err != nil {
+			return err
+		}
+		return s.serve(w, r, body)
+	case r.Method == http.MethodDelete:
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+		return nil
+	case r.Method == http.MethodGet:
+		return u.openLegacy(w, r, sender, host)
+	}
+	return u.open(w, r, body, sender, host)
+}
+
+// Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	s, err := u.find(r.URL.Query().Get(sessionParameter), sender, host)
+	if err != nil {
+		return err
+	}
+	if !s.legacy {
+		return oauth.ErrNotFound
+	}
+	return s.deliver(w, r, body)
+}
+
+const sessionParameter = "sessionid"
+
+func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
+
+// hashOf identifies the values in the environment of a process without keeping them.
+func hashOf(values credential.Values) [sha256.Size]byte {
+	return sha256.Sum256([]byte(values.Encode()))
+}
+
+// find returns the session of a bound id. A process is only for grants with the values in its
+// environment, because it ends with its last grant.
+func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken) (*session, error) {
+	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("opening a session id: %w", err)
+	case !ok:
+		return nil, oauth.ErrNotFound
+	}
+	u.mu.Lock()
+	s := u.sessions[id]
+	u.mu.Unlock()
+	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) ||
+		!u.registry.UseSession(id, sender.Grant) {
+		return nil, oauth.ErrUnknownSession
+	}
+	return s, nil
+}
+
+// open answers a POST without a session.
+func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	messages, err := parse(body)
+	switch {
+	case err != nil:
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
+		return nil
+	case r.Header.Get(versionHeader) >= firstStateless, messages[0].isStateless():
+		refuseRevision(w, r, messages[0])
+		return nil
+	case len(messages) > 1 || !messages[0].isInitialize():
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+		return nil
+	}
+	s, err := u.start(r, sender, host, false)
+	if err != nil {
+		return err
+	}
+	bound, err := u.options.Sessions.BindSession(s.id, u.owner(sender))
+	if err != nil {
+		s.end(errClosed)
+		return fmt.Errorf("binding a session id: %w", err)
+	}
+	return s.initialize(w, r, messages[0], bound)
+}
+
+// Failure is the error of a session that cannot be opened. Its text is for clients; its cause is
+// for the log.
+type Failure struct {
+	Status int // of the response to the client: 502, 503 or 504
+	Rule   string
+	text   string
+	cause  error
+}
+
+func failed(status int, rule, text string, cause error) error {
+	return &Failure{status, rule, "The MCP server program behind this gateway " + text, cause}
+}
+
+func (f *Failure) Error() string { return f.text }
+
+// Unwrap returns the cause, for the log.
+func (f *Failure) Unwrap() error { return f.cause }
+
+// HTTPStatus returns the status of the response to the client.
+func (f *Failure) HTTPStatus() int { return f.Status }
+
+// BrokenRule returns the number of the rule.
+func (f *Failure) BrokenRule() string { return f.Rule }
+
+// RetryAfter returns nothing, because a program names no time.
+func (f *Failure) RetryAfter() string { return "" }
+
+// The causes of the end of a session besides the end of its program.
+var (
+	errClosed   = errors.New("the session was closed")
+	errStart    = errors.New("it did not answer initialize in time")
+	errRefused  = errors.New("it refused to initialize")
+	errInput    = errors.New("it does not read its input")
+	errNoMemory = errors.New("its message does not fit into the memory for bodies, which other messages of this " +
+		"person or of all people use: read those, and call again")
+	errLongMessage = errors.New("it sent a message that is too long")
+)

@@ -1,0 +1,140 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/domain/credential"
+)
+
+// Check asks the server with a key that no server has issued, or with the credential for all
+// callers, and judges its answer. It does not use or change the circuit breaker, whose subject is
+// calls. After the first check it sends such a key only if it cannot find out more without one,
+// because servers lock out addresses that send many wrong keys.
+func (u *Upstream) Check(ctx context.Context, last check.Result) check.Result {
+	began := time.Now()
+	found := u.described(u.check(ctx, last))
+	if !errors.Is(ctx.Err(), context.Canceled) { // a check that was given up has no result
+		u.calls.checked(began, found)
+	}
+	return found
+}
+
+func (u *Upstream) check(ctx context.Context, last check.Result) check.Result {
+	if u.options.Credential.ofSender() && last.IsKnown() {
+		found := u.ask(ctx, secret.Credentials{})
+		before := u.withoutKey.Swap(found.State)
+		switch {
+		case found.State == last.State, found.State == check.RefusesKeys, found.IsOutage():
+			return found
+		case found.State == before && !last.IsOutage(): // last is what it answered to a key then
+			return last
+		}
+	}
+	credentials, err := u.options.Credential.sample()
+	if err != nil {
+		return check.Result{State: check.NotChecked}
+	}
+	return u.options.Credential.judge(u.ask(ctx, credentials))
+}
+
+func (u *Upstream) ask(ctx context.Context, credentials secret.Credentials) check.Result {
+	asked := check.Probe{
+		Client: u.checks,
+		URL:    u.url.String(),
+		Host:   u.options.Host,
+		Sign: func(r *http.Request, body []byte) {
+			u.options.Credential.identify(r, &forwarding{body: body})
+		},
+	}
+	answer, err := asked.Run(ctx, credentials, check.Initialize)
+	if err != nil {
+		return check.Result{State: check.NotChecked}
+	}
+	return answer.Result
+}
+
+// described adds what a refusal of keys reveals: how the key was sent, and OAuth of the server
+// itself, whose challenge names it.
+func (u *Upstream) described(found check.Result) check.Result {
+	own := &url.URL{}
+	if resource, err := url.Parse(u.options.Resource.String()); err == nil {
+		own = resource
+	}
+	metadata, err := url.Parse(found.Metadata)
+	switch named := err == nil && metadata.Host != ""; {
+	case named && metadata.Scheme == own.Scheme && metadata.Host == own.Host:
+		return check.Result{State: check.IsGateway}
+	case named && found.State == check.RefusesKeys:
+		return check.Result{State: check.HasOAuth}
+	}
+	switch found.State {
+	case check.RefusesKeys, check.RefusesSecret, check.Forbids:
+		found.Sent = u.options.Credential.sent()
+	}
+	return found
+}
+
+// newChecks returns the client of checks. It has a connection of its own, which open streams cannot
+// hold.
+func newChecks(o Options) *http.Client {
+	return &http.Client{
+		Transport:     o.Transport(1, idleLimit),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// Failed returns nil, a channel that never receives, because nothing is checked.
+func (r *Router) Failed() <-chan struct{} { return nil }
+
+// Check returns the same for all addresses: each is checked when a person connects.
+func (r *Router) Check(context.Context, check.Result) check.Result {
+	return check.Result{State: check.OfEachPerson}
+}
+
+func (h HostToken) sample() (secret.Credentials, error) {
+	return h.Presentation.Render(h.Presentation.Sample(check.RandomKey))
+}
+
+func (h HostToken) sent() string { return h.Presentation.Sent() }
+
+func (None) sent() string { return "" }
+
+func (s Static) sent() string { return s.Presentation.Sent() }
+
+func (HostToken) judge(found check.Result) check.Result {
+	if found.State == check.Accepted {
+		return check.Result{State: check.ChecksNoKeys}
+	}
+	return found
+}
+
+func (None) sample() (secret.Credentials, error) { return secret.Credentials{}, nil }
+
+func (None) judge(found check.Result) check.Result {
+	return refusal(found, check.RequiresKey)
+}
+
+func (s Static) sample() (secret.Credentials, error) {
+	return s.Presentation.Render(credential.Values{credential.Token: s.Secret})
+}
+
+func (Static) judge(found check.Result) check.Result {
+	return refusal(found, check.RefusesSecret)
+}
+
+// refusal names what a refused request means without a key of a person.
+func refusal(found check.Result, meaning check.State) check.Result {
+	switch found.State {
+	case check.RefusesKeys:
+		return check.Result{State: meaning, Detail: "401", Metadata: found.Metadata}
+	case check.Forbids:
+		return check.Result{State: meaning, Detail: "403"}
+	}
+	return found
+}

@@ -1,0 +1,144 @@
+package upstream
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+)
+
+const (
+	sessionHeader   = "Mcp-Session-Id"
+	requestIDHeader = "X-Request-Id"
+	ownPrefix       = "X-Pasteport-"
+)
+
+// forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could
+// have all headers in which frameworks look for a user.
+var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
+
+// neverForwarded are not forwarded, even if they are configured.
+var neverForwarded = []string{
+	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest",
+	"Forwarded", "Origin",
+	"Signature", "Signature-Input", sessionHeader, requestIDHeader,
+	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+	"Transfer-Encoding", "Upgrade",
+}
+
+// CheckHeader returns an error for a header name that cannot be forwarded.
+func CheckHeader(name string) error {
+	canonical := http.CanonicalHeaderKey(name)
+	switch {
+	case !httpguts.ValidHeaderFieldName(name):
+		return errors.New("it is not a header name")
+	case strings.Contains(name, "_"):
+		return errors.New("it has an underscore, which some servers read as a hyphen: such headers are never forwarded")
+	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, ownPrefix),
+		strings.HasPrefix(canonical, "X-Forwarded-"):
+		return errors.New("it is never forwarded from clients")
+	}
+	return nil
+}
+
+// forwards returns a function that reports whether a request header is forwarded.
+func forwards(more []string) func(header string) bool {
+	list := slices.Clone(forwardedHeaders)
+	for _, name := range more {
+		list = append(list, http.CanonicalHeaderKey(name))
+	}
+	return func(header string) bool {
+		if strings.Contains(header, "_") { // CGI, WSGI and PHP read it as a hyphen
+			return false
+		}
+		return strings.HasPrefix(header, "Mcp-") && header != sessionHeader || slices.Contains(list, header)
+	}
+}
+
+func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
+	header := http.Header{}
+	for name, values := range from {
+		if u.passes(name) {
+			header[name] = values
+		}
+	}
+	if x.session != "" {
+		header.Set(sessionHeader, x.session)
+	}
+	if x.body != nil {
+		header.Set("Content-Type", "application/json") // the guard has checked the media type and the encoding
+	}
+	if x.requestID != "" {
+		header.Set(requestIDHeader, x.requestID)
+	}
+	return header
+}
+
+// removedHeaders are response headers that concern the gateway, would act on its whole origin, or
+// lead clients past it.
+var removedHeaders = []string{
+	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data",
+	"Strict-Transport-Security",
+	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch",
+	"Critical-Ch",
+	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", "Surrogate-Control", requestIDHeader,
+}
+
+// cleanAnswer removes headers that are listed or contain a part of the credentials. It does not
+// read the body.
+func cleanAnswer(answer *http.Response, sent secret.Credentials) {
+	repeats := sent.Repeated()
+	for name, values := range answer.Header {
+		if slices.Contains(removedHeaders, name) || strings.HasSuffix(name, "Cdn-Cache-Control") ||
+			strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) ||
+			slices.ContainsFunc(values, repeats) {
+			delete(answer.Header, name)
+		}
+	}
+	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
+		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+	keepFromSharedCaches(answer.Header)
+	answer.Header.Set("X-Content-Type-Options", "nosniff")
+	answer.Trailer = nil // see responseBody for the trailers after the body
+}
+
+// keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without
+// these directives they store no response to a request with a token (RFC 9111 §3.5). A cache that
+// ignores that compares the token.
+func keepFromSharedCaches(header http.Header) {
+	allowed := strings.ToLower(strings.Join(header.Values("Cache-Control"), ","))
+	if allowed == "" || strings.Contains(allowed, "no-store") {
+		return
+	}
+	header.Add("Vary", "Authorization")
+	kept := []string{"private"}
+	for directive := range strings.SplitSeq(allowed, ",") {
+		name, _, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		switch name {
+		case "public", "private", "s-maxage", "":
+		case "no-cache":
+			kept = append(kept, name) // without a list of headers, whose commas are not separators
+		case "max-age", "must-revalidate", "no-transform", "immutable", "stale-while-revalidate", "stale-if-error":
+			kept = append(kept, strings.TrimSpace(directive))
+		}
+	}
+	header.Set("Cache-Control", strings.Join(kept, ", "))
+}
+
+// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's
+// origin. Of a list of types, browsers take the last.
+func isDocument(contentTypes string) bool {
+	for contentType := range strings.SplitSeq(strings.ToLower(contentTypes), ",") {
+		mediaType, _, _ := strings.Cut(contentType, ";")
+		mediaType = strings.TrimSpace(mediaType)
+		if mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml") {
+			return true
+		}
+	}
+	return false
+}

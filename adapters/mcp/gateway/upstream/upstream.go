@@ -1,0 +1,293 @@
+// Package upstream forwards the requests of authenticated clients to an MCP server elsewhere.
+// Upstream sends each request with a Credential and passes the response back unchanged, event by
+// event. A *Failure is the error of an upstream without a usable response.
+//
+//	headers      the headers of requests and responses that pass
+//	credential   the credential of a request, and the signed headers that identify the caller
+//	endpoint     the endpoint event of HTTP+SSE, and session ids, bound to their owner
+//	router       the upstream at the address that a person has entered
+//	check        the check whether the upstream works
+//	transport    the timeout, the circuit breaker, and the errors of the upstream
+//	cookies      the cookies of sessions
+//	calls        what the last call has shown
+//	body         a body that is compressed or breaks off
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Sessions binds session ids to their owners; seal.KeyRing is one.
+type Sessions interface {
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
+}
+
+// Options configure an Upstream.
+type Options struct {
+	URL         string // of its MCP endpoint, checked with outbound.Options.CheckURL
+	Host        string // the Host header; "" for that of the URL
+	MessagePath string // path of the gateway for the messages of HTTP+SSE
+	Credential  Credential
+	Headers     []string // request headers to forward besides those of MCP
+	Sessions    Sessions
+	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
+	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
+
+	outbound.Options
+	Observe func(Request) // called for each request to the upstream; nil for none
+	Logger  *slog.Logger
+}
+
+const defaultPatience = 5 * time.Minute
+
+// Upstream is one MCP server behind the gateway.
+type Upstream struct {
+	options Options
+	url     *url.URL
+	passes  func(header string) bool
+	proxy   *httputil.ReverseProxy
+	health  func() error
+	calls   *calls
+	cookies *cookies
+	checks  *http.Client // of Check
+
+	withoutKey atomic.Value // check.State of the last check without a key
+}
+
+// Health returns an error while the upstream gets no requests, because it has failed
+// repeatedly, and after a call that it failed.
+func (u *Upstream) Health() error { return u.health() }
+
+// Failed returns a channel that receives after failed calls, when a check can find out more.
+func (u *Upstream) Failed() <-chan struct{} { return u.calls.failed }
+
+// New returns an upstream. The options must be checked.
+func New(o Options) (*Upstream, error) {
+	target, err := url.Parse(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	transport := newTransport(o, openTimeout)
+	u := &Upstream{
+		options: o,
+		url:     target,
+		passes:  forwards(o.Headers),
+		health:  transport.health,
+		calls:   transport.calls,
+		cookies: newCookies(target, o.Host),
+		checks:  newChecks(o),
+	}
+	u.proxy = &httputil.ReverseProxy{
+		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Rewrite: u.rewrite, ModifyResponse: u.accept,
+		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
+	}
+	return u, nil
+}
+
+// forwarding is the state of one forwarded request.
+type forwarding struct {
+	target      *url.URL
+	sender      oauth.Caller
+	host        oauth.HostToken
+	credentials secret.Credentials
+	session     string         // the id of the upstream
+	key         string         // of its cookies; "" without a session
+	set         []*http.Cookie // by the response that begins a stream of HTTP+SSE
+	ofSession   bool           // the request belongs to a session, by its header or its URL
+	requestID   string         // X-Request-Id of our response
+	body        []byte
+	failed      error
+	cut         error // after the beginning of the response
+}
+
+type forwardingKey struct{}
+
+func forwardingOf(r *http.Request) *forwarding {
+	x, _ := r.Context().Value(forwardingKey{}).(*forwarding)
+	return x
+}
+
+// Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the
+// upstream answered 401 to the host token, oauth.ErrNotFound for a session of another caller,
+// oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
+// nothing then, except before the *Failure of a response that was cut off.
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	return u.send(w, r, &forwarding{
+		target: u.url,
+		sender: sender,
+		host:   host,
+		body:   body,
+	})
+}
+
+// Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream
+// announced.
+func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+	host oauth.HostToken) error {
+	owner := u.owner(sender)
+	target, err := u.openEndpoint(r.URL.Query(), owner)
+	if err != nil {
+		return err
+	}
+	return u.send(w, r, &forwarding{
+		target:    target,
+		key:       sessionKey(owner, target.RequestURI()),
+		sender:    sender,
+		host:      host,
+		body:      body,
+		ofSession: true,
+	})
+}
+
+func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
+	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
+		return err
+	}
+	x.credentials, err = u.options.Credential.render(x.host)
+	switch {
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		return err
+	case err != nil:
+		return &Failure{
+			Status: http.StatusBadGateway,
+			Rule:   "U18",
+			text:   "The key of this connection cannot be sent to the MCP server behind this gateway",
+			cause:  err,
+		}
+	}
+	x.ofSession = x.ofSession || x.session != ""
+	x.key = cmp.Or(x.key, sessionKey(u.owner(x.sender), x.session))
+	x.requestID = w.Header().Get(requestIDHeader)
+	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
+	defer func() {
+		cut := recover()
+		switch {
+		case x.cut != nil:
+			err = failed(http.StatusBadGateway, "cut off its response", x.cut)
+			return
+		case cut == nil:
+			return
+		}
+		//nolint:errorlint // net/http compares the value
+		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) {
+			panic(cut)
+		}
+		err = nil // a stream may end at any event: the grant or the service has ended
+	}()
+	u.proxy.ServeHTTP(w, r.WithContext(ctx))
+	return x.failed
+}
+
+// rewrite builds a new request from the listed parts, so that nothing else is forwarded.
+func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
+	x := forwardingOf(p.In)
+	p.Out.URL, p.Out.Host = x.target, u.options.Host
+	p.Out.Header = u.requestHeader(p.Out.Header, x)
+	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
+	if x.body != nil {
+		p.Out.ContentLength = int64(len(x.body))
+		p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+		p.Out.Body, _ = p.Out.GetBody()
+	}
+	x.credentials.AddTo(p.Out)
+	u.cookies.addTo(p.Out, x.key)
+	u.options.Credential.identify(p.Out, x)
+}
+
+// accept checks the header of a response before it is passed back.
+func (u *Upstream) accept(answer *http.Response) error {
+	x := forwardingOf(answer.Request)
+	if err := u.checkAnswer(answer, x); err != nil {
+		if failure := new(Failure); errors.As(err, &failure) {
+			u.calls.end(failure)
+		}
+		return err
+	}
+	u.keepCookies(answer, x)
+	cleanAnswer(answer, x.credentials)
+	for i, session := range answer.Header.Values(sessionHeader) {
+		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
+		if err != nil {
+			return err
+		}
+		answer.Header[sessionHeader][i] = bound
+	}
+	if answer.Request.Method == http.MethodGet && x.session == "" && isEventStream(answer.Header) {
+		u.rewriteEndpoint(answer, x)
+	}
+	return nil
+}
+
+// keepCookies keeps the cookies of a session. That of a stream of HTTP+SSE is known
+// only by its endpoint event.
+func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
+	x.set = answer.Cookies()
+	if answer.Request.Method == http.MethodDelete {
+		u.cookies.forget(x.key)
+		return
+	}
+	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(sessionHeader)), x.key), x.set)
+}
+
+// checkAnswer returns an error for a response that is not passed back to the client.
+func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
+	status := answer.StatusCode
+	switch {
+	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
+		return oauth.UnknownBearer("the key was sent " + u.options.Credential.sent())
+	case status == http.StatusUnauthorized && x.ofSession: // many servers answer that after a restart
+		return oauth.ErrUnknownSession
+	case status == http.StatusUnauthorized:
+		text := "it answered 401: check credential, upstream-secret and present"
+		if sent := u.options.Credential.sent(); sent != "" {
+			text += "; the secret was sent " + sent
+		}
+		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))
+	case refusesHost(answer):
+		return failed(http.StatusBadGateway, "does not accept the host name of its requests",
+			errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
+	case status < 200:
+		return failed(http.StatusBadGateway, "switches protocols", nil)
+	case status >= 300 && status < 400:
+		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
+	case status >= 500 && !isJSONRPCError(answer):
+		failure := failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
+		failure.retry = retryAfter(answer.Header)
+		return failure
+	}
+	return nil
+}
+
+// redirectsTo names the target only if it differs from the URL by a slash. Any other target may
+// contain parts of the request.
+func redirectsTo(answer *http.Response, from *url.URL) error {
+	to, err := answer.Location()
+	if err != nil {
+		return errors.New("it redirects without an address")
+	}
+	if to.Host != from.Host || strings.Trim(to.Path, "/") != strings.Trim(from.Path, "/") {
+		return errors.New("it redirects elsewhere: set upstream to the address of the MCP server itself")
+	}
+	return errors.New("it redirects " + outbound.Target(to, from) + ": set upstream to that address")
+}

@@ -1,0 +1,129 @@
+package response
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// readDeadlines is a recorder of responses and of read deadlines.
+type readDeadlines struct {
+	*httptest.ResponseRecorder
+	until []time.Time
+}
+
+// SetReadDeadline is called by http.ResponseController.
+func (c *readDeadlines) SetReadDeadline(until time.Time) error {
+	c.until = append(c.until, until)
+	return nil
+}
+
+func (r *Registry) isReadingBody() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.responses {
+		s.mu.Lock()
+		reading := s.readingBody
+		s.mu.Unlock()
+		if reading {
+			return true
+		}
+	}
+	return false
+}
+
+var _ = Describe("Waiting for a body", Label("G13"), func() {
+	var s *Writer
+	var to *readDeadlines
+	deadlines := func() []time.Time {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return to.until
+	}
+	pass := func(ticks int) {
+		for range ticks {
+			s.registry.refresh()
+		}
+	}
+	BeforeEach(func() {
+		g := NewRegistry(Options{Authorization: verdict{errors.New("down")}, Now: time.Now})
+		g.ticking = true
+		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
+		to = &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
+		s, _ = g.NewWriter(to, r, r.Context())
+		g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+		DeferCleanup(s.Finish)
+	})
+
+	It("sets a read deadline after the limit, and removes it after the body", func() {
+		s.beginBody()
+		pass(int(bodyLimit/time.Second) - 1)
+		Consistently(deadlines, "20ms").Should(BeEmpty())
+		pass(1)
+		Eventually(deadlines).Should(ConsistOf(BeTemporally("~", time.Now(), time.Second)))
+		s.endBody(nil) // just in time
+		Expect(deadlines()).To(HaveExactElements(Not(BeZero()), BeZero()))
+	})
+
+	It("answers a client that stalls, and closes the connection", func(ctx SpecContext) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			out, _ := s.registry.NewWriter(w, r, r.Context())
+			defer out.Finish()
+			out.Identify("", oauth.Caller{Grant: "A"}, oauth.HostToken{})
+			if _, err := out.ReadBody(100, jsonrpc.NewBodyMemory(1<<10)); err != nil {
+				out.WriteHeader(http.StatusBadRequest)
+			}
+		}))
+		DeferCleanup(server.Close)
+		client, err := new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(client.Close)
+		Expect(client.SetReadDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
+		_, err = fmt.Fprint(client, "POST / HTTP/1.1\r\nHost: cms.example\r\nContent-Length: 100\r\n\r\n{")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(s.registry.isReadingBody).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
+		pass(int(bodyLimit / time.Second))
+		answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(answer.Close).To(BeTrue())
+	}, SpecTimeout(10*time.Second))
+
+	It("is limited for a client that was refused before its body was read", func() {
+		r := httptest.NewRequest(http.MethodPost, "/mcp", bytes.NewReader([]byte("{")))
+		refused, _ := s.registry.NewWriter(to, r, r.Context())
+		refused.Finish()
+		Expect(to.until).To(ConsistOf(BeTemporally("~", time.Now().Add(bodyLimit), time.Second)))
+	})
+
+	It("sets no deadline for a request without a body", func() {
+		for _, body := range []io.Reader{nil, http.NoBody} {
+			r := httptest.NewRequest(http.MethodGet, "/mcp", body)
+			refused, _ := s.registry.NewWriter(to, r, r.Context())
+			refused.Finish()
+		}
+		Expect(to.until).To(BeEmpty())
+	})
+
+	It("sets no deadline when the body arrives in time", func() {
+		s.beginBody()
+		s.endBody(nil)
+		pass(2 * int(bodyLimit/time.Second))
+		Consistently(deadlines, "20ms").Should(BeEmpty())
+		s.request.Body = &s.body
+		s.Finish()
+		Expect(deadlines()).To(BeEmpty())
+	})
+})

@@ -1,0 +1,134 @@
+package service
+
+import (
+	"errors"
+
+	"github.com/pasteport/pasteport/adapters/audit"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// AuditConfig says where the calls of MCP servers are recorded. Without Log and File they are not.
+type AuditConfig struct {
+	Log       bool   // in the log of the service
+	File      string // in a file; "" for none
+	Chain     bool   // with a hash of the line before in each line of the file
+	MaxSize   int64  // bytes after which the file is renamed; 0 for never
+	Keep      int    // renamed files; 0 keeps all
+	Arguments bool   // with the arguments of calls, and not only their digests
+}
+
+const defaultAuditMaxSize = 100 << 20
+
+func (c *Config) audit() settings.Group {
+	a := &c.Audit
+	return settings.Group{Title: "Audit of calls", Settings: []*settings.Setting{
+		settings.Switch("audit-log", &a.Log, "log each call of an MCP server in one line"),
+		settings.File("audit-file", &a.File,
+			"file to which each call of an MCP server is appended, in JSON Lines; reopened on SIGHUP").
+			Fields("Audit.File").DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
+		settings.Switch("audit-chain", &a.Chain,
+			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\"").
+			Fields("Audit.Chain"),
+		settings.Size("audit-max-size", &a.MaxSize,
+			"size at which audit-file is renamed to audit-file-TIME and another is begun, at least 64KiB").
+			Fields("Audit.MaxSize"),
+		settings.Number("audit-keep", &a.Keep, "number of renamed files to keep; 0 keeps all").Fields("Audit.Keep").
+			Example("30"),
+		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256").
+			Fields("Audit.Arguments"),
+	}}
+}
+
+const minAuditMaxSize = 64 << 10
+
+// check reports settings that have no effect. MaxSize is 0 only in a Config that the program has
+// not made.
+func (a AuditConfig) check() error {
+	var mistakes []error
+	for _, setting := range []struct {
+		name oauth.Field
+		set  bool
+	}{{"Audit.Chain", a.Chain}, {"Audit.Keep", a.Keep > 0}} {
+		if setting.set && a.File == "" {
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the file", setting.name,
+					oauth.Field("Audit.File")))
+		}
+	}
+	if a.Arguments && a.File == "" && !a.Log {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is set, but neither %s nor audit-log is: leave it out, or choose one",
+				oauth.Field("Audit.Arguments"), oauth.Field("Audit.File")))
+	}
+	if a.MaxSize != 0 && a.MaxSize < minAuditMaxSize {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %d bytes: choose 64KiB or more", oauth.Field("Audit.MaxSize"), a.MaxSize))
+	}
+	return errors.Join(mistakes...)
+}
+
+// openAudit opens the audit file.
+func (s *Service) openAudit(config Config) (err error) {
+	a := config.Audit
+	if a.File == "" {
+		return nil
+	}
+	s.audit, err = audit.Open(audit.Options{
+		Path:      a.File,
+		Chain:     a.Chain,
+		MaxSize:   a.MaxSize,
+		Keep:      a.Keep,
+		Arguments: a.Arguments,
+		Now:       config.Now,
+		Logger:    config.Logger,
+	})
+	if err != nil {
+		return oauth.NewMistake("%s: %s", oauth.Field("Audit.File"), err)
+	}
+	s.operations.metrics.Counter("pasteport_audit_lines_total",
+		"Calls that were written to the audit file.", func() float64 {
+			return float64(s.audit.Written())
+		})
+	s.operations.metrics.Counter("pasteport_audit_lost_lines_total",
+		"Calls that could not be written to the audit file.", func() float64 {
+			return float64(s.audit.Lost())
+		})
+	return nil
+}
+
+// auditOptions returns the option that records calls, none without an audit.
+func (s *Service) auditOptions(config Config) []bootstrap.MCPOption {
+	log, file := config.Audit.Log, s.audit != nil
+	switch {
+	case log && file:
+		return []bootstrap.MCPOption{
+			bootstrap.WithAudit(audit.Both(audit.Log(config.Logger, config.Audit.Arguments), s.audit.Record))}
+	case log:
+		return []bootstrap.MCPOption{bootstrap.WithAudit(audit.Log(config.Logger, config.Audit.Arguments))}
+	case file:
+		return []bootstrap.MCPOption{bootstrap.WithAudit(s.audit.Record)}
+	}
+	return nil
+}
+
+// ReopenAudit opens the audit file again if it was renamed. If that fails, lines go on in the
+// renamed file.
+func (s *Service) ReopenAudit() {
+	if s.audit == nil {
+		return
+	}
+	if err := s.audit.Reopen(); err != nil {
+		s.logger.Error("cannot reopen the audit file; lines go on in the renamed one", "error", err)
+		return
+	}
+	s.logger.Info("reopened the audit file")
+}
+
+func (s *Service) closeAudit() error {
+	if s.audit == nil {
+		return nil
+	}
+	return s.audit.Close()
+}

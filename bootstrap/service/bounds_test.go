@@ -1,0 +1,126 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
+)
+
+const soon = 10 * time.Second
+
+// served is a demo site with the listener bounds of a spec.
+type served struct {
+	*Service
+	addr string
+	log  *gbytes.Buffer
+}
+
+func serveWithin(limits httpserver.Bounds, prepare ...func(*Service)) *served {
+	GinkgoHelper()
+	s := &served{log: gbytes.NewBuffer()}
+	config := DefaultConfig()
+	config.DataDir, config.Development, config.AdminAddr = GinkgoT().TempDir(), true, "127.0.0.1:0"
+	config.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+	listener, err := Config{Addr: "127.0.0.1:0"}.Listen()
+	Expect(err).NotTo(HaveOccurred())
+	s.addr = listener.Addr().String()
+	config.Issuer = config.LocalIssuer(listener.Addr())
+	ctx, stop := context.WithCancel(context.Background())
+	s.Service, err = Open(ctx, *config)
+	Expect(err).NotTo(HaveOccurred())
+	s.bounds, s.operations.bounds = limits, limits
+	for _, change := range prepare {
+		change(s.Service)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, listener) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).WithTimeout(2 * soon).Should(Receive(BeNil()))
+		Expect(s.Close()).To(Succeed())
+	})
+	return s
+}
+
+// dial opens a connection with a deadline.
+func dial(ctx context.Context, addr string) net.Conn {
+	GinkgoHelper()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(conn.Close)
+	Expect(conn.SetDeadline(time.Now().Add(soon))).To(Succeed())
+	return conn
+}
+
+func say(conn net.Conn, request string) {
+	GinkgoHelper()
+	_, err := io.WriteString(conn, request)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+var _ = Describe("Deadlines of the service's own listeners", Label("operations"), func() {
+	short := func() httpserver.Bounds {
+		b := httpserver.BoundsFor(100)
+		b.Read, b.Write = 200*time.Millisecond, 500*time.Millisecond
+		return b
+	}
+
+	DescribeTable("close a connection without a request body", func(ctx SpecContext, path string) {
+		s := serveWithin(short())
+		addr := s.addr
+		if strings.HasPrefix(path, "admin ") {
+			addr, path = s.AdminAddr().String(), strings.TrimPrefix(path, "admin ")
+		}
+		conn := dial(ctx, addr)
+		say(conn, "POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n")
+		_, err := io.Copy(io.Discard, conn)
+		Expect(err).NotTo(HaveOccurred(), "the server has closed it")
+	},
+		Entry("to the root", "/"), Entry("to an unknown path", "/nothing"),
+		Entry("to an unknown path of the authorization server", "/oauth/nothing"),
+		Entry("to its metadata", "/.well-known/oauth-authorization-server"),
+		Entry("to the resource metadata", "/.well-known/oauth-protected-resource/mcp"),
+		Entry("to readiness", "admin /readyz"), Entry("to an unknown path of the admin listener", "admin /nothing"),
+	)
+
+	It("cut a response that the client does not read", func(ctx SpecContext) {
+		wrote := make(chan error, 1)
+		s := serveWithin(short(), func(s *Service) {
+			s.Echo.GET("/large", func(c echo.Context) error {
+				part, err := make([]byte, 1<<20), error(nil)
+				for range 256 {
+					if _, err = c.Response().Write(part); err != nil {
+						break
+					}
+				}
+				wrote <- err
+				return err
+			})
+		})
+		say(dial(ctx, s.addr), "GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		Eventually(wrote).WithTimeout(soon).Should(Receive(MatchError(ContainSubstring("timeout"))))
+	})
+})
+
+var _ = Describe("The number of connections", Label("operations"), func() {
+	It("comes from the limits of the process or from the setting, and is logged at the start", func() {
+		s := serveWithin(httpserver.BoundsFor(10))
+		Expect(s.log).To(
+			gbytes.Say(fmt.Sprintf(`limiting the connections .* connections=%d memory=\d+ files=\d+`,
+				httpserver.ProcessCapacity().Connections())))
+		config := Config{MaxConnections: 7}
+		config.Logger = slog.New(slog.DiscardHandler)
+		Expect(config.bounds().Connections).To(Equal(7))
+	})
+})

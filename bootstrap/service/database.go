@@ -1,0 +1,183 @@
+package service
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/pasteport/pasteport/adapters/persistence"
+	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // drivers for the database setting
+	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// DatabaseConfig locates the grants: in a SQLite file of the data folder, or on a database server
+// that replicas share.
+type DatabaseConfig struct {
+	URL string // postgres://… or mysql://…, with the password; "" for the SQLite file
+	// File of the server secret, the same one for every replica; "" for oauth.db.secret in the data
+	// folder.
+	SecretFile  string
+	Connections int // maximum for this process
+}
+
+const defaultDatabaseConnections = persistence.DefaultConnections
+
+func (d *DatabaseConfig) settings() []*settings.Setting {
+	return []*settings.Setting{
+		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
+			"or mysql://user:password@host/name; of a cluster, with its hosts separated by commas").
+			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").
+			Example("postgres://pasteport:password@db.internal/pasteport"),
+		settings.File("server-secret", &d.SecretFile,
+			"file with the server secret; the same for every replica on a database server").
+			Fields("Database.SecretFile").DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
+		settings.Number("database-connections", &d.Connections,
+			"maximum number of connections to the database server per replica"),
+	}
+}
+
+// check validates the settings without opening the database.
+func (d DatabaseConfig) check() error {
+	switch {
+	case d.URL == "" && d.SecretFile != "":
+		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out",
+			oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
+	case d.URL != "" && !persistence.IsServer(d.URL):
+		return oauth.NewMistake("%s is not the URL of a database server: write postgres://user:password@host/name or "+
+			"mysql://user:password@host/name, with %%2F for a slash in the password, %%23 for #, and so on",
+			oauth.Field("Database.URL"))
+	}
+	return nil
+}
+
+func (d DatabaseConfig) options(dir string) persistence.ServerOptions {
+	return persistence.ServerOptions{SecretFile: cmp.Or(d.SecretFile, filepath.Join(dir, "oauth.db.secret")),
+		Connections: d.Connections}
+}
+
+// StoreLocation is a SQLite file or a database on a server.
+type StoreLocation struct {
+	file, url string // one of them is ""
+	options   persistence.ServerOptions
+}
+
+// StoreLocation returns the configured location of the grants.
+func (c Config) StoreLocation() StoreLocation {
+	if c.Database.URL == "" {
+		return c.FileLocation()
+	}
+	return StoreLocation{url: c.Database.URL, options: c.Database.options(c.DataDir)}
+}
+
+// FileLocation returns the SQLite file of the data folder, also when a database server is
+// configured.
+func (c Config) FileLocation() StoreLocation {
+	return StoreLocation{file: filepath.Join(c.DataDir, "oauth.db")}
+}
+
+// LocationOf parses an address such as sqlite:///path, postgres://… or mysql://…; ok is false for
+// any other address.
+func (c Config) LocationOf(address string) (_ StoreLocation, ok bool) {
+	if persistence.IsServer(address) {
+		return StoreLocation{url: address, options: c.Database.options(c.DataDir)}, true
+	}
+	named, err := url.Parse(address)
+	if err != nil || named.Scheme != "sqlite" || named.Host != "" || !filepath.IsAbs(named.Path) {
+		return StoreLocation{}, false
+	}
+	return StoreLocation{file: named.Path}, true
+}
+
+// IsServer reports whether the location is on a database server.
+func (l StoreLocation) IsServer() bool { return l.url != "" }
+
+// Open opens the database, and creates the file and its schema if they are missing.
+func (l StoreLocation) Open() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenServer(l.url, l.options)
+	}
+	return persistence.OpenSQLite(l.file)
+}
+
+// OpenExisting opens a database that exists; services may be running on it.
+func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenExistingServer(l.url, l.options)
+	}
+	if err := l.checkFile(); err != nil {
+		return nil, err
+	}
+	store, err := persistence.OpenExisting(l.file)
+	return store, l.explain(err)
+}
+
+// OpenUnchecked opens a database without checking its schema and secret.
+func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
+	if l.IsServer() {
+		return persistence.OpenUncheckedServer(l.url, l.options)
+	}
+	if err := l.checkFile(); err != nil {
+		return nil, err
+	}
+	store, err := persistence.OpenUnchecked(l.file)
+	return store, l.explain(err)
+}
+
+// Migrate updates the schema and returns the applied migrations.
+func (l StoreLocation) Migrate() (applied []string, err error) {
+	if l.IsServer() {
+		return persistence.MigrateServer(l.url, l.options)
+	}
+	return persistence.MigrateSQLite(l.file)
+}
+
+// MigrateOrCreate is Migrate for the destination of a copy: it also creates a missing file.
+func (l StoreLocation) MigrateOrCreate() (err error) {
+	if l.IsServer() {
+		_, err = persistence.MigrateServer(l.url, l.options)
+	} else {
+		_, err = persistence.CreateSQLite(l.file)
+	}
+	return err
+}
+
+func (l StoreLocation) checkFile() error {
+	if _, err := os.Stat(l.file); err != nil {
+		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database",
+			err)
+	}
+	return nil
+}
+
+// explain adds to an error of the file that it belongs to another user.
+func (l StoreLocation) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, path := range append(databaseFiles(l.file), filepath.Dir(l.file)) {
+		if denied := checkAccess(path); denied != nil {
+			return fmt.Errorf("%w: %w, or run this command as its owner", err, denied)
+		}
+	}
+	return err
+}
+
+// String returns the location without a password.
+func (l StoreLocation) String() string {
+	if l.IsServer() {
+		return persistence.Redacted(l.url)
+	}
+	return l.file
+}
+
+// SecretFile returns the file that holds the server secret.
+func (l StoreLocation) SecretFile() string {
+	if l.IsServer() {
+		return l.options.SecretFile
+	}
+	return l.file + ".secret"
+}

@@ -1,0 +1,52 @@
+package service
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// EgressSettings names the settings of fetching metadata documents.
+var EgressSettings = []string{
+	"issuer", "dev", "private-key-jwt", "allowed-private-schemes", "client-id-ports",
+	"allow-documents-without-client-id", "allow-any-content-type",
+	"client-documents", "denied-prefixes", "metadata-proxy", "metadata-proxy-file", "allow-nat64",
+}
+
+// PinnedClients returns the documents in the folder client-documents.
+func (c Config) PinnedClients(ctx context.Context) ([]bootstrap.PinnedClient, error) {
+	probe, err := c.NewClientProbe()
+	if err != nil || c.ClientDocuments == "" {
+		return nil, err
+	}
+	return c.pinnedClients(ctx, probe)
+}
+
+func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe) ([]bootstrap.PinnedClient, error) {
+	pinned, err := probe.Pinned(ctx, c.ClientDocuments)
+	if err != nil {
+		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
+	}
+	return pinned, nil
+}
+
+// checkClientDocuments reports mistakes in the pinned documents. Those in the rules for them are
+// reported with the other settings.
+func (c Config) checkClientDocuments() error {
+	probe, err := c.NewClientProbe()
+	if err != nil || c.ClientDocuments == "" {
+		return nil
+	}
+	_, err = c.pinnedClients(context.Background(), probe)
+	return err
+}
+
+// NewClientProbe returns a probe of clients' metadata documents. It needs only the EgressSettings.
+func (c Config) NewClientProbe() (*bootstrap.ClientProbe, error) {
+	config := c.Config
+	config.Issuer = cmp.Or(c.Issuer, "http://"+DefaultAddr)
+	config.AllowLoopbackClients = c.Development
+	return bootstrap.NewClientProbe(config, bootstrap.WithRootCAs(c.RootCAs))
+}

@@ -1,0 +1,261 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
+type GatewayConfig struct {
+	bootstrap.Upstream // without URL
+	Upstreams          []UpstreamAddress
+	ToolScopes         []ToolScope
+	Connect            ConnectConfig
+	Policy             PolicyConfig
+}
+
+// UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which
+// clients reach it.
+type UpstreamAddress struct {
+	Path    string
+	URL     string
+	Program bootstrap.Program
+
+	mistake error // in the command line of the program; not an error of the setting, which repeats its value
+}
+
+// ToolScope lists the scopes that calls of matching tools need.
+type ToolScope struct {
+	Pattern string
+	Scopes  []string
+}
+
+func (c *Config) gateway() settings.Group {
+	g := &c.Gateway
+	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
+		settings.List("upstream", &g.Upstreams, upstreamItem(),
+			"MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or "+
+				"\"/path = stdio: command\", "+
+				"or as a mapping with path, url, command, args, dir and env; each is a separate resource; {field} "+
+				"stands for an address in fields").
+			Fields("Upstream", "MoreServers").OrSingle().
+			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
+		settings.Text("upstream-host", &g.Host,
+			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").
+			Fields("Gateway.Host").
+			DefaultText("the host of each upstream").Example("localhost:9000"),
+		settings.Choice("credential", &g.Credential, bootstrap.Credentials(),
+			"credential for the upstreams: the pasted token of the person, one shared secret, or none"),
+		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" "+
+			"or \"?parameter=template\" with {token} in the template").
+			Fields("Gateway.Present").DefaultText(secret.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
+		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
+			"what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, "+
+				"default, required and hosts").
+			Fields("HostFields").DefaultText("one token").
+			Example("{name: user, label: Your user name}", "{name: token}"),
+		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
+			Fields("Gateway.Secret").Example("a-long-random-text"),
+		settings.Secret("signing-secret", &g.SigningSecret,
+			"key that signs the caller's headers for \"credential: static\"; 32 bytes or more").
+			Fields("Gateway.SigningSecret").
+			Example("another-long-random-text-of-32-bytes"),
+		settings.Duration("upstream-timeout", &g.Patience,
+			"time limit for the start of an upstream's response, 1s to 1h").Fields("Gateway.Patience"),
+		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem,
+			"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
+			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
+		settings.Texts("forward-headers", &g.Headers,
+			"client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").
+			Example("X-Toolsets"),
+	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
+}
+
+// presentItem only keeps the text, because the errors of its parser name the number of the entry
+// and the remedy.
+var presentItem = settings.Item[string]{
+	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
+	Expected: `texts in quotes such as 'X-Api-Key: {token}'`,
+}
+
+var toolScopeItem = settings.Item[ToolScope]{
+	Parse: func(line string) (ToolScope, error) {
+		pattern, names, found := strings.Cut(line, " = ")
+		scopes := strings.Fields(names)
+		if !found || !isPattern(pattern) || !isPattern(bootstrap.FoldToolName(pattern)) || len(scopes) == 0 {
+			return ToolScope{}, errors.New("it has no pattern or no scope")
+		}
+		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
+	},
+	Format:   func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
+	Expected: "scopes such as \"delete_* = articles:write\"",
+}
+
+func isPattern(text string) bool {
+	_, err := path.Match(text, "")
+	return err == nil
+}
+
+// DemoName is the default name of the demo site on its pages, under any issuer.
+const DemoName = "Demo site"
+
+// resources adds a protected resource under the issuer for every upstream, or for the demo site
+// without upstreams.
+func (g GatewayConfig) resources(config oauth.Config,
+	verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
+	if len(g.Upstreams) == 0 {
+		config.Verifier = verifierOf("")
+		return config
+	}
+	first := g.Upstreams[0]
+	if config.Verifier = verifierOf(first.URL); first.Path != "" {
+		config.Resource = config.Issuer + first.Path
+	}
+	for _, further := range g.Upstreams[1:] {
+		config.MoreServers = append(config.MoreServers, oauth.ProtectedServer{
+			Resource: config.Issuer + further.Path, Name: config.ResourceName, Verifier: verifierOf(further.URL),
+		})
+	}
+	config.HostTokenInUse = g.Credential == bootstrap.CredentialHostToken
+	return config
+}
+
+// check reports every mistake at once; config already contains the resources of the gateway.
+func (g GatewayConfig) check(config oauth.Config, v Verification) error {
+	if len(g.Upstreams) == 0 {
+		return g.checkIdle(config)
+	}
+	config = config.WithDefaults()
+	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkUnkeyed(v),
+		g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
+	if g.hasURL() {
+		mistakes = append(mistakes, g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check())
+	}
+	return errors.Join(mistakes...)
+}
+
+func (g GatewayConfig) urls() (urls []string) {
+	for _, u := range g.Upstreams {
+		urls = append(urls, u.URL)
+	}
+	return urls
+}
+
+// checkIdle reports fields that have no effect without an upstream.
+func (g GatewayConfig) checkIdle(config oauth.Config) error {
+	var mistakes []error
+	for _, setting := range append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
+		configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
+		configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
+		configured{promptRules, len(g.Policy.Prompts) > 0},
+		configured{resourceRules, len(g.Policy.Resources) > 0}) {
+		if setting.set {
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway",
+					setting.name, oauth.Field("Upstream")))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
+	var mistakes []error
+	for i, u := range g.Upstreams {
+		wrong := []error{}
+		if u.IsProgram() {
+			wrong = g.checkProgram(u, config.HostFields)
+		} else if err := bootstrap.CheckUpstreamURL(u.URL, config.HostFields); err != nil {
+			wrong = append(wrong, err)
+		}
+		for _, err := range wrong {
+			if len(g.Upstreams) > 1 {
+				err = fmt.Errorf("number %d: %w", i+1, err)
+			}
+			mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Upstream"), err))
+		}
+		if u.Path == "" && i > 0 {
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one "+
+					"may have no path", oauth.Field("Upstream"), i+1))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// checkKeys makes sure that each key is sent only to the upstream that issued it. Only the
+// upstreams can verify that.
+func (g GatewayConfig) checkKeys(v Verification) error {
+	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken ||
+		v.chosen(true) == VerifierUpstream {
+		return nil
+	}
+	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: "+
+		"choose %s %q, or one gateway per upstream",
+		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"),
+		VerifierUpstream)
+}
+
+// checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any.
+func (g GatewayConfig) checkUnkeyed(v Verification) error {
+	if g.Credential != bootstrap.CredentialNone || v.chosen(true) != VerifierUpstream || g.hasProgram() {
+		return nil
+	}
+	return oauth.NewMistake("%s is %q, but %s is %q, and a server that needs no key accepts any token: choose %s %q "+
+		"or %q, or %s %q, %q or %q",
+		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Credential"),
+		bootstrap.CredentialHostToken, bootstrap.CredentialStatic,
+		oauth.Field("Verifier"), VerifierFile, VerifierHTTP, VerifierIntrospection)
+}
+
+func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
+	var mistakes []error
+	for _, rule := range g.ToolScopes {
+		for _, name := range rule.Scopes {
+			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
+				mistakes = append(mistakes,
+					oauth.NewMistake("%s has %q, which is not in scopes: add it to %s",
+						oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
+			}
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern,
+// else the defaults.
+func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
+	return func(tool string) oauth.Scopes {
+		var needed oauth.Scopes
+		for _, rule := range g.ToolScopes {
+			if matches(rule.Pattern, tool) {
+				needed = needed.With(rule.Scopes...)
+			}
+		}
+		if needed.Empty() {
+			return defaults
+		}
+		return needed
+	}
+}
+
+// matches reports whether the pattern matches the name of the tool in any spelling that the
+// upstream may accept.
+func matches(pattern, tool string) bool {
+	folded := bootstrap.FoldToolName(tool)
+	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)
+}
+
+// globs is path.Match, but a slash has no special meaning, because tool names contain slashes.
+func globs(pattern, tool string) bool {
+	letters := strings.NewReplacer("/", "\x00")
+	matched, err := path.Match(letters.Replace(pattern), letters.Replace(tool))
+	return matched && err == nil
+}

@@ -1,0 +1,54 @@
+package service
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/adapters/doctor"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// localClient is the client of any program on this computer in development. mcp-remote and the MCP
+// Inspector redirect to /oauth/callback, Claude Code to /callback, and VS Code to the root.
+var localClient = oauth.HostedClient{
+	Path: "local", Name: "A program on this computer, in development",
+	RedirectURIs: []string{
+		"http://127.0.0.1/", "http://localhost/", "http://127.0.0.1/callback", "http://localhost/callback",
+		"http://127.0.0.1/oauth/callback", "http://localhost/oauth/callback",
+	},
+}
+
+var doctorClient = oauth.HostedClient{
+	Path: strings.TrimPrefix(doctor.HostedDocument, oauth.HostedClientsPath), Name: doctor.ClientName,
+	RedirectURIs: doctor.RedirectURIs(),
+}
+
+// LocalClientID returns the client_id of the programs on this computer, in development.
+func (c Config) LocalClientID() string { return c.Issuer + oauth.HostedClientsPath + localClient.Path }
+
+// hostedClients returns the clients whose documents the service publishes.
+func (c Config) hostedClients() (clients []oauth.HostedClient) {
+	if c.Development {
+		clients = append(clients, localClient)
+	}
+	if c.DoctorClient {
+		clients = append(clients, doctorClient)
+	}
+	return clients
+}
+
+// developWith switches on in development what lets every client on this computer connect, unless
+// the operator has switched it off.
+func (c *Config) developWith(table *settings.Table) {
+	if !c.Development {
+		return
+	}
+	if !table.Given("doctor-client") {
+		c.DoctorClient = true
+	}
+	admitted := len(c.AllowClients) == 0 || slices.Contains(c.AllowClients, oauth.SelfRegistered)
+	if !table.Given("self-registration") && admitted {
+		c.SelfRegistration = true
+	}
+}

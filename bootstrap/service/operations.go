@@ -1,0 +1,142 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/admin"
+	"github.com/pasteport/pasteport/adapters/http/telemetry"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
+)
+
+// operations holds the observability of a service: metrics, traces, and the admin listener.
+type operations struct {
+	metrics  *telemetry.Metrics
+	traces   *telemetry.Traces // nil without a collector
+	draining atomic.Bool
+	addr     string       // configured admin address
+	listener net.Listener // admin listener; nil when it is off
+	admin    http.Handler
+	bounds   httpserver.Bounds // of the admin listener
+}
+
+// openOperations opens the admin listener and the exporter of traces.
+func openOperations(ctx context.Context, config Config) (o *operations, err error) {
+	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr,
+		bounds: httpserver.BoundsFor(httpserver.FewConnections)}
+	if o.traces, err = telemetry.OpenTraces(ctx, Version(), config.Logger); err != nil {
+		return nil, err
+	}
+	if o.addr == "" || o.addr == AdminOff {
+		return o, nil
+	}
+	if o.listener, err = httpserver.Listen("--admin-addr", o.addr, DefaultAdminAddr); err != nil {
+		o.traces.Close()
+		return nil, err
+	}
+	if bound, ok := o.listener.Addr().(*net.TCPAddr); !ok || !bound.IP.IsLoopback() {
+		config.Logger.Warn("the admin listener can be reached from other computers: restrict access to its operators",
+			"address", o.listener.Addr().String())
+	}
+	return o, nil
+}
+
+// observe measures and traces every request.
+func (o *operations) observe(site *echo.Echo) {
+	o.metrics.Measure(site)
+	o.traces.Follow(site)
+}
+
+// attach adds the gauges and the admin handler of an assembled service.
+func (o *operations) attach(s *Service, now func() time.Time) {
+	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
+		streams, _ := s.servers.Open()
+		return float64(streams)
+	})
+	o.metrics.Gauge("pasteport_mcp_sessions", "MCP sessions that are open.", func() float64 {
+		_, sessions := s.servers.Open()
+		return float64(sessions)
+	})
+	o.metrics.Counter("pasteport_store_collisions_total",
+		"Changes that another replica was faster with; each is tried at most 16 times.", func() float64 {
+			return float64(s.store.Collisions())
+		})
+	o.metrics.Upstreams(s.upstreams.Gauges)
+	o.admin = admin.New(admin.Options{
+		Address: o.addr, Metrics: o.metrics.Handler(),
+		Routes: admin.Connections(s.Authz.Trace, s.upstreams.Results, now),
+		Checks: o.checks(s),
+	})
+}
+
+func (o *operations) checks(s *Service) []admin.Check {
+	checks := []admin.Check{
+		{Name: "serving", Run: o.serving},
+		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
+	}
+	// Tolerated: an outage affects every replica, and if all left the load balancer, requests that
+	// need no other replica would fail too.
+	if s.bus != nil {
+		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
+	}
+	checks = append(checks, s.upstreams.Checks()...)
+	if s.Site != nil {
+		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
+	}
+	return checks
+}
+
+var errDraining = errors.New("the service is shutting down")
+
+func (o *operations) serving(context.Context) error {
+	if o.draining.Load() {
+		return errDraining
+	}
+	return nil
+}
+
+// drain makes the readiness check fail.
+func (o *operations) drain() { o.draining.Store(true) }
+
+// serve serves the admin listener until stop is called.
+func (o *operations) serve(logger *slog.Logger) (stop func()) {
+	if o.listener == nil {
+		return func() {}
+	}
+	server := httpserver.New(o.admin, o.bounds, logger)
+	go func() {
+		if err := server.Serve(o.listener); !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("the admin listener has failed", "error", err)
+		}
+	}()
+	return func() { _ = server.Close() } // requests in progress, such as a profile, are cut off
+}
+
+// close sends the last spans and closes a listener that was never served.
+func (o *operations) close() error {
+	o.traces.Close()
+	if o.listener == nil {
+		return nil
+	}
+	if err := o.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("closing the admin listener: %w", err)
+	}
+	return nil
+}
+
+// AdminAddr returns the address of the admin listener, nil when it is off.
+func (s *Service) AdminAddr() net.Addr {
+	if s.operations.listener == nil {
+		return nil
+	}
+	return s.operations.listener.Addr()
+}

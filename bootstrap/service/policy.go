@@ -1,0 +1,121 @@
+package service
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/access"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// PolicyConfig has the rules for who may use the tools, prompts and resources of the upstreams, as
+// package access reads them.
+type PolicyConfig struct{ Tools, Prompts, Resources []string }
+
+func (p *PolicyConfig) settings() []*settings.Setting {
+	return []*settings.Setting{
+		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
+			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
+			"or for all; the first rule that matches decides, and what no rule matches is denied").
+			Fields(toolRules).DefaultText("all").Example("deny delete_*", "allow *"),
+		settings.List("prompts", &p.Prompts, ruleItem,
+			"which prompts people see and may get, as rules like those of tools").
+			Fields(promptRules).DefaultText("all").Example("allow * for role:editor"),
+		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like "+
+			"those of tools with patterns of URIs and of URI templates").
+			Fields(resourceRules).DefaultText("all").Example("allow file:///public/*"),
+	}
+}
+
+const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Tools"), oauth.Field("Gateway.Prompts"),
+	oauth.Field("Gateway.Resources")
+
+// ruleItem only keeps the text, because the errors of package access have the number of the rule
+// and the remedy.
+var ruleItem = settings.Item[string]{
+	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
+	Expected: `rules such as "allow read_*" or "deny delete_* for role:guest"`,
+}
+
+// ruleList is one of the settings of a PolicyConfig.
+type ruleList struct {
+	field oauth.Field
+	lines []string
+	read  func(name string) (readings []string)
+	forms func(pattern string) (complete, withoutQuery []string)
+	use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
+}
+
+func (p PolicyConfig) lists() []ruleList {
+	return []ruleList{
+		{toolRules, p.Tools, foldName, foldPattern, bootstrap.WithToolPolicy},
+		{promptRules, p.Prompts, foldName, foldPattern, bootstrap.WithPromptPolicy},
+		{resourceRules, p.Resources, uri.Readings, uri.Forms, bootstrap.WithResourcePolicy},
+	}
+}
+
+// foldName returns no reading of a name that is too long, so that it is denied.
+func foldName(name string) []string {
+	if jsonrpc.Length(name, jsonrpc.MaxName) > jsonrpc.MaxName {
+		return nil
+	}
+	return []string{bootstrap.FoldToolName(name)}
+}
+
+func foldPattern(pattern string) (complete, shortened []string) { return foldName(pattern), nil }
+
+func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) {
+	rules, wrong := access.Parse(l.lines, access.Vocabulary{
+		Readings: l.read,
+		Forms:    l.forms,
+		Roles:    roles,
+		Scopes:   func(name string) []string { return containing(scopes, name) },
+	})
+	var mistakes []error
+	for _, mistake := range wrong {
+		mistakes = append(mistakes, oauth.NewMistake("%s: %s", l.field, mistake))
+	}
+	return rules, errors.Join(mistakes...)
+}
+
+// check reports every mistake with the number of its rule.
+func (p PolicyConfig) check(config oauth.Config, roles bool) error {
+	var mistakes []error
+	for _, list := range p.lists() {
+		_, err := list.parse(config.Scopes, roles)
+		mistakes = append(mistakes, err)
+	}
+	return errors.Join(mistakes...)
+}
+
+// options returns the options for the rules, which were checked.
+func (p PolicyConfig) options(config oauth.Config) (options []bootstrap.MCPOption) {
+	for _, list := range p.lists() {
+		if rules, _ := list.parse(config.Scopes, true); !rules.Empty() {
+			options = append(options, list.use(rules.Permit))
+		}
+	}
+	return options
+}
+
+// containing returns the scopes that contain a scope: itself and those that imply it, also
+// indirectly. It returns none for an unknown scope.
+func containing(scopes []oauth.Scope, name string) (found []string) {
+	for _, scope := range scopes {
+		if scope.Name == name {
+			found = []string{name}
+		}
+	}
+	for i := 0; i < len(found); i++ {
+		for _, scope := range scopes {
+			if slices.Contains(scope.Implies, found[i]) && !slices.Contains(found, scope.Name) {
+				found = append(found, scope.Name)
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,213 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// programPrefix precedes the command line of a program in the setting upstream.
+const programPrefix = "stdio:"
+
+// parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double
+// quotes keep them in a word. There is no shell.
+func parseProgram(line string) (p bootstrap.Program, err error) {
+	words, err := splitWords(line)
+	if err != nil {
+		return p, err
+	}
+	for len(words) > 0 {
+		name, value, assigns := strings.Cut(words[0], "=")
+		if !assigns || !secret.IsVariable(name) {
+			break
+		}
+		if _, set := p.Env[name]; set {
+			return p, fmt.Errorf("it sets the variable %s twice: keep one", name)
+		}
+		if p.Env == nil {
+			p.Env = map[string]string{}
+		}
+		p.Env[name], words = value, words[1:]
+	}
+	if len(words) == 0 {
+		return p, errors.New("it has no command: write one, such as npx")
+	}
+	p.Command, p.Args = words[0], words[1:]
+	return p, nil
+}
+
+// splitWords splits a command line at spaces outside of quotes.
+func splitWords(line string) (words []string, err error) {
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inWord = r, true
+		case quote == 0 && strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quote in the command has no end: close it")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// formatProgram is the inverse of parseProgram.
+func formatProgram(p bootstrap.Program) string {
+	words := []string{programPrefix}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		words = append(words, name+"="+quoteWord(p.Env[name]))
+	}
+	for _, word := range append([]string{p.Command}, p.Args...) {
+		words = append(words, quoteWord(word))
+	}
+	return strings.Join(words, " ")
+}
+
+func quoteWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\r\n'\"") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+}
+
+// IsProgram reports whether the upstream is a program.
+func (u UpstreamAddress) IsProgram() bool {
+	return u.Program.Command != "" || len(u.Program.Args) > 0 || u.Program.Dir != "" || len(u.Program.Env) > 0 ||
+		u.mistake != nil
+}
+
+// check returns the mistakes of one upstream.
+func (g GatewayConfig) checkProgram(u UpstreamAddress, fields credential.Fields) (mistakes []error) {
+	if u.mistake != nil {
+		return []error{u.mistake}
+	}
+	if u.URL != "" {
+		mistakes = append(mistakes, errors.New("it has a URL and a command: keep one"))
+	}
+	return append(mistakes, u.Program.Check(g.Credential, fields)...)
+}
+
+// hasProgram reports whether an upstream is a program.
+func (g GatewayConfig) hasProgram() bool {
+	return slices.ContainsFunc(g.Upstreams, UpstreamAddress.IsProgram)
+}
+
+// hasURL reports whether an upstream is not a program.
+func (g GatewayConfig) hasURL() bool {
+	return slices.ContainsFunc(g.Upstreams, func(u UpstreamAddress) bool { return !u.IsProgram() })
+}
+
+// at returns the options of one upstream. Those of HTTP have no effect on a program.
+func (g GatewayConfig) at(address UpstreamAddress, v Verification) bootstrap.Upstream {
+	to := g.Upstream
+	to.VerifiesTokens = v.chosen(true) == VerifierUpstream
+	if address.IsProgram() {
+		to.Host, to.Present, to.Headers, to.SigningSecret = "", nil, nil, ""
+		to.Program = &address.Program
+		return to
+	}
+	to.URL = address.URL
+	return to
+}
+
+// checkPrograms reports mistakes of a gateway with a program.
+func (g GatewayConfig) checkPrograms(v Verification) error {
+	if !g.hasProgram() {
+		return nil
+	}
+	mistakes := []error{g.ProgramLimits.Check()}
+	if v.chosen(true) == VerifierUpstream {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell "+
+			"whether the key is valid: choose %s %q, %q or %q",
+			oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Verifier"), VerifierHTTP, VerifierIntrospection,
+			VerifierFile))
+	}
+	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q for several upstreams, of which a program cannot tell "+
+			"which keys are its own: run one gateway per upstream",
+			oauth.Field("Credential"), g.Credential))
+	}
+	if g.hasURL() {
+		return errors.Join(mistakes...)
+	}
+	if g.Credential == bootstrap.CredentialStatic && g.Secret == "" {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"), oauth.Field("Credential"),
+				g.Credential))
+	}
+	if g.Credential != bootstrap.CredentialStatic && g.Secret != "" {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", oauth.Field("Gateway.Secret"),
+				oauth.Field("Credential"), g.Credential,
+				bootstrap.CredentialStatic))
+	}
+	for _, field := range g.fieldsOfURLs() {
+		if field.set {
+			mistakes = append(mistakes,
+				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
+// configured is a field, and whether it is set.
+type configured struct {
+	name oauth.Field
+	set  bool
+}
+
+// fieldsOfURLs are the fields that have an effect only on upstreams with a URL.
+func (g GatewayConfig) fieldsOfURLs() []configured {
+	return []configured{
+		{"Gateway.Host", g.Host != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
+		{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Present", len(g.Present) > 0},
+		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""},
+		{"Gateway.Key", g.Connect.KeyFile != ""},
+		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
+	}
+}
+
+// programSettings are the limits of programs.
+func (g *GatewayConfig) programSettings() []*settings.Setting {
+	l := &g.ProgramLimits
+	return []*settings.Setting{
+		settings.Number("stdio-max-processes", &l.MaxProcesses,
+			"maximum number of processes of each upstream that is a program; a new session ends the idlest one").
+			Fields("Gateway.MaxProcesses"),
+		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
+			"maximum number of those processes for one person").Fields("Gateway.MaxProcessesPerPerson"),
+		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
+			"time after which the process of a session ends without a request, an open call or a listening client").
+			Fields("Gateway.IdleTimeout"),
+		settings.Duration("stdio-start-timeout", &l.StartTimeout,
+			"time limit for the start of a process, until it has answered initialize").Fields("Gateway.StartTimeout"),
+		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux").
+			Fields("Gateway.Memory"),
+		settings.Duration("stdio-cpu-time", &l.CPUTime,
+			"limit on the processor time of each process, on Linux and macOS").Fields("Gateway.CPUTime"),
+	}
+}

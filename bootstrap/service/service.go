@@ -1,0 +1,287 @@
+// Package service is Pasteport as a service: the demo site, or a gateway to other MCP servers. The
+// program fills in a Config from its settings; Open checks it, opens the databases and mounts every
+// endpoint; Service.Serve serves until its context ends.
+package service
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/pasteport/pasteport/adapters/audit"
+	"github.com/pasteport/pasteport/adapters/nats"
+	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
+	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
+type Service struct {
+	Site     *demosite.Site // nil in a gateway
+	NewToken string         // token that the first start has generated, to print once; "" otherwise
+	Authz    *bootstrap.OAuthServer
+	Echo     *echo.Echo
+
+	servers    mcpServers
+	upstreams  *upstreams.Watch
+	checked    func([]UpstreamStatus)
+	logger     *slog.Logger
+	store      *persistence.Store
+	lock       *flock.Flock // of the data folder; nil on a database server
+	audit      *audit.File  // nil without an audit file
+	bus        *nats.Bus    // nil without other replicas
+	tls        *tls.Config  // nil without TLS
+	operations *operations
+	bounds     httpserver.Bounds
+}
+
+// Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth
+// server, MCP server, Register.
+func Open(ctx context.Context, config Config) (*Service, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	config.Logger = slog.New(requestLog{cmp.Or(config.Logger, slog.Default()).Handler()})
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	operations, err := openOperations(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	service := &Service{Echo: echo.New(), logger: config.Logger, operations: operations}
+	service.bounds, service.checked = config.bounds(), config.UpstreamsChecked
+	if service.tls, err = config.TLS.server(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openDatabases(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openAudit(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.openBus(config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	if err := service.assemble(ctx, config); err != nil {
+		return nil, errors.Join(err, service.Close())
+	}
+	return service, nil
+}
+
+func (s *Service) openDatabases(config Config) (err error) {
+	if err := MakeDataDir(config.DataDir); err != nil {
+		return err
+	}
+	if !config.StoreLocation().IsServer() {
+		if s.lock, err = lockFolder(config.DataDir, config.Issuer); err != nil {
+			return err
+		}
+	}
+	if !config.IsGateway() {
+		if s.Site, err = demosite.Open(filepath.Join(config.DataDir, "content.db")); err != nil {
+			return err
+		}
+	}
+	s.store, err = config.StoreLocation().Open()
+	return err
+}
+
+func (s *Service) assemble(ctx context.Context, config Config) (err error) {
+	verifierOf, err := config.verifiers(s.Site)
+	if err != nil {
+		return err
+	}
+	options := []bootstrap.OAuthOption{
+		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments),
+		bootstrap.WithAppearance(config.appearance()),
+		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
+	}
+	if config.SharedLimits {
+		options = append(options, bootstrap.WithSharedLimits())
+	}
+	s.Authz, err = bootstrap.NewOAuthServer(config.oauth(verifierOf), s.store, options...)
+	if err != nil {
+		return err
+	}
+	// Other verifiers do not know the site's own tokens.
+	if config.Verification.chosen(config.IsGateway()) == VerifierSite {
+		if s.NewToken, err = s.Site.EnsureEditorToken(ctx, config.EditorToken); err != nil {
+			return err
+		}
+	}
+	if s.servers, err = s.newServers(config); err != nil {
+		return err
+	}
+	s.upstreams = config.watch(s.servers, s.Authz.Resources())
+	s.Echo.HideBanner, s.Echo.HidePort = true, true
+	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
+	s.operations.observe(s.Echo)
+	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
+	s.Echo.GET("/", func(c echo.Context) error {
+		return c.String(http.StatusOK, s.greeting())
+	})
+	if err := s.servers.Register(s.Echo); err != nil {
+		return err
+	}
+	s.operations.attach(s, config.Now)
+	return nil
+}
+
+// Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it
+// ends open streams and lets other requests finish. From then on, the admin listener reports that
+// the service is not ready; it is closed last.
+func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
+	server := httpserver.New(s.Echo, s.bounds, s.logger)
+	server.TLSConfig = s.tls
+	server.RegisterOnShutdown(s.Drain)
+	defer context.AfterFunc(ctx, s.operations.drain)()
+	defer s.operations.serve(s.logger)()
+	s.upstreams.Start(s.checked)
+	return server.ServeAndDrain(ctx, listener)
+}
+
+// UpstreamStatus is the state of an upstream, with the cause and the remedy if it does not work.
+type UpstreamStatus = upstreams.Status
+
+// CheckUpstreams checks every upstream now. Serve does so in the background.
+func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return s.upstreams.Check(ctx) }
+
+// Drain ends every open stream; Serve does so when it stops.
+func (s *Service) Drain() { s.servers.Drain() }
+
+// Close ends the background work and closes the databases, the bus and the admin listener.
+func (s *Service) Close() error {
+	if s.Authz != nil {
+		s.Authz.Close()
+	}
+	if s.upstreams != nil {
+		s.upstreams.Close()
+	}
+	s.leave()
+	err := s.operations.close()
+	if s.store != nil {
+		err = errors.Join(err, s.store.Close())
+	}
+	if s.Site != nil {
+		err = errors.Join(err, s.Site.Close())
+	}
+	if s.lock != nil {
+		err = errors.Join(err, s.lock.Close())
+	}
+	return errors.Join(err, s.closeAudit())
+}
+
+// version is set by the linker for releases: -ldflags "-X
+// github.com/pasteport/pasteport/bootstrap/service.version=v1.2.3".
+var version string
+
+// Version returns the version of the linker flag or, without it, the one that the Go toolchain has
+// stamped into the binary.
+func Version() string {
+	if version != "" {
+		return version
+	}
+	build, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range build.Settings {
+		if setting.Key == "vcs.revision" {
+			return build.Main.Version + " " + setting.Value
+		}
+	}
+	return build.Main.Version
+}
+
+// mcpServers holds the protected MCP servers: the demo site's, or one for each upstream.
+type mcpServers []*bootstrap.MCPServer
+
+func (s *Service) newServers(config Config) (servers mcpServers, err error) {
+	common := []bootstrap.MCPOption{
+		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
+		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
+	}
+	common = append(common, s.auditOptions(config)...)
+	if !config.IsGateway() {
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
+		if s.bus != nil {
+			options = append(options, bootstrap.WithBus(s.bus))
+		}
+		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
+	}
+	g := config.Gateway
+	if g.Reach, err = g.Connect.options(config); err != nil {
+		return nil, err
+	}
+	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
+	for i, address := range g.Upstreams {
+		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
+			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+		options = append(options, g.Policy.options(config.WithDefaults())...)
+		g.Logger, g.Observe = config.Logger, func(r bootstrap.UpstreamRequest) {
+			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
+		}
+		server, err := bootstrap.NewGateway(g.at(address, config.Verification), options...)
+		if err != nil {
+			return nil, err
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// Register mounts every server.
+func (all mcpServers) Register(site *echo.Echo) error {
+	for _, server := range all {
+		if err := server.Register(site); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open counts the open streams and sessions of all servers.
+func (all mcpServers) Open() (streams, sessions int) {
+	for _, server := range all {
+		itsStreams, itsSessions := server.Open()
+		streams, sessions = streams+itsStreams, sessions+itsSessions
+	}
+	return streams, sessions
+}
+
+// Drain ends every open stream.
+func (all mcpServers) Drain() {
+	for _, server := range all {
+		server.Drain()
+	}
+}
+
+// greeting is the text of the page at "/".
+func (s *Service) greeting() string {
+	var text strings.Builder
+	if s.Site != nil {
+		text.WriteString("This is the demo site of Pasteport.\n")
+	}
+	for _, server := range s.Authz.Resources() {
+		fmt.Fprintf(&text, "Connect an MCP client to %s\n", server.Resource)
+	}
+	return text.String()
+}

@@ -1,0 +1,283 @@
+package service
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// StoreSettings names the settings that locate the store.
+var StoreSettings = []string{"data", "database", "database-file", "server-secret"}
+
+// SiteSettings names the settings that have no effect in a gateway.
+var SiteSettings = []string{"bus", "bus-file", "demo-token", "demo-token-file"}
+
+// GatewaySettings returns the names of the settings that have no effect without an upstream.
+func GatewaySettings() []string { return new(Config).gateway().Names() }
+
+// Table returns every setting of the program, grouped by topic; reading it fills in c.
+func (c *Config) Table() *settings.Table {
+	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(),
+		c.clients(), c.metadata(),
+		c.limits(), c.pages(), c.tls(), c.logging(), c.audit())
+}
+
+func (c *Config) addresses() settings.Group {
+	return settings.Group{Title: "Service", Settings: []*settings.Setting{
+		settings.URL("issuer", &c.Issuer, "public https URL of the service, without a trailing slash; required").
+			DefaultText("with dev, http:// and addr").Example("https://cms.example.com").Required(),
+		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
+		settings.Text("admin-addr", &c.AdminAddr,
+			"address of the admin listener with /healthz, /readyz, /metrics and /debug/pprof/; off disables it"),
+		settings.Number("max-connections", &c.MaxConnections,
+			"maximum number of open connections; more wait; 0 derives it from the memory and file limits").
+			Example("5000"),
+		settings.List("trusted-proxies", &c.TrustedProxies, networkItem,
+			"networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").
+			DefaultText("none").Example("127.0.0.1"),
+		settings.Texts("allowed-origins", &c.AllowedOrigins,
+			"origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or "+
+				"scheme://host:port; loopback allows those of localhost, 127.0.0.1 and [::1], for development").
+			Fields("WithAllowedOrigins").
+			DefaultText("the issuer's own").Example("http://localhost:6274"),
+		settings.Texts("allowed-hosts", &c.AllowedHosts,
+			"with dev: additional Host names that are accepted, with any port or with the given one").
+			Fields("WithAllowedHosts").
+			DefaultText("the issuer's host and loopback; any name with a public issuer").
+			Example("host.docker.internal"),
+		settings.Size("max-request-body", &c.MaxRequestBody,
+			"maximum size of a message to an MCP server, 64KiB to 1GiB").Fields("MaxRequestBody"),
+		settings.Folder("data", &c.DataDir, "folder for the databases"),
+		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
+			"on loopback, publishes client documents for local clients and doctor, and lets clients register themselves").
+			Fields("AllowLoopbackIssuer", "AllowLoopbackClients"),
+		settings.Secret("demo-token", &c.EditorToken,
+			"token of the demo site's editor; if empty, the first start generates and prints one").
+			Example("a-long-random-text"),
+	}}
+}
+
+func (c *Config) verification() settings.Group {
+	v := &c.Verification
+	return settings.Group{Title: "Token verification", Settings: []*settings.Setting{
+		settings.Choice("verifier", &v.Verifier, verifiers,
+			"how pasted tokens are verified: by the demo site, the upstream of a gateway, "+
+				"a file of hashed tokens, a URL of the site, or an RFC 7662 introspection endpoint").
+			DefaultText("upstream in a gateway, else site").Example(VerifierFile),
+		settings.File("token-file", &v.TokenFile,
+			"file of hashed tokens from \"pasteport hash-token\"; changes take effect immediately").
+			Example("/etc/pasteport/tokens"),
+		settings.URL("verify-url", &v.VerifyURL,
+			"URL for a GET with the token as bearer token: 2xx means valid, 401 or 403 invalid").HideQuery().
+			Example("https://cms.example.com/token"),
+		settings.URL("introspection-url", &v.IntrospectionURL, "URL of the introspection endpoint (RFC 7662)").
+			HideQuery().Example("https://login.example.com/introspect"),
+		settings.Text("introspection-client-id", &v.IntrospectionClientID, "client id for the introspection endpoint").
+			Example("pasteport"),
+		settings.Secret("introspection-client-secret", &v.IntrospectionClientSecret,
+			"client secret for the introspection endpoint").Example("a-long-random-text"),
+		settings.Switch("introspection-scopes", &v.IntrospectionScopes,
+			"limit the scopes that a token can grant to the scope in the introspection response"),
+		settings.Switch("verify-over-http", &v.VerifyOverHTTP,
+			"allow http for verify-url and introspection-url, on loopback and private networks only"),
+	}}
+}
+
+func (c *Config) tokens() settings.Group {
+	return settings.Group{Title: "Resource and scopes", Settings: []*settings.Setting{
+		settings.URL("resource", &c.Resource, "URL of the MCP server").
+			DefaultText("the issuer with /mcp or the path of the first upstream").
+			Example("https://cms.example.com/mcp"),
+		settings.Text("resource-name", &c.ResourceName,
+			"name of the MCP server on the pages; several upstreams have their path after it").
+			DefaultText("site-name").Example("The Gazette's articles"),
+		settings.List("scopes", &c.Scopes, scopeItem, "scopes that clients can request besides offline_access, "+
+			"each as \"name implied-name… = description\"").DefaultText("mcp").
+			Example("articles:read = Read articles", "articles:write articles:read = Change articles"),
+		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that request none").
+			DefaultText("the first of scopes").Example("articles:read"),
+	}}
+}
+
+func (c *Config) lifetimes() settings.Group {
+	return settings.Group{Title: "Lifetimes", Settings: []*settings.Setting{
+		settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
+		settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of an authorization code, 10s to 10m"),
+		settings.Duration("refresh-idle-ttl", &c.RefreshIdleTTL,
+			"a grant ends after this time without a refresh; at least 1h and access-token-ttl, at most 8760h"),
+		settings.Duration("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant, 1h to 8760h"),
+		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh "+
+			"tokens return the newest tokens again, at most 1h; 0 turns it off"),
+		settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page, 1m to 30m"),
+		settings.Duration("recheck-every", &c.RecheckEvery,
+			"interval for verifying pasted tokens again while they are in use, at least 1m; 0 verifies at "+
+				"refreshes only"),
+	}}
+}
+
+func (c *Config) clients() settings.Group {
+	return settings.Group{Title: "Clients", Settings: []*settings.Setting{
+		settings.List("allow-clients", &c.AllowClients, hostItem,
+			"hosts of the clients that may connect; self-registered stands for all clients that registered themselves").
+			DefaultText("every client").Example("claude.ai"),
+		settings.Switch("self-registration", &c.SelfRegistration,
+			"let clients register themselves (RFC 7591), for those without a metadata document; nothing is stored "+
+				"for them").
+			DefaultText("off; on with dev, unless allow-clients leaves them out"),
+		settings.Switch("doctor-client", &c.DoctorClient,
+			"publish a client document for \"pasteport doctor\", so that it can check a whole login").
+			DefaultText("off; on with dev"),
+		settings.Switch("private-key-jwt", &c.PrivateKeyJWT,
+			"support client authentication with private_key_jwt (RFC 7523)"),
+		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts,
+			"hosts to which errors are redirected without a click").Example("claude.ai"),
+		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),
+		settings.Texts("allowed-private-schemes", &c.AllowedPrivateSchemes,
+			"custom URL schemes of installed apps that are allowed as redirect URIs").Example("cursor"),
+	}}
+}
+
+func (c *Config) metadata() settings.Group {
+	return settings.Group{Title: "Client metadata", Settings: []*settings.Setting{
+		settings.Texts("client-id-ports", &c.ClientIDPorts, "ports besides 443 that a client_id URL may have").
+			Example("8443"),
+		settings.Folder("client-documents", &c.ClientDocuments,
+			"folder of metadata documents, one in each .json file, that are used without a fetch; read again when a "+
+				"file changes").
+			Fields("WithClientDocuments").DefaultText("none").Example("/etc/pasteport/clients"),
+		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID,
+			"accept metadata documents without a client_id"),
+		settings.Switch("allow-any-content-type", &c.AllowAnyContentType,
+			"accept metadata documents that are not served as JSON"),
+		settings.List("denied-prefixes", &c.DeniedPrefixes, networkItem,
+			"additional networks from which metadata is never fetched").Example("192.0.2.0/24"),
+		settings.Secret("metadata-proxy", &c.MetadataProxy,
+			"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access").
+			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
+		settings.Switch("allow-nat64", &c.AllowNAT64, "allow metadata hosts that are reached through NAT64"),
+	}}
+}
+
+func (c *Config) pages() settings.Group {
+	return settings.Group{Title: "Pages", Settings: []*settings.Setting{
+		settings.Text("site-name", &c.Appearance.Name, "name of the site on the pages, at most 60 characters").
+			Fields("Appearance.Name").DefaultText("the issuer's host; Demo site without an upstream").
+			Example("The Gazette"),
+		settings.Text("accent", &c.Appearance.Accent, "colour of buttons and links; adjusted to a readable contrast").
+			Fields("Appearance.Accent").DefaultText(defaultAccent).Example("#7c2d12").
+			Pattern("^(#([0-9a-fA-F]{3}){1,2})?$"),
+		settings.File("logo", &c.LogoFile, "file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB").
+			Fields("Appearance.Logo").Example("logo.svg"),
+		settings.URL("token-help", &c.Appearance.TokenHelp, "URL of the page where people find their token").
+			Fields("Appearance.TokenHelp").Example("https://cms.example.com/account/tokens"),
+	}}
+}
+
+func (c *Config) logging() settings.Group {
+	return settings.Group{Title: "Logging", Settings: []*settings.Setting{
+		settings.Choice("log-format", &c.LogFormat, []string{"text", LogJSON},
+			"format of log lines, and of what serve and gateway print at the start"),
+		settings.Choice("log-level", &c.LogLevel, []string{"debug", "info", "warn", "error"},
+			"minimum level of log lines"),
+	}}
+}
+
+func (c *Config) limits() settings.Group {
+	l := &c.Limits
+	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
+		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens with less than 64 bits: after too many wrong "+
+			"tokens, refuse all tokens of the address or the page"),
+		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem, "networks without limits by address").
+			DefaultText("none").Example("203.0.113.0/24"),
+		settings.Number("max-wrong-tokens-per-address", &l.MaxWrongTokensPerAddress,
+			"wrong tokens of an IPv4 address or an IPv6 /64 in 5m before tokens need a proof of work"),
+		settings.Number("max-wrong-tokens-per-network", &l.MaxWrongTokensPerNetwork,
+			"the same for a /24 or an IPv6 /56"),
+		settings.Number("max-wrong-tokens-per-prefix48", &l.MaxWrongTokensPerPrefix48, "the same for an IPv6 /48"),
+		settings.Number("max-wrong-tokens", &l.MaxWrongTokens,
+			"wrong tokens of all addresses in 1m before tokens from unknown addresses need a proof of work"),
+		settings.Number("max-attempts-per-token", &l.MaxAttemptsPerToken,
+			"attempts in 1m with a token that has active connections before it needs a proof of work"),
+		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 16"),
+		settings.Duration("proof-wait", &l.ProofWait, "wait instead of the proof for browsers without script, at "+
+			"most 1m; ten per address are admitted in that time"),
+		settings.Number("max-verifications", &l.MaxVerifications, "concurrent checks of one verifier"),
+		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress,
+			"concurrent checks for one address"),
+		settings.Number("max-fetches", &l.MaxFetches, "concurrent fetches of metadata documents"),
+		settings.Number("max-fetches-per-address", &l.MaxFetchesPerAddress, "concurrent fetches for one address"),
+		settings.Number("max-fetches-per-domain", &l.MaxFetchesPerDomain,
+			"concurrent fetches from one registrable domain"),
+		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress,
+			"fetches of unknown metadata documents in 1m for one address; above that, three from each "+
+				"registrable domain"),
+		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain,
+			"fetches of unknown metadata documents in 1m from one registrable domain; above that, only for networks "+
+				"below their share"),
+		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
+			"unknown codes and refresh tokens of one address in 1m"),
+		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,
+			"clients that register themselves from an IPv4 address or an IPv6 /64 in 1m; five times as many from "+
+				"each larger network around it"),
+		settings.Number("max-registrations-per-minute", &l.MaxRegistrationsPerMinute,
+			"clients that register themselves in 1m from all addresses"),
+		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions of one server per replica; one more ends "+
+			"the longest idle session of the person with the most"),
+		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson,
+			"open MCP sessions of one person; one more ends their longest idle session"),
+		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
+			"connections made with one token; one more ends the least recently used one"),
+	}}
+}
+
+// networkItem is a list item that holds a network or a single address.
+var networkItem = settings.Item[netip.Prefix]{
+	Parse: func(written string) (netip.Prefix, error) {
+		if address, err := netip.ParseAddr(written); err == nil && address.Zone() == "" {
+			address = address.Unmap()
+			return netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		network, err := netip.ParsePrefix(written)
+		if err == nil && network.Addr().Is4In6() { // addresses are unmapped before they are compared
+			err = errors.New("an IPv4 network is written as one")
+		}
+		return network, err
+	},
+	Format:   netip.Prefix.String,
+	Expected: "networks such as 10.0.0.0/8, or addresses",
+}
+
+var hostItem = settings.Item[string]{
+	Parse: func(host string) (string, error) {
+		if host == "" || strings.ContainsAny(host, "/:@?# *") {
+			return "", errors.New("it is not a host name")
+		}
+		return strings.ToLower(host), nil
+	},
+	Format:   strings.Clone,
+	Expected: "host names without scheme, port and path, such as claude.ai",
+}
+
+// scopeItem is a scope in one line. Names are separated by spaces, which no scope contains (RFC
+// 6749 §3.3).
+var scopeItem = settings.Item[oauth.Scope]{
+	Parse: func(line string) (oauth.Scope, error) {
+		names, description, _ := strings.Cut(line, " = ")
+		words := strings.Fields(names)
+		if len(words) == 0 {
+			return oauth.Scope{}, errors.New("it has no name")
+		}
+		return oauth.Scope{Name: words[0], Implies: words[1:], Description: strings.TrimSpace(description)}, nil
+	},
+	Format: func(scope oauth.Scope) string {
+		line := strings.Join(append([]string{scope.Name}, scope.Implies...), " ")
+		if scope.Description != "" {
+			line += " = " + scope.Description
+		}
+		return line
+	},
+	Expected: "scopes such as \"articles:write articles:read = Change articles\"",
+}
