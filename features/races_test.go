@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,9 +26,73 @@ func BeGrantedOrRefused() types.GomegaMatcher {
 }
 
 var _ = Describe("Racing", Label("N10"), func() {
-	Context("in 20 rounds", Label("long"), func() { racing(20) })
+	Context("in 20 rounds", Label("long"), func() { converging(20); racing(20) })
 	Context("in 100 rounds", Label("soak"), func() { racing(100) })
+	Context("in 100,000 requests", Label("soak"), func() { converging(100_000 / 2 / crowd) })
 })
+
+// expectAllDead checks that no token issued in a race works.
+func (c *Client) expectAllDead(ctx context.Context, told []Response) {
+	GinkgoHelper()
+	for _, answer := range told {
+		Expect(answer).To(BeGrantedOrRefused())
+		if answer.StatusCode != http.StatusOK {
+			continue
+		}
+		tokens := answer.Tokens()
+		Expect(c.World.Call(ctx, tokens.Access)).To(BeChallenged(c.World, "invalid_token"))
+		if tokens.Refresh != "" {
+			Expect(c.Token(ctx, c.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		}
+	}
+}
+
+// converging races equal requests. Each round is one race of exchanges and one of refreshes.
+func converging(rounds int) {
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld()
+		client = world.NewClient()
+	})
+
+	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant",
+		Label("I14", "D19", "D20"), func(ctx SpecContext) {
+			for range rounds {
+				form := client.Exchange(client.Authorize(ctx))
+				var granted []Response
+				for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
+					Expect(answer).To(BeGrantedOrRefused())
+					if answer.StatusCode == http.StatusOK {
+						granted = append(granted, answer)
+					}
+				}
+				Expect(granted).To(HaveLen(1))
+				Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).To(
+					Equal(http.StatusOK), "the losers do not end the grant")
+				world.Clock.Advance(11 * time.Second)
+				Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
+				client.expectAllDead(ctx, granted)
+			}
+			AddReportEntry("exchanges", rounds*crowd)
+		}, NodeTimeout(30*time.Minute))
+
+	It("sixteen refreshes with one token returns the same tokens", Label("I15", "D27"), func(ctx SpecContext) {
+		refresh := client.Connect(ctx).Refresh
+		for range rounds {
+			successors, accesses := map[string]bool{}, map[string]bool{}
+			form := client.Refresh(refresh)
+			for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
+				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+				successors[answer.Tokens().Refresh], accesses[answer.Tokens().Access] = true, true
+				refresh = answer.Tokens().Refresh
+			}
+			Expect(successors).To(HaveLen(1))
+			Expect(accesses).To(HaveLen(1))
+		}
+		AddReportEntry("refreshes", rounds*crowd)
+	}, NodeTimeout(30*time.Minute))
+}
 
 func racing(rounds int) {
 	var world *World
@@ -53,62 +119,11 @@ func racing(rounds int) {
 		}
 		return told
 	}
-	// expectAllDead checks that no token issued in the race works.
-	expectAllDead := func(ctx context.Context, told []Response) {
-		GinkgoHelper()
-		for _, answer := range told {
-			Expect(answer).To(BeGrantedOrRefused())
-			if answer.StatusCode != http.StatusOK {
-				continue
-			}
-			tokens := answer.Tokens()
-			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
-			if tokens.Refresh != "" {
-				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
-			}
-		}
-	}
 	endGrantsOf := func(ctx context.Context, token string) {
 		GinkgoHelper()
 		_, err := world.EndGrantsOf(ctx, token)
 		Expect(err).NotTo(HaveOccurred())
 	}
-
-	It("sixteen exchanges of one code succeeds once, and a later replay ends the grant",
-		Label("I14", "D19", "D20"), func(ctx SpecContext) {
-			for range rounds {
-				form := client.Exchange(client.Authorize(ctx))
-				var granted []Response
-				for _, answer := range atOnce(crowd, func() Response { return client.Token(ctx, form) }) {
-					Expect(answer).To(BeGrantedOrRefused())
-					if answer.StatusCode == http.StatusOK {
-						granted = append(granted, answer)
-					}
-				}
-				Expect(granted).To(HaveLen(1))
-				Expect(world.Call(ctx, granted[0].Tokens().Access).StatusCode).
-					To(Equal(http.StatusOK), "the losers do not end the grant")
-				world.Clock.Advance(11 * time.Second)
-				Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
-				expectAllDead(ctx, granted)
-			}
-		}, SpecTimeout(5*time.Minute))
-
-	It("sixteen refreshes with one token returns the same tokens", Label("I15", "D27"), func(ctx SpecContext) {
-		refresh := client.Connect(ctx).Refresh
-		for range rounds {
-			successors, accesses := map[string]bool{}, map[string]bool{}
-			for _, answer := range atOnce(crowd, func() Response {
-				return client.Token(ctx, client.Refresh(refresh))
-			}) {
-				Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
-				successors[answer.Tokens().Refresh], accesses[answer.Tokens().Access] = true, true
-				refresh = answer.Tokens().Refresh
-			}
-			Expect(successors).To(HaveLen(1))
-			Expect(accesses).To(HaveLen(1))
-		}
-	}, SpecTimeout(5*time.Minute))
 
 	It("refreshes against a revocation leaves no valid token after the response to the revocation",
 		Label("I16", "E6", "E9"), func(ctx SpecContext) {
@@ -121,8 +136,33 @@ func racing(rounds int) {
 					Expect(late).To(BeRefusedAs(400, "invalid_grant"))
 					return late
 				})
-				expectAllDead(ctx, told)
+				client.expectAllDead(ctx, told)
 				Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+			}
+		}, SpecTimeout(5*time.Minute))
+
+	It("calls at two replicas against a revocation at one leaves no valid token after the response to it",
+		Label("E9", "G7", "I22"), func(ctx SpecContext) {
+			both := []*World{world, {Issuer: world.Replica().Address}}
+			ok := HaveField("StatusCode", http.StatusOK)
+			for round := range rounds {
+				tokens := client.Connect(ctx)
+				for _, at := range both { // each keeps the grant in its cache
+					Expect(at.Call(ctx, tokens.Access)).To(ok)
+				}
+				revoked := both[round%2].Issuer + "/oauth/revoke"
+				var turn atomic.Int64
+				against(func() Response { return both[turn.Add(1)%2].Call(ctx, tokens.Access) }, func() Response {
+					Expect(Post(ctx, revoked, url.Values{"token": {tokens.Refresh}})).To(ok)
+					for range crowd {
+						late := both[turn.Add(1)%2].Call(ctx, tokens.Access)
+						Expect(late).To(BeChallenged(world, "invalid_token"), "a call after the response")
+					}
+					return Response{}
+				})
+				for _, at := range both {
+					Expect(at.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
+				}
 			}
 		}, SpecTimeout(5*time.Minute))
 
@@ -140,7 +180,7 @@ func racing(rounds int) {
 					Expect(reused).To(BeRefusedAs(400, "invalid_grant"))
 					return reused
 				})
-				expectAllDead(ctx, told)
+				client.expectAllDead(ctx, told)
 				Expect(world.Call(ctx, next.Access)).To(BeChallenged(world, "invalid_token"))
 			}
 		}, SpecTimeout(5*time.Minute))
@@ -156,7 +196,7 @@ func racing(rounds int) {
 				Expect(late).To(BeRefusedAs(400, "invalid_grant"))
 				return late
 			})
-			expectAllDead(ctx, told)
+			client.expectAllDead(ctx, told)
 			Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		}
 	}, SpecTimeout(5*time.Minute))
@@ -174,7 +214,7 @@ func racing(rounds int) {
 					Expect(late).To(BeRefusedAs(400, "invalid_grant"))
 					return late
 				})
-				expectAllDead(ctx, told)
+				client.expectAllDead(ctx, told)
 			}
 		}, SpecTimeout(5*time.Minute))
 }

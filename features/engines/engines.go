@@ -135,6 +135,34 @@ func (s *Server) End(signal os.Signal) error {
 // Stop shuts the server down cleanly without waiting for its clients.
 func (s *Server) Stop() error { return s.End(s.quick) }
 
+// Pause stops the server in the middle of what it does, until Resume. Its connections stay open.
+func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
+
+// signalAll signals the server first, which then starts no further process, and then its processes.
+func (s *Server) signalAll(signal syscall.Signal) error {
+	pid := s.process.Process.Pid
+	if err := syscall.Kill(pid, signal); err != nil {
+		return err
+	}
+	listed, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return err
+	}
+	for _, child := range strings.Fields(string(listed)) {
+		id, err := strconv.Atoi(child)
+		if err == nil {
+			err = syscall.Kill(id, signal)
+		}
+		if err != nil && !errors.Is(err, syscall.ESRCH) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Close kills the server and removes its folder.
 func (s *Server) Close() error { return errors.Join(s.End(syscall.SIGKILL), os.RemoveAll(s.folder)) }
 
