@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/server"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // approvers are people who approve clients at the same time, each from an address of their own.
@@ -42,7 +42,7 @@ func itApproves(all int) {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(behind("127.0.0.1/32"), atMostGrants(connections), func(config *server.Config) {
+		world = NewWorld(behind("127.0.0.1/32"), atMostGrants(connections), func(config *service.Config) {
 			config.Limits.MaxAttemptsPerToken = math.MaxInt32
 		})
 		client = world.NewClient()

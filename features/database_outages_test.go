@@ -42,7 +42,8 @@ var _ = Describe("A database server that fails", Label("engines", "long", "N14",
 				stake.ExpectUntouched(ctx)
 			}, NodeTimeout(5*time.Minute))
 
-			// The server may carry out what it was asked before it was resumed, although the request got 503.
+			// The server may carry out what it was asked before it was resumed, although the
+			// request got 503.
 			It("by a pause loses no token, and requests get 503 meanwhile", Label("I19"), func(ctx SpecContext) {
 				Expect(database.Pause()).To(Succeed())
 				DeferCleanup(func() error { return database.Resume() })

@@ -4,7 +4,8 @@
 // completion, the output of "pasteport config", the JSON schema, the example file and the table in
 // docs/settings.md come from the same Table.
 //
-// To add a setting, give it a field in server.Config and one entry in bootstrap/service/settings.go:
+// To add a setting, give it a field in server.Config and one entry in
+// bootstrap/service/settings.go:
 //
 //	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
 //

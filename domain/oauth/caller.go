@@ -83,7 +83,8 @@ type Caller struct {
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which
 // is derived from the client and the subject. A new consent of the same person in the same client
-// has the same owner, unless the site names no subject and the server secret was rotated in between.
+// has the same owner, unless the site names no subject and the server secret was rotated in
+// between.
 func (c Caller) SessionOwner(resource Resource) string {
 	digest := sha256.New()
 	for _, part := range []string{c.Client.String(), c.Subject, resource.String()} {
