@@ -162,7 +162,7 @@ var _ = Describe("A host's own settings", func() {
 			Not(ContainSubstring("Two different addresses."))))
 	})
 
-	DescribeTable("send HSTS for an https issuer:", Label("HH", "A41"), func(issuer, header string) {
+	DescribeTable("send HSTS for an https issuer:", Label("A41"), func(issuer, header string) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowLoopbackIssuer: true}, openStore(), nil)
 		for _, w := range []*httptest.ResponseRecorder{h.ask(), h.ask(redirect("https://unlisted.example/"))} {
 			Expect(w.Header().Get("Strict-Transport-Security")).To(Equal(header))
@@ -182,7 +182,7 @@ var _ = Describe("A host's own settings", func() {
 	)
 
 	DescribeTable("select the errors that redirect automatically:",
-		Label("M13", "A39"), func(config oauth.Config, status int) {
+		Label("A39"), func(config oauth.Config, status int) {
 			config.Issuer = issuer
 			h := openHost(config, openStore(), published{"redirect_uris": []any{"https://client.example/cb?x=%2f"}})
 			w := h.ask(redirect("https://client.example/cb?x=%2f"), func(v url.Values) {

@@ -52,7 +52,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 			}),
 	)
 
-	DescribeTable("returns the state byte for byte", Label("A22", "X8"), func(ctx SpecContext, state string) {
+	DescribeTable("returns the state byte for byte", Label("A22"), func(ctx SpecContext, state string) {
 		client := world.NewClient()
 		client.State = state
 		answer := client.Consent(ctx).Approve(ctx, world.Token)
@@ -65,7 +65,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 		Entry("that looks like HTML", `"><script>alert(1)</script>`), Entry("that is JSON", `{"n":"\u00e4"}`),
 	)
 
-	It("returns the longest state with an error behind a button", Label("A22", "B17", "M13"), func(ctx SpecContext) {
+	It("returns the longest state with an error behind a button", Label("A22", "B17"), func(ctx SpecContext) {
 		client := world.NewClient()
 		client.Redirect, client.State = "https://client.example/callback", strings.Repeat("{", 4096)
 		parameters := client.Request()
@@ -99,7 +99,7 @@ var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure,
 	)
 
 	DescribeTable("accepts any port of a loopback redirect URI",
-		Label("A13", "X8"), func(ctx SpecContext, published, sent string) {
+		Label("A13"), func(ctx SpecContext, published, sent string) {
 			client := world.ClientAt(published, "")
 			client.Redirect = sent
 			answer := client.Consent(ctx).Approve(ctx, world.Token)

@@ -161,6 +161,6 @@ var _ = Describe("Returning errors to the client", Label("RFC 6749", "N2", "A39"
 		})
 	},
 		Entry("at once, to a loopback URI", "http://127.0.0.1:4321/callback?keep=a%2fb&c", false),
-		Entry("behind a button, to a web site", Label("B17", "M13"), "https://client.example/callback", true),
+		Entry("behind a button, to a web site", Label("B17"), "https://client.example/callback", true),
 	)
 })

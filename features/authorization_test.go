@@ -221,7 +221,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 		Entry("that a parameter is repeated", Label("A5", "A15"), "invalid_request", repeat("scope")),
 	)
 
-	It("puts an error for another site behind a button", Label("M13", "B17"), func(ctx SpecContext) {
+	It("puts an error for another site behind a button", Label("B17"), func(ctx SpecContext) {
 		parameters := client.Request()
 		parameters.Set("redirect_uri", "https://client.example/callback")
 		parameters.Set("response_type", "token")
@@ -237,7 +237,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 	DescribeTable("accepts", func(ctx SpecContext, spoil func(url.Values), scope string) {
 		Expect(client.Connect(ctx, spoil).Scope).To(Equal(scope))
 	},
-		Entry("a request without scope", Label("A24", "X7"), drop("scope"), "mcp"),
+		Entry("a request without scope", Label("A24"), drop("scope"), "mcp"),
 		Entry("a request without resource", Label("A28"), drop("resource"), "mcp offline_access"),
 		Entry("unknown parameters", Label("A6"), set("prompt", "consent"), "mcp offline_access"),
 		Entry("an unknown scope beside a known one", Label("A25"), set("scope", "mcp profile"), "mcp"),

@@ -131,7 +131,7 @@ var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, Co
 		Entry("a name of 200 characters", Label("C24"), "client_name", strings.Repeat("ä", 200)),
 		Entry("one usable redirect URI among others", Label("C27"), "redirect_uris",
 			[]string{"http://client.example/", "cursor://x", "http://127.0.0.1/callback"}),
-		Entry("a method that is not the first choice", Label("C30", "X8"), "token_endpoint_auth_methods_supported",
+		Entry("a method that is not the first choice", Label("C30"), "token_endpoint_auth_methods_supported",
 			[]string{"private_key_jwt", "none"}),
 		Entry("public keys", Label("C31"), "jwks", raw(`{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)),
 		Entry("additional grant types", Label("C32"), "grant_types",

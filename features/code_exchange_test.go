@@ -111,7 +111,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 			basic("https://client.example/c.json", "secret")),
 	)
 
-	It("accepts the client_id in a Basic header with an empty secret", Label("D7", "X1"), func(ctx SpecContext) {
+	It("accepts the client_id in a Basic header with an empty secret", Label("D7"), func(ctx SpecContext) {
 		form := client.Exchange(code)
 		form.Del("client_id")
 		Expect(client.Token(ctx, form, basic(client.ID, "")).StatusCode).To(Equal(http.StatusOK))

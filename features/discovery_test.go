@@ -66,7 +66,7 @@ var _ = Describe("Discovering the authorization server", Label("RFC 8414", "RFC 
 	)
 
 	DescribeTable("serves each document as plain, cacheable JSON to every origin",
-		Label("F1", "F10", "X2"), func(ctx SpecContext, path string) {
+		Label("F1", "F10"), func(ctx SpecContext, path string) {
 			answer := Get(ctx, world.Issuer+path)
 			Expect(answer.StatusCode).To(Equal(http.StatusOK))
 			Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))

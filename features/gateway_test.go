@@ -34,7 +34,7 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 				To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
 		}, revisions())
 
-	It("works with the Go SDK's own client", Label("U4", "X1"), func(ctx SpecContext) {
+	It("works with the Go SDK's own client", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")
 		for _, revision := range []string{headers, sessions, stateless} {
 			listed, err := world.NewSDKClient().Connect(ctx, revision).ListTools(ctx, nil)

@@ -193,7 +193,7 @@ func (token bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-var _ = Describe("Connecting the Go SDK's own client", Label("X1", "N9"), func() {
+var _ = Describe("Connecting the Go SDK's own client", Label("N9"), func() {
 	var world *World
 	var client *SDKClient
 	BeforeEach(func() {

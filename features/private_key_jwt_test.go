@@ -75,7 +75,7 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Expect(client.Keys.fetches.Load()).To(BeZero())
 	})
 
-	It("is required for ChatGPT's document if it is on, and only then", Label("X8", "C30"), func(ctx SpecContext) {
+	It("is required for ChatGPT's document if it is on, and only then", Label("C30"), func(ctx SpecContext) {
 		client := world.NewSigningClient("RS256", chatGPT)
 		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
 		client.Connect(ctx)

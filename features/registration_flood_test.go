@@ -72,7 +72,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-var _ = Describe("Flooding the server with registrations", Label("L10", "S6"), func() {
+var _ = Describe("Flooding the server with registrations", Label("L10"), func() {
 	const unlimited = math.MaxInt32
 	body := map[string]any{"redirect_uris": []string{"https://app.example/callback"}}
 	limits := func(address, total int) func(*service.Config) {

@@ -199,7 +199,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			})
 	}, revisions(batching, headers, sessions))
 
-	It("works for the Go SDK's own client behind a load balancer", Label("X1"), func(ctx SpecContext) {
+	It("works for the Go SDK's own client behind a load balancer", Label("N9"), func(ctx SpecContext) {
 		person := replicas[0].NewSDKClient()
 		for _, revision := range []string{headers, sessions, stateless} {
 			session := ConnectSDK(ctx, revision, &mcp.StreamableClientTransport{

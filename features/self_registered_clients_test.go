@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Naming clients that registered themselves", Label("L9", "S5"), func() {
+var _ = Describe("Naming clients that registered themselves", Label("L9"), func() {
 	const loopback, callback, cursor = "http://127.0.0.1:4321/callback", "https://app.example/callback",
 		"cursor://anysphere.cursor-mcp/oauth/callback"
 	var operated *Operated

@@ -56,7 +56,7 @@ var _ = Describe("The MCP server's URL with a trailing slash", Label("MCP transp
 		}, worlds)
 
 	DescribeTable("works for the Go SDK's own client, which compares resources byte for byte, in",
-		Label("X1"), func(ctx SpecContext, open func() *World) {
+		Label("N9"), func(ctx SpecContext, open func() *World) {
 			world := open()
 			client := world.NewSDKClient()
 			session := ConnectSDK(ctx, sessions, &mcp.StreamableClientTransport{

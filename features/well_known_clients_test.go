@@ -10,7 +10,7 @@ import (
 
 // The members are those that the clients were seen to publish or to send in 2026; docs/clients.md
 // names the evidence.
-var _ = Describe("Connecting well-known clients", Label("CIMD", "X8"), func() {
+var _ = Describe("Connecting well-known clients", Label("CIMD"), func() {
 	refreshes := []string{"authorization_code", "refresh_token"}
 
 	DescribeTable("by the document that they publish, without self-registration",

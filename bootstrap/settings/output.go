@@ -104,7 +104,7 @@ func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 	return text.String(), err
 }
 
-// meaning returns the doc with the defaultText default.
+// meaning returns the doc with the default.
 func (s *Setting) meaning() string {
 	if s.defaultText == "" {
 		return s.Doc

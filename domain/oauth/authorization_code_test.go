@@ -111,7 +111,7 @@ var _ = Describe("An authorization code", func() {
 	)
 
 	DescribeTable("gives at most what the host token may grant",
-		Label("B10", "M8"), func(ceiling []string, granted string) {
+		Label("B10"), func(ceiling []string, granted string) {
 			settings = settingsOf(func(c *Config) {
 				c.Scopes = []Scope{{Name: "mcp"}, {Name: "mcp:admin", Implies: []string{"mcp"}}}
 			})

@@ -23,7 +23,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		Entry("members that it does not know", Label("C35"), with("software_version", 7.0)),
 		Entry("further grant types", Label("C32"),
 			with("grant_types", []any{"authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})),
-		Entry("ChatGPT's preference, because none is offered too", Label("C30", "X8"), func(m map[string]any) {
+		Entry("ChatGPT's preference, because none is offered too", Label("C30"), func(m map[string]any) {
 			m["token_endpoint_auth_method"] = "private_key_jwt"
 			m["token_endpoint_auth_methods_supported"] = []any{"none", "private_key_jwt"}
 		}),

@@ -252,7 +252,7 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		Expect(r.grant.Revoke(lost, clientURL, r.now)).To(BeFalse())
 	})
 
-	It("is reuse at once without a window", Label("M4"), func() {
+	It("is reuse at once without a window", Label("D27"), func() {
 		r = refreshedGrant(settingsOf(func(c *Config) { c.RefreshGrace = -1 }))
 		r.rotate(time.Second)
 		_, err := r.present(0, time.Second)

@@ -14,10 +14,16 @@ import (
 //go:embed rules.tsv
 var rulesTable string
 
-// Matrix is every rule and every spec of the module.
+// Matrix is every rule and every spec of the module, and what the product refuses by number.
 type Matrix struct {
-	Rules []Rule
-	Specs []Spec
+	Rules     []Rule
+	Specs     []Spec
+	Citations []Citation
+}
+
+// Citation is the number of a rule in a string of a file that is not a test.
+type Citation struct {
+	File, Number string
 }
 
 // Read reads the rules, and every spec of the module whose root is given.
@@ -26,21 +32,21 @@ func Read(root string) (*Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs, err := readSpecs(root)
-	return &Matrix{rules, specs}, err
+	specs, citations, err := readSource(root)
+	return &Matrix{rules, specs, citations}, err
 }
 
 // Problems returns the rules that have neither a spec nor a reason, those that have both, and the
-// labels that name no rule.
+// labels and citations that name no rule.
 func (m *Matrix) Problems() (found []string) {
-	proved, numbers, sections := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	proved, numbers := map[string]bool{}, map[string]bool{}
 	for _, spec := range m.Specs {
 		for _, label := range spec.Labels() {
 			proved[label] = true
 		}
 	}
 	for _, rule := range m.Rules {
-		numbers[rule.Number], sections[rule.section()] = true, true
+		numbers[rule.Number] = true
 		switch {
 		case rule.heading:
 		case !proved[rule.Number] && rule.Reason == "":
@@ -51,10 +57,15 @@ func (m *Matrix) Problems() (found []string) {
 	}
 	for _, spec := range m.Specs {
 		for _, label := range spec.Labels() {
-			if isNumber(label) && sections[label[:1]] && !numbers[label] {
+			if isNumber(label) && !numbers[label] {
 				found = append(found,
 					fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
 			}
+		}
+	}
+	for _, cited := range m.Citations {
+		if !numbers[cited.Number] {
+			found = append(found, fmt.Sprintf("%s: %s is no rule", cited.File, cited.Number))
 		}
 	}
 	slices.Sort(found)
@@ -63,5 +74,5 @@ func (m *Matrix) Problems() (found []string) {
 
 // isNumber reports whether a label looks like the number of a rule, as D19 does.
 func isNumber(label string) bool {
-	return len(label) > 1 && 'A' <= label[0] && label[0] <= 'Z' && strings.Trim(label[1:], "0123456789") == ""
+	return (len(label) == 2 || len(label) == 3) && 'A' <= label[0] && label[0] <= 'Z' && strings.Trim(label[1:], "0123456789") == ""
 }

@@ -43,9 +43,9 @@ func matrixOf(table, source string) *Matrix {
 	Expect(os.WriteFile(filepath.Join(root, "p_test.go"), []byte(source), 0o600)).To(Succeed())
 	rules, err := readRules(table)
 	Expect(err).NotTo(HaveOccurred())
-	specs, err := readSpecs(root)
+	specs, cited, err := readSource(root)
 	Expect(err).NotTo(HaveOccurred())
-	return &Matrix{rules, specs}
+	return &Matrix{rules, specs, cited}
 }
 
 func pageOf(m *Matrix, path string) string {
@@ -93,6 +93,20 @@ var _ = Describe("Comparing the rules with the specs", func() {
 		Entry("a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1),
 			`"A thing is shared" has the label Q5, which is no rule`),
 	)
+
+	It("reports a number in the product that is no rule, and a label of an unknown subject", func() {
+		root := GinkgoT().TempDir()
+		product := `package p; var known, unknown, text = "Q1", "Z9", "Z9."`
+		Expect(os.WriteFile(filepath.Join(root, "p.go"), []byte(product), 0o600)).To(Succeed())
+		spec := strings.Replace(source, `"Q5"`, `"Q5", "Z8"`, 1)
+		Expect(os.WriteFile(filepath.Join(root, "p_test.go"), []byte(spec), 0o600)).To(Succeed())
+		table, err := readRules(rules)
+		Expect(err).NotTo(HaveOccurred())
+		specs, cited, err := readSource(root)
+		Expect(err).NotTo(HaveOccurred())
+		Expect((&Matrix{table, specs, cited}).Problems()).To(ConsistOf("p.go: Z9 is no rule",
+			ContainSubstring(`"A thing is shared" has the label Z8, which is no rule`)))
+	})
 
 	DescribeTable("refuses a list", func(table string) {
 		_, err := readRules(table)

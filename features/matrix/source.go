@@ -20,15 +20,18 @@ type pkg struct {
 	files     map[string]*ast.File // with specs, by path from the root of the module
 	constants map[string]ast.Expr
 	functions map[string]*ast.FuncDecl
+	cited     []Citation
 }
 
-// readSpecs returns every spec of the module, sorted by file.
-func readSpecs(root string) (specs []Spec, err error) {
+// readSource returns every spec of the module, sorted by file, and the rules that its other files
+// cite.
+func readSource(root string) (specs []Spec, cited []Citation, err error) {
 	packages, err := readPackages(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, p := range packages {
+		cited = append(cited, p.cited...)
 		for name, file := range p.files {
 			r := reader{pkg: p, file: name}
 			for _, decl := range file.Decls {
@@ -40,7 +43,7 @@ func readSpecs(root string) (specs []Spec, err error) {
 		}
 	}
 	slices.SortStableFunc(specs, func(a, b Spec) int { return strings.Compare(a.File, b.File) })
-	return specs, nil
+	return specs, cited, nil
 }
 
 func readPackages(root string) (map[string]*pkg, error) {
@@ -91,7 +94,23 @@ func addFile(packages map[string]*pkg, root, path string) error {
 		packages[key].files[filepath.ToSlash(name)] = file
 	}
 	packages[key].declare(file)
+	if !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "features") {
+		packages[key].cite(filepath.ToSlash(name), file)
+	}
 	return nil
+}
+
+// cite collects the strings of a file that look like the number of a rule.
+func (p *pkg) cite(name string, file *ast.File) {
+	for node := range ast.Preorder(file) {
+		literal, ok := node.(*ast.BasicLit)
+		if !ok || literal.Kind != token.STRING {
+			continue
+		}
+		if text, err := strconv.Unquote(literal.Value); err == nil && isNumber(text) {
+			p.cited = append(p.cited, Citation{name, text})
+		}
+	}
 }
 
 func (p *pkg) declare(file *ast.File) {

@@ -18,7 +18,7 @@ import (
 // appearance.
 type Appearance struct {
 	Name      string // of the site, instead of its host
-	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter blendFor its contrast suffices
+	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until its contrast suffices
 	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
 	TokenHelp string // https address of the page where people find their token
 }
@@ -94,7 +94,7 @@ func (a Appearance) colours() string {
 		darkBackground.Hex())
 }
 
-// blendFor blends a colour towards another blendFor it has enough contrast to the background.
+// blendFor blends a colour towards another until it has enough contrast to the background.
 func blendFor(color, towards, background colorful.Color) colorful.Color {
 	for share := 0.0; share < 1; share += .02 {
 		if blended := color.BlendLab(towards, share).Clamped(); contrast(blended, background) >= minContrast {

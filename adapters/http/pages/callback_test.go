@@ -43,7 +43,7 @@ var _ = Describe("Showing the callback URL", Label("B22"), func() {
 			MatchRegexp(`<button [^>]*id="copy" hidden>`)))
 	})
 
-	It("lets its own script run and no other", Label("HH"), func() {
+	It("lets its own script run and no other", Label("A38"), func() {
 		w := showCallback("", callback)
 		Expect(w.Code).To(Equal(http.StatusOK))
 		Expect(w.Header()).To(HaveLen(8))
