@@ -5,6 +5,7 @@
 //	mutations               all
 //	mutations D16 G8        the mutations of two rules
 //	mutations -in FILE ...  the mutations of changed files
+//	mutations -check        none, but each row must match the code exactly once
 package main
 
 import (
@@ -32,8 +33,9 @@ import (
 func main() {
 	var files fileList
 	flag.Var(&files, "in", "apply only the mutations of this `file`; may be repeated")
+	check := flag.Bool("check", false, "only check that each row matches the code")
 	flag.Parse()
-	if err := run(selection{rules: flag.Args(), files: files}); err != nil {
+	if err := run(selection{rules: flag.Args(), files: files}, *check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -51,16 +53,39 @@ func (l *fileList) Set(value string) error { *l = append(*l, value); return nil 
 // uses only one and specs wait.
 const workers = 3
 
-// run prints a line for every mutation. Its error names those for which no spec fails.
-func run(wanted selection) error {
-	list, err := mutations(wanted)
+// run applies the wanted mutations, unless it only checks the rows.
+func run(wanted selection, onlyCheck bool) error {
+	all, err := mutations(".")
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	chosen := slices.DeleteFunc(all, func(m mutation) bool { return !wanted.has(m) })
+	switch {
+	case onlyCheck:
+		fmt.Printf("%d mutations match the code\n", len(chosen))
+		return nil
+	case len(chosen) == 0:
 		fmt.Println("no mutation in mutations.tsv matches the chosen rules or files")
 		return nil
 	}
+	return apply(chosen)
+}
+
+// mutations returns all mutations of the module whose root is given.
+func mutations(root string) ([]mutation, error) {
+	rows, err := readRows(table)
+	if err != nil {
+		return nil, err
+	}
+	code, err := readProduct(root)
+	if err != nil {
+		return nil, err
+	}
+	return code.locate(rows)
+}
+
+// apply prints a line for every mutation. Its error names those for which no spec fails.
+func apply(list []mutation) error {
 	proofs, err := matrix.Read(".")
 	if err != nil {
 		return fmt.Errorf("reading the rules and the specs: %w", err)
@@ -69,8 +94,7 @@ func run(wanted selection) error {
 	next := make(chan int)
 	var group errgroup.Group
 	for range workers {
-		// Each worker has its own servers, because specs change their settings.
-		environment, stop, err := engines.Share()
+		environment, stop, err := engines.Share() // specs change the settings of their servers
 		if err != nil {
 			return err
 		}
@@ -102,8 +126,8 @@ func try(m mutation, proofs *matrix.Matrix, environment []string, number string)
 	return err
 }
 
-// packages returns the packages with specs of the rule, that of the mutated file first, because it
-// is the fastest.
+// packages returns the packages with specs of the rule. That of the mutated file comes first, because
+// it is the fastest.
 func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 	for _, spec := range proofs.Specs {
 		if slices.Contains(spec.Labels(), m.rule) {
@@ -111,7 +135,7 @@ func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(distance(a, m.file)-distance(b, m.file), strings.Compare(a, b))
+		return cmp.Or(distance(a, m.file.path)-distance(b, m.file.path), strings.Compare(a, b))
 	})
 	return slices.Compact(found)
 }
@@ -145,14 +169,14 @@ func failingPackage(m mutation, packages, environment []string) (by string, err 
 	return "", errNoFailure
 }
 
-// overlay writes the mutated file and the file for "go test -overlay" that puts it in place of the
+// overlay writes the mutated file, and the file for "go test -overlay" that puts it in place of the
 // original.
 func (m mutation) overlay(folder string) (string, error) {
-	mutated, err := m.write(folder)
-	if err != nil {
-		return "", err
+	mutated := filepath.Join(folder, "mutated.go")
+	if err := os.WriteFile(mutated, []byte(m.mutated()), 0o600); err != nil {
+		return "", fmt.Errorf("writing the mutation: %w", err)
 	}
-	original, err := filepath.Abs(m.file)
+	original, err := filepath.Abs(m.file.path)
 	if err != nil {
 		return "", fmt.Errorf("finding the original: %w", err)
 	}
@@ -171,11 +195,10 @@ func (m mutation) overlay(folder string) (string, error) {
 // nothing.
 var failedSpec = regexp.MustCompile(`(?m)^\s*(\x1b\[[\d;]*m)*\[(FAIL|PANICKED!|TIMEDOUT)\]`)
 
-// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run
-// without a result, is an error.
+// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run without
+// a result, is an error. A spec that hangs fails before go test times out.
 func specsFail(overlay, rule, pkg string, environment []string) (bool, error) {
 	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pkg,
-		// A spec that hangs fails before go test times out.
 		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak")
 	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
 	var output bytes.Buffer
