@@ -13,11 +13,19 @@ import (
 // mutation is a row whose text has been found in the product.
 type mutation struct {
 	row
-	declaration // start and end are those of the text that the row replaces
+	match
 }
 
-// mutated returns the text of the file with the fault.
-func (m mutation) mutated() string { return m.file.text[:m.start] + m.after + m.file.text[m.end:] }
+// match is where a function contains a text.
+type match struct {
+	function
+	from, to int // in the text of the file
+}
+
+// body returns the mutated body of the function.
+func (m mutation) body() string {
+	return m.file.text[m.start:m.from] + m.after + m.file.text[m.to:m.end]
+}
 
 // locate finds every row in the product. Its error names each row that does not match exactly once.
 func (p product) locate(rows []row) (found []mutation, err error) {
@@ -30,23 +38,25 @@ func (p product) locate(rows []row) (found []mutation, err error) {
 }
 
 func (p product) find(r row) (mutation, error) {
-	places := p[r.in]
-	found := matches(places, r.before)
+	functions := p[r.in]
+	found := matches(functions, r.before)
 	switch {
+	case strings.Trim(r.before, ";") != r.before: // the match would be without it
+		return mutation{}, fmt.Errorf("mutations.tsv:%d: %q begins or ends with a semicolon", r.line, r.before)
 	case len(found) == 1:
 		return mutation{r, found[0]}, nil
-	case len(places) == 0:
+	case len(functions) == 0:
 		return mutation{}, fmt.Errorf("mutations.tsv:%d: the product has no %s%s", r.line, r.in, p.hint(r))
 	}
 	return mutation{}, fmt.Errorf("mutations.tsv:%d: %s contains %q %d times, want once%s",
 		r.line, r.in, r.before, len(found), p.hint(r))
 }
 
-// hint names the other declarations with the text of a row, because the code may have moved.
+// hint names the other functions with the text of a row, because the code may have moved.
 func (p product) hint(r row) string {
 	var others []string
 	for _, name := range slices.Sorted(maps.Keys(p)) {
-		if len(matches(p[name], r.before)) == 1 {
+		if name != r.in && len(matches(p[name], r.before)) == 1 {
 			others = append(others, name)
 		}
 	}
@@ -56,11 +66,11 @@ func (p product) hint(r row) string {
 	return "; it is in " + strings.Join(others[:min(len(others), 5)], ", ")
 }
 
-// matches returns where the declarations contain the text, whatever the formatting.
-func matches(places []declaration, text string) (found []declaration) {
+// matches returns where the functions contain the text, whatever the formatting.
+func matches(functions []function, text string) (found []match) {
 	wanted := squeeze(text).text
-	for _, d := range places {
-		squeezed := squeeze(withoutComments(d.file.text[d.start:d.end]))
+	for _, f := range functions {
+		squeezed := squeeze(withoutComments(f.file.text[f.start:f.end]))
 		for at := 0; wanted != ""; {
 			next := strings.Index(squeezed.text[at:], wanted)
 			if next < 0 {
@@ -68,7 +78,7 @@ func matches(places []declaration, text string) (found []declaration) {
 			}
 			at += next + len(wanted)
 			first, last := squeezed.offsets[at-len(wanted)], squeezed.offsets[at-1]
-			found = append(found, declaration{d.file, d.start + first, d.start + last + 1})
+			found = append(found, match{f, f.start + first, f.start + last + 1})
 		}
 	}
 	return found
@@ -86,8 +96,8 @@ const brackets = ")]}"
 // splitString is what remains between the halves of a string on two lines.
 const splitString = `"+"`
 
-// squeeze removes white space, semicolons, commas before closing brackets, and the plus signs between strings. It
-// treats the inside of strings like code, so a pattern can begin or end in a string.
+// squeeze removes white space, semicolons, commas before closing brackets, and the plus signs
+// between strings. It treats the inside of strings like code, so a text can begin or end in one.
 func squeeze(code string) squeezed {
 	var text []byte
 	var offsets []int

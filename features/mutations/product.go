@@ -15,20 +15,22 @@ import (
 // productFolders contain the code that mutations change.
 var productFolders = []string{"domain", "application", "adapters", "bootstrap"}
 
-// product is every declaration of the product by its name, such as oauth.AccessGrant.End. Packages
-// of the same name can declare the same name.
-type product map[string][]declaration
+// product is every function of the product by its name, such as oauth.AccessGrant.End. Packages of
+// the same name can have functions of the same name.
+type product map[string][]function
 
-// declaration is a function, a method, or one name of a const, var or type declaration.
-type declaration struct {
+// function is a function or method with a body.
+type function struct {
 	file       *file
-	start, end int // in the text of the file
+	start, end int  // of the body between its braces, in the text of the file
+	returns    bool // whether it has results
 }
 
 // file is a file of this platform's build.
 type file struct {
-	path string // from the root of the module
-	text string
+	path        string // from the root of the module
+	packageName string
+	text        string
 }
 
 // readProduct reads the product of the module whose root is given.
@@ -48,7 +50,7 @@ func readProduct(root string) (product, error) {
 	return found, nil
 }
 
-// addFile adds the declarations of a file, unless it is for another platform.
+// addFile adds the functions of a file, unless it is for another platform.
 func (p product) addFile(root, name string) error {
 	matches, err := build.Default.MatchFile(filepath.Split(name))
 	if err != nil || !matches {
@@ -62,50 +64,36 @@ func (p product) addFile(root, name string) error {
 	if err != nil {
 		return err
 	}
-	return p.addDeclarations(&file{filepath.ToSlash(path), string(text)})
+	return p.addFunctions(filepath.ToSlash(path), string(text))
 }
 
-func (p product) addDeclarations(in *file) error {
+func (p product) addFunctions(path, text string) error {
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, in.path, in.text, parser.SkipObjectResolution)
+	parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
 	if err != nil {
 		return err
 	}
-	add := func(name string, node ast.Node) {
-		name = parsed.Name.Name + "." + name
-		start, end := files.Position(node.Pos()).Offset, files.Position(node.End()).Offset
-		p[name] = append(p[name], declaration{in, start, end})
-	}
-	for _, declared := range parsed.Decls {
-		switch declared := declared.(type) {
-		case *ast.FuncDecl:
-			add(functionName(declared), declared)
-		case *ast.GenDecl:
-			addSpecs(declared, add)
+	in := &file{path, parsed.Name.Name, text}
+	for _, declaration := range parsed.Decls {
+		if declared, is := declaration.(*ast.FuncDecl); is && declared.Body != nil {
+			name := in.packageName + "." + functionName(declared)
+			p[name] = append(p[name], function{
+				file:    in,
+				start:   files.PositionFor(declared.Body.Lbrace, false).Offset + 1,
+				end:     files.PositionFor(declared.Body.Rbrace, false).Offset,
+				returns: declared.Type.Results != nil,
+			})
 		}
 	}
 	return nil
 }
 
-func addSpecs(declared *ast.GenDecl, add func(string, ast.Node)) {
-	for _, spec := range declared.Specs {
-		switch spec := spec.(type) {
-		case *ast.TypeSpec:
-			add(spec.Name.Name, spec)
-		case *ast.ValueSpec:
-			for _, name := range spec.Names {
-				add(name.Name, spec)
-			}
-		}
-	}
-}
-
 // functionName returns the name of a function, or of a method after its type: Type.Method.
-func functionName(function *ast.FuncDecl) string {
-	if function.Recv == nil {
-		return function.Name.Name
+func functionName(declared *ast.FuncDecl) string {
+	if declared.Recv == nil {
+		return declared.Name.Name
 	}
-	receiver := function.Recv.List[0].Type
+	receiver := declared.Recv.List[0].Type
 	for {
 		switch of := receiver.(type) {
 		case *ast.StarExpr:
@@ -115,7 +103,7 @@ func functionName(function *ast.FuncDecl) string {
 		case *ast.IndexListExpr:
 			receiver = of.X
 		case *ast.Ident:
-			return of.Name + "." + function.Name.Name
+			return of.Name + "." + declared.Name.Name
 		}
 	}
 }
