@@ -15,7 +15,7 @@ func TestOutbound(t *testing.T) {
 }
 
 var _ = Describe("Reaching a server of the site", func() {
-	DescribeTable("uses http with", func(address string, allowed bool) {
+	DescribeTable("uses http with", Label("U20"), func(address string, allowed bool) {
 		err := refusePublic("tcp", net.JoinHostPort(address, "80"), nil)
 		if allowed {
 			Expect(err).NotTo(HaveOccurred())

@@ -28,6 +28,15 @@ var _ = Describe("Holding a secret", Label("B15", "H1", "H2"), func() {
 			HaveField("Digest()", secret.Digest())))
 	})
 
+	It("has 256 random bits", func() {
+		random := strings.Repeat("0123456789abcdef", 2)
+		entropy, err := NewEntropy(strings.NewReader(random))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(entropy[:])).To(Equal(random))
+		_, err = NewEntropy(strings.NewReader(random[1:]))
+		Expect(err).To(HaveOccurred())
+	})
+
 	It("has a digest that differs from its plain hash", func() {
 		Expect(fmt.Sprintf("%x", DigestOf("ppa_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8"))).To(
 			Equal("45da1736ddd883ab980b17dcb705c73b1fed54b1ed588034fb1e72d8fd2aab18"),

@@ -1,23 +1,22 @@
 // Command mutations applies the mutations of mutations.tsv one at a time, and checks that a spec of
-// the named rule fails. It does not change the files: an overlay makes Go build the mutated file in
-// place of the original. Run it from the root of the module:
+// the named rule fails. It builds the specs of a package once, with all mutations, of which an
+// environment variable chooses one. It does not change the files: an overlay makes Go build others
+// in their place. Run it from the root of the module:
 //
 //	mutations               all
 //	mutations D16 G8        the mutations of two rules
 //	mutations -in FILE ...  the mutations of changed files
+//	mutations -check        none, but each row must match the code exactly once
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,8 +31,9 @@ import (
 func main() {
 	var files fileList
 	flag.Var(&files, "in", "apply only the mutations of this `file`; may be repeated")
+	check := flag.Bool("check", false, "only check that each row matches the code")
 	flag.Parse()
-	if err := run(selection{rules: flag.Args(), files: files}); err != nil {
+	if err := run(selection{rules: flag.Args(), files: files}, *check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -51,32 +51,60 @@ func (l *fileList) Set(value string) error { *l = append(*l, value); return nil 
 // uses only one and specs wait.
 const workers = 3
 
-// run prints a line for every mutation. Its error names those for which no spec fails.
-func run(wanted selection) error {
-	list, err := mutations(wanted)
+// run applies the wanted mutations, unless it only checks the rows.
+func run(wanted selection, onlyCheck bool) error {
+	all, err := mutations(".")
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	chosen := slices.DeleteFunc(all, func(m mutation) bool { return !wanted.has(m) })
+	switch {
+	case onlyCheck:
+		fmt.Printf("%d mutations match the code\n", len(chosen))
+		return nil
+	case len(chosen) == 0:
 		fmt.Println("no mutation in mutations.tsv matches the chosen rules or files")
 		return nil
 	}
+	return apply(chosen)
+}
+
+// mutations returns all mutations of the module whose root is given.
+func mutations(root string) ([]mutation, error) {
+	rows, err := readRows(table)
+	if err != nil {
+		return nil, err
+	}
+	code, err := readProduct(root)
+	if err != nil {
+		return nil, err
+	}
+	return code.locate(rows)
+}
+
+// apply prints a line for every mutation. Its error names those for which no spec fails.
+func apply(list []mutation) error {
 	proofs, err := matrix.Read(".")
 	if err != nil {
 		return fmt.Errorf("reading the rules and the specs: %w", err)
 	}
+	specs, err := newBuilds(list)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(specs.folder) }()
 	results := make([]error, len(list))
 	next := make(chan int)
 	var group errgroup.Group
 	for range workers {
-		// Each worker has its own servers, because specs change their settings.
-		environment, stop, err := engines.Share()
+		environment, stop, err := engines.Share() // specs change the settings of their servers
 		if err != nil {
 			return err
 		}
 		group.Go(func() error {
 			for i := range next {
-				results[i] = try(list[i], proofs, environment, fmt.Sprintf("%d/%d", i+1, len(list)))
+				number := fmt.Sprintf("%d/%d", i+1, len(list))
+				results[i] = try(list[i], specs, packages(proofs, list[i]), environment, number)
 			}
 			return stop()
 		})
@@ -92,18 +120,18 @@ func run(wanted selection) error {
 }
 
 // try applies one mutation and prints the result.
-func try(m mutation, proofs *matrix.Matrix, environment []string, number string) error {
+func try(m mutation, specs *builds, packages, environment []string, number string) error {
 	began := time.Now()
-	by, err := failingPackage(m, packages(proofs, m), environment)
+	spec, err := failingSpec(m, specs, packages, environment)
 	if err != nil {
-		err, by = fmt.Errorf("%s: %w", m, err), "no spec"
+		err, spec = fmt.Errorf("%s: %w", m, err), "no spec"
 	}
-	fmt.Printf("%s %s\n      fails: %s (%.0f s)\n", number, m, by, time.Since(began).Seconds())
+	fmt.Printf("%s %s\n      fails: %s (%.0f s)\n", number, m, spec, time.Since(began).Seconds())
 	return err
 }
 
-// packages returns the packages with specs of the rule, that of the mutated file first, because it
-// is the fastest.
+// packages returns the packages with specs of the rule. That of the mutated file comes first, because
+// it is the fastest.
 func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 	for _, spec := range proofs.Specs {
 		if slices.Contains(spec.Labels(), m.rule) {
@@ -111,7 +139,7 @@ func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 		}
 	}
 	slices.SortFunc(found, func(a, b string) int {
-		return cmp.Or(distance(a, m.file)-distance(b, m.file), strings.Compare(a, b))
+		return cmp.Or(distance(a, m.file.path)-distance(b, m.file.path), strings.Compare(a, b))
 	})
 	return slices.Compact(found)
 }
@@ -125,70 +153,44 @@ func distance(folder, file string) int {
 
 var errNoFailure = errors.New("no spec of its rule fails")
 
-// failingPackage returns the first package in which a spec of the rule fails, or errNoFailure.
-func failingPackage(m mutation, packages, environment []string) (by string, err error) {
-	folder, err := os.MkdirTemp("", "mutation")
-	if err != nil {
-		return "", fmt.Errorf("making a folder: %w", err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	overlay, err := m.overlay(folder)
-	if err != nil {
-		return "", err
-	}
+// failingSpec returns the package and the name of the first spec of the rule that fails, or
+// errNoFailure.
+func failingSpec(m mutation, specs *builds, packages, environment []string) (spec string, err error) {
+	environment = append(environment[:len(environment):len(environment)], chosen+"="+m.id())
 	for _, pkg := range packages {
-		failed, err := specsFail(overlay, m.rule, pkg, environment)
-		if err != nil || failed {
-			return pkg, err
+		program, err := specs.of(pkg)
+		if err != nil {
+			return "", err
+		}
+		spec, err := firstFailure(program, m.rule, pkg, environment)
+		if err != nil || spec != "" {
+			return pkg + ": " + spec, err
 		}
 	}
 	return "", errNoFailure
 }
 
-// overlay writes the mutated file and the file for "go test -overlay" that puts it in place of the
-// original.
-func (m mutation) overlay(folder string) (string, error) {
-	mutated, err := m.write(folder)
-	if err != nil {
-		return "", err
-	}
-	original, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", fmt.Errorf("finding the original: %w", err)
-	}
-	content, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
-	if err != nil {
-		return "", fmt.Errorf("encoding the overlay: %w", err)
-	}
-	name := filepath.Join(folder, "overlay.json")
-	if err := os.WriteFile(name, content, 0o600); err != nil {
-		return "", fmt.Errorf("writing the overlay: %w", err)
-	}
-	return name, nil
-}
-
 // failedSpec is Ginkgo's line for a failed spec. A suite can fail for other reasons, which prove
 // nothing.
-var failedSpec = regexp.MustCompile(`(?m)^\s*(\x1b\[[\d;]*m)*\[(FAIL|PANICKED!|TIMEDOUT)\]`)
+var failedSpec = regexp.MustCompile(`(?m)^\s*\[(?:FAIL|PANICKED!|TIMEDOUT)\] .*`)
 
-// specsFail runs the specs of one rule in a package. A mutation that does not build, or a run
-// without a result, is an error.
-func specsFail(overlay, rule, pkg string, environment []string) (bool, error) {
-	test := exec.Command("go", "test", "-vet=off", "-count=1", "-run=^Test", "-timeout=3m", "-overlay="+overlay, pkg,
-		// A spec that hangs fails before go test times out.
-		"-ginkgo.fail-fast", "-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak")
-	test.Env = append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
-	var output bytes.Buffer
-	test.Stdout, test.Stderr = &output, &output
-	err := test.Run()
+// firstFailure runs the specs of one rule in a package and returns Ginkgo's line for the first that
+// fails, "" if none does. A run without a result is an error. A spec that hangs fails before the
+// whole program times out.
+func firstFailure(program, rule, pkg string, environment []string) (string, error) {
+	test := exec.Command(program, "-test.run=^Test", "-test.timeout=3m", "-ginkgo.fail-fast", "-ginkgo.no-color",
+		"-ginkgo.timeout=2m", "-ginkgo.label-filter="+rule+" && !soak")
+	test.Dir, test.Env = pkg, append(append(os.Environ(), environment...), "SPECS_PROCESSES=1")
+	output, err := test.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return false, nil
+		return "", nil
 	case !errors.As(err, &exit):
-		return false, fmt.Errorf("running go test: %w", err)
-	case failedSpec.Match(output.Bytes()):
-		return true, nil
+		return "", fmt.Errorf("running the specs: %w", err)
 	}
-	return false, fmt.Errorf("go test failed without a failed spec:\n%s", output.Bytes())
+	if line := failedSpec.Find(output); line != nil {
+		return strings.TrimSpace(string(line)), nil
+	}
+	return "", fmt.Errorf("the program of %s failed without a failed spec:\n%s", pkg, output)
 }
