@@ -10,9 +10,10 @@ import (
 
 const head = `# Results
 
-` + "`go run .`" + ` writes this page. [README.md](README.md) explains the method and the servers. "a ÷ b" divides the values of two servers in the same round, "a − b"
-subtracts them, and one name alone is an absolute value. "ratio" is the median of the rounds, and "spread" the lowest and the highest round. "ours" is
-the first server, "peer" the second. CPU is that of the server process.
+` + "`go run .`" + ` writes this page. [README.md](README.md) explains the method and the servers.
+"a ÷ b" divides the values of two servers in the same round, "a − b" subtracts them, and one name
+alone is an absolute value. "ratio" is the median of the rounds, and "spread" the lowest and the
+highest round. "ours" is the first server, "peer" the second. CPU is that of the server process.
 
 | line | what is compared | ratio | spread | floor | goal | | ours | peer | CPU µs/op ours | peer | p99 ratio |
 |---|---|--:|--:|--:|--:|---|--:|--:|--:|--:|--:|

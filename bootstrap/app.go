@@ -2,7 +2,8 @@
 // this one, domain/oauth for the Config, and adapters/persistence for the store:
 //
 //	store, err := persistence.OpenSQLite("oauth.db")
-//	authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: "https://cms.example.com", VerifyBearer: site.Knows}, store)
+//	config := oauth.Config{Issuer: "https://cms.example.com", VerifyBearer: site.Knows}
+//	authz, err := bootstrap.NewOAuthServer(config, store)
 //	server := bootstrap.NewMCPServer(tools, bootstrap.WithOAuth(authz))
 //	err = server.Register(e)
 //

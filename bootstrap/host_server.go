@@ -43,7 +43,8 @@ func warnOfMissingLimits(r *http.Request, logger *slog.Logger) {
 		missing = append(missing, "ReadHeaderTimeout")
 	}
 	if len(missing) > 0 {
-		logger.Warn("the http.Server of this site does not limit the memory and connections of unauthenticated requests", "missing", strings.Join(missing, ", "),
+		logger.Warn("the http.Server of this site does not limit the memory and connections of "+
+			"unauthenticated requests", "missing", strings.Join(missing, ", "),
 			"advice", "set MaxHeaderBytes to 32 KiB and ReadHeaderTimeout to 10 s on it, or on Echo's Server and "+
 				"TLSServer before Start")
 	}

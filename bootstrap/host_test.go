@@ -143,7 +143,8 @@ func (h *host) refresh(token string, change ...func(url.Values)) *httptest.Respo
 		url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {token}}, change...)
 }
 
-const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{` +
+	`"protocolVersion":"2025-11-25","capabilities":{},` +
 	`"clientInfo":{"name":"spec","version":"1"}}}`
 
 // call opens a session at the MCP endpoint.

@@ -26,8 +26,10 @@ const (
 )
 
 // axe is the report of axe-core for a page, by WCAG 2.2 level AA and axe's best practices.
-const axe = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then(found => found.violations.map(
-	rule => rule.id + ": " + rule.help + " " + rule.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")))`
+const axe = `axe.run(document, {
+	runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+}).then(found => found.violations.map(rule => rule.id + ": " + rule.help + " " +
+	rule.nodes.map(node => node.target.join(" ") + " " + node.failureSummary).join("; ")))`
 
 // look is the branding of the site in these specs.
 var look = bootstrap.Appearance{

@@ -33,7 +33,8 @@ var (
 			Parse(`<!doctype html><title>Frames</title>{{range .}}<iframe src="{{.}}"></iframe>{{end}}`))
 	forgedForm = template.Must(template.New("").
 			Parse(`<!doctype html><title>Win a prize</title><form method="post" action="{{.Action}}">
-		<input type="hidden" name="ticket" value="{{.Ticket}}"><input type="hidden" name="bearer_token" value="{{.Token}}">
+		<input type="hidden" name="ticket" value="{{.Ticket}}">
+		<input type="hidden" name="bearer_token" value="{{.Token}}">
 		<button name="decision" value="approve">Win</button></form>`))
 )
 

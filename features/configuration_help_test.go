@@ -100,7 +100,8 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
 		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
 		Expect(help.Out).
-			To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\nClients:\n.*\nLogging:\n.*--log-level`))
+			To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\n` +
+				`Clients:\n.*\nLogging:\n.*--log-level`))
 		Expect(Run(ctx, "config", "schema", "--help").Out).NotTo(ContainSubstring("--issuer"))
 	})
 })

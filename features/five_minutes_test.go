@@ -260,7 +260,8 @@ const inPython = `import json, sys
 from sender import sender_of
 asked = json.load(sys.stdin)
 try:
-    sender = sender_of(asked["method"], asked["headers"], asked["body"].encode(), asked["secret"].encode(), asked["now"])
+    sender = sender_of(
+        asked["method"], asked["headers"], asked["body"].encode(), asked["secret"].encode(), asked["now"])
     print(json.dumps({"subject": sender["subject"], "roles": sender["roles"]}))
 except ValueError as error:
     print("refused:", error)

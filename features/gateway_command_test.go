@@ -119,7 +119,8 @@ var _ = Describe("Running a gateway", Label("gateway"), func() {
 			upstream.URL+"/mcp")
 		Eventually(run.Out).WithTimeout(patience).
 			Should(gbytes.Say(
-				`serving (http://127\.0\.0\.1:\d+) on .*\nnext: connect an MCP client to http://127\.0\.0\.1:\d+/mcp\n`))
+				`serving (http://127\.0\.0\.1:\d+) on .*\n` +
+					`next: connect an MCP client to http://127\.0\.0\.1:\d+/mcp\n`))
 		_, rest, _ := strings.Cut(string(run.Out.Contents()), "serving ")
 		issuer, _, _ := strings.Cut(rest, " ")
 		world := &World{

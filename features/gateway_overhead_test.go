@@ -25,7 +25,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-const shoutCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"shout","arguments":{"text":"hello"},"_meta":{` +
+const shoutCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{` +
+	`"name":"shout","arguments":{"text":"hello"},"_meta":{` +
 	`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 	`"io.modelcontextprotocol/clientInfo":{"name":"spec","version":"1"},` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}}}`

@@ -40,77 +40,82 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		l := &restrictedLibrary{}
 		BeforeEach(func() { l.upstream = NewLibrary() })
 
-		DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:", func(ctx SpecContext, revision, path string) {
-			l.open(ctx, path)
-			ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)
-			lists := func(talk *Conversation) [][]string {
-				return [][]string{
-					everyPage(ctx, talk, "tools/list", "tools", "name"),
-					everyPage(ctx, talk, "prompts/list", "prompts", "name"),
-					everyPage(ctx, talk, "resources/list", "resources", "uri"),
-					everyPage(ctx, talk, "resources/templates/list", "resourceTemplates", "uriTemplate"),
+		DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:",
+			func(ctx SpecContext, revision, path string) {
+				l.open(ctx, path)
+				ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)
+				lists := func(talk *Conversation) [][]string {
+					return [][]string{
+						everyPage(ctx, talk, "tools/list", "tools", "name"),
+						everyPage(ctx, talk, "prompts/list", "prompts", "name"),
+						everyPage(ctx, talk, "resources/list", "resources", "uri"),
+						everyPage(ctx, talk, "resources/templates/list", "resourceTemplates", "uriTemplate"),
+					}
 				}
-			}
-			Expect(lists(ada)).To(Equal([][]string{
-				{"delete_all", "hang", "shout"}, {"draft_letter", "draft_report", "fire_person"},
-				{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"},
-				{"file:///public/{name}", "file:///secret/{name}"},
-			}))
-			Expect(lists(bob)).To(Equal([][]string{
-				{"hang", "shout"}, {"draft_letter", "draft_report"}, {"file:///public/a.txt", "file:///public/b.txt"},
-				{"file:///public/{name}"},
-			}))
+				Expect(lists(ada)).To(Equal([][]string{
+					{"delete_all", "hang", "shout"}, {"draft_letter", "draft_report", "fire_person"},
+					{"file:///public/a.txt", "file:///public/b.txt", "file:///secret/pay.txt"},
+					{"file:///public/{name}", "file:///secret/{name}"},
+				}))
+				Expect(lists(bob)).To(Equal([][]string{
+					{"hang", "shout"}, {"draft_letter", "draft_report"},
+					{"file:///public/a.txt", "file:///public/b.txt"},
+					{"file:///public/{name}"},
+				}))
 
-			Expect(ada.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
-			Expect(bob.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
-			Expect(bob.raw(ctx, "prompts/get", params{"name": "draft_report"})).To(ContainSubstring("got draft_report"))
-			Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
-			Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
+				Expect(ada.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"))
+				Expect(bob.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+				Expect(bob.raw(ctx, "prompts/get", params{"name": "draft_report"})).
+					To(ContainSubstring("got draft_report"))
+				Expect(bob.Read(ctx, "file:///public/a.txt").Result.Contents).To(HaveLen(1))
+				Expect(ada.Read(ctx, "file:///secret/pay.txt").Result.Contents).To(HaveLen(1))
 
-			before := len(l.upstream.Asked())
-			noResource := -32002
-			if revision == stateless {
-				noResource = -32602
-			}
-			for _, refused := range []struct {
-				method string
-				params params
-				code   int
-				text   string
-			}{
-				{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602,
-					`unknown tool "delete_all"`},
-				{"tools/get", params{"name": "delete_all"}, -32602, `unknown tool "delete_all"`},
-				{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602,
-					`unknown tool "no_such_tool"`},
-				{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
-				{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-				{"resources/subscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-				{"resources/unsubscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-				{"completion/complete",
-					params{"ref": params{"type": "ref/prompt", "name": "fire_person"},
-						"argument": params{"name": "x", "value": "y"}}, -32602, `unknown prompt "fire_person"`},
-				{"completion/complete",
-					params{"ref": params{"type": "ref/resource", "uri": "file:///secret/{name}"},
-						"argument": params{"name": "x", "value": "y"}}, noResource, "Resource not found"},
-				{"completion/complete",
-					params{"ref": params{"type": "ref/prompt", "name": "draft_report", "uri": "file:///secret/{name}"}},
-					noResource, "Resource not found"},
-				{"subscriptions/listen",
-					params{"notifications": params{"resourceSubscriptions": []string{"file:///public/a.txt",
-						"file:///secret/pay.txt"}}}, noResource, "Resource not found"},
-				{"resources/future", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
-			} {
-				answer := bob.Ask(ctx, refused.method, refused.params)
-				Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
-				Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
-			}
-			Expect(l.upstream.Asked()).To(HaveLen(before))
-			completed := bob.raw(ctx, "completion/complete",
-				params{"ref": params{"type": "ref/prompt", "name": "draft_report"},
-					"argument": params{"name": "x", "value": "y"}})
-			Expect(completed).To(ContainSubstring("completed"))
-		},
+				before := len(l.upstream.Asked())
+				noResource := -32002
+				if revision == stateless {
+					noResource = -32602
+				}
+				for _, refused := range []struct {
+					method string
+					params params
+					code   int
+					text   string
+				}{
+					{"tools/call", params{"name": "delete_all", "arguments": params{}}, -32602,
+						`unknown tool "delete_all"`},
+					{"tools/get", params{"name": "delete_all"}, -32602, `unknown tool "delete_all"`},
+					{"tools/call", params{"name": "no_such_tool", "arguments": params{}}, -32602,
+						`unknown tool "no_such_tool"`},
+					{"prompts/get", params{"name": "fire_person"}, -32602, `unknown prompt "fire_person"`},
+					{"resources/read", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+					{"resources/subscribe", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+					{"resources/unsubscribe", params{"uri": "file:///secret/pay.txt"}, noResource,
+						"Resource not found"},
+					{"completion/complete",
+						params{"ref": params{"type": "ref/prompt", "name": "fire_person"},
+							"argument": params{"name": "x", "value": "y"}}, -32602, `unknown prompt "fire_person"`},
+					{"completion/complete",
+						params{"ref": params{"type": "ref/resource", "uri": "file:///secret/{name}"},
+							"argument": params{"name": "x", "value": "y"}}, noResource, "Resource not found"},
+					{"completion/complete",
+						params{"ref": params{"type": "ref/prompt", "name": "draft_report",
+							"uri": "file:///secret/{name}"}},
+						noResource, "Resource not found"},
+					{"subscriptions/listen",
+						params{"notifications": params{"resourceSubscriptions": []string{"file:///public/a.txt",
+							"file:///secret/pay.txt"}}}, noResource, "Resource not found"},
+					{"resources/future", params{"uri": "file:///secret/pay.txt"}, noResource, "Resource not found"},
+				} {
+					answer := bob.Ask(ctx, refused.method, refused.params)
+					Expect(answer.Error.Code).To(Equal(refused.code), refused.method)
+					Expect(answer.Error.Message).To(Equal(refused.text), refused.method)
+				}
+				Expect(l.upstream.Asked()).To(HaveLen(before))
+				completed := bob.raw(ctx, "completion/complete",
+					params{"ref": params{"type": "ref/prompt", "name": "draft_report"},
+						"argument": params{"name": "x", "value": "y"}})
+				Expect(completed).To(ContainSubstring("completed"))
+			},
 			Entry(httpSSE, Label("MCP "+httpSSE), httpSSE, "/sse"),
 			Entry(batching, Label("MCP "+batching), batching, "/mcp"),
 			Entry(headers, Label("MCP "+headers), headers, "/mcp"),

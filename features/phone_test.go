@@ -23,8 +23,12 @@ type placed struct {
 
 // placement lists the parts of the consent page in document order, which is the order of the
 // keyboard and of screen readers.
-const placement = `Array.from(document.querySelectorAll("h1, dt, .warnings li, [role=alert], form label, form input:not([type=hidden]), .actions button, .grants li")).map(e => {
-	const box = e.getBoundingClientRect(), part = {H1: "headline", DT: "fact", P: "problem", LABEL: "label", INPUT: "field"}[e.tagName] || (e.closest(".warnings") ? "warning" : e.closest(".grants") ? "grant" : e.value);
+const placement = `Array.from(document.querySelectorAll(
+	"h1, dt, .warnings li, [role=alert], form label, form input:not([type=hidden]), .actions button, .grants li",
+)).map(e => {
+	const box = e.getBoundingClientRect()
+	const part = {H1: "headline", DT: "fact", P: "problem", LABEL: "label", INPUT: "field"}[e.tagName] ||
+		(e.closest(".warnings") ? "warning" : e.closest(".grants") ? "grant" : e.value)
 	return {Part: part, Left: box.left + scrollX, Top: box.top + scrollY, Bottom: box.bottom + scrollY};
 })`
 

@@ -180,7 +180,8 @@ func (s *scanner) wellSpoken() []attempt {
 	}
 }
 
-const initializing = `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+const initializing = `{"jsonrpc":"2.0","id":7,"method":"initialize","params":{` +
+	`"protocolVersion":"2025-11-25","capabilities":{},` +
 	`"clientInfo":{"name":"scanner","version":"1"}}}`
 
 func one[T any](chance *rand.Rand, from []T) T { return from[chance.IntN(len(from))] }

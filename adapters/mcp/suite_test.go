@@ -256,7 +256,8 @@ func call(id int, tool string) string {
 	return string(body)
 }
 
-const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{` +
+	`"protocolVersion":"2025-11-25","capabilities":{},` +
 	`"clientInfo":{"name":"raw","version":"1"}}}`
 
 // session opens a 2025-11-25 session and returns its id.

@@ -14,7 +14,8 @@ import (
 const form = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Connect an app</title></head>
 <body><h1>%s asks to work in your name</h1>
-<form method="post" action="%s"><input type="password" name="bearer_token"><button name="decision" value="approve">Approve</button></form>
+<form method="post" action="%s"><input type="password" name="bearer_token">
+<button name="decision" value="approve">Approve</button></form>
 </body></html>
 `
 

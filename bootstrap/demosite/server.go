@@ -10,8 +10,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const instructions = `A small content management site. Articles are Markdown texts that are drafts, published or archived.
-Your role decides which tools you may use: a reader reads published articles, an author also writes drafts, and an editor may use all tools.
+const instructions = `A small content management site.
+Articles are Markdown texts that are drafts, published or archived.
+Your role decides which tools you may use:
+a reader reads published articles, an author also writes drafts, and an editor may use all tools.
 A new article is a draft; tell the person its slug, and publish it only when asked to.`
 
 // MCPServer serves the site's articles as tools and as resources. callerOf returns the caller of a

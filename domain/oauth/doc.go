@@ -5,10 +5,12 @@
 // Glossary
 //
 //	site, host      the operator of the protected MCP server, which issues API tokens to its users
-//	host token      such a token, pasted once into the consent page and stored encrypted; it is decrypted only to verify it at the site, or for
-//	                the gateway that sends it to the upstream server
+//	host token      such a token, pasted once into the consent page and stored encrypted; it is
+//	                decrypted only to verify it at the site, or for the gateway that sends it to
+//	                the upstream server
 //	client          an MCP client, named by the HTTPS URL of its metadata document (CIMD)
-//	ticket          the sealed state of the consent page, so that a person approves exactly the request that the page showed
+//	ticket          the sealed state of the consent page, so that a person approves exactly the
+//	                request that the page showed
 //	grant           the permission of one client, from the redemption of its code until it ends
 //	secret          an access token, refresh token or code in clear; only its digest is ever stored
 //	holder          a client that presents a secret

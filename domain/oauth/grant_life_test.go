@@ -99,8 +99,9 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		}
 		holder := Secret{confidential: conceal("ppc_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8")}
 		host, err := sealedHostToken{
-			box:  bytesOf("10b9478bc7289136ab50d86fa350e48d78bfa8ed0c3272143bb9c08796553ef67f79569876b5"),
-			wrap: bytesOf("1bb926018f328fb4f9d49dead0f792d81f251ab0e28a3f3fb7a77d772ba8f7bc1a8aa20bc76dd0f38698c2811876a0a881cc7f0fa5f81c0ac709c24e"),
+			box: bytesOf("10b9478bc7289136ab50d86fa350e48d78bfa8ed0c3272143bb9c08796553ef67f79569876b5"),
+			wrap: bytesOf("1bb926018f328fb4f9d49dead0f792d81f251ab0e28a3f3fb7a77d772ba8f7bc" +
+				"1a8aa20bc76dd0f38698c2811876a0a881cc7f0fa5f81c0ac709c24e"),
 		}.open(holder, "grant", settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(host.Reveal()).To(Equal("host-token"))

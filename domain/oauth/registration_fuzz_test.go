@@ -97,4 +97,5 @@ func FuzzRegisteredClientID(f *testing.F) {
 // issuedID was issued once under the secret of fuzzedRegistration. Every later version has to open
 // it.
 const issuedID = "https://cms.example/oauth/clients/" +
-	"ZYXyAYL3tUpIxLcoJmzXZYBvaDe8v_T_AAjh6o8o7_6ulPWRyPGiT3L-A7YNTtBvaIAigIvPMAdbGUWKKwkf-pJlew7EAQsXr6DXVPBLNNdV0NJ3LhL-CGbFPKuV4JV9xoiwmnvXeNzVtlT6rpwCZZk"
+	"ZYXyAYL3tUpIxLcoJmzXZYBvaDe8v_T_AAjh6o8o7_6ulPWRyPGiT3L-" +
+	"A7YNTtBvaIAigIvPMAdbGUWKKwkf-pJlew7EAQsXr6DXVPBLNNdV0NJ3LhL-CGbFPKuV4JV9xoiwmnvXeNzVtlT6rpwCZZk"

@@ -5,8 +5,9 @@
 // each secret, with HKDF-SHA256 (RFC 5869). New boxes and tags use the newest secret. Those of a
 // replaced secret stay valid while the keeper still returns it. A KeyRing provides
 //
-//	Sealers      encrypt boxes with AES-256-GCM, for one purpose and one owner: browser forms, messages between replicas, and with
-//	             HolderSealers data that only the holder of a token can open
+//	Sealers      encrypt boxes with AES-256-GCM, for one purpose and one owner: browser forms,
+//	             messages between replicas, and with HolderSealers data that only the holder of a
+//	             token can open
 //	Tag          a keyed hash of a text, such as a session ID with its owner
 //	Fingerprint  a short keyed hash, by which a store finds the grants of a host token
 //

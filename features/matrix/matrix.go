@@ -74,5 +74,6 @@ func (m *Matrix) Problems() (found []string) {
 
 // isNumber reports whether a label looks like the number of a rule, as D19 does.
 func isNumber(label string) bool {
-	return (len(label) == 2 || len(label) == 3) && 'A' <= label[0] && label[0] <= 'Z' && strings.Trim(label[1:], "0123456789") == ""
+	return (len(label) == 2 || len(label) == 3) && 'A' <= label[0] && label[0] <= 'Z' &&
+		strings.Trim(label[1:], "0123456789") == ""
 }

@@ -142,6 +142,7 @@ var _ = Describe("Comparing the rules with the specs", func() {
 			Spec{"domain/c_test.go", []Node{{Text: "Hiding"}}})
 		page := pageOf(m, "features/README.md")
 		Expect(page).To(
-			HaveSuffix("|\n| [A thing](a_test.go) | Q | all |  |\n| [Asking](b_test.go) | Q | 2025-03-26 | RFC 7009 |\n"))
+			HaveSuffix("|\n| [A thing](a_test.go) | Q | all |  |\n" +
+				"| [Asking](b_test.go) | Q | 2025-03-26 | RFC 7009 |\n"))
 	})
 })
