@@ -21,8 +21,10 @@ const (
 	siteGuard    = "echo-site-guard"
 	leastFlow    = "echo-flow"
 	siteEcho     = "echo-site"
+	leastFlowPG  = "echo-flow+postgres"
 	fosite       = "fosite"
 	fositeSQL    = "fosite-sql"
+	fositePG     = "fosite-sql+postgres"
 	goOAuth2     = "go-oauth2"
 	oidcProvider = "oidc-provider"
 	oidcUserinfo = "oidc-provider userinfo"
@@ -33,7 +35,7 @@ const (
 )
 
 // lines are all measurements, with the project's floors and goals.
-var lines = slices.Concat(guarded, issuing, pages, tools, gateway, open, standing, durable)
+var lines = slices.Concat(guarded, issuing, onServers, pages, tools, gateway, open, standing, durable)
 
 var guarded = []line{
 	{
@@ -87,6 +89,27 @@ var issuing = []line{
 		servers:  []string{ours, fosite, goOAuth2, fositeSQL, oidcProvider},
 		compare: against(rate, ours, bar{peer: fosite}, bar{peer: goOAuth2}, bar{peer: fositeSQL},
 			bar{peer: oidcProvider}),
+	},
+}
+
+// onServers compares servers on PostgreSQL. The first ratio of a line is that to the least server
+// that writes the same rows.
+var onServers = []line{
+	{
+		name:     "code flow on PostgreSQL",
+		scenario: "flow",
+		servers:  []string{onPostgres, leastFlowPG, fositePG},
+		compare: slices.Concat(
+			against(rate, onPostgres, bar{peer: leastFlowPG}, bar{fositePG, 2, 0}),
+			reach(rate, leastFlowPG, fositePG)),
+	},
+	{
+		name:     "refresh on PostgreSQL",
+		scenario: "refresh",
+		servers:  []string{onPostgres, leastFlowPG, fositePG},
+		compare: slices.Concat(
+			against(rate, onPostgres, bar{peer: leastFlowPG}, bar{peer: fositePG}),
+			reach(rate, leastFlowPG, fositePG)),
 	},
 }
 

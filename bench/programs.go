@@ -26,8 +26,17 @@ func (b *bench) program(name string) string { return filepath.Join(b.programs, n
 
 // programs maps prefixes of server names to programs; the first match wins.
 var programs = []struct{ servers, program string }{
-	{onPostgres, "replica"}, {onMariaDB, "replica"}, {ourGateway, "gateway"}, {plainProxy, "gateway"},
-	{ours, "pasteport"}, {sdkTools, "sdk"}, {leastFlow, "byhand"}, {bareEcho, "echo"}, {fosite, "fosite"},
+	{onPostgres, "replica"},
+	{onMariaDB, "replica"},
+	{ourGateway, "gateway"},
+	{plainProxy, "gateway"},
+	{ours, "pasteport"},
+	{sdkTools, "sdk"},
+	{leastFlowPG, "byhandpg"},
+	{leastFlow, "byhand"},
+	{bareEcho, "echo"},
+	{fositePG, "fositepg"},
+	{fosite, "fosite"},
 	{goOAuth2, "gooauth2"},
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/pasteport/pasteport/bench/server/raw"
 )
 
-// writer runs all waiting writes in one transaction.
+// writer runs all waiting writes to a SQLite file in one transaction.
 type writer struct {
 	db      *raw.Database
 	waiting chan write
@@ -25,6 +25,32 @@ func newWriter(db *raw.Database) *writer {
 	w := &writer{db: db, waiting: make(chan write, mostAtOnce)}
 	go w.run()
 	return w
+}
+
+// These methods implement minimal.Rows.
+
+func (w *writer) Close() error { return w.db.Close() }
+
+func (w *writer) Approve(id string, code raw.Digest, challenge string) error {
+	return w.do(func() error { return w.db.Approve(id, code, challenge) })
+}
+
+func (w *writer) Redeem(
+	id string, code raw.Digest, challenge string, refresh raw.Digest,
+) (redeemed bool, err error) {
+	err = w.do(func() (err error) {
+		redeemed, err = w.db.Redeem(id, code, challenge, refresh)
+		return err
+	})
+	return redeemed, err
+}
+
+func (w *writer) Rotate(id string, presented, next raw.Digest) (rotated bool, err error) {
+	err = w.do(func() (err error) {
+		rotated, err = w.db.Rotate(id, presented, next)
+		return err
+	})
+	return rotated, err
 }
 
 func (w *writer) do(work func() error) error {

@@ -8,14 +8,13 @@ import (
 	"strings"
 )
 
-// copier inserts copies of the first row of a table with other values in some columns.
-type copier struct {
-	insert  *sql.Stmt
+// template is the first row of a table. Its copies have other values in some columns.
+type template struct {
 	values  []any
 	changed []int
 }
 
-func copierOf(db *sql.DB, table string, changed ...string) (*copier, error) {
+func templateOf(db *sql.DB, table string, changed ...string) (*template, error) {
 	rows, err := db.Query("SELECT * FROM " + table + " LIMIT 1")
 	if err != nil {
 		return nil, err
@@ -25,31 +24,46 @@ func copierOf(db *sql.DB, table string, changed ...string) (*copier, error) {
 	if err != nil {
 		return nil, err
 	}
-	values := make([]any, len(names))
+	t := &template{values: make([]any, len(names))}
 	into := make([]any, len(names))
 	for i := range names {
-		into[i] = &values[i]
+		into[i] = &t.values[i]
 	}
 	if !rows.Next() {
 		return nil, fmt.Errorf("%s is empty", table)
 	}
-	if err := errors.Join(rows.Scan(into...), rows.Close()); err != nil {
-		return nil, err
-	}
-	c := &copier{values: values}
 	for _, change := range changed {
-		c.changed = append(c.changed, slices.Index(names, change))
+		t.changed = append(t.changed, slices.Index(names, change))
 	}
-	c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES (?" + strings.Repeat(", ?", len(names)-1) + ")")
+	return t, errors.Join(rows.Scan(into...), rows.Close())
+}
+
+// places are the placeholders of all columns.
+func (t *template) places() string { return "?" + strings.Repeat(", ?", len(t.values)-1) }
+
+// copy returns the values of a copy; changes holds the changed columns.
+func (t *template) copy(changes ...any) []any {
+	values := slices.Clone(t.values)
+	for i, change := range changes {
+		values[t.changed[i]] = change
+	}
+	return values
+}
+
+// copier inserts copies of the first row of a table.
+type copier struct {
+	*template
+	insert *sql.Stmt
+}
+
+func copierOf(db *sql.DB, table string, changed ...string) (c copier, err error) {
+	if c.template, err = templateOf(db, table, changed...); err == nil {
+		c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES (" + c.places() + ")")
+	}
 	return c, err
 }
 
-// copy inserts a row; changes holds the changed columns.
-func (c *copier) copy(changes ...any) error {
-	values := slices.Clone(c.values)
-	for i, change := range changes {
-		values[c.changed[i]] = change
-	}
-	_, err := c.insert.Exec(values...)
+func (c copier) add(changes ...any) error {
+	_, err := c.insert.Exec(c.copy(changes...)...)
 	return err
 }

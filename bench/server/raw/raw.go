@@ -1,5 +1,5 @@
-// Package raw writes the same rows as Pasteport's store directly through the driver: one connection
-// and prepared statements.
+// Package raw writes the same rows as Pasteport's store directly through the driver, by prepared
+// statements. A code or refresh token is spent by comparing and swapping its row.
 package raw
 
 import (
@@ -19,25 +19,37 @@ import (
 type Database struct {
 	mu             sync.Mutex
 	pool           *sql.DB
-	grant, code    *copier
+	grant, code    copier
 	begin, commit  *sql.Stmt
 	redeem, rotate *sql.Stmt
 }
 
 const settings = "?_pragma=busy_timeout(5000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(ON)"
 
-// The updates of a code exchange and of a refresh.
+// The updates of a code exchange and of a refresh. They change no row if the code or token is
+// spent.
 const (
 	redeem = `UPDATE authorization_codes SET version = version + 1, state = 'redeemed', redeemed_at = ?,
-		forget_after = ?, host_box = NULL, host_wrap = NULL WHERE id = ?`
+		forget_after = ?, host_box = NULL, host_wrap = NULL
+		WHERE id = ? AND digest = ? AND code_challenge = ? AND state = 'issued' AND expires_at > ?`
 	rotate = `UPDATE grants SET version = version + 1, verified_at = ?, idle_end = ?, generation = generation + 1,
 		refresh_digest = ?, rotations = ?, issued_access = issued_access + 1, access_tokens = ?, host_wrap = ?
-		WHERE id = ?`
+		WHERE id = ? AND refresh_digest = ? AND state = 'active' AND idle_end > ?`
+)
+
+// The columns in which the codes and the grants differ.
+var (
+	codeColumns  = []string{"id", "digest", "code_challenge"}
+	grantColumns = []string{"id", "refresh_digest", "access_tokens", "host_wrap"}
 )
 
 // Open creates the schema, and one code and grant that all others copy.
 func Open(file string) (*Database, error) {
-	if err := leaveOne(file); err != nil {
+	store, err := persistence.OpenSQLite(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := leaveOne(store); err != nil {
 		return nil, err
 	}
 	pool, err := sql.Open("sqlite", "file:"+file+settings)
@@ -58,8 +70,8 @@ func (d *Database) prepare() error {
 	d.commit, failures[1] = d.pool.Prepare("COMMIT")
 	d.redeem, failures[2] = d.pool.Prepare(redeem)
 	d.rotate, failures[3] = d.pool.Prepare(rotate)
-	d.code, failures[4] = copierOf(d.pool, "authorization_codes", "id", "digest")
-	d.grant, failures[5] = copierOf(d.pool, "grants", "id", "refresh_digest", "access_tokens", "host_wrap")
+	d.code, failures[4] = copierOf(d.pool, "authorization_codes", codeColumns...)
+	d.grant, failures[5] = copierOf(d.pool, "grants", grantColumns...)
 	return errors.Join(failures[:]...)
 }
 
@@ -85,19 +97,59 @@ func (d *Database) Together(work func() error) error {
 type Digest = [32]byte
 
 // Approve adds a code.
-func (d *Database) Approve(id string, code Digest) error { return d.code.copy(id, code[:]) }
-
-// Redeem redeems a code and adds its grant with the first tokens.
-func (d *Database) Redeem(id string, refresh Digest) error {
-	_, err := d.redeem.Exec(inMillis(0), inMillis(24*time.Hour), id)
-	return errors.Join(err, d.grant.copy(id, refresh[:], random(accessToken), random(wrap)))
+func (d *Database) Approve(id string, code Digest, challenge string) error {
+	return d.code.add(id, code[:], challenge)
 }
 
-// Rotate adds the next tokens of a grant, which has refreshed before as often as it remembers.
-func (d *Database) Rotate(id string, refresh Digest) error {
-	_, err := d.rotate.Exec(inMillis(0), inMillis(idle), refresh[:], random(4*rotation), random(8*accessToken),
-		random(wrap), id)
-	return err
+// Redeem redeems a code and adds its grant with the first tokens. It reports false for a code that
+// is not valid.
+func (d *Database) Redeem(id string, code Digest, challenge string, refresh Digest) (redeemed bool, err error) {
+	redeemed, err = changed(d.redeem.Exec(redemption(id, code, challenge)...))
+	if redeemed {
+		err = d.grant.add(firstTokens(id, refresh)...)
+	}
+	return redeemed, err
+}
+
+// Rotate adds the next tokens of a grant, which has refreshed before as often as it remembers. It
+// reports false for a refresh token that is not valid.
+func (d *Database) Rotate(id string, presented, next Digest) (rotated bool, err error) {
+	return changed(d.rotate.Exec(nextTokens(id, presented, next)...))
+}
+
+func changed(result sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	count, err := result.RowsAffected()
+	return count == 1, err
+}
+
+// redemption returns the values of redeem.
+func redemption(id string, code Digest, challenge string) []any {
+	now := inMillis(0)
+	return []any{now, inMillis(24 * time.Hour), id, code[:], challenge, now}
+}
+
+// firstTokens returns the values of grantColumns.
+func firstTokens(id string, refresh Digest) []any {
+	return []any{id, refresh[:], random(accessToken), random(wrap)}
+}
+
+// nextTokens returns the values of rotate.
+func nextTokens(id string, presented, next Digest) []any {
+	now := inMillis(0)
+	return []any{
+		now,
+		inMillis(idle),
+		next[:],
+		random(4 * rotation),
+		random(8 * accessToken),
+		random(wrap),
+		id,
+		presented[:],
+		now,
+	}
 }
 
 // Sizes of what a grant keeps, in bytes.
@@ -111,12 +163,8 @@ const idle = 30 * 24 * time.Hour
 
 func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMilli() }
 
-// leaveOne creates the schema, one code and one grant.
-func leaveOne(file string) error {
-	store, err := persistence.OpenSQLite(file)
-	if err != nil {
-		return err
-	}
+// leaveOne adds one code and one grant to a new store, and closes it.
+func leaveOne(store *persistence.Store) error {
 	code, _ := NewCode()
 	redeem := func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }
 	return errors.Join(
@@ -126,11 +174,13 @@ func leaveOne(file string) error {
 }
 
 const (
-	client    = "https://client.example/client.json"
-	callback  = "http://127.0.0.1:4321/callback"
-	resource  = "https://cms.example/mcp"
-	scopes    = "mcp offline_access"
-	challenge = "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE"
+	client   = "https://client.example/client.json"
+	callback = "http://127.0.0.1:4321/callback"
+	resource = "https://cms.example/mcp"
+	scopes   = "mcp offline_access"
+
+	// Challenge is the code challenge of NewCode.
+	Challenge = "hsyEji9XbGzoj5c85_UveU5p3NWYo8VzqQAwigcF2tE"
 )
 
 // NewCode returns a code with a value in every column that an approval fills, and its digest.
@@ -139,7 +189,7 @@ func NewCode() (*oauth.AuthorizationCode, Digest) {
 	return oauth.RestoreCode(oauth.CodeSnapshot{
 		ID:            NewID(),
 		Digest:        digest,
-		CodeChallenge: challenge,
+		CodeChallenge: Challenge,
 		ClientID:      client,
 		ClientName:    "Client",
 		AuthMethod:    "none",
@@ -190,6 +240,9 @@ func newGrant(id string) *oauth.AccessGrant {
 		HostWrap:  random(wrap),
 	})
 }
+
+// IDLength is the length of an id.
+const IDLength = 32
 
 // NewID returns an id like a ticket's: the time followed by random bytes.
 func NewID() string { return fmt.Sprintf("%012x%x", time.Now().UnixMilli(), random(10)) }

@@ -41,7 +41,7 @@ func openRaw(file string) (add adder, closeRaw func() error, err error) {
 		}
 		return db.Together(func() (err error) {
 			for _, one := range all {
-				err = errors.Join(err, db.Approve(one.id, one.code))
+				err = errors.Join(err, db.Approve(one.id, one.code, raw.Challenge))
 			}
 			return err
 		})

@@ -1,4 +1,4 @@
-package main
+package fositesite
 
 import (
 	"context"
@@ -7,12 +7,14 @@ import (
 	"github.com/ory/fosite"
 )
 
-// Kinds of sessions.
+// table holds the sessions of one kind.
+type table string
+
 const (
-	codeKind    = "code"
-	pkceKind    = "pkce"
-	accessKind  = "access"
-	refreshKind = "refresh"
+	codes     table = "codes"
+	pkces     table = "pkces"
+	accesses  table = "access_tokens"
+	refreshes table = "refresh_tokens"
 )
 
 // These methods implement fosite's storage interfaces.
@@ -29,11 +31,11 @@ func (s *store) ClientAssertionJWTValid(context.Context, string) error { return 
 func (s *store) SetClientAssertionJWT(context.Context, string, time.Time) error { return nil }
 
 func (s *store) CreateAuthorizeCodeSession(ctx context.Context, code string, r fosite.Requester) error {
-	return s.add(ctx, codeKind, code, r)
+	return s.add(ctx, codes, code, r)
 }
 
 func (s *store) GetAuthorizeCodeSession(ctx context.Context, code string, _ fosite.Session) (fosite.Requester, error) {
-	r, active, err := s.get(ctx, codeKind, code)
+	r, active, err := s.get(ctx, codes, code)
 	if err == nil && !active {
 		err = fosite.ErrInvalidatedAuthorizeCode
 	}
@@ -41,44 +43,44 @@ func (s *store) GetAuthorizeCodeSession(ctx context.Context, code string, _ fosi
 }
 
 func (s *store) InvalidateAuthorizeCodeSession(ctx context.Context, code string) error {
-	return s.exec(ctx, "UPDATE sessions SET active = 0 WHERE kind = ? AND signature = ?", codeKind, code)
+	return s.deactivate(ctx, codes, "signature", code)
 }
 
 func (s *store) CreatePKCERequestSession(ctx context.Context, signature string, r fosite.Requester) error {
-	return s.add(ctx, pkceKind, signature, r)
+	return s.add(ctx, pkces, signature, r)
 }
 
 func (s *store) GetPKCERequestSession(ctx context.Context, signature string,
 	_ fosite.Session) (fosite.Requester, error) {
-	r, _, err := s.get(ctx, pkceKind, signature)
+	r, _, err := s.get(ctx, pkces, signature)
 	return r, err
 }
 
 func (s *store) DeletePKCERequestSession(ctx context.Context, signature string) error {
-	return s.remove(ctx, pkceKind, signature)
+	return s.remove(ctx, pkces, "signature", signature)
 }
 
 func (s *store) CreateAccessTokenSession(ctx context.Context, signature string, r fosite.Requester) error {
-	return s.add(ctx, accessKind, signature, r)
+	return s.add(ctx, accesses, signature, r)
 }
 
 func (s *store) GetAccessTokenSession(ctx context.Context, signature string,
 	_ fosite.Session) (fosite.Requester, error) {
-	r, _, err := s.get(ctx, accessKind, signature)
+	r, _, err := s.get(ctx, accesses, signature)
 	return r, err
 }
 
 func (s *store) DeleteAccessTokenSession(ctx context.Context, signature string) error {
-	return s.remove(ctx, accessKind, signature)
+	return s.remove(ctx, accesses, "signature", signature)
 }
 
 func (s *store) CreateRefreshTokenSession(ctx context.Context, signature, _ string, r fosite.Requester) error {
-	return s.add(ctx, refreshKind, signature, r)
+	return s.add(ctx, refreshes, signature, r)
 }
 
 func (s *store) GetRefreshTokenSession(ctx context.Context, signature string,
 	_ fosite.Session) (fosite.Requester, error) {
-	r, active, err := s.get(ctx, refreshKind, signature)
+	r, active, err := s.get(ctx, refreshes, signature)
 	if err == nil && !active {
 		err = fosite.ErrInactiveToken
 	}
@@ -86,22 +88,21 @@ func (s *store) GetRefreshTokenSession(ctx context.Context, signature string,
 }
 
 func (s *store) DeleteRefreshTokenSession(ctx context.Context, signature string) error {
-	return s.remove(ctx, refreshKind, signature)
+	return s.remove(ctx, refreshes, "signature", signature)
 }
 
 // RotateRefreshToken spends a refresh token and ends the access tokens of its request.
 func (s *store) RotateRefreshToken(ctx context.Context, request, signature string) error {
-	if err := s.exec(ctx, "UPDATE sessions SET active = 0 WHERE kind = ? AND signature = ?", refreshKind,
-		signature); err != nil {
+	if err := s.deactivate(ctx, refreshes, "signature", signature); err != nil {
 		return err
 	}
 	return s.RevokeAccessToken(ctx, request)
 }
 
 func (s *store) RevokeRefreshToken(ctx context.Context, request string) error {
-	return s.exec(ctx, "UPDATE sessions SET active = 0 WHERE request = ? AND kind = ?", request, refreshKind)
+	return s.deactivate(ctx, refreshes, "request", request)
 }
 
 func (s *store) RevokeAccessToken(ctx context.Context, request string) error {
-	return s.exec(ctx, "DELETE FROM sessions WHERE request = ? AND kind = ?", request, accessKind)
+	return s.remove(ctx, accesses, "request", request)
 }

@@ -1,35 +1,47 @@
-package main
+package fositesite
 
 import (
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/ory/fosite"
-	_ "modernc.org/sqlite" // Pasteport's driver
 
 	"github.com/pasteport/pasteport/bench/server"
 )
 
-// store keeps sessions as JSON rows in SQLite, with the same durability as Pasteport: WAL,
-// synchronous=FULL, one write connection.
+// store keeps sessions as rows with JSON: in SQLite with the same durability as Pasteport (WAL,
+// synchronous=FULL, one write connection), or on PostgreSQL. As in Ory Hydra, which has the only
+// maintained SQL store of fosite, each kind has a table with an index on the request; Hydra has
+// more columns and indexes.
 type store struct {
-	db     *sql.DB // the connection that writes
+	db     *sql.DB // the connections that write
 	reader *sql.DB
 	client fosite.Client
 }
 
 const schema = `
-CREATE TABLE sessions (
-  kind TEXT NOT NULL, signature TEXT NOT NULL, request TEXT NOT NULL, body BLOB NOT NULL, active INTEGER NOT NULL DEFAULT 1,
-  PRIMARY KEY (kind, signature)
-) WITHOUT ROWID;
-CREATE INDEX sessions_of_a_request ON sessions (request);`
+CREATE TABLE %[1]s (
+  signature TEXT NOT NULL PRIMARY KEY, request TEXT NOT NULL, body TEXT NOT NULL, active BOOLEAN NOT NULL DEFAULT TRUE
+) %[2]s;
+CREATE INDEX %[1]s_of_a_request ON %[1]s (request);`
+
+func createTables(db *sql.DB, suffix string) (err error) {
+	for _, t := range []table{codes, pkces, accesses, refreshes} {
+		_, wrong := db.Exec(fmt.Sprintf(schema, t, suffix))
+		err = errors.Join(err, wrong)
+	}
+	return err
+}
 
 func openStore(order server.Order) (*store, error) {
+	if order.Database != "" {
+		return openServer(order)
+	}
 	address := "file:" + filepath.Join(order.Dir, "fosite.db") +
 		"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_txlock=immediate"
 	writer, err := sql.Open("sqlite", address)
@@ -37,7 +49,7 @@ func openStore(order server.Order) (*store, error) {
 		return nil, err
 	}
 	writer.SetMaxOpenConns(1)
-	if _, err = writer.Exec(schema); err != nil {
+	if err := createTables(writer, "WITHOUT ROWID"); err != nil {
 		return nil, err
 	}
 	reader, err := sql.Open("sqlite", address)
@@ -47,6 +59,21 @@ func openStore(order server.Order) (*store, error) {
 	reader.SetMaxOpenConns(4)
 	reader.SetMaxIdleConns(4)
 	return &store{writer, reader, clientOf(order)}, nil
+}
+
+const connections = 16 // as many as Pasteport opens
+
+func openServer(order server.Order) (*store, error) {
+	pool, err := sql.Open("pgx", order.Database)
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	if err := createTables(pool, ""); err != nil {
+		return nil, err
+	}
+	return &store{pool, pool, clientOf(order)}, nil
 }
 
 func (s *store) close() error { return errors.Join(s.reader.Close(), s.db.Close()) }
@@ -87,7 +114,7 @@ type kept struct {
 	Session                                                *fosite.DefaultSession
 }
 
-func (s *store) add(ctx context.Context, kind, signature string, r fosite.Requester) error {
+func (s *store) add(ctx context.Context, t table, signature string, r fosite.Requester) error {
 	body, err := json.Marshal(kept{
 		r.GetID(), r.GetRequestedAt(), r.GetRequestedScopes(), r.GetGrantedScopes(), r.GetRequestedAudience(),
 		r.GetGrantedAudience(),
@@ -96,17 +123,17 @@ func (s *store) add(ctx context.Context, kind, signature string, r fosite.Reques
 	if err != nil {
 		return err
 	}
-	return s.exec(ctx, "INSERT INTO sessions (kind, signature, request, body) VALUES (?, ?, ?, ?)", kind, signature,
-		r.GetID(), body)
+	insert := "INSERT INTO " + string(t) + " (signature, request, body) VALUES ($1, $2, $3)"
+	return s.exec(ctx, insert, signature, r.GetID(), string(body))
 }
 
-func (s *store) get(ctx context.Context, kind, signature string) (r fosite.Requester, active bool, err error) {
-	const query = "SELECT body, active FROM sessions WHERE kind = ? AND signature = ?"
+func (s *store) get(ctx context.Context, t table, signature string) (r fosite.Requester, active bool, err error) {
+	query := "SELECT body, active FROM " + string(t) + " WHERE signature = $1"
 	row := func() *sql.Row {
 		if tx, under := ctx.Value(transaction{}).(*sql.Tx); under {
-			return tx.QueryRowContext(ctx, query, kind, signature)
+			return tx.QueryRowContext(ctx, query, signature)
 		}
-		return s.reader.QueryRowContext(ctx, query, kind, signature)
+		return s.reader.QueryRowContext(ctx, query, signature)
 	}()
 	var body []byte
 	if err = row.Scan(&body, &active); errors.Is(err, sql.ErrNoRows) {
@@ -131,6 +158,12 @@ func (s *store) get(ctx context.Context, kind, signature string) (r fosite.Reque
 	}, active, nil
 }
 
-func (s *store) remove(ctx context.Context, kind, signature string) error {
-	return s.exec(ctx, "DELETE FROM sessions WHERE kind = ? AND signature = ?", kind, signature)
+// deactivate and remove change the sessions with a value in a column.
+
+func (s *store) deactivate(ctx context.Context, t table, column, value string) error {
+	return s.exec(ctx, "UPDATE "+string(t)+" SET active = FALSE WHERE "+column+" = $1", value)
+}
+
+func (s *store) remove(ctx context.Context, t table, column, value string) error {
+	return s.exec(ctx, "DELETE FROM "+string(t)+" WHERE "+column+" = $1", value)
 }
