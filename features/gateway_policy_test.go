@@ -40,7 +40,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 		l := &restrictedLibrary{}
 		BeforeEach(func() { l.upstream = NewLibrary() })
 
-		DescribeTable("lists what each person may use, on every page, and refuses the rest before the upstream gets it:",
+		DescribeTable("lists what each person may use, on every page, and refuses the rest ahead of the upstream:",
 			func(ctx SpecContext, revision, path string) {
 				l.open(ctx, path)
 				ada, bob := l.as(ctx, "token-of-ada", revision), l.as(ctx, "token-of-bob", revision)

@@ -130,8 +130,8 @@ func try(m mutation, specs *builds, packages, environment []string, number strin
 	return err
 }
 
-// packages returns the packages with specs of the rule. That of the mutated file comes first, because
-// it is the fastest.
+// packages returns the packages with specs of the rule. That of the mutated file comes first,
+// because it is the fastest.
 func packages(proofs *matrix.Matrix, m mutation) (found []string) {
 	for _, spec := range proofs.Specs {
 		if slices.Contains(spec.Labels(), m.rule) {

@@ -138,9 +138,19 @@ var _ = Describe("The rows of mutations", func() {
 
 	It("become branches of their function", func() {
 		code := productOf(code)
-		first, err := code.find(row{line: 3, in: "p.open", before: "open(); open()", after: "open()"})
+		first, err := code.find(row{
+			line:   3,
+			in:     "p.open",
+			before: "open(); open()",
+			after:  "open()",
+		})
 		Expect(err).NotTo(HaveOccurred())
-		second, err := code.find(row{line: 4, in: "p.box.open", before: "limit", after: "0"})
+		second, err := code.find(row{
+			line:   4,
+			in:     "p.box.open",
+			before: "limit",
+			after:  "0",
+		})
 		Expect(err).NotTo(HaveOccurred())
 		mutated := withBranches([]mutation{second, first})
 		Expect(productOf(mutated)).To(HaveLen(2))
