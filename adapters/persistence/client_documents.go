@@ -79,7 +79,7 @@ func (s *Store) ClientDocument(ctx context.Context, digest oauth.Digest) (oauth.
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
-	return s.change(ctx, func(tx *sqlite.Tx) error {
+	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
 		var known []clientDocumentRow
 		if err := s.engine.locking(tx.DB).Find(&known, "digest = ?", row.Digest).Error; err != nil {
 			return failed("reading a client's document", err)
