@@ -56,21 +56,20 @@ const (
 
 // AddSteps implements trace.Log.
 func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
-	rows := make([]*stepRow, 0, len(steps))
-	for _, step := range steps {
-		row := stepRow(step)
-		rows = append(rows, &row)
-	}
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		for left := rows; len(left) > 0; {
-			some := s.engine.stepsAtOnce(len(left))
-			if err := insert(tx, stepTable, left[:some]...); err != nil {
-				return failed("adding to the trace", err)
-			}
-			left = left[some:]
+	for left := steps; len(left) > 0; {
+		some := s.engine.stepsAtOnce(len(left))
+		rows := make([]*stepRow, 0, some)
+		for _, step := range left[:some] {
+			row := stepRow(step)
+			rows = append(rows, &row)
 		}
-		return nil
-	})
+		err := s.change(ctx, func(tx *sqlite.Tx) error { return insert(tx, stepTable, rows...) })
+		if err != nil {
+			return failed("adding to the trace", err)
+		}
+		left = left[some:]
+	}
+	return nil
 }
 
 func (e engine) stepsAtOnce(left int) int {
