@@ -199,6 +199,8 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	if len(prints) == 0 {
 		return nil
 	}
+	ctx, done := s.detached(ctx)
+	defer done()
 	if known, err := fingerprints(s.reader.WithContext(ctx)); err != nil || len(known) > 0 &&
 		bytes.Equal(known[0].Print, prints[0][:]) {
 		return err
