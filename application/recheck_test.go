@@ -99,4 +99,21 @@ var _ = Describe("Asking the other replicas about the server secret", Label("J6"
 		Entry("another replica has a newer secret", witness(newer)),
 		Entry("none answers", witness(func(context.Context) error { return oauth.ErrUnavailable })),
 	)
+
+	Describe("is left out", Label("G6"), func() {
+		DescribeTable("for a text", func(ctx SpecContext, text string) {
+			Expect(present(ctx, text)).To(MatchError(oauth.ErrNotFound))
+			Expect(asked.Load()).To(BeZero())
+		},
+			Entry("of another form", "x"),
+			Entry("that is empty", ""),
+			Entry("of another kind of token", "ppr_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+		)
+
+		It("when an access token is revoked", func(ctx SpecContext) {
+			tokens := server.connect(ctx, "")
+			Expect(server.Revoke(ctx, oauth.Credentials{Client: clientID}, tokens.Access.Reveal())).To(Succeed())
+			Expect(asked.Load()).To(BeZero())
+		})
+	})
 })
