@@ -8,7 +8,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,8 +52,6 @@ type Server struct {
 	outdated      atomic.Bool // another replica has a newer server secret
 	agreement     singleflight.Group
 	agreedAt      time.Time // when the other replicas last answered a token; used within agreement
-
-	lastRefusals sync.Map // by resource, why the verifier refused the last token, for one that is pasted again
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
