@@ -82,12 +82,7 @@ func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Windo
 	if s.file != nil {
 		return s.transaction(ctx, count)
 	}
-	for range attempts {
-		if err = count(s.writer.WithContext(ctx)); !collides(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
+	return s.retryCollisions(ctx, func() error { return count(s.writer.WithContext(ctx)) })
 }
 
 func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement string, values []any) {

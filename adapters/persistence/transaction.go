@@ -60,7 +60,10 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 		if attempt == attempts || ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
 		}
-		time.Sleep(rand.N(time.Duration(attempt) * time.Millisecond)) // so that the same changes do not collide again
+		select { // so that the same changes do not collide again
+		case <-time.After(rand.N(time.Duration(attempt) * time.Millisecond)):
+		case <-ctx.Done():
+		}
 	}
 }
 
