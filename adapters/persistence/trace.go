@@ -27,19 +27,7 @@ type stepRow struct {
 	Reason  string
 }
 
-// stepTable omits the number, which the database assigns.
-var stepTable = mapper.NewTable(stepRow{}.TableName(),
-	mapper.Column("at", func(s *stepRow) any { return (*mapper.Moment)(&s.At) }),
-	mapper.Column("kind", func(s *stepRow) any { return (*string)(&s.Kind) }),
-	mapper.Column("outcome", func(s *stepRow) any { return (*string)(&s.Outcome) }),
-	mapper.Column("attempt", func(s *stepRow) any { return &s.Attempt }),
-	mapper.Column("request", func(s *stepRow) any { return &s.Request }),
-	mapper.Column("client", func(s *stepRow) any { return &s.Client }),
-	mapper.Column("address", func(s *stepRow) any { return &s.Address }),
-	mapper.Column("agent", func(s *stepRow) any { return &s.Agent }),
-	mapper.Column("rule", func(s *stepRow) any { return &s.Rule }),
-	mapper.Column("reason", func(s *stepRow) any { return &s.Reason }),
-)
+var stepTable = mapper.NewTable[stepRow](stepRow{}.TableName(), nil)
 
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
