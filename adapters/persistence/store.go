@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
@@ -33,7 +34,7 @@ type Store struct {
 	lockTimeout    time.Duration
 	recentCodes    recent[stored[codeRow]]
 	recentGrants   recent[*storedGrant]
-	counting       slots
+	counting       *semaphore.Weighted
 	collisions     atomic.Int64
 }
 
