@@ -108,18 +108,24 @@ func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 	return s.settings.OpenClient(oauth.RestoreClientID(id))
 }
 
-// checkRegistration refuses with InvalidClient when a client that registered itself has lost its
-// registration, so that it registers again.
-func (s *Server) checkRegistration(by oauth.Credentials) error {
+// openRegistered returns the label of the client of a request for the trace, "" when its client_id
+// is not valid: it may then be anything, even a secret. It refuses with InvalidClient when a client
+// that registered itself has lost its registration, so that it registers again.
+func (s *Server) openRegistered(by oauth.Credentials) (label string, err error) {
+	valid, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
+	label = s.settings.LabelOf(valid, "")
 	id := oauth.RestoreClientID(by.Client)
 	if !s.settings.IsSelfRegistered(id) {
-		return nil
+		return label, nil
 	}
-	_, err := s.settings.OpenClient(id)
+	client, err := s.settings.OpenClient(id)
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
-		return oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
+		err = oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
 	}
-	return err
+	if err != nil {
+		return label, err
+	}
+	return s.settings.LabelOf(id, client.Name()), nil
 }
 
 // keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint

@@ -11,8 +11,9 @@ import (
 // Exchange redeems an authorization code for tokens.
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Exchange)
-	trace.From(ctx).Identify("", s.claimedClient(client))
-	if err := s.checkRegistration(client); err != nil {
+	label, err := s.openRegistered(client)
+	trace.From(ctx).Identify("", label)
+	if err != nil {
 		return nil, err
 	}
 	code, err := s.readSecret(ctx, p, "code", oauth.CodeSecret)

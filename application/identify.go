@@ -7,13 +7,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// claimedClient returns the client_id of a request for the trace, "" when it is not valid: it may
-// then be anything, even a secret.
-func (s *Server) claimedClient(by oauth.Credentials) string {
-	id, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
-	return s.settings.LabelOfID(id)
-}
-
 // loggedClient names a client in an audit event: by its publisher, or by its label
 // if it registered itself.
 func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {

@@ -172,6 +172,18 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 				Expect(nowChecking()).To(BeEquivalentTo(1))
 			})
 
+		It("repeats the reason of no other token", func(ctx SpecContext) {
+			server.answering(func(_ context.Context, token string) (oauth.Principal, error) {
+				return oauth.Principal{}, oauth.UnknownBearer("what is wrong with " + token)
+			})
+			var err error
+			for _, token := range []string{"one", "another", "one"} {
+				Eventually(pasteEach(ctx, office, token)).WithContext(ctx).Should(Receive(&err))
+			}
+			Expect(err).To(MatchError(And(
+				ContainSubstring("a moment ago"), Not(ContainSubstring("what is wrong with another")))))
+		})
+
 		It("admits a token again after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
 			answers := paste(ctx, 8, office)
 			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(7))

@@ -60,26 +60,38 @@ func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.En
 }
 
 // endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It
-// fails while another replica has a newer server secret, which may unseal it.
+// fails while another replica has a newer server secret, which may unseal it, and while none can be
+// asked.
 func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
-	if err := s.checkSecretAgreement(ctx); err != nil {
-		return err
+	if err := s.AgreeOnSecret(ctx); err != nil {
+		return fmt.Errorf("ending a grant: %w: %w", oauth.ErrUnavailable, err)
 	}
 	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
-// agreementLife is how long an answer of the other replicas about the server secret holds, so that
-// a flood of made-up tokens asks them rarely.
-const agreementLife = time.Second / 2
+const (
+	// agreementLife is how long an answer of the other replicas about the server secret holds, so
+	// that a flood of made-up tokens asks them rarely.
+	agreementLife = time.Second / 2
+	// agreementTimeout bounds the wait for it, which all requests share.
+	agreementTimeout = 5 * time.Second
+)
 
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret,
 // under which a token may be valid.
 func (s *Server) checkSecretAgreement(ctx context.Context) error {
-	asked, now := s.agreementAsked.Load(), s.ports.Now().UnixNano()
-	if s.ports.Witness != nil && time.Duration(now-asked).Abs() >= agreementLife &&
-		s.agreementAsked.CompareAndSwap(asked, now) {
-		_ = s.AgreeOnSecret(ctx) // an outage changes nothing that is known
-	}
+	_, _, _ = s.agreement.Do("", func() (any, error) {
+		now := s.ports.Now()
+		if s.ports.Witness == nil || now.Sub(s.agreedAt).Abs() < agreementLife {
+			return nil, nil
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), agreementTimeout)
+		defer cancel()
+		if err := s.AgreeOnSecret(ctx); err == nil || errors.Is(err, oauth.ErrOtherSecret) {
+			s.agreedAt = now
+		}
+		return nil, nil // an outage changes nothing that is known
+	})
 	if s.outdated.Load() {
 		return fmt.Errorf("checking a token: %w: %w", oauth.ErrUnavailable, oauth.ErrOtherSecret)
 	}

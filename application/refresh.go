@@ -12,8 +12,9 @@ import (
 // Refresh verifies the host token again and rotates the refresh token.
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
 	trace.From(ctx).Record(trace.Refresh)
-	trace.From(ctx).Identify("", s.claimedClient(client))
-	if err := s.checkRegistration(client); err != nil {
+	label, err := s.openRegistered(client)
+	trace.From(ctx).Identify("", label)
+	if err != nil {
 		return nil, err
 	}
 	token, err := s.readSecret(ctx, p, "refresh_token", oauth.RefreshTokenSecret)

@@ -8,7 +8,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -51,9 +50,8 @@ type Server struct {
 	verified      verifications
 	uses          lastUses
 	outdated      atomic.Bool // another replica has a newer server secret
-
-	lastRefusals   sync.Map     // by resource, why the verifier refused the last token, for one that is pasted again
-	agreementAsked atomic.Int64 // when a token made this process ask about the server secret, in nanoseconds
+	agreement     singleflight.Group
+	agreedAt      time.Time // when the other replicas last answered a token; used within agreement
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.

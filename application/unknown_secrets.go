@@ -24,7 +24,7 @@ func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string
 // without a look into the store.
 func (s *Server) parseSecret(ctx context.Context, kind oauth.SecretKind, text string) (oauth.Secret, error) {
 	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
-	if errors.Is(err, oauth.ErrNotFound) {
+	if errors.Is(err, oauth.ErrForeignSecret) {
 		err = cmp.Or(s.checkSecretAgreement(ctx), err)
 	}
 	return secret, err

@@ -6,7 +6,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -79,15 +78,14 @@ func (s *Store) ClientDocument(ctx context.Context, digest oauth.Digest) (oauth.
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
-	return s.change(ctx, func(tx *sqlite.Tx) error {
+	return s.changeAll(ctx, func(tx *gorm.DB) error {
 		var known []clientDocumentRow
-		if err := s.engine.locking(tx.DB).Find(&known, "digest = ?", row.Digest).Error; err != nil {
+		if err := s.engine.locking(tx).Find(&known, "digest = ?", row.Digest).Error; err != nil {
 			return failed("reading a client's document", err)
 		}
-		tx.WroteRow()
 		switch {
 		case len(known) == 0:
-			return s.addClientDocument(tx.DB, &row)
+			return s.addClientDocument(tx, &row)
 		case known[0].CheckedAt.After(row.CheckedAt):
 			return nil
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"gorm.io/gorm"
@@ -28,24 +27,6 @@ func (counterRow) TableName() string { return "counters" }
 // countAtOnce bounds the counting statements that run at the same time. They wait for each other's
 // rows, and without a bound they would hold every connection meanwhile.
 const countAtOnce = 4
-
-// slots bounds the counting statements; its zero value is ready to use.
-type slots struct {
-	made sync.Once
-	free chan struct{}
-}
-
-func (t *slots) take(ctx context.Context, lockTimeout time.Duration) (leave func(), err error) {
-	t.made.Do(func() { t.free = make(chan struct{}, countAtOnce) })
-	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
-	defer cancel()
-	select {
-	case t.free <- struct{}{}:
-		return func() { <-t.free }, nil
-	case <-ctx.Done():
-		return nil, failed("waiting to count", ctx.Err())
-	}
-}
 
 // Counts implements oauth.WindowCounter.
 func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error) {
@@ -72,22 +53,19 @@ func (s *Store) Counts(ctx context.Context, now time.Time, windows ...oauth.Wind
 func (s *Store) Count(ctx context.Context, now time.Time, windows ...oauth.Window) error {
 	ctx, done := s.detached(ctx)
 	defer done()
-	leave, err := s.counting.take(ctx, s.lockTimeout)
+	waiting, cancel := context.WithTimeout(ctx, s.lockTimeout)
+	err := s.counting.Acquire(waiting, 1)
+	cancel()
 	if err != nil {
-		return err
+		return failed("waiting to count", err)
 	}
-	defer leave()
+	defer s.counting.Release(1)
 	statement, values := s.countStatement(now, windows)
 	count := func(db *gorm.DB) error { return failed("counting", db.Exec(statement, values...).Error) }
 	if s.file != nil {
 		return s.transaction(ctx, count)
 	}
-	for range attempts {
-		if err = count(s.writer.WithContext(ctx)); !collides(err) || ctx.Err() != nil {
-			return err
-		}
-	}
-	return err
+	return s.retryCollisions(ctx, func() error { return count(s.writer.WithContext(ctx)) })
 }
 
 func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement string, values []any) {

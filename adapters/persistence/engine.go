@@ -115,7 +115,10 @@ func rejectSetting(db *gorm.DB, setting, refused, because string) error {
 	return nil
 }
 
-const mysqlName = "MySQL"
+const (
+	mysqlName  = "MySQL"
+	mysqlTable = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
+)
 
 var mysqlEngine = engine{
 	name:   mysqlName,
@@ -125,9 +128,7 @@ var mysqlEngine = engine{
 		"{id}", "VARCHAR(64)", "{text}", "TEXT", "{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}",
 		"MEDIUMBLOB", "{integer}", "BIGINT",
 		"{serial}", "BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY",
-		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
-		"{updated}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
-		"{keyed}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
+		"{rows}", mysqlTable, "{updated}", mysqlTable, "{keyed}", mysqlTable,
 	},
 	isolation: sql.LevelDefault, // its driver sets READ COMMITTED once for each connection
 	clock:     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
@@ -181,11 +182,7 @@ const (
 	mysqlDeadlock  = "1213" // also of a change that another node of a cluster was faster with
 	mysqlStale     = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
 	mysqlTableHere = "1050"
-	mysqlFieldHere = "1060"
 	mysqlKeyHere   = "1061"
-	mysqlNoField   = "1054"
-	mysqlNoKey     = "1176"
-	mysqlNoDrop    = "1091"
 )
 
 func isDuplicate(err error) bool {

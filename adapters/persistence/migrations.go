@@ -90,8 +90,8 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 // isDoneBefore reports that an interrupted migration has run the statement. Only MySQL leaves
 // migrations half done: it commits each statement.
 func isDoneBefore(err error) bool {
-	return slices.Contains([]string{mysqlTableHere, mysqlFieldHere, mysqlKeyHere, mysqlNoField, mysqlNoKey,
-		mysqlNoDrop}, drivers.Code(err))
+	code := drivers.Code(err)
+	return code == mysqlTableHere || code == mysqlKeyHere
 }
 
 // unreleased is the first migration of the schema before the first release.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -101,6 +102,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		recentGrants: newRecent[*storedGrant](),
 		secretFile:   secretfile.New(options.SecretFile),
 		lockTimeout:  sqlite.BusyTimeout,
+		counting:     semaphore.NewWeighted(countAtOnce),
 	}, nil
 }
 

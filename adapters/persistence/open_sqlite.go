@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
@@ -93,6 +94,7 @@ func newFileStore(path string, database *sqlite.Database) *Store {
 		recentCodes: newRecent[stored[codeRow]](),
 		secretFile:  secretfile.New(path + secretSuffix),
 		lockTimeout: sqlite.BusyTimeout,
+		counting:    semaphore.NewWeighted(countAtOnce),
 	}
 }
 

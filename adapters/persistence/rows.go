@@ -38,29 +38,7 @@ func (codeRow) TableName() string { return "authorization_codes" }
 
 func (c codeRow) restore() *oauth.AuthorizationCode { return oauth.RestoreCode(oauth.CodeSnapshot(c)) }
 
-var codeTable = mapper.NewTable(codeRow{}.TableName(),
-	mapper.Column("id", func(c *codeRow) any { return &c.ID }),
-	mapper.Column("digest", func(c *codeRow) any { return &c.Digest }),
-	mapper.Column("code_challenge", func(c *codeRow) any { return &c.CodeChallenge }),
-	mapper.Column("client_id", func(c *codeRow) any { return &c.ClientID }),
-	mapper.Column("client_name", func(c *codeRow) any { return &c.ClientName }),
-	mapper.Column("auth_method", func(c *codeRow) any { return &c.AuthMethod }),
-	mapper.Column("redirect_uri", func(c *codeRow) any { return &c.RedirectURI }),
-	mapper.Column("resource", func(c *codeRow) any { return &c.Resource }),
-	mapper.Column("scopes", func(c *codeRow) any { return &c.Scopes }),
-	mapper.Column("subject", func(c *codeRow) any { return &c.Subject }),
-	mapper.Column("roles", func(c *codeRow) any { return &c.Roles }),
-	mapper.Column("state", func(c *codeRow) any { return &c.State }),
-	mapper.Column("end_reason", func(c *codeRow) any { return &c.EndReason }),
-	mapper.Column("created_at", func(c *codeRow) any { return (*mapper.Moment)(&c.CreatedAt) }),
-	mapper.Column("expires_at", func(c *codeRow) any { return (*mapper.Moment)(&c.ExpiresAt) }),
-	mapper.Column("redeemed_at", func(c *codeRow) any { return (*mapper.Moment)(&c.RedeemedAt) }),
-	mapper.Column("withdrawn_at", func(c *codeRow) any { return (*mapper.Moment)(&c.WithdrawnAt) }),
-	mapper.Column("forget_after", func(c *codeRow) any { return (*mapper.Moment)(&c.ForgetAfter) }),
-	mapper.Column("host_print", func(c *codeRow) any { return &c.HostPrint }),
-	mapper.Column("host_box", func(c *codeRow) any { return &c.HostBox }),
-	mapper.Column("host_wrap", func(c *codeRow) any { return &c.HostWrap }),
-)
+var codeTable = mapper.NewTable[codeRow](codeRow{}.TableName(), nil)
 
 // grantRow is an oauth.GrantSnapshot with tags. The types convert into each other, so that a new
 // field of one breaks the build.
@@ -100,36 +78,7 @@ func (grantRow) TableName() string { return "grants" }
 
 func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
 
-var grantTable = mapper.NewTable(grantRow{}.TableName(),
-	mapper.Column("id", func(g *grantRow) any { return &g.ID }),
-	mapper.Column("client_id", func(g *grantRow) any { return &g.ClientID }),
-	mapper.Column("client_name", func(g *grantRow) any { return &g.ClientName }),
-	mapper.Column("auth_method", func(g *grantRow) any { return &g.AuthMethod }),
-	mapper.Column("redirect_uri", func(g *grantRow) any { return &g.RedirectURI }),
-	mapper.Column("resource", func(g *grantRow) any { return &g.Resource }),
-	mapper.Column("scopes", func(g *grantRow) any { return &g.Scopes }),
-	mapper.Column("subject", func(g *grantRow) any { return &g.Subject }),
-	mapper.Column("roles", func(g *grantRow) any { return &g.Roles }),
-	mapper.Column("state", func(g *grantRow) any { return &g.State }),
-	mapper.Column("end_reason", func(g *grantRow) any { return &g.EndReason }),
-	mapper.Column("created_at", func(g *grantRow) any { return (*mapper.Moment)(&g.CreatedAt) }),
-	mapper.Column("ended_at", func(g *grantRow) any { return (*mapper.Moment)(&g.EndedAt) }),
-	mapper.Column("revoked_at", func(g *grantRow) any { return (*mapper.Moment)(&g.RevokedAt) }),
-	mapper.Column("last_used_at", func(g *grantRow) any { return (*mapper.Moment)(&g.LastUsedAt) }),
-	mapper.Column("last_used_token", func(g *grantRow) any { return &g.LastUsedToken }),
-	mapper.Column("verified_at", func(g *grantRow) any { return (*mapper.Moment)(&g.VerifiedAt) }),
-	mapper.Column("idle_end", func(g *grantRow) any { return (*mapper.Moment)(&g.IdleEnd) }),
-	mapper.Column("absolute_end", func(g *grantRow) any { return (*mapper.Moment)(&g.AbsoluteEnd) }),
-	mapper.Column("forget_after", func(g *grantRow) any { return (*mapper.Moment)(&g.ForgetAfter) }),
-	mapper.Column("generation", func(g *grantRow) any { return &g.Generation }),
-	mapper.Column("refresh_digest", func(g *grantRow) any { return &g.RefreshDigest }),
-	mapper.Column("rotations", func(g *grantRow) any { return (*rotations)(&g.Rotations) }),
-	mapper.Column("issued_access", func(g *grantRow) any { return &g.IssuedAccess }),
-	mapper.Column("access_tokens", func(g *grantRow) any { return (*accessTokens)(&g.AccessTokens) }),
-	mapper.Column("host_print", func(g *grantRow) any { return &g.HostPrint }),
-	mapper.Column("host_box", func(g *grantRow) any { return &g.HostBox }),
-	mapper.Column("host_wrap", func(g *grantRow) any { return &g.HostWrap }),
-)
+var grantTable = mapper.NewTable[grantRow](grantRow{}.TableName(), encodedField)
 
 // assertionRow is a client assertion that was used.
 type assertionRow struct {

@@ -361,3 +361,22 @@ var _ = Describe("A database server that only reads", Label("A33", "engines"), f
 		Expect(store.Ping(ctx)).To(MatchError(oauth.ErrUnavailable))
 	})
 })
+
+var _ = Describe("Steps of the trace on a database server", Label("engines", "I22"), func() {
+	It("are added once when a change of another process makes a later statement run again", func(ctx SpecContext) {
+		store := engineServers["PostgreSQL"].empty(ctx).open()
+		for _, statement := range []string{ // a sequence keeps its number when the statement fails
+			"CREATE SEQUENCE added",
+			`CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF nextval('added') = 201 THEN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END IF;
+				RETURN new;
+			END $$`,
+			"CREATE TRIGGER fail_once BEFORE INSERT ON trace_steps FOR EACH ROW EXECUTE FUNCTION fail_once()",
+		} {
+			Expect(store.writer.Exec(statement).Error).To(Succeed())
+		}
+		Expect(store.AddSteps(ctx, slices.Repeat([]trace.Step{{At: then}}, 300))).To(Succeed())
+		Expect(store.Collisions()).To(BeEquivalentTo(1))
+		Expect(store.Steps(ctx, 0)).To(HaveLen(300))
+	})
+})

@@ -9,7 +9,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -28,19 +27,7 @@ type stepRow struct {
 	Reason  string
 }
 
-// stepTable omits the number, which the database assigns.
-var stepTable = mapper.NewTable(stepRow{}.TableName(),
-	mapper.Column("at", func(s *stepRow) any { return (*mapper.Moment)(&s.At) }),
-	mapper.Column("kind", func(s *stepRow) any { return (*string)(&s.Kind) }),
-	mapper.Column("outcome", func(s *stepRow) any { return (*string)(&s.Outcome) }),
-	mapper.Column("attempt", func(s *stepRow) any { return &s.Attempt }),
-	mapper.Column("request", func(s *stepRow) any { return &s.Request }),
-	mapper.Column("client", func(s *stepRow) any { return &s.Client }),
-	mapper.Column("address", func(s *stepRow) any { return &s.Address }),
-	mapper.Column("agent", func(s *stepRow) any { return &s.Agent }),
-	mapper.Column("rule", func(s *stepRow) any { return &s.Rule }),
-	mapper.Column("reason", func(s *stepRow) any { return &s.Reason }),
-)
+var stepTable = mapper.NewTable[stepRow](stepRow{}.TableName(), nil)
 
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
@@ -56,21 +43,20 @@ const (
 
 // AddSteps implements trace.Log.
 func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
-	rows := make([]*stepRow, 0, len(steps))
-	for _, step := range steps {
-		row := stepRow(step)
-		rows = append(rows, &row)
-	}
-	return s.change(ctx, func(tx *sqlite.Tx) error {
-		for left := rows; len(left) > 0; {
-			some := s.engine.stepsAtOnce(len(left))
-			if err := insert(tx, stepTable, left[:some]...); err != nil {
-				return failed("adding to the trace", err)
-			}
-			left = left[some:]
+	for left := steps; len(left) > 0; {
+		some := s.engine.stepsAtOnce(len(left))
+		rows := make([]*stepRow, 0, some)
+		for _, step := range left[:some] {
+			row := stepRow(step)
+			rows = append(rows, &row)
 		}
-		return nil
-	})
+		err := s.change(ctx, func(tx *gorm.DB) error { return stepTable.Insert(tx, rows...) })
+		if err != nil {
+			return failed("adding to the trace", err)
+		}
+		left = left[some:]
+	}
+	return nil
 }
 
 func (e engine) stepsAtOnce(left int) int {

@@ -31,7 +31,8 @@
 // same value and is still valid (Supersedes). A replay of a redeemed code ends the grant (RFC 6749
 // §4.1.2).
 //
-// Only the newest refresh token of a grant rotates. A request with its direct predecessor gets the
-// same successor again while the grace window is open and the successor is unused. Any older
+// Only the newest refresh token of a grant rotates. A request with one of the last four that were
+// replaced gets the same successor again within the grace window; the one that was replaced last
+// gets it also beyond the window, while no token of the successor was used. Any other replaced
 // refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
 package oauth

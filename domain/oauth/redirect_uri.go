@@ -44,10 +44,11 @@ func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) 
 // mismatch tells the operator, in the log and the trace, which URI a client
 // sent and which ones match.
 func mismatch(sent string, expected ...string) error {
-	for i, uri := range expected {
-		expected[i] = abbreviated(uri)
+	var shown []string
+	for _, uri := range expected {
+		shown = append(shown, abbreviated(uri))
 	}
-	return fmt.Errorf("%s was sent, expected is %s", abbreviated(sent), strings.Join(expected, " or "))
+	return fmt.Errorf("%s was sent, expected is %s", abbreviated(sent), strings.Join(shown, " or "))
 }
 
 const maxAbbreviated = 100 // bytes, so that the trace has room for both URIs of a mismatch

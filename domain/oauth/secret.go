@@ -75,9 +75,12 @@ func NewSecret(kind SecretKind, grant string, number uint32, entropy Entropy, ke
 	return Secret{conceal(string(kind) + base64.RawURLEncoding.EncodeToString(content)), grant, number}, nil
 }
 
-// ParseSecret parses the text of a secret. It returns ErrNotFound for a text that no server secret
-// of the ring has tagged, which therefore was not issued by this server, without a look into the
-// store. Any other error is an outage.
+// ErrForeignSecret is ErrNotFound for a secret that no server secret of the ring has tagged.
+var ErrForeignSecret = fmt.Errorf("%w: no server secret has tagged it", ErrNotFound)
+
+// ParseSecret parses the text of a secret. It returns ErrNotFound for a text of another format, and
+// ErrForeignSecret for one that was not issued by this server, without a look into the store. Any
+// other error is an outage.
 func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error) {
 	content, ok := decodeSecret(kind, text)
 	if !ok {
@@ -92,7 +95,7 @@ func ParseSecret(kind SecretKind, text string, keys seal.KeyRing) (Secret, error
 			return secretOf(text, content), nil
 		}
 	}
-	return Secret{}, ErrNotFound
+	return Secret{}, ErrForeignSecret
 }
 
 // restoreSecret returns the secret with a content that was authenticated in another way, such as by

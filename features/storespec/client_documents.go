@@ -84,6 +84,7 @@ func keepingDocuments(open func() oauth.Store) {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(found.Withdrawn()).To(BeTrue())
 			Expect(w.deleteExpired(ctx, withdrawn.CheckedAt.Add(30*24*time.Hour-time.Millisecond))).To(BeZero())
+			Expect(w.deleteExpired(ctx, withdrawn.CheckedAt.Add(30*24*time.Hour))).To(Equal(1))
 			_, err = documents.ClientDocument(ctx, document(other, w.now).Digest())
 			Expect(err).To(MatchError(oauth.ErrNotFound))
 		})
@@ -126,11 +127,14 @@ func keepingDocuments(open func() oauth.Store) {
 			Expect(documents.ClientDocuments(ctx)).To(BeEmpty())
 		})
 
-	It("keeps one of 16 simultaneous versions", Label("C58", "I22"), func(ctx SpecContext) {
-		Expect(concurrently(16, func(i int) error {
-			return documents.SaveClientDocument(ctx, document(one, w.now.Add(time.Duration(i)*time.Second)))
-		})).To(HaveEach(Succeed()))
-		Expect(documents.ClientDocuments(ctx)).To(HaveLen(1))
+	It("keeps the newest of 16 simultaneous versions", Label("C58", "I22"), func(ctx SpecContext) {
+		version := func(i int) oauth.ClientDocument { return document(one, w.now.Add(time.Duration(i)*time.Second)) }
+		for first := 0; first < 160; first += 16 {
+			Expect(concurrently(16, func(i int) error {
+				return documents.SaveClientDocument(ctx, version(first+15-i))
+			})).To(HaveEach(Succeed()))
+			Expect(documents.ClientDocuments(ctx)).To(ConsistOf(version(first + 15)))
+		}
 	})
 
 	It("deletes the documents that were checked earliest when there are too many",

@@ -6,7 +6,6 @@ package drivers
 import (
 	"database/sql"
 	"net/url"
-	"sync"
 
 	"gorm.io/gorm"
 )
@@ -21,36 +20,25 @@ type Driver struct {
 	Code func(err error) string
 }
 
-var registered struct {
-	sync.RWMutex
-	byScheme map[string]Driver
-}
+// byScheme is written by the init functions of the drivers only.
+var byScheme = map[string]Driver{}
 
-// Register lets a driver open addresses of the given schemes.
+// Register lets a driver open addresses of the given schemes. Call it from an init function.
 func Register(driver Driver, schemes ...string) {
-	registered.Lock()
-	defer registered.Unlock()
-	if registered.byScheme == nil {
-		registered.byScheme = map[string]Driver{}
-	}
 	for _, scheme := range schemes {
-		registered.byScheme[scheme] = driver
+		byScheme[scheme] = driver
 	}
 }
 
 // Of returns the driver for a scheme.
 func Of(scheme string) (driver Driver, linked bool) {
-	registered.RLock()
-	defer registered.RUnlock()
-	driver, linked = registered.byScheme[scheme]
+	driver, linked = byScheme[scheme]
 	return driver, linked
 }
 
 // Code returns the code of an error of any registered driver; "" for any other error.
 func Code(err error) string {
-	registered.RLock()
-	defer registered.RUnlock()
-	for _, driver := range registered.byScheme {
+	for _, driver := range byScheme {
 		if code := driver.Code(err); code != "" {
 			return code
 		}

@@ -31,15 +31,27 @@ type Table[R any] struct {
 }
 
 type column[R any] struct {
-	name  string
-	field func(row *R) any
+	name    string
+	index   int                       // of the field in R
+	encoded func(pointer any) Encoded // nil for the types that mapper knows
 }
 
-// NewTable describes a table by its columns, the key first. It prepares the texts of statements,
-// because building one costs more than its execution in a file.
-func NewTable[R any](name string, columns ...column[R]) *Table[R] {
-	t := &Table[R]{name: name, columns: columns}
-	for _, c := range columns {
+// NewTable describes a table by the fields of R, the key first. The names of its columns are those
+// that GORM gives them, and the database assigns a column with the tag autoIncrement. A field is a
+// string, uint32, []byte or time.Time, or one whose pointer encoded turns into an Encoded; encoded
+// returns nil for any other. NewTable prepares the texts of statements, because building one costs
+// more than its execution in a file.
+func NewTable[R any](name string, encoded func(pointer any) Encoded) *Table[R] {
+	t := &Table[R]{name: name}
+	for index, field := range reflect.VisibleFields(reflect.TypeFor[R]()) {
+		if strings.Contains(field.Tag.Get("gorm"), "autoIncrement") {
+			continue
+		}
+		c := column[R]{name: schema.NamingStrategy{}.ColumnName("", field.Name), index: index}
+		if encoded != nil && encoded(reflect.New(field.Type).Interface()) != nil {
+			c.encoded = encoded
+		}
+		t.columns = append(t.columns, c)
 		t.list, t.places = t.list+", "+c.name, t.places+", ?"
 	}
 	t.list, t.places = t.list[2:], t.places[2:]
@@ -47,9 +59,21 @@ func NewTable[R any](name string, columns ...column[R]) *Table[R] {
 	return t
 }
 
-// Column describes a column by the field that holds its value. field returns a *string, *uint32,
-// *[]byte, *Moment or Encoded.
-func Column[R any](name string, field func(row *R) any) column[R] { return column[R]{name, field} }
+// field returns a *string, *uint32, *[]byte, *Moment or Encoded.
+func (c column[R]) field(row *R) any {
+	pointer := reflect.ValueOf(row).Elem().Field(c.index).Addr()
+	if pointer.Elem().Kind() == reflect.String {
+		return pointer.Convert(reflect.TypeFor[*string]()).Interface()
+	}
+	switch value := pointer.Interface().(type) {
+	case *time.Time:
+		return (*Moment)(value)
+	case *uint32, *[]byte:
+		return value
+	default:
+		return c.encoded(value)
+	}
+}
 
 // Encoded is a field with a binary format of its own. Nil means NULL.
 type Encoded interface {
