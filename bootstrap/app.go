@@ -21,10 +21,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
-	"github.com/pasteport/pasteport/adapters/journal"
 	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/application"
@@ -45,7 +45,7 @@ type OAuthServer struct {
 	follow    oauthhttp.Follower
 	trace     trace.Log
 	stop      context.CancelFunc
-	journal   *journal.Journal
+	journal   *diagnosis.Journal
 	ended     *endedGrants
 	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
@@ -149,7 +149,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 // openTrace records connections if the store is a trace.Log.
 func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
 	if log, keeps := store.(trace.Log); keeps {
-		a.trace, a.journal = log, journal.New(log, a.config.Logger)
+		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger)
 		steps = a.journal
 	}
 	a.follow = oauthhttp.Follower{Journal: steps, Now: a.config.Now}
@@ -158,12 +158,12 @@ func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
 
 // Trace returns the attempts of clients to connect, the newest first; none if the store is not a
 // trace.Log.
-func (a *OAuthServer) Trace(ctx context.Context) ([]trace.Connection, error) {
+func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Connection, error) {
 	if a.trace == nil {
 		return nil, nil
 	}
 	steps, err := a.trace.Steps(ctx, 0)
-	return trace.Assemble(steps, a.config.Now()), err
+	return diagnosis.Assemble(steps, a.config.Now()), err
 }
 
 // withDefaults sets the clock, the random source, the logger and the store's secret where the

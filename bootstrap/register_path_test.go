@@ -11,9 +11,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 var _ = Describe("A site with its own page at /register", Label("T3", "F4"), func() {
@@ -21,7 +21,7 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 		return func(c echo.Context) error { return c.String(http.StatusOK, text) }
 	}
 	register := func(ctx context.Context, config oauth.Config, routes func(*echo.Echo)) (status int, text string,
-		connections []trace.Connection) {
+		connections []diagnosis.Connection) {
 		config.Issuer, config.VerifyBearer, config.Logger = issuer, func(string) bool {
 			return true
 		}, slog.New(slog.DiscardHandler)

@@ -45,7 +45,7 @@ const library = "a library"
 // siblings are the adapters that still import another adapter.
 var siblings = map[string][]string{
 	"adapters/mcp":          {"adapters/http/wellknown", "adapters/outbound"},
-	"adapters/http":         {"adapters/readiness", "adapters/strictjson"},
+	"adapters/http":         {"adapters/diagnosis", "adapters/readiness", "adapters/strictjson"},
 	"adapters/cimd":         {"adapters/timestamps", "adapters/strictjson"},
 	"adapters/verification": {"adapters/outbound", "adapters/mcp/gateway/secret", "adapters/mcp/gateway/check"},
 	"adapters/limits":       {"adapters/timestamps"},

@@ -55,14 +55,14 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 		path = filepath.Join(GinkgoT().TempDir(), "calls.jsonl")
 		service = NewCrashing(BuildBinary())
 	})
-	audited := func() []string { return []string{"--audit-file", path, "--audit-chain", "--audit-max-size", "64KiB"} }
+	audited := func() []string { return []string{"--audit-file", path, "--audit-chain"} }
 	files := func() []string {
 		found, err := filepath.Glob(path + "*")
 		Expect(err).NotTo(HaveOccurred())
 		return found
 	}
 
-	It("has every answered call, in a chain that verifies, after kills under load and rotations",
+	It("has every answered call, in a chain that verifies, after kills and renames under load",
 		Label("long", "crash"), func(ctx SpecContext) {
 			service.Start(audited()...)
 			access := service.client.Connect(ctx).Access
@@ -71,6 +71,8 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 				if round > 0 {
 					service.Start(audited()...)
 				}
+				Expect(os.Rename(path, fmt.Sprint(path, ".", round))).To(Succeed())
+				service.run.Signal(syscall.SIGHUP)
 				answers += service.callUntilKilled(ctx, access, 60+int64(round))
 				ran := Run(ctx, append([]string{"audit", "verify"}, files()...)...)
 				Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)

@@ -68,7 +68,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 	})
 
 	It("follows one connection, from its first anonymous request", func(ctx SpecContext) {
-		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
+		Post(ctx, operated.MCP(), nil)
 		begun := operated.Newest(ctx, "challenge")
 		following, stop := context.WithCancel(ctx)
 		defer stop()
@@ -91,11 +91,6 @@ var _ = Describe("Reading the trace on the command line", Label("trace"), func()
 		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
 		operated.Newest(ctx, "challenge")
 		Expect(run(ctx, "trace").Out).To(ContainSubstring("refused [C42]"))
-	})
-
-	It("adds the probes of a connected client to its connection", Label("T2"), func(ctx SpecContext) {
-		operated.Discover(ctx)
-		operated.Newest(ctx, wholeWay+" challenge resource_metadata server_metadata")
 	})
 
 	Describe("after doctor", Label("T1"), func() {

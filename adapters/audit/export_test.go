@@ -26,6 +26,12 @@ func Forge(line, after []byte) []byte {
 	return forged
 }
 
+// ForgeAfter returns a line with a valid hash after one with that number and hash.
+func ForgeAfter(number int64, hash string, line []byte) []byte {
+	forged, _ := link{number, hash}.seal(line)
+	return forged
+}
+
 // Follows reports whether a line follows another in a chain.
 func Follows(line, after []byte) bool {
 	a, errA := parseSealed(after)

@@ -1,3 +1,13 @@
+// Package audit writes the calls of MCP servers to a file and to a log, and verifies files.
+//
+// Open opens a File, whose Record appends one JSON line for each call. Reopen follows a file that
+// logrotate has renamed. With Options.Chain each line has a number, the hash of the line before it
+// and its own hash; Verify finds lines that were changed, removed, moved or added. Log writes calls
+// to a slog.Logger.
+//
+// The file is not that of a logging library, because the first line of a new file has to continue
+// the chain of the file before it, which such libraries have no hook for, and because they drop a
+// line that cannot be written without saying so later.
 package audit
 
 import (
@@ -10,23 +20,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/pasteport/pasteport/domain/audit"
 )
 
 // The errors of a file that cannot be continued.
 var (
-	ErrUnchained = errors.New("its last line is not that of a chain: it was changed, or written without one; verify " +
-		"the file with \"pasteport audit verify\", and move it away to begin another")
+	ErrUnchained = errors.New("its last line is not that of this chain: it was changed, or written without one or " +
+		"in another; verify the file with \"pasteport audit verify\", and move it away to begin another")
 	ErrLocked = errors.New("another process writes to it: give each process a file of its own")
 )
 
 // Options configure a File.
 type Options struct {
 	Path      string
-	Chain     bool  // add hashes, for Verify
-	MaxSize   int64 // in bytes, after which the file is renamed; 0 for no limit
-	Keep      int   // renamed files; older ones are deleted; 0 keeps all
-	Arguments bool  // write the arguments of calls, and not only their digests
+	Chain     bool // add hashes, for Verify
+	Arguments bool // write the arguments of calls, and not only their digests
 
 	Now    func() time.Time // nil for time.Now
 	Logger *slog.Logger     // nil for none
@@ -42,12 +52,11 @@ type File struct {
 
 	mu      sync.Mutex // guards what follows
 	file    *os.File
-	size    int64
+	lock    *flock.Flock
 	last    link
 	events  []eventLine // to write before the next line
 	torn    int64       // bytes of a part of a line at the end of the file
 	missing eventLine   // the event of lines that could not be written since the last one
-	stuck   bool        // the last attempt to rotate has failed
 	closed  bool
 }
 
@@ -95,7 +104,8 @@ func (f *File) Written() int64 { return f.written.Load() }
 // Lost returns the number of calls that could not be written.
 func (f *File) Lost() int64 { return f.lost.Load() }
 
-// Reopen opens the file at the path if the open one was renamed or removed. The chain continues.
+// Reopen opens the file at the path if the open one was renamed or removed. The chain continues, so
+// it fails for a file that has lines of another. Then lines go on in the renamed file.
 func (f *File) Reopen() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +123,7 @@ func (f *File) Close() error {
 		return nil
 	}
 	f.closed = true
-	if err := errors.Join(f.file.Sync(), f.file.Close()); err != nil {
+	if err := finish(f.file, f.lock); err != nil {
 		return fmt.Errorf("closing the audit file: %w", err)
 	}
 	return nil
@@ -138,8 +148,8 @@ func (f *File) reportOutage(err error) {
 		"file", f.options.Path, "error", err)
 }
 
-// findGap writes how many calls an earlier process could not write, or makes
-// room to keep such a number.
+// findGap writes how many calls an earlier process could not write, or makes room to keep such a
+// number.
 func (f *File) findGap() {
 	var err error
 	if f.missing, err = f.gap.read(); f.missing.Lines > 0 {
@@ -149,7 +159,7 @@ func (f *File) findGap() {
 		return
 	}
 	if err == nil {
-		err = f.gap.clear()
+		err = f.gap.keep(eventLine{})
 	}
 	if err != nil {
 		f.options.Logger.Warn("calls that cannot be written to the audit file will be forgotten at a restart",
@@ -159,9 +169,6 @@ func (f *File) findGap() {
 
 // append writes a line, after the events that have to come before it.
 func (f *File) append(line []byte) error {
-	if f.options.MaxSize > 0 && f.size > 0 && f.size+int64(len(line)) > f.options.MaxSize {
-		f.rotate()
-	}
 	if err := f.writeEvents(); err != nil {
 		return err
 	}
@@ -183,7 +190,7 @@ func (f *File) writeMissing() error {
 	f.options.Logger.Warn("the audit file can be written again",
 		"file", f.options.Path, "lost", f.missing.Lines, "since", f.missing.Since)
 	f.missing = eventLine{}
-	if err := f.gap.clear(); err != nil {
+	if err := f.gap.keep(f.missing); err != nil {
 		f.options.Logger.Warn("the audit file will report lost calls again at a restart",
 			"file", f.options.Path, "error", err)
 	}
@@ -219,7 +226,7 @@ func (f *File) write(line []byte) error {
 		f.torn = int64(n)
 		return errors.Join(fmt.Errorf("writing a line: %w", err), f.removeTorn())
 	}
-	f.size, f.last = f.size+int64(n), next
+	f.last = next
 	return nil
 }
 
@@ -235,6 +242,6 @@ func (f *File) removeTorn() error {
 	if err != nil {
 		return fmt.Errorf("removing a part of a line: %w", err)
 	}
-	f.size, f.torn = info.Size()-f.torn, 0
+	f.torn = 0
 	return nil
 }

@@ -18,8 +18,8 @@ type gapFile string
 // gapSize is enough for the longest event of lost calls.
 const gapSize = 256
 
-// gapOf returns the gap file of an audit file. The dot keeps it out of
-// patterns such as calls.jsonl*.
+// gapOf returns the gap file of an audit file. The dot keeps it out of patterns such as
+// calls.jsonl*.
 func gapOf(path string) gapFile {
 	return gapFile(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".lost"))
 }
@@ -43,13 +43,12 @@ func (g gapFile) read() (lost eventLine, err error) {
 	return lost, nil
 }
 
-// keep replaces the content by an event of lost calls.
-func (g gapFile) keep(lost eventLine) error { return g.overwrite(string(encode(lost))) }
-
-// clear replaces the content by blanks.
-func (g gapFile) clear() error { return g.overwrite("") }
-
-func (g gapFile) overwrite(text string) error {
+// keep replaces the content by an event of lost calls, or by blanks if it has none.
+func (g gapFile) keep(lost eventLine) error {
+	var text []byte
+	if lost.Lines > 0 {
+		text = encode(lost)
+	}
 	file, err := os.OpenFile(string(g), os.O_WRONLY|os.O_CREATE, ownerOnly)
 	if err != nil {
 		return fmt.Errorf("keeping the number of lost calls: %w", err)
@@ -61,8 +60,8 @@ func (g gapFile) overwrite(text string) error {
 	return nil
 }
 
-// Pending returns a note on the calls that could not be written to an audit file, and
-// that it does not report yet.
+// Pending returns a note on the calls that could not be written to an audit file, and that it does
+// not report yet.
 func Pending(path string) (Finding, bool) {
 	lost, err := gapOf(path).read()
 	switch {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
-	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // ownerOnly is the mode of a new file, because subjects are personal data.
@@ -16,78 +18,107 @@ const ownerOnly = 0o600
 // first time the chain continues from the last line of the file, or from that of the file that was
 // renamed before; later it continues from the last line that was written.
 func (f *File) open(first bool) error {
-	file, err := os.OpenFile(f.options.Path, os.O_APPEND|os.O_CREATE|os.O_RDWR, ownerOnly)
+	lock, err := lockFile(f.options.Path)
 	if err != nil {
-		return fmt.Errorf("opening the audit file: %w", err)
-	}
-	before := f.file
-	if err := f.begin(file, first); err != nil {
-		_ = file.Close()
 		return fmt.Errorf("opening the audit file %s: %w", f.options.Path, err)
 	}
+	file, err := os.OpenFile(f.options.Path, os.O_APPEND|os.O_CREATE|os.O_RDWR, ownerOnly)
+	if err != nil {
+		return fmt.Errorf("opening the audit file: %w", errors.Join(err, lock.Close()))
+	}
+	before, lockBefore := f.file, f.lock
+	if err := f.begin(file, lock, first); err != nil {
+		return fmt.Errorf("opening the audit file %s: %w", f.options.Path,
+			errors.Join(err, file.Close(), lock.Close()))
+	}
 	if before != nil {
-		go finish(before)
+		go func() { _ = finish(before, lockBefore) }() // a disk may be slow
 	}
 	if err := f.writeEvents(); err != nil && first {
-		return errors.Join(fmt.Errorf("opening the audit file %s: %w", f.options.Path, err), file.Close())
+		return fmt.Errorf("opening the audit file %s: %w", f.options.Path, errors.Join(err, finish(file, lock)))
 	}
 	return nil
 }
 
-// finish flushes a file that gets no more lines, in the background because a disk may be slow.
-func finish(file *os.File) {
-	_ = file.Sync()
-	_ = file.Close()
+// finish flushes and closes a file that gets no more lines.
+func finish(file *os.File, lock *flock.Flock) error {
+	return errors.Join(file.Sync(), file.Close(), lock.Close())
+}
+
+// lockFile makes sure that one process writes to the file: two would break the chain. The lock ends
+// with the process. Windows keeps a process from writing to a file that it has locked through
+// another handle, so there is no lock there.
+func lockFile(path string) (*flock.Flock, error) {
+	lock := flock.New(path, flock.SetPermissions(ownerOnly))
+	if runtime.GOOS == "windows" {
+		return lock, nil
+	}
+	switch locked, err := lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("locking it: %w", err)
+	case !locked:
+		return nil, ErrLocked
+	}
+	return lock, nil
 }
 
 // begin makes a file the open one. It changes nothing if it fails.
-func (f *File) begin(file *os.File, first bool) error {
-	if err := lock(file); err != nil {
-		return err
+func (f *File) begin(file *os.File, lock *flock.Flock, first bool) error {
+	opened, err := file.Stat()
+	locked, lockErr := lock.Stat()
+	if err := errors.Join(err, lockErr); err != nil {
+		return fmt.Errorf("comparing it with the locked file: %w", err)
 	}
-	end, err := f.readEnd(file)
+	if !os.SameFile(opened, locked) {
+		return errors.New("it was renamed at this moment: try again")
+	}
+	end, err := readTail(file)
 	if err != nil {
 		return err
 	}
+	completes := f.isWhole(end.torn)
+	if completes {
+		end.last = end.torn
+	}
 	last := f.last
-	if f.options.Chain && first {
-		if last, err = f.resume(end); err != nil {
+	if f.options.Chain {
+		if last, err = f.resume(end, first); err != nil {
 			return err
 		}
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return fmt.Errorf("reading its size: %w", err)
+	if completes {
+		if _, err := file.Write([]byte("\n")); err != nil {
+			return fmt.Errorf("completing its last line: %w", err)
+		}
+		end.torn = nil
 	}
-	f.file, f.size, f.last, f.torn, f.events = file, info.Size(), last, 0, nil
+	size, err := f.cut(file, end.torn)
+	if err != nil {
+		return err
+	}
+	f.file, f.lock, f.last, f.torn, f.events = file, lock, last, 0, nil
 	if f.options.Chain {
-		f.events = eventsOf(end, f.size)
+		f.events = eventsOf(end, size)
 	}
 	return nil
 }
 
-// readEnd reads the end of a file and removes a line that was cut off.
-func (f *File) readEnd(file *os.File) (tail, error) {
-	end, err := readTail(file)
-	if err != nil || len(end.torn) == 0 {
-		return end, err
-	}
-	if f.isWhole(end.torn) {
-		if _, err := file.Write([]byte("\n")); err != nil {
-			return end, fmt.Errorf("completing its last line: %w", err)
-		}
-		return tail{last: end.torn}, nil
-	}
+// cut removes a line that was cut off, and returns the size of the file without it.
+func (f *File) cut(file *os.File, torn []byte) (size int64, err error) {
 	info, err := file.Stat()
-	if err == nil {
-		err = file.Truncate(info.Size() - int64(len(end.torn)))
-	}
 	if err != nil {
-		return end, fmt.Errorf("removing a line that was cut off: %w", err)
+		return 0, fmt.Errorf("reading its size: %w", err)
+	}
+	if len(torn) == 0 {
+		return info.Size(), nil
+	}
+	size = info.Size() - int64(len(torn))
+	if err := file.Truncate(size); err != nil {
+		return 0, fmt.Errorf("removing a line that was cut off: %w", err)
 	}
 	f.options.Logger.Warn("removed a line of the audit file that a crash has cut off", "file", f.options.Path, "bytes",
-		len(end.torn))
-	return end, nil
+		len(torn))
+	return size, nil
 }
 
 // isWhole reports whether a line lacks only its line feed.
@@ -99,13 +130,16 @@ func (f *File) isWhole(line []byte) bool {
 	return json.Valid(line)
 }
 
-// resume returns the link from which the chain continues.
-func (f *File) resume(end tail) (link, error) {
-	if end.last == nil {
+// resume returns the link from which the chain continues in a file with that end.
+func (f *File) resume(end tail, first bool) (link, error) {
+	switch {
+	case end.last == nil && first:
 		return lastLinkOf(f.options.Path)
+	case end.last == nil:
+		return f.last, nil
 	}
 	sealed, err := parseSealed(end.last)
-	if err != nil {
+	if err != nil || !first && sealed.link != f.last {
 		return link{}, ErrUnchained
 	}
 	return sealed.link, nil
@@ -133,52 +167,4 @@ func (f *File) isAtPath() bool {
 	}
 	there, err := os.Stat(f.options.Path)
 	return err == nil && os.SameFile(opened, there)
-}
-
-// rotate renames the file after the time, and opens another. A failure is logged once, and the
-// lines go on in the old file.
-func (f *File) rotate() {
-	err := f.rename()
-	if err == nil {
-		err = f.open(false)
-	}
-	if err != nil && !f.stuck {
-		f.options.Logger.Error("cannot rotate the audit file", "file", f.options.Path, "error", err)
-	}
-	if f.stuck = err != nil; !f.stuck {
-		f.prune()
-	}
-}
-
-// rename does nothing if another program has renamed the file already.
-func (f *File) rename() error {
-	if !f.isAtPath() {
-		return nil
-	}
-	for at := f.options.Now().UTC(); ; at = at.Add(time.Microsecond) {
-		name := f.options.Path + "-" + at.Format(rotatedFormat)
-		if _, err := os.Lstat(name); err != nil { // usually because there is none
-			return os.Rename(f.options.Path, name)
-		}
-	}
-}
-
-// prune deletes the oldest rotated files.
-func (f *File) prune() {
-	if f.options.Keep == 0 {
-		return
-	}
-	names := rotated(f.options.Path)
-	for _, name := range names[:max(0, len(names)-f.options.Keep)] {
-		if err := os.Remove(name); err != nil {
-			f.options.Logger.Error("cannot delete an old audit file", "file", name, "error", err)
-			continue
-		}
-		f.options.Logger.Info("deleted an old audit file", "file", name)
-	}
-}
-
-func isRotatedName(suffix string) bool {
-	_, err := time.Parse(rotatedFormat, suffix)
-	return err == nil
 }

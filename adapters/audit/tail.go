@@ -8,8 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
+	"time"
 )
 
 // tail is the end of a file: its last complete line, and what follows it without a line feed.
@@ -43,30 +43,12 @@ func readTail(file *os.File) (t tail, err error) {
 	return t, nil
 }
 
-// lastLinkOf returns the place of the last line of the newest file that was renamed from path, in
-// any of the ways of this package and of logrotate.
+// lastLinkOf returns the link of the last line of the newest file that was renamed from path, as
+// logrotate names it.
 func lastLinkOf(path string) (link, error) {
-	var renamed []string
-	for _, separator := range []string{"-", "."} {
-		found, err := filepath.Glob(globEscaped(path) + separator + "[0-9]*")
-		if err != nil {
-			return link{}, fmt.Errorf("looking for renamed audit files: %w", err)
-		}
-		renamed = append(renamed, found...)
-	}
-	newest := ""
-	var newestInfo os.FileInfo
-	for _, name := range renamed {
-		info, err := os.Stat(name)
-		if err != nil || !info.Mode().IsRegular() || strings.HasSuffix(name, ".gz") {
-			continue
-		}
-		if newestInfo == nil || cmp.Or(info.ModTime().Compare(newestInfo.ModTime()), cmp.Compare(name, newest)) > 0 {
-			newest, newestInfo = name, info
-		}
-	}
-	if newest == "" {
-		return link{}, nil
+	newest, err := newestRenamed(path)
+	if err != nil || newest == "" {
+		return link{}, err
 	}
 	file, err := os.Open(newest)
 	if err != nil {
@@ -84,22 +66,23 @@ func lastLinkOf(path string) (link, error) {
 	return sealed.link, nil
 }
 
-func globEscaped(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
-// rotatedFormat is the time in the name of a rotated file. Sorted by name, the files are in the
-// order of their lines.
-const rotatedFormat = "20060102T150405.000000Z"
-
-// rotated returns the files that this package has renamed from path, the oldest first.
-func rotated(path string) (found []string) {
-	names, _ := filepath.Glob(globEscaped(path) + "-*") // the pattern is valid
+// newestRenamed returns the name of that file, "" for none.
+func newestRenamed(path string) (newest string, err error) {
+	names, err := filepath.Glob(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).
+		Replace(path) + "?[0-9]*")
+	if err != nil {
+		return "", fmt.Errorf("looking for renamed audit files: %w", err)
+	}
+	var latest time.Time
 	for _, name := range names {
-		if isRotatedName(strings.TrimPrefix(name, path+"-")) {
-			found = append(found, name)
+		info, err := os.Stat(name)
+		if !strings.ContainsRune("-.", rune(name[len(path)])) || strings.HasSuffix(name, ".gz") ||
+			err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+		if newest == "" || cmp.Or(info.ModTime().Compare(latest), cmp.Compare(name, newest)) > 0 {
+			newest, latest = name, info.ModTime()
 		}
 	}
-	slices.Sort(found)
-	return found
+	return newest, nil
 }

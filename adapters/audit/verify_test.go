@@ -63,7 +63,7 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 	}
 
 	It("finds each of 200 manipulations, and none in files that were not changed", func() {
-		recorded(audit.Options{Path: path, Chain: true, MaxSize: 20 << 10}, 1, 150)
+		rotated(path, 150)
 		files := all(path)
 		Expect(len(files)).To(BeNumerically(">=", 3))
 		expect := verified("", files...).Hash
@@ -118,6 +118,10 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 			l[4] = append(audit.Forge([]byte(`{"subject":"mallory"}`), l[3]), '\n')
 			return l
 		}, "calls.jsonl:6: the line before it was replaced: this line carries another hash of it"),
+		Entry("for a first line that carries the hash of another", func([][]byte) [][]byte {
+			hash := strings.Repeat("0", 64)
+			return [][]byte{append(audit.ForgeAfter(0, hash, []byte(`{"event":"file"}`)), '\n')}
+		}, "calls.jsonl:1: the first line carries the hash of a line before it"),
 		Entry("for a line without a hash", func(l [][]byte) [][]byte {
 			l[9] = []byte("{}\n")
 			return l
@@ -136,8 +140,21 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 		}
 	})
 
+	It("finds a cut-off line at the end of a file that another one follows", func() {
+		rotated(path, 100)
+		lines := linesOf(path + ".50")
+		last := len(lines) - 1
+		lines[last] = bytes.TrimSuffix(lines[last], []byte("\n"))
+		report, err := audit.Verify("", audit.Source{Name: "one", Reader: bytes.NewReader(bytes.Join(lines, nil))},
+			audit.Source{Name: "two", Reader: bytes.NewReader(bytes.Join(linesOf(path), nil))})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report.Problems).To(HaveLen(1))
+		Expect(report.Problems[0].String()).To(Equal("one:51: the last line is cut off, although another file follows"))
+		Expect(report.Notes).To(BeEmpty())
+	})
+
 	It("finds a file that is missing between two others, and sorts files by their lines", func() {
-		recorded(audit.Options{Path: path, Chain: true, MaxSize: 20 << 10}, 1, 150)
+		rotated(path, 150)
 		files := all(path)
 		slices.Reverse(files)
 		Expect(verified("", files...).Problems).To(BeEmpty())

@@ -25,7 +25,7 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 			"the hash of the last line:\n" +
 			"note the one that this command prints, in another place, and pass it as --expect for the same files.",
 		Example: "  pasteport audit verify /var/log/pasteport/calls.jsonl*\n" +
-			"  pasteport audit verify --expect 3b1c… calls.jsonl-20261126T104112.000000Z",
+			"  pasteport audit verify --expect 3b1c… calls.jsonl.1",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return term.Usagef("\"audit verify\" needs the names of files")

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/journal"
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
@@ -166,7 +166,7 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 func withGrants(config *service.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return withStore(config, func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
-		recorder := journal.New(store, logger)
+		recorder := diagnosis.NewJournal(store, logger)
 		defer recorder.Close()
 		return use(application.NewServer(config.GrantSettings(store),
 			application.Ports{

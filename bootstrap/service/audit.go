@@ -14,12 +14,8 @@ type AuditConfig struct {
 	Log       bool   // in the log of the service
 	File      string // in a file; "" for none
 	Chain     bool   // with a hash of the line before in each line of the file
-	MaxSize   int64  // bytes after which the file is renamed; 0 for never
-	Keep      int    // renamed files; 0 keeps all
 	Arguments bool   // with the arguments of calls, and not only their digests
 }
-
-const defaultAuditMaxSize = 100 << 20
 
 func (c *Config) audit() settings.Group {
 	a := &c.Audit
@@ -31,40 +27,22 @@ func (c *Config) audit() settings.Group {
 		settings.Switch("audit-chain", &a.Chain,
 			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\"").
 			Fields("Audit.Chain"),
-		settings.Size("audit-max-size", &a.MaxSize,
-			"size at which audit-file is renamed to audit-file-TIME and another is begun, at least 64KiB").
-			Fields("Audit.MaxSize"),
-		settings.Number("audit-keep", &a.Keep, "number of renamed files to keep; 0 keeps all").Fields("Audit.Keep").
-			Example("30"),
 		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256").
 			Fields("Audit.Arguments"),
 	}}
 }
 
-const minAuditMaxSize = 64 << 10
-
-// check reports settings that have no effect. MaxSize is 0 only in a Config that the program has
-// not made.
+// check reports settings that have no effect.
 func (a AuditConfig) check() error {
 	var mistakes []error
-	for _, setting := range []struct {
-		name oauth.Field
-		set  bool
-	}{{"Audit.Chain", a.Chain}, {"Audit.Keep", a.Keep > 0}} {
-		if setting.set && a.File == "" {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the file", setting.name,
-					oauth.Field("Audit.File")))
-		}
+	if a.Chain && a.File == "" {
+		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the file",
+			oauth.Field("Audit.Chain"), oauth.Field("Audit.File")))
 	}
 	if a.Arguments && a.File == "" && !a.Log {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is set, but neither %s nor audit-log is: leave it out, or choose one",
 				oauth.Field("Audit.Arguments"), oauth.Field("Audit.File")))
-	}
-	if a.MaxSize != 0 && a.MaxSize < minAuditMaxSize {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %d bytes: choose 64KiB or more", oauth.Field("Audit.MaxSize"), a.MaxSize))
 	}
 	return errors.Join(mistakes...)
 }
@@ -78,8 +56,6 @@ func (s *Service) openAudit(config Config) (err error) {
 	s.audit, err = audit.Open(audit.Options{
 		Path:      a.File,
 		Chain:     a.Chain,
-		MaxSize:   a.MaxSize,
-		Keep:      a.Keep,
 		Arguments: a.Arguments,
 		Now:       config.Now,
 		Logger:    config.Logger,

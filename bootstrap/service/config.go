@@ -72,7 +72,6 @@ func DefaultConfig() *Config {
 		LogLevel:  "info",
 	}
 	c.MaxRequestBody = defaultMaxRequestBody
-	c.Audit.MaxSize = defaultAuditMaxSize
 	c.Database.Connections = defaultDatabaseConnections
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken,
 		bootstrap.DefaultPatience

@@ -6,5 +6,4 @@
 //	> exchange > stream > call > refresh ... ended
 //
 // A Recorder collects the steps of one request and notes them in a Journal. A Log stores them.
-// Assemble groups them into Connections.
 package trace

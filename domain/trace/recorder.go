@@ -41,9 +41,9 @@ type recordedStep struct {
 	asksRevision bool
 }
 
-// olderRevision is the reason of a refused server/discover, after which
-// clients go on with initialize.
-const olderRevision = "The server speaks an older revision of MCP than the client asked for."
+// OlderRevision is the reason of a refused server/discover, after which clients go on with
+// initialize.
+const OlderRevision = "The server speaks an older revision of MCP than the client asked for."
 
 type recorderKey struct{}
 
@@ -172,7 +172,7 @@ func (r *Recorder) Answer(status int) {
 		case called && status >= 500:
 			last.outcome, last.reason = Failed, fmt.Sprintf("The answer was HTTP %d.", status)
 		case called && status == 400 && last.asksRevision:
-			last.outcome, last.reason = Refused, olderRevision
+			last.outcome, last.reason = Refused, OlderRevision
 		case called && status >= 400:
 			last.outcome, last.reason = Refused, fmt.Sprintf("The answer was HTTP %d.", status)
 		}

@@ -1,8 +1,10 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
+	"strings"
 	"time"
 )
 
@@ -26,6 +28,18 @@ const (
 	Refresh          Kind = "refresh"
 	Ended            Kind = "ended"
 )
+
+// names are those of the kinds whose names are not their texts.
+var names = map[Kind]string{
+	Authorize: "authorization request",
+	Page:      "consent page",
+	Exchange:  "code exchanged",
+	Stream:    "stream opened",
+	Call:      "MCP call",
+}
+
+// Name returns the name of the step for people.
+func (k Kind) Name() string { return cmp.Or(names[k], strings.ReplaceAll(string(k), "_", " ")) }
 
 // Outcome is the result of a step.
 type Outcome string

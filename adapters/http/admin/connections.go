@@ -12,8 +12,8 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/adapters/readiness"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 type listing struct {
 	at        time.Time
 	upstreams []Upstream
-	all       []trace.Connection
+	all       []diagnosis.Connection
 	hidden    int // connections of doctor that are left out
 }
 
@@ -50,7 +50,7 @@ type Upstream struct {
 
 // Connections returns the routes of the connection trace as pages and as JSON, newest connection
 // first. The first page shows the upstreams too.
-func Connections(find func(context.Context) ([]trace.Connection, error), upstreams func() []Upstream,
+func Connections(find func(context.Context) ([]diagnosis.Connection, error), upstreams func() []Upstream,
 	now func() time.Time) []Route {
 	page := tracePage{find, upstreams, now}
 	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)},
@@ -58,13 +58,13 @@ func Connections(find func(context.Context) ([]trace.Connection, error), upstrea
 }
 
 type tracePage struct {
-	find      func(context.Context) ([]trace.Connection, error)
+	find      func(context.Context) ([]diagnosis.Connection, error)
 	upstreams func() []Upstream
 	now       func() time.Time
 }
 
 // with calls show with all connections, or answers 503.
-func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []trace.Connection)) http.HandlerFunc {
+func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []diagnosis.Connection)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, err := p.find(r.Context())
 		if err != nil {
@@ -75,16 +75,16 @@ func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []trace.Co
 	}
 }
 
-func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
+func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
 	listed := listing{at: p.now(), all: all, upstreams: p.upstreams()}
 	if !r.URL.Query().Has(doctorParameter) {
-		listed.all, listed.hidden = trace.WithoutDoctor(all)
+		listed.all, listed.hidden = diagnosis.WithoutDoctor(all)
 	}
 	write(w, r, list(listed))
 }
 
-func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []trace.Connection) {
-	found, only := trace.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
+func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
+	found, only := diagnosis.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
 	if !only {
 		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
 		return
@@ -92,7 +92,7 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []trace.Conne
 	write(w, r, one(found))
 }
 
-func (p tracePage) json(w http.ResponseWriter, _ *http.Request, all []trace.Connection) {
+func (p tracePage) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Connection) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
 }

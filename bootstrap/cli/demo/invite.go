@@ -16,9 +16,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // invite lets the reader connect the same client in a browser, use it and end its connection, as
@@ -194,7 +194,7 @@ func (d *demo) traceID(ctx context.Context) string {
 			return ""
 		}
 		for _, connection := range found {
-			if connection.Agent == d.agent() && connection.State == trace.Connected {
+			if connection.Agent == d.agent() && connection.State == diagnosis.Connected {
 				return " " + oauth.ShortID(connection.ID)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
@@ -27,17 +28,15 @@ type follower struct {
 	hidden  int             // steps of doctor that were not printed
 
 	last    int64          // number of the last step that was read
-	steps   []trace.Step   // candidates for the followed connection
-	printed map[int64]bool // numbers of the steps of the connection that were printed
+	first   int64          // number of the first step of the followed connection
+	attempt string         // of the followed connection; "" until it has one
+	printed map[int64]bool // numbers of its steps that were printed before
 }
 
 // run prints new steps until ctx ends.
 func (f *follower) run(ctx context.Context) error {
 	steps, err := f.begin(ctx)
-	if err != nil {
-		return err
-	}
-	for {
+	for err == nil {
 		if err := f.print(steps); err != nil {
 			return err
 		}
@@ -49,30 +48,29 @@ func (f *follower) run(ctx context.Context) error {
 			return nil
 		case <-time.After(pollInterval):
 		}
-		if steps, err = f.read(ctx); err != nil && ctx.Err() == nil {
-			return err
+		if steps, err = f.next(ctx); ctx.Err() != nil {
+			steps, err = nil, nil
 		}
 	}
+	return err
 }
 
 // begin reads the existing steps. It returns those of the connection to follow, which must exist,
 // and none otherwise.
-func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
-	if steps, err = f.read(ctx); err != nil {
+func (f *follower) begin(ctx context.Context) ([]trace.Step, error) {
+	steps, err := f.log.Steps(ctx, 0)
+	if err != nil {
 		return nil, err
 	}
-	f.doctors = map[string]bool{}
+	f.doctors, f.printed = map[string]bool{}, map[int64]bool{}
+	if len(steps) > 0 {
+		f.last = steps[len(steps)-1].Number
+	}
 	if f.id == "" {
 		f.withoutDoctor(steps) // finds its attempts
 		f.hidden, steps = 0, nil
-	} else {
-		f.steps = steps
-		followed, err := f.connection()
-		if err != nil {
-			return nil, err
-		}
-		// Its id may still change, but not its first request.
-		f.id, f.steps = cmp.Or(followed.Steps[0].Request, followed.ID), nil
+	} else if steps, err = f.followed(steps); err != nil {
+		return nil, err
 	}
 	if !f.json {
 		f.out.Printf("following new steps; press Ctrl-C to stop\n")
@@ -80,29 +78,50 @@ func (f *follower) begin(ctx context.Context) (steps []trace.Step, err error) {
 	return steps, nil
 }
 
-// read returns the steps since the last call.
-func (f *follower) read(ctx context.Context) ([]trace.Step, error) {
-	added, err := f.log.Steps(ctx, f.last)
-	if err == nil && len(added) > 0 {
-		f.last = added[len(added)-1].Number
+// followed returns the steps of the connection that were not printed yet.
+func (f *follower) followed(all []trace.Step) (steps []trace.Step, err error) {
+	connection, err := findConnection(diagnosis.Assemble(all, time.Now()), f.id)
+	if err != nil {
+		return nil, err
 	}
-	return added, err
+	// Its id may still change, but not its first request.
+	f.id, f.first = cmp.Or(connection.Steps[0].Request, connection.ID), connection.Steps[0].Number
+	for _, step := range connection.Steps {
+		f.attempt = cmp.Or(f.attempt, step.Attempt)
+		if !f.printed[step.Number] {
+			f.printed[step.Number] = true
+			steps = append(steps, step)
+		}
+	}
+	return steps, nil
 }
 
-func (f *follower) connection() (trace.Connection, error) {
-	return findConnection(trace.Assemble(f.steps, time.Now()), f.id)
+// next returns the steps to print since the last call. Until the followed connection has an
+// attempt, each new step may be its next one, or add earlier ones to it.
+func (f *follower) next(ctx context.Context) (steps []trace.Step, err error) {
+	added, err := f.log.Steps(ctx, f.last)
+	if err != nil || len(added) == 0 {
+		return nil, err
+	}
+	f.last = added[len(added)-1].Number
+	switch {
+	case f.id == "":
+		return added, nil
+	case f.attempt == "":
+		if added, err = f.log.Steps(ctx, f.first-1); err != nil {
+			return nil, err
+		}
+		return f.followed(added)
+	}
+	for _, step := range added {
+		if step.Attempt == f.attempt {
+			steps = append(steps, step)
+		}
+	}
+	return steps, nil
 }
 
 func (f *follower) print(steps []trace.Step) error {
-	if f.id != "" && len(steps) > 0 {
-		f.steps = append(f.steps, steps...)
-		f.steps = f.steps[max(0, len(f.steps)-2*trace.Capacity):] // twice the number that the store keeps
-		followed, err := f.connection()
-		if err != nil {
-			return err
-		}
-		steps = f.unprinted(followed.Steps)
-	}
 	if f.id == "" && !f.doctor && !f.json {
 		hidden := f.hidden
 		if steps = f.withoutDoctor(steps); hidden == 0 && f.hidden > 0 {
@@ -121,31 +140,16 @@ func (f *follower) print(steps []trace.Step) error {
 // no user agent.
 func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
 	for _, step := range steps {
-		if step.IsDoctor() && step.Attempt != "" {
+		if diagnosis.IsDoctor(step) && step.Attempt != "" {
 			f.doctors[step.Attempt] = true
 		}
-		if step.IsDoctor() || step.Agent == "" && f.doctors[step.Attempt] {
+		if diagnosis.IsDoctor(step) || step.Agent == "" && f.doctors[step.Attempt] {
 			f.hidden++
 			continue
 		}
 		clients = append(clients, step)
 	}
 	return clients
-}
-
-// unprinted returns the steps that were not printed yet. A later step can add earlier ones to the
-// connection.
-func (f *follower) unprinted(steps []trace.Step) (unprinted []trace.Step) {
-	if f.printed == nil {
-		f.printed = map[int64]bool{}
-	}
-	for _, step := range steps {
-		if !f.printed[step.Number] {
-			f.printed[step.Number] = true
-			unprinted = append(unprinted, step)
-		}
-	}
-	return unprinted
 }
 
 func (f *follower) printStep(step trace.Step) error {

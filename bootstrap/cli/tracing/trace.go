@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -111,12 +112,12 @@ func withTrace(config *service.Config, use func(trace.Log) error) error {
 	return errors.Join(use(store), store.Close())
 }
 
-func loadConnections(ctx context.Context, log trace.Log) ([]trace.Connection, error) {
+func loadConnections(ctx context.Context, log trace.Log) ([]diagnosis.Connection, error) {
 	steps, err := log.Steps(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	return trace.Assemble(steps, time.Now()), nil
+	return diagnosis.Assemble(steps, time.Now()), nil
 }
 
 func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.Writer) error {
@@ -124,9 +125,9 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 	if err != nil {
 		return err
 	}
-	listed := make([]trace.Connection, 0, len(all))
+	listed := make([]diagnosis.Connection, 0, len(all))
 	for _, connection := range all {
-		if o.unfinished && (connection.State == trace.Connected || connection.State == trace.Over) {
+		if o.unfinished && (connection.State == diagnosis.Connected || connection.State == diagnosis.Over) {
 			continue
 		}
 		listed = append(listed, connection)
@@ -151,11 +152,11 @@ func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.
 
 // withoutDoctor returns the connections to show, and the number of those of doctor that it left
 // out.
-func (o *traceOptions) withoutDoctor(all []trace.Connection) (shown []trace.Connection, hidden int) {
+func (o *traceOptions) withoutDoctor(all []diagnosis.Connection) (shown []diagnosis.Connection, hidden int) {
 	if o.doctor {
 		return all, 0
 	}
-	return trace.WithoutDoctor(all)
+	return diagnosis.WithoutDoctor(all)
 }
 
 // printHidden says how many connections of doctor are not shown, and how to see them.
@@ -164,11 +165,11 @@ func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
 		return nil
 	}
 	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n",
-		trace.Attempts(hidden), o.dataFlag())
+		diagnosis.Attempts(hidden), o.dataFlag())
 	return err
 }
 
-func printTable(out io.Writer, listed []trace.Connection) error {
+func printTable(out io.Writer, listed []diagnosis.Connection) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
 	for _, c := range listed {
@@ -196,7 +197,7 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 	case id == "" && err != nil && hidden > 0:
 		return fmt.Errorf(
 			"only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s",
-			trace.Attempts(hidden))
+			diagnosis.Attempts(hidden))
 	case err != nil:
 		return err
 	case o.json:
@@ -208,21 +209,21 @@ func showConnection(ctx context.Context, log trace.Log, o traceOptions, id strin
 
 // findConnection returns the connection with the id, or for "" the newest, preferably
 // one that reached the page.
-func findConnection(all []trace.Connection, id string) (trace.Connection, error) {
-	switch found, only := trace.Find(all, id); {
+func findConnection(all []diagnosis.Connection, id string) (diagnosis.Connection, error) {
+	switch found, only := diagnosis.Find(all, id); {
 	case only:
 		return found, nil
 	case id == "" && len(all) > 0:
-		return all[trace.Latest(all)], nil
+		return all[diagnosis.Latest(all)], nil
 	case id == "":
 		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks " +
 			"the service from outside")
 	}
-	return trace.Connection{},
+	return diagnosis.Connection{},
 		fmt.Errorf("no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
 }
 
-func printConnection(t term.Terminal, c trace.Connection) {
+func printConnection(t term.Terminal, c diagnosis.Connection) {
 	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", t.Bold(c.ID), stateOf(t, c), term.OrDash(c.Client),
 		term.OrDash(c.Address), term.OrDash(c.Agent))
 	for i, step := range c.Steps {
@@ -250,11 +251,11 @@ func lineOf(t term.Terminal, step trace.Step) string {
 	return line
 }
 
-func stateOf(t term.Terminal, c trace.Connection) string {
+func stateOf(t term.Terminal, c diagnosis.Connection) string {
 	switch c.State {
-	case trace.Connected:
+	case diagnosis.Connected:
 		return t.Green(string(c.State))
-	case trace.HalfWay, trace.Stopped:
+	case diagnosis.HalfWay, diagnosis.Stopped:
 		return t.Red(string(c.State))
 	}
 	return string(c.State)

@@ -1,6 +1,8 @@
-package trace_test
+package diagnosis_test
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -8,14 +10,13 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-func TestTrace(t *testing.T) {
-	suite.Run(t, "Trace")
-}
+func TestDiagnosis(t *testing.T) { suite.Run(t, "Diagnosis") }
 
 var then = time.UnixMilli(1_770_091_506_789).UTC()
 
@@ -41,7 +42,7 @@ func took(agent, network string, written ...string) (steps []trace.Step) {
 }
 
 // pathOf returns the kinds of the steps of a connection.
-func pathOf(c trace.Connection) string {
+func pathOf(c diagnosis.Connection) string {
 	var kinds []string
 	for _, step := range c.Steps {
 		kinds = append(kinds, string(step.Kind))
@@ -53,7 +54,7 @@ func pathsOf(steps []trace.Step) (paths []string) {
 	for i := range steps {
 		steps[i].Number = int64(i + 1)
 	}
-	for _, connection := range trace.Assemble(steps, then.Add(time.Hour)) {
+	for _, connection := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
 		paths = append(paths, pathOf(connection))
 	}
 	return paths
@@ -62,18 +63,6 @@ func pathsOf(steps []trace.Step) (paths []string) {
 const home, office = "192.0.2.0/24", "198.51.100.0/24"
 
 var _ = Describe("Assembling connections", func() {
-	It("adds the discovery steps from the same network to an attempt", func() {
-		Expect(pathsOf(took("cli", home, "challenge", "resource_metadata", "server_metadata", "authorize@a",
-			"page@a"))).To(Equal([]string{
-			"challenge resource_metadata server_metadata authorize page",
-		}))
-	})
-
-	It("keeps the steps of another network separate", func() {
-		steps := append(took("cli", office, "challenge"), took("browser", home, "authorize@a")...)
-		Expect(pathsOf(steps)).To(ConsistOf("challenge", "authorize"))
-	})
-
 	It("recognizes a service by its network and user agent at the exchange", func() {
 		steps := append(took("service", office, "challenge"), took("other", office, "resource_metadata")...)
 		steps = append(steps, took("browser", home, "authorize@a", "code_issued@a")...)
@@ -86,21 +75,6 @@ var _ = Describe("Assembling connections", func() {
 		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued challenge exchange"))
 	})
 
-	DescribeTable("adds discovery steps that are not older than", func(age time.Duration, paths ...string) {
-		steps := took("cli", home, "challenge", "authorize@a")
-		steps[1].At = then.Add(age)
-		Expect(pathsOf(steps)).To(ConsistOf(paths))
-	},
-		Entry("ten minutes", 10*time.Minute, "challenge authorize"),
-		Entry("but none that are older", 10*time.Minute+time.Millisecond, "challenge", "authorize"),
-	)
-
-	It("adds the newest of two discoveries from one network", func() {
-		steps := append(took("old", home, "challenge"), took("new", home, "resource_metadata")...)
-		steps = append(steps, took("browser", home, "authorize@a")...)
-		Expect(pathsOf(steps)).To(ConsistOf("challenge", "resource_metadata authorize"))
-	})
-
 	It("does not add the refusal of another client", func() {
 		for _, stray := range []string{"exchange:refused", "refresh:refused", "call:refused"} {
 			Expect(pathsOf(took("cli", home, stray, "challenge", "authorize@a", "call@a"))).
@@ -110,7 +84,7 @@ var _ = Describe("Assembling connections", func() {
 
 	It("ignores steps older than seven days", func() {
 		steps := took("cli", home, "authorize@a", "page@a")
-		Expect(trace.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
+		Expect(diagnosis.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
 	})
 
 	It("adds a wrong code to the client's newest attempt that waits for one, if any", func() {
@@ -143,26 +117,26 @@ var _ = Describe("Assembling connections", func() {
 	It("uses the client's document and its own user agent, not the browser's", func() {
 		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
 		steps[0].Client = "https://client.example/c.json"
-		c := trace.Assemble(steps, then)[0]
+		c := diagnosis.Assemble(steps, then)[0]
 		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).
 			To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
 	})
 
 	It("shows the newest connection that reached the page, else the newest", func() {
-		failed := trace.Connection{ID: "failed", Steps: took("browser", home, "authorize:refused")}
-		probe := trace.Connection{ID: "probe", Steps: took("cli", home, "challenge")}
-		Expect(trace.Latest([]trace.Connection{probe, failed, probe})).To(Equal(1))
-		Expect(trace.Latest([]trace.Connection{probe, probe})).To(Equal(0))
+		failed := diagnosis.Connection{ID: "failed", Steps: took("browser", home, "authorize:refused")}
+		probe := diagnosis.Connection{ID: "probe", Steps: took("cli", home, "challenge")}
+		Expect(diagnosis.Latest([]diagnosis.Connection{probe, failed, probe})).To(Equal(1))
+		Expect(diagnosis.Latest([]diagnosis.Connection{probe, probe})).To(Equal(0))
 	})
 
 	It("finds none for an empty id", func() {
-		_, ok := trace.Find(trace.Assemble(took("cli", home, "authorize@abc"), then), "")
+		_, ok := diagnosis.Find(diagnosis.Assemble(took("cli", home, "authorize@abc"), then), "")
 		Expect(ok).To(BeFalse())
 	})
 
 	DescribeTable("finds one by", func(id string, only bool) {
-		all := trace.Assemble(took("cli", home, "authorize@abc", "page@abd"), then)
-		found, ok := trace.Find(all, id)
+		all := diagnosis.Assemble(took("cli", home, "authorize@abc", "page@abd"), then)
+		found, ok := diagnosis.Find(all, id)
 		Expect(ok).To(Equal(only))
 		if only {
 			Expect(found.ID).To(HavePrefix("ab"))
@@ -174,67 +148,71 @@ var _ = Describe("Assembling connections", func() {
 	)
 })
 
+var _ = Describe("The advice for refusals", func() {
+	It("is for rules that exist", func() {
+		rules, err := os.ReadFile("../../docs/rules.md")
+		Expect(err).NotTo(HaveOccurred())
+		texts, err := os.ReadFile("advice.txt")
+		Expect(err).NotTo(HaveOccurred())
+		found := regexp.MustCompile(`(?m)^([A-Z]\d+)\t`).FindAllSubmatch(texts, -1)
+		Expect(len(found)).To(BeNumerically(">", 40))
+		for _, rule := range found {
+			Expect(string(rules)).To(ContainSubstring("**" + string(rule[1]) + "**"))
+		}
+		Expect(string(texts)).To(MatchRegexp(`^(\S+\t\S[^\t]*\S\n)+$`), "a key, a tab and a text in each line")
+		for _, kind := range []trace.Kind{trace.Challenge, trace.Exchange, trace.Page} {
+			c := diagnosis.Assemble(took("cli", home, string(kind)+"@a"), then.Add(time.Hour))[0]
+			Expect(c.Verdict).NotTo(BeEmpty())
+			Expect(c.Hint).To(MatchRegexp(`^[^{}]+$`), "no term is left")
+		}
+	})
+})
+
 var _ = Describe("The verdict about a connection", func() {
 	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
-	DescribeTable("is", func(state trace.State, missing trace.Kind, later time.Duration, path string) {
+	DescribeTable("is", func(state diagnosis.State, missing trace.Kind, later time.Duration, path string) {
 		steps := took("cli", home, strings.Fields(path)...)
-		c := trace.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
+		c := diagnosis.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
 		Expect(c.State).To(Equal(state))
 		Expect(c.Missing).To(Equal(missing))
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
-		Entry("connected after the first call", trace.Connected, trace.Kind(""), time.Hour, connected),
-		Entry("connected after a refresh", trace.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
-		Entry("connected although one call was refused", trace.Connected, trace.Kind(""), time.Hour,
+		Entry("connected after the first call", diagnosis.Connected, trace.Kind(""), time.Hour, connected),
+		Entry("connected after a refresh", diagnosis.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
+		Entry("connected although one call was refused", diagnosis.Connected, trace.Kind(""), time.Hour,
 			connected+" call@a:refused"),
-		Entry("connected although a stream was refused", trace.Connected, trace.Kind(""), time.Hour,
+		Entry("connected although a stream was refused", diagnosis.Connected, trace.Kind(""), time.Hour,
 			connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", trace.Connected, trace.Kind(""), time.Hour,
+		Entry("connected although the form was submitted again", diagnosis.Connected, trace.Kind(""), time.Hour,
 			connected+" token_judged@a:refused"),
-		Entry("under way while it only renews its token", trace.UnderWay, trace.Call, 24*time.Hour-time.Millisecond,
+		Entry("under way while it only renews its token", diagnosis.UnderWay, trace.Call, 24*time.Hour-time.Millisecond,
 			"exchange@a refresh@a"),
-		Entry("half way when it never makes a call", trace.HalfWay, trace.Call, 24*time.Hour-time.Second,
+		Entry("half way when it never makes a call", diagnosis.HalfWay, trace.Call, 24*time.Hour-time.Second,
 			"exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", trace.UnderWay, trace.Authorize, time.Second,
+		Entry("under way although another document is missing", diagnosis.UnderWay, trace.Authorize, time.Second,
 			"server_metadata server_metadata:refused"),
-		Entry("stopped when the only document is missing", trace.Stopped, trace.Kind(""), time.Second,
+		Entry("stopped when the only document is missing", diagnosis.Stopped, trace.Kind(""), time.Second,
 			"resource_metadata server_metadata:refused"),
-		Entry("stopped when the refresh was refused", trace.Stopped, trace.Kind(""), time.Hour,
+		Entry("stopped when the refresh was refused", diagnosis.Stopped, trace.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", trace.Stopped, trace.Kind(""), time.Hour,
+		Entry("stopped when its only call was refused", diagnosis.Stopped, trace.Kind(""), time.Hour,
 			"exchange@a call@a:refused"),
-		Entry("stopped when a step failed", trace.Stopped, trace.Kind(""), time.Second,
+		Entry("stopped when a step failed", diagnosis.Stopped, trace.Kind(""), time.Second,
 			"authorize@a client_metadata@a:failed"),
-		Entry("ended, also with later steps", trace.Over, trace.Kind(""), time.Hour,
+		Entry("ended, also with later steps", diagnosis.Over, trace.Kind(""), time.Hour,
 			connected+" ended@a call@a:refused"),
-		Entry("under way within the minute of a program", trace.UnderWay, trace.Call, time.Minute-time.Millisecond,
+		Entry("under way within the minute of a program", diagnosis.UnderWay, trace.Call, time.Minute-time.Millisecond,
 			"exchange@a"),
-		Entry("half way after that minute", trace.HalfWay, trace.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", trace.UnderWay, trace.TokenJudged,
+		Entry("half way after that minute", diagnosis.HalfWay, trace.Call, time.Minute, "exchange@a"),
+		Entry("under way within the ten minutes of a person", diagnosis.UnderWay, trace.TokenJudged,
 			10*time.Minute-time.Millisecond, "page@a"),
-		Entry("half way after those minutes", trace.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
-	)
-
-	DescribeTable("names the mistake of a Codex that stops after the code", func(agent string, isNamed bool) {
-		c := trace.Assemble(append(took(agent, home, "server_metadata"),
-			took("browser", home, "authorize@a", "code_issued@a")...), then.Add(time.Hour))[0]
-		Expect(c.Missing).To(Equal(trace.Exchange))
-		Expect(strings.Contains(c.Verdict, "The mistake is in the client")).To(Equal(isNamed), c.Verdict)
-		Expect(c.Hint).To(ContainSubstring("Codex 0.143.0 to 0.146.1"))
-	},
-		Entry("of 0.143.0", "codex_cli_rs/0.143.0 (Debian 13.0.0; x86_64) unknown", true),
-		Entry("of 0.146.1", "codex-tui/0.146.1", true),
-		Entry("of an unknown version", "Codex Desktop", true),
-		Entry("but not of 0.142.9", "codex_exec/0.142.9", false),
-		Entry("but not of 0.146.2", "codex_cli_rs/0.146.2", false),
-		Entry("but not of 1.144.0", "codex_cli_rs/1.144.0", false),
-		Entry("but not of another client", "claude-code/0.144.0", false),
+		Entry("half way after those minutes", diagnosis.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
 	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {
 		steps := took("cli", home, "ended@a")
 		steps[0].Reason = string(reason)
-		Expect(trace.Assemble(steps, then)[0].Verdict).
+		Expect(diagnosis.Assemble(steps, then)[0].Verdict).
 			To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
 	},
 		Entry(nil, oauth.EndedByCodeReplay, "used a second time"),
@@ -247,7 +225,7 @@ var _ = Describe("The verdict about a connection", func() {
 	DescribeTable("gives advice for a refusal by", func(rule string, outcome trace.Outcome, hint string) {
 		steps := took("cli", home, "exchange@a:"+string(outcome))
 		steps[0].Rule = rule
-		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
+		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
 		Entry("its rule", "D14", trace.Refused, "auth-code-ttl"),
 		Entry("the first of its rules with advice", "D13, D22", trace.Refused, "right deployment"),
@@ -264,8 +242,8 @@ var _ = Describe("The verdict about a connection", func() {
 				Rule:    "C41",
 				Request: "last",
 			}
-			connections := trace.Assemble(append(earlier, unreachable), then)
-			last, found := trace.Find(connections, "last")
+			connections := diagnosis.Assemble(append(earlier, unreachable), then)
+			last, found := diagnosis.Find(connections, "last")
 			Expect(found).To(BeTrue())
 			Expect(strings.Contains(last.Hint, "metadata-proxy")).To(Equal(advised))
 			Expect(last.Hint).To(ContainSubstring("firewall"))
@@ -309,7 +287,7 @@ var _ = Describe("The verdict about a connection", func() {
 	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"
-		c := trace.Assemble(steps, then)[0]
+		c := diagnosis.Assemble(steps, then)[0]
 		Expect(c.Verdict).To(ContainSubstring(`"MCP call"`))
 		Expect(c.Verdict).To(ContainSubstring("the reason"))
 		Expect(c.Hint).To(ContainSubstring(hint))
@@ -333,13 +311,13 @@ var _ = Describe("The verdict about a connection", func() {
 		"refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
 		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
-		Expect(trace.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
+		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
 		steps[2].Reason = string(oauth.EndedByPerson)
-		Expect(trace.Assemble(steps, then)[0].Hint).To(BeEmpty())
+		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(BeEmpty())
 	})
 
 	It("has no advice after a call has passed again", Label("gateway"), func() {
-		c := trace.Assemble(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
+		c := diagnosis.Assemble(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
 		Expect(c.Verdict).NotTo(ContainSubstring("failed"))
 		Expect(c.Hint).To(BeEmpty())
 	})

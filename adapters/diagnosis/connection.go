@@ -1,4 +1,7 @@
-package trace
+// Package diagnosis finds out how far the attempts of clients to connect have come, and why they
+// stopped. Its Journal stores the steps of requests in the background; Assemble groups stored steps
+// into connections, each with a verdict and a remedy.
+package diagnosis
 
 import (
 	"cmp"
@@ -8,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // State is the progress of a connection.
@@ -30,13 +34,13 @@ type Connection struct {
 	Doctor  bool   `json:"doctor,omitempty"` // every step is of pasteport doctor
 	Address string `json:"network,omitempty"`
 	State   State  `json:"state"`
-	Missing Kind   `json:"missing,omitempty"` // the step that has to follow
+	Missing trace.Kind   `json:"missing,omitempty"` // the step that has to follow
 	Verdict string `json:"verdict"`           // the diagnosis
 	Hint    string `json:"hint,omitempty"`    // the remedy
-	Steps   []Step `json:"steps"`
+	Steps   []trace.Step `json:"steps"`
 }
 
-func (c *Connection) last() Step { return c.Steps[len(c.Steps)-1] }
+func (c *Connection) last() trace.Step { return c.Steps[len(c.Steps)-1] }
 
 // WithoutDoctor returns the connections of clients, and the number of those of pasteport doctor.
 // Every sender can choose its user agent, so a list that hides connections has to say how many.
@@ -58,15 +62,15 @@ func Attempts(n int) string {
 	return strconv.Itoa(n) + " attempts"
 }
 
-// Latest returns the index of the connection to show first: the newest in which a person
-// came to the page, else the newest. Probes of a client that is started again would hide
-// the attempt that matters.
+// Latest returns the index of the connection to show first: the newest in which a person came to
+// the page, else the newest. Probes of a client that is started again would hide the attempt that
+// matters.
 func Latest(connections []Connection) int {
 	return max(0, slices.IndexFunc(connections, Connection.reachedPage))
 }
 
 func (c Connection) reachedPage() bool {
-	return slices.ContainsFunc(c.Steps, func(s Step) bool { return s.Attempt != "" || s.Kind == Authorize })
+	return slices.ContainsFunc(c.Steps, func(s trace.Step) bool { return s.Attempt != "" || s.Kind == trace.Authorize })
 }
 
 // Find returns the connection whose id, or the id of one of its requests, begins with id. It
@@ -74,7 +78,7 @@ func (c Connection) reachedPage() bool {
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
 	for _, connection := range connections {
-		hasRequest := slices.ContainsFunc(connection.Steps, func(s Step) bool {
+		hasRequest := slices.ContainsFunc(connection.Steps, func(s trace.Step) bool {
 			return strings.HasPrefix(s.Request, id)
 		})
 		if id != "" && (hasRequest || oauth.MatchesID(id, connection.ID)) {

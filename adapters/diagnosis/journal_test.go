@@ -1,4 +1,4 @@
-package journal
+package diagnosis
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,12 +17,7 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/domain/trace"
-	"github.com/pasteport/pasteport/features/suite"
 )
-
-func TestJournal(t *testing.T) {
-	suite.Run(t, "Journal")
-}
 
 // shelf is a trace.Log that can fail or block.
 type shelf struct {

@@ -1,7 +1,4 @@
-// Package journal stores the trace steps of connections in the background, so that requests do not
-// wait for the disk. A Journal queues the steps of Note, writes them to a trace.Log in batches, and
-// drops steps when its queue is full.
-package journal
+package diagnosis
 
 import (
 	"context"
@@ -31,7 +28,9 @@ const (
 	repeatWindow  = time.Minute
 )
 
-// Journal is a trace.Journal in front of a trace.Log. It is safe for concurrent use.
+// Journal is a trace.Journal that queues steps, so that requests do not wait for the disk, and
+// writes them to a trace.Log in batches. It drops steps when its queue is full. It is safe for
+// concurrent use.
 type Journal struct {
 	log     trace.Log
 	logger  *slog.Logger
@@ -52,8 +51,8 @@ type source struct {
 	passed                  trace.Kind
 }
 
-// New starts a goroutine that writes to log until Close.
-func New(log trace.Log, logger *slog.Logger) *Journal { return start(log, logger, batchPause) }
+// NewJournal starts a goroutine that writes to log until Close.
+func NewJournal(log trace.Log, logger *slog.Logger) *Journal { return start(log, logger, batchPause) }
 
 func start(log trace.Log, logger *slog.Logger, pause time.Duration) *Journal {
 	seen, _ := lru.New[source, trace.Step](maxRemembered) // fails only for a size below one
