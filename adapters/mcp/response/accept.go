@@ -52,9 +52,9 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 // no way to do so. Call finish before the handler returns. Negotiate returns false when it has
 // refused a client that accepts neither.
 func Negotiate(w http.ResponseWriter, r *http.Request, body []byte) (to http.ResponseWriter, finish func(), ok bool) {
-	streams := Accepts(r, EventStream)
+	streams := Accepts(r, jsonrpc.EventStream)
 	if !streams && !Accepts(r, jsonType) {
-		NotAcceptable(w, jsonType+" or "+EventStream)
+		NotAcceptable(w, jsonType+" or "+jsonrpc.EventStream)
 		return w, nil, false
 	}
 	if streams {
@@ -76,7 +76,7 @@ type jsonAnswer struct {
 
 // WriteHeader implements http.ResponseWriter.
 func (a *jsonAnswer) WriteHeader(status int) {
-	a.status, a.isStream = status, strings.HasPrefix(a.Header().Get("Content-Type"), EventStream)
+	a.status, a.isStream = status, jsonrpc.IsEventStream(a.Header())
 	if !a.isStream {
 		a.ResponseWriter.WriteHeader(status)
 	}

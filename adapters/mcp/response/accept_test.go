@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 var _ = Describe("A response to a client that accepts only JSON", Label("U22"), func() {
@@ -22,7 +24,7 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	}
 	stream := func(parts ...string) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", EventStream)
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
 			for _, part := range parts {
 				_, _ = io.WriteString(w, part)
 				Expect(http.NewResponseController(w).Flush()).To(Succeed())
@@ -65,7 +67,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 		return Accepts(r, mediaType)
 	}
 
-	DescribeTable("include a stream:", func(header string) { Expect(accepts(EventStream, header)).To(BeTrue()) },
+	DescribeTable("include a stream:", func(header string) { Expect(accepts(jsonrpc.EventStream, header)).To(BeTrue()) },
 		Entry("without a header", ""),
 		Entry("by name", "application/json, Text/Event-Stream"),
 		Entry("by a range", "text/*"),
@@ -77,7 +79,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 	)
 
 	DescribeTable("do not include a stream:", func(header string) {
-		Expect(accepts(EventStream, header)).To(BeFalse())
+		Expect(accepts(jsonrpc.EventStream, header)).To(BeFalse())
 	},
 		Entry("without a range of it", "application/json"),
 		Entry("if nothing else is accepted", "application/json, */*;q=0"),
