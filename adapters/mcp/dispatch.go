@@ -133,7 +133,8 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 }
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	w, finish, acceptable := response.Negotiate(w, r, m.Body)
+	memory := s.options.Bodies.Reserve(response.IdentityOf(r.Context()).Caller.Subject)
+	w, finish, acceptable := response.Negotiate(w, r, m.Body, memory)
 	if !acceptable {
 		return
 	}

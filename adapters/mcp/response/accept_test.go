@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -12,11 +13,13 @@ import (
 )
 
 var _ = Describe("A response to a client that accepts only JSON", Label("U22"), func() {
+	var memory *jsonrpc.BodyMemory
+	BeforeEach(func() { memory = jsonrpc.NewBodyMemory(8 << 20) })
 	answer := func(request string, write func(w http.ResponseWriter)) *httptest.ResponseRecorder {
 		GinkgoHelper()
 		recorder, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Accept", "application/json")
-		w, finish, ok := Negotiate(recorder, r, []byte(request))
+		w, finish, ok := Negotiate(recorder, r, []byte(request), memory.Reserve("ada"))
 		Expect(ok).To(BeTrue())
 		write(w)
 		finish()
@@ -47,6 +50,27 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 
 	It("is 503 if the stream ends without an answer", func() {
 		Expect(answer(`{"id":1}`, stream(progress)).Code).To(Equal(http.StatusServiceUnavailable))
+	})
+
+	It("is 503 if there is no memory for the answers, also those of other requests", Label("G19"), func() {
+		large := "data: {\"id\":1,\"result\":\"" + strings.Repeat("x", 1<<20) + "\"}\n\n"
+		write := func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			_, err := io.WriteString(w, large)
+			Expect(err).To(MatchError(jsonrpc.ErrNoMemory))
+		}
+		other := memory.Reserve("ada")
+		Expect(other.Extend(1 << 20)).To(Succeed())
+		got := answer(`[{"id":1}]`, write)
+		Expect(got.Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(got.Body.String()).To(ContainSubstring(TooManyBodies))
+		other.Release()
+		Expect(answer(`[{"id":1}]`, func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			_, _ = io.WriteString(w, large)
+			Expect(other.Extend(1 << 20)).To(MatchError(jsonrpc.ErrNoMemory))
+		}).Code).To(Equal(http.StatusOK))
+		Expect(other.Extend(1 << 20)).To(Succeed())
 	})
 
 	It("is any other response unchanged", func() {
