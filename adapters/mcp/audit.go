@@ -168,7 +168,7 @@ func (h *httpAudit) observe(header http.Header, p []byte) {
 	if h.outcome.Found || header.Get("Content-Encoding") != "" {
 		return
 	}
-	h.outcome.Events = strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), response.EventStream)
+	h.outcome.Events = strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), jsonrpc.EventStream)
 	if _, _ = h.outcome.Write(p); h.outcome.Found {
 		h.ended = h.now()
 	}

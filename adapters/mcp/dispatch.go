@@ -115,7 +115,7 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && m.Listen
 	switch {
-	case isStream && !response.Accepts(r, response.EventStream):
+	case isStream && !response.Accepts(r, jsonrpc.EventStream):
 		response.NotAcceptable(w, "a stream of text/event-stream")
 	case r.Method == http.MethodPost:
 		s.post(w, r, m)
@@ -123,22 +123,23 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Mess
 		w.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(sessionHeader) != "":
-		r.Header.Set("Accept", response.EventStream) // the SDK needs it
+		r.Header.Set("Accept", jsonrpc.EventStream) // the SDK needs it
 		s.inSession(w, r, m)
 	case r.Method == http.MethodHead:
-		w.Header().Set("Content-Type", response.EventStream)
+		w.Header().Set("Content-Type", jsonrpc.EventStream)
 	default:
 		s.openLegacy(w.(*response.Writer), r)
 	}
 }
 
 func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	w, finish, acceptable := response.Negotiate(w, r, m.Body)
+	memory := s.options.Bodies.Reserve(response.IdentityOf(r.Context()).Caller.Subject)
+	w, finish, acceptable := response.Negotiate(w, r, m.Body, memory)
 	if !acceptable {
 		return
 	}
 	defer finish()
-	r.Header.Set("Accept", "application/json, "+response.EventStream) // the SDK needs both
+	r.Header.Set("Accept", "application/json, "+jsonrpc.EventStream) // the SDK needs both
 	switch {
 	case m.Stateless, r.Header.Get(versionHeader) >= firstStateless:
 		jsonrpc.DecodeNameHeader(r.Header)

@@ -56,10 +56,10 @@ func (s *Server) relay(send sender) route {
 	return func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 		// Many servers answer it with an endless stream, which blocks the connection to them.
 		if r.Method == http.MethodHead {
-			w.Header().Set("Content-Type", response.EventStream)
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
 			return
 		}
-		if m.Listen || r.Method == http.MethodGet {
+		if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
 			w.(*response.Writer).LimitStream()
 		}
 		if err := s.forward(send, w, r, m); err != nil && r.Context().Err() == nil {

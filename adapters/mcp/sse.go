@@ -65,7 +65,7 @@ func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
 }
 
 func (s *legacySession) send(event string, payload []byte) error {
-	if _, err := fmt.Fprintf(s.out, "event: %s\ndata: %s\n\n", event, payload); err != nil {
+	if _, err := s.out.Write(jsonrpc.AppendEvent(nil, event, "", payload)); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
 	if err := s.out.FlushError(); err != nil {
@@ -124,7 +124,7 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 
 // announce sends the URL for messages.
 func (s *legacySession) announce(url string) error {
-	s.out.Header().Set("Content-Type", response.EventStream)
+	s.out.Header().Set("Content-Type", jsonrpc.EventStream)
 	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
 	return s.send("endpoint", []byte(url))
 }

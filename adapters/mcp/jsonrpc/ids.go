@@ -80,8 +80,8 @@ type recentCall struct {
 // maxRecentID is longer than a UUID with its quotes.
 const maxRecentID = 64
 
-// maxRecent is the number of calls that a cancellation can name.
-const maxRecent = 1000
+// maxRecent is the number of calls that a cancellation can name. Every session has as many.
+const maxRecent = 100
 
 var idSeed = maphash.MakeSeed()
 

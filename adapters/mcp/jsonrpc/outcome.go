@@ -3,8 +3,6 @@ package jsonrpc
 import (
 	"bytes"
 	"strconv"
-
-	"github.com/pasteport/pasteport/adapters/mcp/sse"
 )
 
 // Outcome reads the outcome of a request in its response while the response passes: a JSON-RPC
@@ -21,7 +19,7 @@ type Outcome struct {
 	scan   scanner
 	field  []byte // the beginning of a line of an event
 	inData bool   // of a data field
-	split  sse.Splitter
+	split  Splitter
 }
 
 // maxField is longer than "data: ".
@@ -62,11 +60,11 @@ func (o *Outcome) readLine(part []byte) {
 }
 
 // endLine ends a line or an event.
-func (o *Outcome) endLine(ends sse.Boundary) {
+func (o *Outcome) endLine(ends Boundary) {
 	switch ends {
-	case sse.Nothing:
+	case Nothing:
 		return
-	case sse.EventEnd:
+	case EventEnd:
 		o.finish()
 		o.scan = scanner{}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
@@ -48,19 +49,24 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 
 // Negotiate returns a response to a POST in which a handler may write a stream of events for any
 // client. A client that accepts only JSON gets the answers in the stream, without the
-// notifications and requests between them. A program sends its requests elsewhere; the SDK offers
-// no way to do so. Call finish before the handler returns. Negotiate returns false when it has
-// refused a client that accepts neither.
-func Negotiate(w http.ResponseWriter, r *http.Request, body []byte) (to http.ResponseWriter, finish func(), ok bool) {
-	streams := Accepts(r, EventStream)
+// notifications and requests between them, and the memory is for these answers. A program sends
+// its requests elsewhere; the SDK offers no way to do so. Call finish before the handler returns.
+// Negotiate returns false when it has refused a client that accepts neither.
+func Negotiate(w http.ResponseWriter, r *http.Request, body []byte, memory jsonrpc.Reservation) (
+	to http.ResponseWriter, finish func(), ok bool) {
+	streams := Accepts(r, jsonrpc.EventStream)
 	if !streams && !Accepts(r, jsonType) {
-		NotAcceptable(w, jsonType+" or "+EventStream)
+		NotAcceptable(w, jsonType+" or "+jsonrpc.EventStream)
 		return w, nil, false
 	}
 	if streams {
 		return w, func() {}, true
 	}
-	a := &jsonAnswer{ResponseWriter: w, isBatch: bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))}
+	a := &jsonAnswer{
+		ResponseWriter: w,
+		isBatch:        bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")),
+		memory:         memory,
+	}
 	return a, a.finish, true
 }
 
@@ -70,13 +76,17 @@ type jsonAnswer struct {
 	isBatch  bool
 	status   int // 0 before the response begins
 	isStream bool
-	unread   []byte // an incomplete event
-	answers  []json.RawMessage
+	split    jsonrpc.Splitter
+	event    []byte // an incomplete one
+	answers  [][]byte
+	kept     int // bytes of the event and the answers
+	memory   jsonrpc.Reservation
+	failed   error
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *jsonAnswer) WriteHeader(status int) {
-	a.status, a.isStream = status, strings.HasPrefix(a.Header().Get("Content-Type"), EventStream)
+	a.status, a.isStream = status, jsonrpc.IsEventStream(a.Header())
 	if !a.isStream {
 		a.ResponseWriter.WriteHeader(status)
 	}
@@ -90,47 +100,58 @@ func (a *jsonAnswer) Write(p []byte) (int, error) {
 	if !a.isStream {
 		return a.ResponseWriter.Write(p)
 	}
-	a.unread = append(a.unread, p...)
-	for {
-		event, rest, complete := bytes.Cut(a.unread, []byte("\n\n"))
-		if !complete {
-			return len(p), nil
+	for rest := p; len(rest) > 0 && a.failed == nil; {
+		length, ends := a.split.Next(rest)
+		a.keep(rest[:length])
+		if rest = rest[length:]; ends == jsonrpc.EventEnd {
+			a.endEvent()
 		}
-		a.read(event)
-		a.unread = rest
 	}
+	return len(p), a.failed
 }
 
-// read keeps the answer in an event, whose message is in one line.
-func (a *jsonAnswer) read(event []byte) {
-	for line := range bytes.Lines(event) {
-		message, isData := bytes.CutPrefix(line, []byte("data: "))
-		var request struct {
-			Method *string `json:"method"`
-		}
-		if isData && json.Unmarshal(message, &request) == nil && request.Method == nil {
-			a.answers = append(a.answers, bytes.Clone(message))
-		}
+// keep keeps a part of an event, unless there is no memory for it and its copy.
+func (a *jsonAnswer) keep(part []byte) {
+	if a.kept += len(part); a.kept > freeQueue {
+		a.failed = a.memory.Extend(2 * int64(a.kept))
+	}
+	if a.failed != nil {
+		a.event, a.answers = nil, nil
+		return
+	}
+	a.event = append(a.event, part...)
+}
+
+// endEvent keeps the message in a complete event if it is an answer.
+func (a *jsonAnswer) endEvent() {
+	message, _ := jsonrpc.ParseEvent(a.event)
+	a.kept -= len(a.event)
+	a.event = a.event[:0]
+	var request struct {
+		Method *string `json:"method"`
+	}
+	if json.Unmarshal(message, &request) == nil && request.Method == nil {
+		a.answers = append(a.answers, message)
+		a.kept += len(message)
 	}
 }
 
 // FlushError is called by http.ResponseController.
 func (a *jsonAnswer) FlushError() error {
 	if a.isStream {
-		return nil
+		return a.failed
 	}
 	return http.NewResponseController(a.ResponseWriter).Flush()
 }
 
 func (a *jsonAnswer) finish() {
-	if !a.isStream {
-		return
-	}
-	a.Header().Set("Content-Type", jsonType)
+	defer a.memory.Release()
 	switch {
+	case !a.isStream:
+	case a.failed != nil:
+		Unavailable(a.ResponseWriter, TooManyBodies)
 	case a.isBatch:
-		body, _ := json.Marshal(a.answers) // they are valid
-		a.send(body)
+		a.send(slices.Concat([]byte("["), bytes.Join(a.answers, []byte(",")), []byte("]")))
 	case len(a.answers) > 0:
 		a.send(a.answers[0])
 	default:
@@ -139,6 +160,7 @@ func (a *jsonAnswer) finish() {
 }
 
 func (a *jsonAnswer) send(body []byte) {
+	a.Header().Set("Content-Type", jsonType)
 	a.ResponseWriter.WriteHeader(a.status)
 	_, _ = a.ResponseWriter.Write(body)
 }

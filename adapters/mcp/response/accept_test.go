@@ -4,17 +4,22 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 var _ = Describe("A response to a client that accepts only JSON", Label("U22"), func() {
+	var memory *jsonrpc.BodyMemory
+	BeforeEach(func() { memory = jsonrpc.NewBodyMemory(8 << 20) })
 	answer := func(request string, write func(w http.ResponseWriter)) *httptest.ResponseRecorder {
 		GinkgoHelper()
 		recorder, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Accept", "application/json")
-		w, finish, ok := Negotiate(recorder, r, []byte(request))
+		w, finish, ok := Negotiate(recorder, r, []byte(request), memory.Reserve("ada"))
 		Expect(ok).To(BeTrue())
 		write(w)
 		finish()
@@ -22,7 +27,7 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	}
 	stream := func(parts ...string) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", EventStream)
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
 			for _, part := range parts {
 				_, _ = io.WriteString(w, part)
 				Expect(http.NewResponseController(w).Flush()).To(Succeed())
@@ -47,6 +52,27 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 		Expect(answer(`{"id":1}`, stream(progress)).Code).To(Equal(http.StatusServiceUnavailable))
 	})
 
+	It("is 503 if there is no memory for the answers, also those of other requests", Label("G19"), func() {
+		large := "data: {\"id\":1,\"result\":\"" + strings.Repeat("x", 1<<20) + "\"}\n\n"
+		write := func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			_, err := io.WriteString(w, large)
+			Expect(err).To(MatchError(jsonrpc.ErrNoMemory))
+		}
+		other := memory.Reserve("ada")
+		Expect(other.Extend(1 << 20)).To(Succeed())
+		got := answer(`[{"id":1}]`, write)
+		Expect(got.Code).To(Equal(http.StatusServiceUnavailable))
+		Expect(got.Body.String()).To(ContainSubstring(TooManyBodies))
+		other.Release()
+		Expect(answer(`[{"id":1}]`, func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			_, _ = io.WriteString(w, large)
+			Expect(other.Extend(1 << 20)).To(MatchError(jsonrpc.ErrNoMemory))
+		}).Code).To(Equal(http.StatusOK))
+		Expect(other.Extend(1 << 20)).To(Succeed())
+	})
+
 	It("is any other response unchanged", func() {
 		got := answer(`{"id":1}`, func(w http.ResponseWriter) { http.Error(w, "no", http.StatusConflict) })
 		Expect([]any{got.Code, got.Body.String()}).To(Equal([]any{http.StatusConflict, "no\n"}))
@@ -65,7 +91,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 		return Accepts(r, mediaType)
 	}
 
-	DescribeTable("include a stream:", func(header string) { Expect(accepts(EventStream, header)).To(BeTrue()) },
+	DescribeTable("include a stream:", func(header string) { Expect(accepts(jsonrpc.EventStream, header)).To(BeTrue()) },
 		Entry("without a header", ""),
 		Entry("by name", "application/json, Text/Event-Stream"),
 		Entry("by a range", "text/*"),
@@ -77,7 +103,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 	)
 
 	DescribeTable("do not include a stream:", func(header string) {
-		Expect(accepts(EventStream, header)).To(BeFalse())
+		Expect(accepts(jsonrpc.EventStream, header)).To(BeFalse())
 	},
 		Entry("without a range of it", "application/json"),
 		Entry("if nothing else is accepted", "application/json, */*;q=0"),

@@ -5,6 +5,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 var _ = Describe("Flushing a response", Label("G16"), func() {
@@ -15,7 +17,7 @@ var _ = Describe("Flushing a response", Label("G16"), func() {
 		s.long, s.id = false, []byte("1")
 		s.ctx.identity.served.Store(true)
 		change(s)
-		s.Header().Set("Content-Type", EventStream)
+		s.Header().Set("Content-Type", jsonrpc.EventStream)
 		_, err := s.Write([]byte(event))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(s.FlushError()).To(Succeed())

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/trace"
 )
@@ -62,7 +63,7 @@ func openStream(relayed bool) (*Writer, *writeDeadline) {
 var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	DescribeTable("sends comments only between events:", func(chunks []string, between bool) {
 		s, to := openStream(true)
-		s.Header().Set("Content-Type", EventStream)
+		s.Header().Set("Content-Type", jsonrpc.EventStream)
 		s.WriteHeader(http.StatusOK)
 		for _, chunk := range chunks {
 			_, err := s.Write([]byte(chunk))
@@ -219,7 +220,7 @@ var _ = Describe("Limiting how long a client may take to read a response that is
 		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
 		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
 		Entry("for an event, which is flushed", true, func(s *Writer) {
-			s.Header().Set("Content-Type", EventStream)
+			s.Header().Set("Content-Type", jsonrpc.EventStream)
 			_, _ = s.Write([]byte("data: x\n\n"))
 		}, true),
 		Entry("for bytes after a limited write", false, func(s *Writer) {

@@ -108,7 +108,7 @@ func (w *Writer) flush() error {
 // disableBuffering reports whether the response is a stream of events, and tells nginx not to
 // buffer it.
 func (w *Writer) disableBuffering() bool {
-	if !strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), EventStream) {
+	if !jsonrpc.IsEventStream(w.Header()) {
 		return false
 	}
 	w.Header().Set("X-Accel-Buffering", "no")

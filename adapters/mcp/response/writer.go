@@ -13,8 +13,6 @@ import (
 )
 
 const (
-	// EventStream is the media type of server-sent events.
-	EventStream = "text/event-stream"
 	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval,
 	// because over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 
-	"github.com/pasteport/pasteport/adapters/mcp/sse"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 const (
@@ -42,7 +42,7 @@ func (b *buffer) keep(p []byte) {
 // events divides a stream of server-sent events while it passes.
 type events struct {
 	event buffer
-	split sse.Splitter
+	split jsonrpc.Splitter
 	emit  func(raw []byte, failed error) error
 }
 
@@ -51,7 +51,7 @@ func (e *events) write(p []byte) error {
 	for len(p) > 0 {
 		length, ends := e.split.Next(p)
 		e.event.keep(p[:length])
-		if p = p[length:]; ends == sse.EventEnd || ends == sse.LineEnd && e.isApart() {
+		if p = p[length:]; ends == jsonrpc.EventEnd || ends == jsonrpc.LineEnd && e.isApart() {
 			if err := e.end(); err != nil {
 				return err
 			}

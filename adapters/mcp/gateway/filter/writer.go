@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pasteport/pasteport/adapters/mcp/sse"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // Options configure a Writer.
@@ -58,7 +58,7 @@ func (w *Writer) WriteHeader(status int) {
 			"the MCP server answered with the content encoding %q, although the gateway accepts none", encoding)
 		return
 	}
-	if strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), "text/event-stream") {
+	if jsonrpc.IsEventStream(header) {
 		removeDigests(header)
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -111,7 +111,7 @@ func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
 		return false, nil
 	}
 	for _, message := range messages {
-		if _, err := fmt.Fprintf(w.to, "event: message\ndata: %s\n\n", message); err != nil {
+		if _, err := w.to.Write(jsonrpc.AppendEvent(nil, "message", "", message)); err != nil {
 			return true, fmt.Errorf("sending a message: %w", err)
 		}
 	}
@@ -121,7 +121,7 @@ func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
 // emit sends a filtered event.
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.options.Release()
-	payload, kind := sse.Parse(raw)
+	payload, kind := jsonrpc.ParseEvent(raw)
 	if kind == "endpoint" {
 		w.options.Announced(string(payload))
 	}
@@ -132,7 +132,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 		case failed == nil && filtered == nil:
 			return nil
 		case failed == nil && !bytes.Equal(filtered, payload):
-			raw = sse.WithData(raw, filtered)
+			raw = jsonrpc.WithEventData(raw, filtered)
 		}
 	}
 	if failed != nil {
@@ -140,7 +140,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 		if message == nil {
 			return nil
 		}
-		raw = fmt.Appendf(nil, "event: message\ndata: %s\n\n", message)
+		raw = jsonrpc.AppendEvent(nil, "message", "", message)
 	}
 	_, err := w.to.Write(raw)
 	return err

@@ -15,8 +15,8 @@ import (
 // listen answers a GET in a session: with the messages that belong to no call, or with the rest of
 // a response whose connection broke.
 func (s *session) listen(w http.ResponseWriter, r *http.Request) {
-	if !response.Accepts(r, response.EventStream) {
-		response.NotAcceptable(w, "a stream of "+response.EventStream)
+	if !response.Accepts(r, jsonrpc.EventStream) {
+		response.NotAcceptable(w, "a stream of "+jsonrpc.EventStream)
 		return
 	}
 	id, index, ok := lastEvent(r)
@@ -67,8 +67,8 @@ func lastEvent(r *http.Request) (stream string, index int, ok bool) {
 
 // openLegacy answers the GET that opens a session of HTTP+SSE. The session ends with the stream.
 func (u *Upstream) openLegacy(w http.ResponseWriter, r *http.Request, sender oauth.Caller, host oauth.HostToken) error {
-	if !response.Accepts(r, response.EventStream) {
-		response.NotAcceptable(w, "a stream of "+response.EventStream)
+	if !response.Accepts(r, jsonrpc.EventStream) {
+		response.NotAcceptable(w, "a stream of "+jsonrpc.EventStream)
 		return nil
 	}
 	s, err := u.start(r, sender, host, true)

@@ -58,7 +58,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 		return
 	}
 	out := newStream(newStreamID())
-	out.isJSON = !response.Accepts(r, response.EventStream)
+	out.isJSON = !response.Accepts(r, jsonrpc.EventStream)
 	s.register(out, messages)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
@@ -76,7 +76,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // begin sets the headers of a stream of events.
 func begin(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", response.EventStream)
+	w.Header().Set("Content-Type", jsonrpc.EventStream)
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 }
 

@@ -107,7 +107,7 @@ var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
 	host oauth.HostToken) error {
 	if r.Method == http.MethodPost {
-		to, finish, acceptable := response.Negotiate(w, r, body)
+		to, finish, acceptable := response.Negotiate(w, r, body, u.options.Bodies.Reserve(sender.Subject))
 		if !acceptable {
 			return nil
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // responseBody is the body of a response. It releases the context of its request when it is closed,
@@ -53,7 +55,7 @@ func decode(answer *http.Response, asked string) {
 	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
 	case "gzip", "x-gzip":
 		body := &gunzip{Closer: answer.Body, from: bufio.NewReader(answer.Body)}
-		if !isEventStream(answer.Header) && !body.isGzip() {
+		if !jsonrpc.IsEventStream(answer.Header) && !body.isGzip() {
 			answer.Body = peekedBody{body.from, answer.Body}
 			return
 		}

@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/mcp/sse"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -22,7 +21,7 @@ const (
 func (u *Upstream) rewriteEndpoint(answer *http.Response, x *forwarding) {
 	answer.Header.Del("Content-Length")
 	answer.ContentLength = -1
-	answer.Body = sse.NewRewriter(answer.Body, func(address string) (string, error) {
+	answer.Body = newRewriter(answer.Body, func(address string) (string, error) {
 		return u.sealEndpoint(address, x)
 	})
 }

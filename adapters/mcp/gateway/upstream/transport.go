@@ -12,12 +12,12 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
@@ -290,7 +290,7 @@ func isJSONRPCError(answer *http.Response) bool {
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403
 // only.
 func refusesHost(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusForbidden || isEventStream(answer.Header) {
+	if answer.StatusCode != http.StatusForbidden || jsonrpc.IsEventStream(answer.Header) {
 		return outbound.RefusesHost(answer.StatusCode, nil)
 	}
 	body, _ := peek(answer)
@@ -312,10 +312,4 @@ func peek(answer *http.Response) (body []byte, complete bool) {
 type peekedBody struct {
 	io.Reader
 	io.Closer
-}
-
-const eventStream = "text/event-stream"
-
-func isEventStream(header http.Header) bool {
-	return strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), eventStream)
 }

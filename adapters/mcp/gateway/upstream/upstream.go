@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -190,7 +191,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 			return
 		}
 		//nolint:errorlint // net/http compares the value
-		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !isEventStream(w.Header()) {
+		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !jsonrpc.IsEventStream(w.Header()) {
 			panic(cut)
 		}
 		err = nil // a stream may end at any event: the grant or the service has ended
@@ -233,7 +234,7 @@ func (u *Upstream) accept(answer *http.Response) error {
 		}
 		answer.Header[sessionHeader][i] = bound
 	}
-	if answer.Request.Method == http.MethodGet && x.session == "" && isEventStream(answer.Header) {
+	if answer.Request.Method == http.MethodGet && x.session == "" && jsonrpc.IsEventStream(answer.Header) {
 		u.rewriteEndpoint(answer, x)
 	}
 	return nil

@@ -19,7 +19,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
-	"github.com/pasteport/pasteport/adapters/mcp/sse"
 	"github.com/pasteport/pasteport/domain/oauth"
 
 	"github.com/pasteport/pasteport/features/suite"
@@ -116,7 +115,7 @@ var _ = Describe("The endpoint event", Label("U13"), func() {
 	DescribeTable("ends the stream before a client can act on an endpoint event that is hidden", func(sent string) {
 		for _, pieces := range []func(io.Reader) io.Reader{atOnce, iotest.OneByteReader} {
 			read, err := received(open(), sent, pieces)
-			Expect(err).To(MatchError(sse.ErrEndpoint))
+			Expect(err).To(MatchError(errEndpoint))
 			Expect(read).NotTo(ContainSubstring("evil.example\n\n"))
 		}
 	},

@@ -1,8 +1,27 @@
-// Package sse reads server-sent events. Splitter divides a stream while it passes, Parse reads one
-// event, and Rewriter replaces the endpoint events of a stream of HTTP+SSE.
-package sse
+package jsonrpc
 
-import "bytes"
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// EventStream is the media type of server-sent events.
+const EventStream = "text/event-stream"
+
+// IsEventStream reports whether a response is a stream of server-sent events.
+func IsEventStream(header http.Header) bool {
+	return strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), EventStream)
+}
+
+// AppendEvent appends an event of a type with data in one line, and an id unless it is empty.
+func AppendEvent(to []byte, kind, id string, data []byte) []byte {
+	to = append(append(to, "event: "...), kind...)
+	if id != "" {
+		to = append(append(to, "\nid: "...), id...)
+	}
+	return append(append(append(to, "\ndata: "...), data...), "\n\n"...)
+}
 
 // Boundary is what ends at the end of a piece of a stream.
 type Boundary int
@@ -56,15 +75,15 @@ func lineLength(p []byte) int {
 
 var byteOrderMark = []byte("\ufeff")
 
-// Field returns the name and the value of a line.
-func Field(line []byte) (name, value []byte) {
+// EventField returns the name and the value of a line of an event.
+func EventField(line []byte) (name, value []byte) {
 	line = bytes.TrimRight(bytes.TrimPrefix(line, byteOrderMark), "\r\n")
 	name, value, _ = bytes.Cut(line, []byte(":"))
 	return name, bytes.TrimPrefix(value, []byte(" "))
 }
 
-// Lines divides an event into its lines with their ends.
-func Lines(event []byte) (found [][]byte) {
+// EventLines divides an event into its lines with their ends.
+func EventLines(event []byte) (found [][]byte) {
 	for len(event) > 0 {
 		end := lineLength(event)
 		if end == 0 {
@@ -79,11 +98,11 @@ func Lines(event []byte) (found [][]byte) {
 	return found
 }
 
-// Parse returns the data of an event, nil for none, and its type.
-func Parse(event []byte) (data []byte, kind string) {
+// ParseEvent returns the data of an event, nil for none, and its type.
+func ParseEvent(event []byte) (data []byte, kind string) {
 	var parts [][]byte
-	for _, line := range Lines(event) {
-		switch name, value := Field(line); string(name) {
+	for _, line := range EventLines(event) {
+		switch name, value := EventField(line); string(name) {
 		case "data":
 			parts = append(parts, value)
 		case "event":
@@ -93,11 +112,11 @@ func Parse(event []byte) (data []byte, kind string) {
 	return bytes.Join(parts, []byte("\n")), kind
 }
 
-// WithData returns an event with other data, in the place of its first data line.
-func WithData(event, data []byte) (changed []byte) {
+// WithEventData returns an event with other data, in the place of its first data line.
+func WithEventData(event, data []byte) (changed []byte) {
 	written := false
-	for _, line := range Lines(event) {
-		if name, _ := Field(line); string(name) != "data" {
+	for _, line := range EventLines(event) {
+		if name, _ := EventField(line); string(name) != "data" {
 			changed = append(changed, line...)
 			continue
 		}

@@ -1,4 +1,4 @@
-package sse
+package upstream
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // FuzzRewriter compares the stream that arrives at once and byte by byte, and looks for an endpoint
@@ -25,7 +27,7 @@ func FuzzRewriter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		read := func(from io.Reader) (string, error) {
-			text, err := io.ReadAll(NewRewriter(io.NopCloser(from), func(string) (string, error) {
+			text, err := io.ReadAll(newRewriter(io.NopCloser(from), func(string) (string, error) {
 				return "/own", nil
 			}))
 			return string(text), err
@@ -37,7 +39,7 @@ func FuzzRewriter(f *testing.F) {
 		}
 		for _, text := range []string{whole, pieces} {
 			for _, event := range eventsOf(text) {
-				if data, kind := Parse([]byte(event)); kind == endpoint && string(data) != "/own" {
+				if data, kind := jsonrpc.ParseEvent([]byte(event)); kind == endpoint && string(data) != "/own" {
 					t.Fatalf("%q has the address %q", event, data)
 				}
 			}
