@@ -27,17 +27,14 @@ func (c *Config) audit() settings.Group {
 		settings.Switch("audit-log", &a.Log, "log each call of an MCP server in one line"),
 		settings.File("audit-file", &a.File,
 			"file to which each call of an MCP server is appended, in JSON Lines; reopened on SIGHUP").
-			Fields("Audit.File").DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
+			DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
 		settings.Switch("audit-chain", &a.Chain,
-			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\"").
-			Fields("Audit.Chain"),
+			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\""),
 		settings.Size("audit-max-size", &a.MaxSize,
-			"size at which audit-file is renamed to audit-file-TIME and another is begun, at least 64KiB").
-			Fields("Audit.MaxSize"),
-		settings.Number("audit-keep", &a.Keep, "number of renamed files to keep; 0 keeps all").Fields("Audit.Keep").
+			"size at which audit-file is renamed to audit-file-TIME and another is begun, at least 64KiB"),
+		settings.Number("audit-keep", &a.Keep, "number of renamed files to keep; 0 keeps all").
 			Example("30"),
-		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256").
-			Fields("Audit.Arguments"),
+		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256"),
 	}}
 }
 

@@ -67,9 +67,9 @@ func (c Config) checkAdminAddr() error {
 
 func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
-		return oauth.NewMistake("%s is invalid: %s", oauth.Field("DemoToken"), err)
+		return oauth.NewMistake("%s is invalid: %s", oauth.Field("EditorToken"), err)
 	}
-	return verifierField{"DemoToken", c.EditorToken != "", false,
+	return verifierField{"EditorToken", c.EditorToken != "", false,
 		[]string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
 }
 
@@ -139,7 +139,8 @@ func (c Config) check() error {
 	_, err := config.Settings()
 	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()),
 		c.Gateway.check(config, c.Verification),
-		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(),
+		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), oauth.Within("TLS", c.TLS.check()),
+		c.Database.check(),
 		c.checkBus(),
 		c.checkClientDocuments(), c.checkSelfRegistration(), c.Audit.check())
 }

@@ -4,26 +4,22 @@
 // completion, the output of "pasteport config", the JSON schema, the example file and the table in
 // docs/settings.md come from the same Table.
 //
-// To add a setting, give it a field in server.Config and one entry in
+// To add a setting, give it a field in service.Config and one entry in
 // bootstrap/service/settings.go:
 //
-//	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
+//	settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 //
 // The value of the field when the Table is made is the default. Then run "go run
 // ./bootstrap/settings/write" for docs/settings.md. The code that uses a value checks it:
-// Table.Explain reports an oauth.Mistake about the field AccessTokenTTL as one about
-// access-token-ttl, in the spelling that was used. Setting.Fields names the fields when the names
-// differ. Start reading at Table and Setting.
+// Table.Explain reports an oauth.Mistake about the field TicketTTL as one about ticket-ttl,
+// in the spelling that was used. Start reading at Table and Setting.
 package settings
 
 import (
-	"slices"
-	"strings"
+	"reflect"
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List
@@ -36,7 +32,7 @@ type Setting struct {
 	flag        *pflag.Flag // holds the value from any source
 	value       pflag.Value // of the flag
 	mistyped    []mistyped  // on the command line
-	fields      []oauth.Field
+	address     uintptr     // of the variable
 	example     []string
 	defaultText string // describes an empty default
 	pattern     string
@@ -47,7 +43,7 @@ type Setting struct {
 	origin      origin
 }
 
-func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Setting {
+func newSetting(name, doc string, target any, shape shape, add func(*pflag.FlagSet)) *Setting {
 	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	add(flags)
 	flag := flags.Lookup(name)
@@ -58,6 +54,8 @@ func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Settin
 		shape: shape,
 		flag:  flag,
 		value: flag.Value,
+
+		address: reflect.ValueOf(target).Pointer(),
 	}
 	flag.Value = typed{flag.Value, s}
 	if list, ok := s.value.(pflag.SliceValue); ok {
@@ -95,22 +93,22 @@ type typedList struct {
 
 // Text is one line of text.
 func Text(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, text, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, text, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
 // URL is a text that editors check as a URL.
 func URL(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, address, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, address, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
 // File is the name of a file.
 func File(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, file, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, file, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
 // Folder is the name of a folder.
 func Folder(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, folder, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, folder, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
 }
 
 // Secret is a text that is never shown. NAME-file can name a file with the secret instead.
@@ -123,7 +121,7 @@ func Secret(name string, target *string, doc string) *Setting {
 
 // Switch is on or off.
 func Switch(name string, target *bool, doc string) *Setting {
-	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) {
+	return newSetting(name, doc, target, onOff, func(f *pflag.FlagSet) {
 		f.VarPF(&toggle{target}, name, "", doc).NoOptDefVal = "true"
 	})
 }
@@ -131,30 +129,34 @@ func Switch(name string, target *bool, doc string) *Setting {
 // Number is a whole number of 1 or more. It can be 0 only when that is its default.
 func Number(name string, target *int, doc string) *Setting {
 	least := min(1, *target)
-	return newSetting(name, doc, wholeFrom(least), func(f *pflag.FlagSet) { f.Var(&count{target, least}, name, doc) })
+	return newSetting(name, doc, target, wholeFrom(least), func(f *pflag.FlagSet) {
+		f.Var(&count{target, least}, name, doc)
+	})
 }
 
 // Size is a number of bytes, with or without a unit.
 func Size(name string, target *int64, doc string) *Setting {
-	return newSetting(name, doc, bytesOrUnits, func(f *pflag.FlagSet) { f.Var(&size{target}, name, doc) })
+	return newSetting(name, doc, target, bytesOrUnits, func(f *pflag.FlagSet) { f.Var(&size{target}, name, doc) })
 }
 
 // Duration is a duration in the syntax of Go. It can be 0 only when that is its default.
 func Duration(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orZero: *target == 0}
-	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+	return newSetting(name, doc, target, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
 }
 
 // DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a
 // Config.
 func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
 	value := &span{target: target, orOff: true}
-	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+	return newSetting(name, doc, target, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
 }
 
 // Choice is one of a few words.
 func Choice(name string, target *string, words []string, doc string) *Setting {
-	return newSetting(name, doc, oneOf(words), func(f *pflag.FlagSet) { f.Var(&choice{target, words}, name, doc) })
+	return newSetting(name, doc, target, oneOf(words), func(f *pflag.FlagSet) {
+		f.Var(&choice{target, words}, name, doc)
+	})
 }
 
 // Texts is a list of texts.
@@ -166,16 +168,9 @@ func Texts(name string, target *[]string, doc string) *Setting {
 
 // List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) {
+	return newSetting(name, doc, target, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) {
 		f.Var(&list[T]{target: target, item: item}, name, doc)
 	})
-}
-
-// Fields names the Config fields whose mistakes are about this setting. A field with the same
-// letters as the setting is always included.
-func (s *Setting) Fields(fields ...oauth.Field) *Setting {
-	s.fields = fields
-	return s
 }
 
 // Example sets the value in the example file, for a setting without a default. Only a list has
@@ -213,8 +208,4 @@ func (s *Setting) Pattern(pattern string) *Setting {
 func (s *Setting) Required() *Setting {
 	s.required = true
 	return s
-}
-
-func (s *Setting) concerns(field oauth.Field) bool {
-	return slices.Contains(s.fields, field) || strings.EqualFold(strings.ReplaceAll(s.Name, "-", ""), string(field))
 }

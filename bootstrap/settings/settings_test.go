@@ -160,14 +160,14 @@ var _ = Describe("Explaining mistakes", func() {
 
 	It("finds every mistake in a tree of errors", func() {
 		other := errors.New("something else")
-		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil,
+		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("on"))), nil,
 			fmt.Errorf("reading: %w", other))
 		Expect(table.Explain(tree)).
 			To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
 	})
 
 	It("returns a single mistake on one line, and no error without mistakes", func() {
-		Expect(table.Explain(wrong("AText"))).To(MatchError("a-text is odd"))
+		Expect(table.Explain(wrong("text"))).To(MatchError("a-text is odd"))
 		Expect(table.Explain(wrong("Unknown"))).To(MatchError("Unknown is odd"))
 		Expect(table.Explain(errors.Join(nil, nil))).To(Succeed())
 	})

@@ -40,7 +40,12 @@ func (s *span) String() string {
 	if s.orOff && *s.target < 0 {
 		return "0s"
 	}
-	text := s.target.String()
+	return FormatDuration(*s.target)
+}
+
+// FormatDuration omits zero units.
+func FormatDuration(d time.Duration) string {
+	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")
 	}

@@ -197,18 +197,14 @@ func hostPort(raw string) string {
 	return authorityOf(rest)
 }
 
-func (c Config) checkTTLs() []error {
+func (c Config) checkLifetimes() []error {
 	var mistakes []error
-	between := func(field Field, value, least, most time.Duration) {
-		if value < least || value > most {
-			mistakes = append(mistakes, NewMistake("%s is %s: choose from %s to %s", field, value, least, most))
+	for _, l := range c.Lifetimes() {
+		if *l.Value < l.Least || *l.Value > l.Most {
+			mistakes = append(mistakes,
+				NewMistake("%s is %s: choose from %s to %s", l.Field, *l.Value, l.Least, l.Most))
 		}
 	}
-	between("AccessTokenTTL", c.AccessTokenTTL, time.Minute, 24*time.Hour)
-	between("AuthCodeTTL", c.AuthCodeTTL, 10*time.Second, 10*time.Minute)
-	between("GrantTTL", c.GrantTTL, time.Hour, MaxGrantTTL)
-	between("RefreshIdleTTL", c.RefreshIdleTTL, max(time.Hour, c.AccessTokenTTL), 365*24*time.Hour)
-	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
 	if c.RefreshGrace > time.Hour {
 		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1h0m0s, or a negative value to switch it off",
 			Field("RefreshGrace"), c.RefreshGrace))
@@ -242,34 +238,6 @@ func (c Config) checkSecrets() (mistakes []error) {
 		}
 	}
 	return mistakes
-}
-
-// Field is the name of a field of Config in a Mistake.
-type Field string
-
-// Mistake is an error in a Config. Its text names the fields, the problem and the remedy.
-type Mistake struct {
-	sentence string
-	values   []any
-}
-
-// NewMistake formats a sentence as fmt.Sprintf does. WithNames can replace the values that are a
-// Field.
-func NewMistake(sentence string, values ...any) *Mistake { return &Mistake{sentence, values} }
-
-func (m *Mistake) Error() string {
-	return m.WithNames(func(field Field) string { return string(field) })
-}
-
-// WithNames returns the sentence with other names for the fields, such as those of flags.
-func (m *Mistake) WithNames(name func(Field) string) string {
-	values := slices.Clone(m.values)
-	for i, value := range values {
-		if field, ok := value.(Field); ok {
-			values[i] = name(field)
-		}
-	}
-	return fmt.Sprintf(m.sentence, values...)
 }
 
 // CheckOriginsAndHosts returns an error for each allowed origin that no browser sends, and for each
