@@ -53,7 +53,7 @@ var siblings = map[string][]string{
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/attacks", "features/conformance",
+var programs = []string{"bootstrap/cmd/...", "features/attacks", "features/conformance",
 	"features/matrix/write", "features/mutations", "features/newcomer", "features/interop/fixtures",
 	"features/interop/goclient", "bench", "bench/server/..."}
 

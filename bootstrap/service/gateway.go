@@ -58,7 +58,7 @@ func (c *Config) gateway() settings.Group {
 		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
 			"what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, "+
 				"default, required and hosts").DefaultText("one token").
-			Example("{name: user, label: Your user name}", "{name: token}"),
+			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
 			Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret,
@@ -77,10 +77,7 @@ func (c *Config) gateway() settings.Group {
 
 // presentItem only keeps the text, because the errors of its parser name the number of the entry
 // and the remedy.
-var presentItem = settings.Item[string]{
-	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
-	Expected: `texts in quotes such as 'X-Api-Key: {token}'`,
-}
+var presentItem = settings.Verbatim(`texts in quotes such as 'X-Api-Key: {token}'`)
 
 var toolScopeItem = settings.Item[ToolScope]{
 	Parse: func(line string) (ToolScope, error) {

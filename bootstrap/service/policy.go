@@ -37,10 +37,7 @@ const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Policy.Tools"
 
 // ruleItem only keeps the text, because the errors of package access have the number of the rule
 // and the remedy.
-var ruleItem = settings.Item[string]{
-	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
-	Expected: `rules such as "allow read_*" or "deny delete_* for role:guest"`,
-}
+var ruleItem = settings.Verbatim(`rules such as "allow read_*" or "deny delete_* for role:guest"`)
 
 // ruleList is one of the settings of a PolicyConfig.
 type ruleList struct {

@@ -124,9 +124,9 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 // may call it.
 func Complete(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if value, isSetting := flag.Value.(interface{ setting() *Setting }); isSetting {
+		if value, isSetting := flag.Value.(flagValue); isSetting {
 			// Fails only for an unknown or a second flag.
-			_ = command.RegisterFlagCompletionFunc(flag.Name, value.setting().shape.complete)
+			_ = command.RegisterFlagCompletionFunc(flag.Name, value.complete)
 		}
 	})
 	for _, sub := range command.Commands() {
