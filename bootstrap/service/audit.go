@@ -44,15 +44,9 @@ const minAuditMaxSize = 64 << 10
 // not made.
 func (a AuditConfig) check() error {
 	var mistakes []error
-	for _, setting := range []struct {
-		name oauth.Field
-		set  bool
-	}{{"Audit.Chain", a.Chain}, {"Audit.Keep", a.Keep > 0}} {
-		if setting.set && a.File == "" {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the file", setting.name,
-					oauth.Field("Audit.File")))
-		}
+	if a.File == "" {
+		mistakes = append(mistakes, unused("%s is not: leave it out, or name the file", oauth.Field("Audit.File"),
+			configured{"Audit.Chain", a.Chain}, configured{"Audit.Keep", a.Keep > 0}))
 	}
 	if a.Arguments && a.File == "" && !a.Log {
 		mistakes = append(mistakes,

@@ -60,6 +60,8 @@ type Config struct {
 
 	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
 	UpstreamsChecked func([]UpstreamStatus) // called by Serve after the first check of all upstreams; nil for none
+
+	checked bool // by Load
 }
 
 // DefaultConfig returns the defaults that the command line shows.

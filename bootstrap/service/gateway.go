@@ -145,16 +145,28 @@ func (g GatewayConfig) urls() (urls []string) {
 
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
+	return unused("%s is not: leave it out, or name the MCP server behind the gateway",
+		oauth.Field("Gateway.Upstreams"),
+		append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
+			configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
+			configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
+			configured{promptRules, len(g.Policy.Prompts) > 0},
+			configured{resourceRules, len(g.Policy.Resources) > 0})...)
+}
+
+// configured is a field, and whether it is set.
+type configured struct {
+	name oauth.Field
+	set  bool
+}
+
+// unused reports the fields that are set. The reason, which names the cause, is why they have no
+// effect.
+func unused(reason string, cause any, fields ...configured) error {
 	var mistakes []error
-	for _, setting := range append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
-		configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
-		configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
-		configured{promptRules, len(g.Policy.Prompts) > 0},
-		configured{resourceRules, len(g.Policy.Resources) > 0}) {
-		if setting.set {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway",
-					setting.name, oauth.Field("Gateway.Upstreams")))
+	for _, field := range fields {
+		if field.set {
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but "+reason, field.name, cause))
 		}
 	}
 	return errors.Join(mistakes...)

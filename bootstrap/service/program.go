@@ -167,19 +167,8 @@ func (g GatewayConfig) checkPrograms(v Verification) error {
 				oauth.Field("Gateway.Credential"), g.Credential,
 				bootstrap.CredentialStatic))
 	}
-	for _, field := range g.fieldsOfURLs() {
-		if field.set {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
-		}
-	}
+	mistakes = append(mistakes, unused("has no effect on %s: leave it out", "a program", g.fieldsOfURLs()...))
 	return errors.Join(mistakes...)
-}
-
-// configured is a field, and whether it is set.
-type configured struct {
-	name oauth.Field
-	set  bool
 }
 
 // fieldsOfURLs are the fields that have an effect only on upstreams with a URL.

@@ -98,10 +98,7 @@ type Config struct {
 // field.
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkURLs(), c.checkLifetimes(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
-		c.checkClientRules(), c.checkHostedClients(), c.checkRuntime())
-	mistakes = append(mistakes, Within("Limits", errors.Join(c.Limits.check()...)))
-	if err := errors.Join(mistakes...); err != nil {
+	if err := errors.Join(errors.Join(c.checkRequired()...), c.Check()); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	clientID, metadata := c.clientRules()
@@ -132,6 +129,18 @@ func (c Config) Settings() (*Settings, error) {
 		trustedRedirectHosts: c.TrustedRedirectHosts,
 		autoErrorRedirect:    c.AutoErrorRedirect,
 	}, nil
+}
+
+// Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
+// secret, clock and random source.
+func (c Config) Check() error {
+	c = c.WithDefaults()
+	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
+		[]error{Within("Limits", errors.Join(c.Limits.check()...))})
+	if c.Issuer != "" {
+		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())
+	}
+	return errors.Join(mistakes...)
 }
 
 // ClientRules returns the rules for a client_id and its metadata document. It checks only the

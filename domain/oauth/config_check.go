@@ -12,19 +12,11 @@ import (
 )
 
 func (c Config) checkURLs() []error {
-	var mistakes []error
-	switch {
-	case c.Issuer == "":
-		mistakes = append(mistakes,
-			NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com",
-				Field("Issuer")))
-	default:
-		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
-		if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
-			mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
-				"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
-				Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
-		}
+	mistakes := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
+	if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
+		mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
+			"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
+			Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
 	}
 	mistakes = append(mistakes, c.checkResources()...)
 	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
@@ -120,7 +112,18 @@ func (c Config) checkScopes() []error {
 	return mistakes
 }
 
-func (c Config) checkVerifier() (mistakes []error) {
+// checkRequired checks the fields that Check does not need.
+func (c Config) checkRequired() (mistakes []error) {
+	if c.Issuer == "" {
+		mistakes = append(mistakes,
+			NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com",
+				Field("Issuer")))
+	}
+	if c.Now == nil || c.Random == nil {
+		mistakes = append(mistakes,
+			NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"),
+				Field("Random")))
+	}
 	if c.VerifyBearer == nil && c.Verifier == nil {
 		mistakes = append(mistakes,
 			NewMistake("%s is nil: set the function that reports whether a token of your site is valid",
@@ -130,7 +133,7 @@ func (c Config) checkVerifier() (mistakes []error) {
 		mistakes = append(mistakes,
 			NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
-	return append(mistakes, c.checkHostFields()...)
+	return append(mistakes, c.checkSecrets()...)
 }
 
 // checkClientRules checks the fields about metadata documents and redirect URIs of clients.
@@ -162,15 +165,6 @@ func (c Config) checkClientRules() (mistakes []error) {
 				NewMistake("%s has %q: only lower-case schemes of applications can be allowed",
 					Field("AllowedPrivateSchemes"), scheme))
 		}
-	}
-	return mistakes
-}
-
-func (c Config) checkRuntime() (mistakes []error) {
-	if c.Now == nil || c.Random == nil {
-		mistakes = append(mistakes,
-			NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"),
-				Field("Random")))
 	}
 	return mistakes
 }
