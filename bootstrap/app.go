@@ -74,14 +74,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // lost unless the wrapper has them too. The log names those that are missing, at level info;
 // docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
-	chosen := oauthOptions{sweepEvery: sweepEvery}
-	for i, option := range options {
-		if option == nil {
-			chosen.wrong = append(chosen.wrong, errNilOption(i))
-			continue
-		}
-		option(&chosen)
-	}
+	chosen := choose(options)
 	config, err := withDefaults(config, store)
 	if isNil(store) {
 		store = nil // a nil pointer implements interfaces whose methods would panic

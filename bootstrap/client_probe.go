@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -25,12 +26,9 @@ type ClientProbe struct {
 // NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other
 // field. Of the options, only WithRootCAs has an effect.
 func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, error) {
-	var chosen oauthOptions
-	for _, option := range options {
-		option(&chosen)
-	}
+	chosen := choose(options)
 	rules, metadata, err := config.ClientRules()
-	if err != nil {
+	if err := errors.Join(append(chosen.wrong, err)...); err != nil {
 		return nil, err
 	}
 	asked := directoryOptions(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)

@@ -120,8 +120,8 @@ func (u Upstream) withDefaults(config oauth.Config) Upstream {
 
 func (u Upstream) check(config oauth.Config) error {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
-		return oauth.NewMistake("%s is %q: set %s in the oauth.Config, so that access tokens can open the host token",
-			oauth.Field("Credential"), u.Credential, oauth.Field("HostTokenInUse"))
+		return oauth.NewMistake("%s is %q: set %s, so that access tokens can open the host token",
+			oauth.Field("Credential"), u.Credential, oauth.Field(oauth.OfConfig+"HostTokenInUse"))
 	}
 	if u.Program != nil {
 		return u.checkProgram(config.HostFields)
@@ -143,16 +143,16 @@ func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
 	mistakes := []error{u.checkSecrets(), u.checkPresent(fields, urls)}
 	if u.Patience < time.Second || u.Patience > time.Hour {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Gateway.Patience"), u.Patience))
+			oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Patience"), u.Patience))
 	}
 	if u.Host != "" {
 		if err := oauth.CheckHost(u.Host); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Gateway.Host"), u.Host, err))
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Host"), u.Host, err))
 		}
 	}
 	for _, name := range u.Headers {
 		if err := upstream.CheckHeader(name); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Gateway.Headers"), name, err))
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Headers"), name, err))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -160,7 +160,7 @@ func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
 
 func (u Upstream) checkSecrets() error {
 	static := u.Credential == CredentialStatic
-	secret, signing, credential := oauth.Field("Gateway.Secret"), oauth.Field("Gateway.SigningSecret"),
+	secret, signing, credential := oauth.Field("Secret"), oauth.Field("SigningSecret"),
 		oauth.Field("Credential")
 	switch {
 	case !slices.Contains(Credentials(), u.Credential):
@@ -183,10 +183,11 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
 		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose "+
 			"%q, or ask for one field",
-			oauth.Field("HostFields"), len(fields), oauth.Field("Credential"), u.Credential, CredentialHostToken)
+			oauth.Field(oauth.OfConfig+"HostFields"), len(fields), oauth.Field("Credential"), u.Credential,
+			CredentialHostToken)
 	}
 	if len(u.Present) > 0 && u.Credential == CredentialNone {
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Gateway.Present"),
+		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Present"),
 			oauth.Field("Credential"), u.Credential)
 	}
 	parsed, wrong := secret.Parse(u.Present, u.presented(fields))
@@ -195,13 +196,13 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 		wrong = checkUsed(parsed, fields, urls)
 	}
 	for _, mistake := range wrong {
-		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Present"), mistake))
+		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Present"), mistake))
 	}
 	for _, name := range u.Headers {
 		if canonical := http.CanonicalHeaderKey(name); slices.Contains(parsed.Headers(), canonical) {
 			mistakes = append(mistakes,
 				oauth.NewMistake("%s has %q, which %s sets: leave it out of one of them",
-					oauth.Field("Gateway.Headers"), name, oauth.Field("Gateway.Present")))
+					oauth.Field("Headers"), name, oauth.Field("Present")))
 		}
 	}
 	return errors.Join(mistakes...)

@@ -1,6 +1,8 @@
 package bootstrap_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -29,7 +31,8 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 	DescribeTable("fails, with the remedy, when", func(inUse bool, to bootstrap.Upstream, remedy string) {
 		Expect(open(inUse, to)).To(MatchError(ContainSubstring(remedy)))
 	},
-		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url}, "set HostTokenInUse"),
+		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url},
+			"set oauth.Config.HostTokenInUse"),
 		Entry("the URL is missing", true, bootstrap.Upstream{}, "it is not a URL"),
 		Entry("tokens would be sent without encryption over the internet", true,
 			bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),
@@ -39,4 +42,21 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 		Entry("a header is never forwarded", true, bootstrap.Upstream{URL: url, Headers: []string{"Cookie"}},
 			"it is never forwarded"),
 	)
+
+	It("names the fields of the struct, not of the service", func() {
+		err := open(true, bootstrap.Upstream{
+			URL:      url,
+			Host:     "http://localhost",
+			Headers:  []string{"Cookie"},
+			Patience: time.Millisecond,
+			Present:  []string{"X-Key: {nothing}"},
+		})
+		Expect(err).To(MatchError(And(MatchRegexp(`(?m)(^|: )Patience is 1ms`), MatchRegexp(`(?m)^Host has`),
+			MatchRegexp(`(?m)^Headers has`), MatchRegexp(`(?m)(^|: )Present: `), Not(ContainSubstring("Gateway.")))))
+		err = open(true, bootstrap.Upstream{
+			Program:       &bootstrap.Program{Command: "sh", Env: map[string]string{"K": "{token}"}},
+			ProgramLimits: bootstrap.ProgramLimits{MaxProcesses: -1},
+		})
+		Expect(err).To(MatchError(HaveSuffix(": ProgramLimits.MaxProcesses is -1: choose 1 or more")))
+	})
 })

@@ -24,6 +24,12 @@ var _ = Describe("Embedding with mistakes", Label("F9"), func() {
 			ContainSubstring("AccessTokenTTL is 1ns: choose"))))
 	})
 
+	It("reports an option that is nil, also of a probe", func() {
+		_, err := bootstrap.NewClientProbe(oauth.Config{}, nil)
+		Expect(err).To(MatchError("option 1 is nil: leave it out"))
+		Expect(bootstrap.NewClientProbe(oauth.Config{}, bootstrap.WithRootCAs(nil))).NotTo(BeNil())
+	})
+
 	It("needs a store", func() {
 		_, err := bootstrap.NewOAuthServer(oauth.Config{}, nil)
 		Expect(err).To(MatchError(ContainSubstring("the store is nil: open one")))

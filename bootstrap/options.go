@@ -30,6 +30,18 @@ type oauthOptions struct {
 	wrong        []error
 }
 
+func choose(options []OAuthOption) oauthOptions {
+	chosen := oauthOptions{sweepEvery: sweepEvery}
+	for i, option := range options {
+		if option == nil {
+			chosen.wrong = append(chosen.wrong, errNilOption(i))
+			continue
+		}
+		option(&chosen)
+	}
+	return chosen
+}
+
 // WithClientDirectory replaces the directory that fetches clients from their metadata documents
 // (CIMD). If it is an oauth.KeyDirectory, it also provides their keys.
 func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {

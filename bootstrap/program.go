@@ -84,13 +84,13 @@ func (l ProgramLimits) Check() error {
 		value, least int64
 		choose       string
 	}{
-		{"Gateway.MaxProcesses", fmt.Sprint(l.MaxProcesses), int64(l.MaxProcesses), 1, "1 or more"},
-		{"Gateway.MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1,
+		{"MaxProcesses", fmt.Sprint(l.MaxProcesses), int64(l.MaxProcesses), 1, "1 or more"},
+		{"MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1,
 			"1 or more"},
-		{"Gateway.IdleTimeout", l.IdleTimeout.String(), int64(l.IdleTimeout), int64(time.Second), "1s or more"},
-		{"Gateway.StartTimeout", l.StartTimeout.String(), int64(l.StartTimeout), int64(time.Second), "1s or more"},
-		{"Gateway.CPUTime", l.CPUTime.String(), int64(l.CPUTime), int64(time.Second), "1s or more"},
-		{"Gateway.Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory,
+		{"IdleTimeout", l.IdleTimeout.String(), int64(l.IdleTimeout), int64(time.Second), "1s or more"},
+		{"StartTimeout", l.StartTimeout.String(), int64(l.StartTimeout), int64(time.Second), "1s or more"},
+		{"CPUTime", l.CPUTime.String(), int64(l.CPUTime), int64(time.Second), "1s or more"},
+		{"Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory,
 			"32MiB or more, with which most programs can start"},
 	} {
 		if limit.value < limit.least {
@@ -193,7 +193,7 @@ func (u Upstream) checkProgram(fields credential.Fields) error {
 	for _, err := range u.Program.Check(u.Credential, fields) {
 		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
 	}
-	return errors.Join(append(mistakes, u.ProgramLimits.Check())...)
+	return errors.Join(append(mistakes, oauth.Within("ProgramLimits", u.ProgramLimits.Check()))...)
 }
 
 // mountProgram opens the gateway to a checked program.

@@ -20,7 +20,7 @@ func (u Upstream) checkRouted() error {
 			oauth.Field("Credential"), u.Credential, CredentialHostToken)
 	case u.Host != "":
 		return oauth.NewMistake("%s is set, but the address of the MCP server is a field: leave it out",
-			oauth.Field("Gateway.Host"))
+			oauth.Field("Host"))
 	}
 	return nil
 }

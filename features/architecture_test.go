@@ -53,9 +53,8 @@ var siblings = map[string][]string{
 }
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "bootstrap/settings/write", "features/attacks", "features/conformance",
-	"features/laws/measure", "features/matrix/write", "features/mutations", "features/newcomer",
-	"features/interop/fixtures",
+var programs = []string{"bootstrap/cmd/...", "features/attacks", "features/conformance", "features/laws/measure",
+	"features/matrix/write", "features/mutations", "features/newcomer", "features/interop/fixtures",
 	"features/interop/goclient", "bench", "bench/server/..."}
 
 // Tests next to the code may use whatever they need.

@@ -42,6 +42,15 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Expect(filepath.Join(dir, "pasteport-data")).NotTo(BeADirectory())
 	})
 
+	It("compares nothing with an issuer that is missing", func(ctx SpecContext) {
+		ran := Run(ctx, "config", "--dev", "--addr=0.0.0.0:8080", "--allowed-hosts=host.docker.internal",
+			"--resource=https://mcp.example.com/mcp")
+		Expect(ran.Code).To(Equal(1))
+		Expect(ran.Err).To(HavePrefix("pasteport: the issuer, the public https URL of this service, is missing: "))
+		Expect(Run(ctx, "config", "--ticket-ttl=1s").Err).To(And(HavePrefix("pasteport: 2 settings are wrong:"),
+			ContainSubstring("--ticket-ttl is 1s"), ContainSubstring("the issuer, the public https URL")))
+	})
+
 	DescribeTable("refuses a file", func(ctx SpecContext, text string, complaints ...string) {
 		write("pasteport.yaml", text)
 		ran := Run(ctx, "config", "--issuer=https://cms.example.com")

@@ -295,9 +295,16 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	It("is listed in docs/settings.md", func(ctx SpecContext) {
 		page, err := os.ReadFile(settingsPage)
 		Expect(err).NotTo(HaveOccurred())
-		_, rest, _ := strings.Cut(string(page), "<!-- settings -->\n")
-		table, _, _ := strings.Cut(rest, "<!-- end of settings -->")
-		Expect(table).To(Equal(Run(ctx, "config", "reference").Out), "run: go run ./bootstrap/settings/write")
+		const begin, end = "<!-- settings -->\n", "<!-- end of settings -->"
+		before, rest, _ := strings.Cut(string(page), begin)
+		table, after, ended := strings.Cut(rest, end)
+		Expect(ended).To(BeTrue(), "the two comments around the table are missing")
+		reference := Run(ctx, "config", "reference").Out
+		if os.Getenv("UPDATE") != "" {
+			table = reference
+			write(settingsPage, before+begin+reference+end+after)
+		}
+		Expect(table).To(Equal(reference), "run this spec with UPDATE=1")
 		for _, setting := range examples(ctx) {
 			Expect(table).To(ContainSubstring("| `" + setting.name + "` |"))
 		}

@@ -327,6 +327,15 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 			`choose "host-token"`),
 	)
 
+	It("is not a missing token when the upstream verifies every field", func(ctx SpecContext) {
+		write("pasteport.yaml", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}, {name: password}]\n"+
+			"present: 'Authorization: Basic {base64(user:password)}'\n")
+		Expect(Run(ctx, "config", "--issuer=https://cms.example.com").Settings()).To(HaveKey("fields"))
+		Expect(Run(ctx, "config", "--issuer=https://cms.example.com", "--verifier=http",
+			"--verify-url=https://cms.example.com/token").Err).
+			To(ContainSubstring(`fields (from pasteport.yaml:2) has no required field "token"`))
+	})
+
 	It("is fields without an upstream", func(ctx SpecContext) {
 		write("pasteport.yaml", "fields: [{name: token, label: Key}]\n")
 		Expect(Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0").Err).

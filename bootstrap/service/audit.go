@@ -23,21 +23,19 @@ func (c *Config) audit() settings.Group {
 		settings.Switch("audit-log", &a.Log, "log each call of an MCP server in one line"),
 		settings.File("audit-file", &a.File,
 			"file to which each call of an MCP server is appended, in JSON Lines; reopened on SIGHUP").
-			Fields("Audit.File").DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
+			DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
 		settings.Switch("audit-chain", &a.Chain,
-			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\"").
-			Fields("Audit.Chain"),
-		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256").
-			Fields("Audit.Arguments"),
+			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\""),
+		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256"),
 	}}
 }
 
 // check reports settings that have no effect.
 func (a AuditConfig) check() error {
 	var mistakes []error
-	if a.Chain && a.File == "" {
-		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is not: leave it out, or name the file",
-			oauth.Field("Audit.Chain"), oauth.Field("Audit.File")))
+	if a.File == "" {
+		mistakes = append(mistakes, unused("%s is not: leave it out, or name the file", oauth.Field("Audit.File"),
+			configured{"Audit.Chain", a.Chain}))
 	}
 	if a.Arguments && a.File == "" && !a.Log {
 		mistakes = append(mistakes,

@@ -2,14 +2,12 @@ package service
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"net"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/verification/remote"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -32,6 +30,7 @@ func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error
 			err = errors.Join(err, check(*c))
 		}
 	}
+	c.checked = err == nil
 	return table.Explain(err)
 }
 
@@ -39,17 +38,12 @@ func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error
 // on.
 func (c Config) checkSettings() error {
 	addr, err := net.ResolveTCPAddr("tcp", c.Addr)
-	if err != nil {
+	switch {
+	case err != nil:
 		err = oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s",
 			oauth.Field("Addr"), c.Addr, DefaultAddr)
-	}
-	switch {
-	case c.Issuer != "":
-	case err == nil && c.Development && addr.IP.IsLoopback():
+	case c.Issuer == "" && c.Development && addr.IP.IsLoopback():
 		c.Issuer = c.LocalIssuer(addr)
-	default:
-		err = errors.Join(err, errNoIssuer)
-		c.Issuer, c.Development = "https://cms.example.com", false // any valid issuer, so that the other checks run
 	}
 	return errors.Join(err, c.checkAdminAddr(), c.checkDemoToken(), c.check())
 }
@@ -67,9 +61,9 @@ func (c Config) checkAdminAddr() error {
 
 func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
-		return oauth.NewMistake("%s is invalid: %s", oauth.Field("DemoToken"), err)
+		return oauth.NewMistake("%s is invalid: %s", oauth.Field("EditorToken"), err)
 	}
-	return verifierField{"DemoToken", c.EditorToken != "", false,
+	return verifierField{"EditorToken", c.EditorToken != "", false,
 		[]string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
 }
 
@@ -99,9 +93,7 @@ func (c *Config) Resolve() {
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
-	c.Config = c.Gateway.resources(c.Config, func(string) oauth.BearerVerifier {
-		return nil
-	}).WithDefaults().NamedAfter(c.Appearance.Name)
+	c.Config = c.Gateway.resources(c.Config, c.kindOfVerifier).WithDefaults().NamedAfter(c.Appearance.Name)
 	if c.Issuer == "" {
 		c.Resource = resource
 	}
@@ -112,12 +104,6 @@ func (c *Config) Resolve() {
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	c.Resolve()
 	c.Secrets = store
-	if c.Verification.Verifier == VerifierUpstream {
-		c.Verifier = new(remote.MCP) // an upstream verifies every field, so all of them identify a grant
-		for i := range c.MoreServers {
-			c.MoreServers[i].Verifier = c.Verifier
-		}
-	}
 	return c.Config.GrantSettings()
 }
 
@@ -131,17 +117,27 @@ func (c Config) appearance() bootstrap.Appearance {
 	return appearance
 }
 
-// check finds mistakes before any file is created. The store does not exist yet, so the server
-// secret is all zeros.
+// check finds mistakes before any file is created.
 func (c Config) check() error {
-	config := c.oauth(func(string) oauth.BearerVerifier { return new(demosite.Site) })
-	config.Secret, config.Now, config.Random = make([]byte, oauth.MinSecretLength), time.Now, rand.Reader
-	_, err := config.Settings()
-	return errors.Join(err, c.Appearance.Check(), c.Verification.check(c.IsGateway()),
-		c.Gateway.check(config, c.Verification),
-		checkProxies(c.TrustedProxies), c.checkPages(), c.checkMaxRequestBody(), c.TLS.check(), c.Database.check(),
-		c.checkBus(),
-		c.checkClientDocuments(), c.checkSelfRegistration(), c.Audit.check())
+	var mistakes []error
+	if c.Issuer == "" {
+		mistakes = append(mistakes, errNoIssuer)
+	}
+	config := c.oauth(c.kindOfVerifier)
+	return errors.Join(append(mistakes, config.Check(), c.Appearance.Check(), c.Verification.check(c.IsGateway()),
+		c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.checkPages(),
+		c.checkMaxRequestBody(),
+		oauth.Within("TLS", c.TLS.check()), c.Database.check(), c.checkBus(), c.checkClientDocuments(),
+		c.checkSelfRegistration(), c.Audit.check())...)
+}
+
+// kindOfVerifier returns a verifier that verifies nothing, but shows which fields of the credential
+// the configured one does: an upstream all, the others the token.
+func (c Config) kindOfVerifier(string) oauth.BearerVerifier {
+	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
+		return new(remote.MCP)
+	}
+	return nil
 }
 
 // oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's
@@ -191,7 +187,7 @@ func (c Config) checkMaxRequestBody() error {
 // checkPages also refuses AllowedHosts for a public service, which would ignore them.
 func (c Config) checkPages() error {
 	err := oauth.CheckOriginsAndHosts(c.AllowedOrigins, c.AllowedHosts)
-	if len(c.AllowedHosts) > 0 && !c.HasLoopbackIssuer() {
+	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.HasLoopbackIssuer() {
 		err = errors.Join(err,
 			oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out",
 				oauth.Field("WithAllowedHosts")))

@@ -60,6 +60,8 @@ type Config struct {
 
 	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
 	UpstreamsChecked func([]UpstreamStatus) // called by Serve after the first check of all upstreams; nil for none
+
+	checked bool // by Load
 }
 
 // DefaultConfig returns the defaults that the command line shows.
@@ -76,11 +78,10 @@ func DefaultConfig() *Config {
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken,
 		bootstrap.DefaultPatience
 	c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
-	c.AccessTokenTTL, c.AuthCodeTTL, c.TicketTTL = oauth.DefaultAccessTokenTTL, oauth.DefaultAuthCodeTTL,
-		oauth.DefaultTicketTTL
-	c.RefreshIdleTTL, c.GrantTTL, c.RefreshGrace = oauth.DefaultRefreshIdleTTL, oauth.DefaultGrantTTL,
-		oauth.DefaultRefreshGrace
-	c.Limits = oauth.DefaultLimits()
+	for _, l := range c.Lifetimes() {
+		*l.Value = l.Default
+	}
+	c.RefreshGrace, c.Limits = oauth.DefaultRefreshGrace, oauth.DefaultLimits()
 	return c
 }
 

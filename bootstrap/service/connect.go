@@ -23,26 +23,20 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.File("upstream-ca", &c.CAFile,
 			"PEM file with certificate authorities that upstreams may have, besides those of the system").
-			Fields("Gateway.CA").
 			DefaultText("only those of the system").Example("/etc/pasteport/upstream-ca.pem"),
 		settings.File("upstream-cert", &c.CertFile,
 			"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes").
-			Fields("Gateway.Cert").
 			DefaultText("none").Example("/etc/pasteport/upstream-cert.pem"),
 		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").
-			Fields("Gateway.Key").Example("/etc/pasteport/upstream-key.pem"),
+			Example("/etc/pasteport/upstream-key.pem"),
 		settings.Secret("upstream-proxy", &c.Proxy,
 			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
-			Fields("Gateway.Proxy").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
 		settings.Number("upstream-connections", &c.MaxConnections,
 			"maximum number of connections to each upstream, also those of open streams; more requests wait; 0 for "+
-				"no limit").
-			Fields("Gateway.MaxConnections").Example("500"),
+				"no limit").Example("500"),
 	}
 }
-
-const caField, certField, keyField = oauth.Field("Gateway.CA"), oauth.Field("Gateway.Cert"), oauth.Field("Gateway.Key")
 
 // check reports mistakes, and reads the files.
 func (c ConnectConfig) check() error {
@@ -54,9 +48,9 @@ func (c ConnectConfig) check() error {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with "+
 				"user:password@ before "+
-				"the host if the proxy requires them", oauth.Field("Gateway.Proxy")))
+				"the host if the proxy requires them", oauth.Field("Proxy")))
 	}
-	return errors.Join(append(mistakes, keyPair{certField, c.CertFile, keyField, c.KeyFile}.check())...)
+	return errors.Join(append(mistakes, checkKeyPair(c.CertFile, c.KeyFile))...)
 }
 
 // options returns the options of the connections to upstreams. http is allowed, because most
@@ -69,7 +63,7 @@ func (c ConnectConfig) options(config Config) (outbound.Options, error) {
 	}
 	if c.Proxy != "" {
 		if o.Proxy, err = url.Parse(c.Proxy); err != nil {
-			return o, oauth.NewMistake("%s is no URL", oauth.Field("Gateway.Proxy"))
+			return o, oauth.NewMistake("%s is no URL", oauth.Field("Proxy"))
 		}
 	}
 	if c.CertFile != "" {
@@ -87,7 +81,7 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 	if c.CAFile == "" {
 		return known, nil
 	}
-	text, err := readPEM(caField, c.CAFile)
+	text, err := readPEM("CAFile", c.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +93,8 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 	}
 	if !roots.AppendCertsFromPEM(text) {
 		return nil, oauth.NewMistake(
-			"%s: the file has no certificate in PEM: put the certificate of the authority into it", caField)
+			"%s: the file has no certificate in PEM: put the certificate of the authority into it",
+			oauth.Field("CAFile"))
 	}
 	return roots, nil
 }

@@ -30,11 +30,11 @@ func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
 			"or mysql://user:password@host/name; of a cluster, with its hosts separated by commas").
-			Fields("Database.URL").DefaultText("the SQLite file oauth.db in data").
+			DefaultText("the SQLite file oauth.db in data").
 			Example("postgres://pasteport:password@db.internal/pasteport"),
 		settings.File("server-secret", &d.SecretFile,
 			"file with the server secret; the same for every replica on a database server").
-			Fields("Database.SecretFile").DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
+			DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
 		settings.Number("database-connections", &d.Connections,
 			"maximum number of connections to the database server per replica"),
 	}

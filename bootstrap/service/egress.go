@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/pasteport/pasteport/bootstrap"
@@ -46,7 +45,6 @@ func (c Config) checkClientDocuments() error {
 // NewClientProbe returns a probe of clients' metadata documents. It needs only the EgressSettings.
 func (c Config) NewClientProbe() (*bootstrap.ClientProbe, error) {
 	config := c.Config
-	config.Issuer = cmp.Or(c.Issuer, "http://"+DefaultAddr)
 	config.AllowLoopbackClients = c.Development
 	return bootstrap.NewClientProbe(config, bootstrap.WithRootCAs(c.RootCAs))
 }

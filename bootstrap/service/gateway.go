@@ -45,46 +45,39 @@ func (c *Config) gateway() settings.Group {
 			"MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or "+
 				"\"/path = stdio: command\", "+
 				"or as a mapping with path, url, command, args, dir and env; each is a separate resource; {field} "+
-				"stands for an address in fields").
-			Fields("Upstream", "MoreServers").OrSingle().
+				"stands for an address in fields").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host,
 			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").
-			Fields("Gateway.Host").
 			DefaultText("the host of each upstream").Example("localhost:9000"),
 		settings.Choice("credential", &g.Credential, bootstrap.Credentials(),
 			"credential for the upstreams: the pasted token of the person, one shared secret, or none"),
 		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" "+
-			"or \"?parameter=template\" with {token} in the template").
-			Fields("Gateway.Present").DefaultText(secret.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
+			"or \"?parameter=template\" with {token} in the template").DefaultText(secret.DefaultEntry).
+			Example("X-Api-Key: {token}").OrSingle(),
 		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
 			"what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, "+
-				"default, required and hosts").
-			Fields("HostFields").DefaultText("one token").
-			Example("{name: user, label: Your user name}", "{name: token}"),
+				"default, required and hosts").DefaultText("one token").
+			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
-			Fields("Gateway.Secret").Example("a-long-random-text"),
+			Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret,
 			"key that signs the caller's headers for \"credential: static\"; 32 bytes or more").
-			Fields("Gateway.SigningSecret").
 			Example("another-long-random-text-of-32-bytes"),
 		settings.Duration("upstream-timeout", &g.Patience,
-			"time limit for the start of an upstream's response, 1s to 1h").Fields("Gateway.Patience"),
+			"time limit for the start of an upstream's response, 1s to 1h"),
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem,
 			"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
-			Fields("Gateway.ToolScopes").Example("delete_* = articles:write"),
+			Example("delete_* = articles:write"),
 		settings.Texts("forward-headers", &g.Headers,
-			"client headers that are forwarded to the upstreams, besides those of MCP").Fields("Gateway.Headers").
+			"client headers that are forwarded to the upstreams, besides those of MCP").
 			Example("X-Toolsets"),
 	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
 }
 
 // presentItem only keeps the text, because the errors of its parser name the number of the entry
 // and the remedy.
-var presentItem = settings.Item[string]{
-	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
-	Expected: `texts in quotes such as 'X-Api-Key: {token}'`,
-}
+var presentItem = settings.Verbatim(`texts in quotes such as 'X-Api-Key: {token}'`)
 
 var toolScopeItem = settings.Item[ToolScope]{
 	Parse: func(line string) (ToolScope, error) {
@@ -137,7 +130,8 @@ func (g GatewayConfig) check(config oauth.Config, v Verification) error {
 	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkUnkeyed(v),
 		g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
 	if g.hasURL() {
-		mistakes = append(mistakes, g.CheckOptions(config.HostFields, g.urls()...), g.Connect.check())
+		mistakes = append(mistakes, oauth.Within("Gateway", g.CheckOptions(config.HostFields, g.urls()...)),
+			oauth.Within("Gateway.Connect", g.Connect.check()))
 	}
 	return errors.Join(mistakes...)
 }
@@ -151,16 +145,28 @@ func (g GatewayConfig) urls() (urls []string) {
 
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
+	return unused("%s is not: leave it out, or name the MCP server behind the gateway",
+		oauth.Field("Gateway.Upstreams"),
+		append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
+			configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
+			configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
+			configured{promptRules, len(g.Policy.Prompts) > 0},
+			configured{resourceRules, len(g.Policy.Resources) > 0})...)
+}
+
+// configured is a field, and whether it is set.
+type configured struct {
+	name oauth.Field
+	set  bool
+}
+
+// unused reports the fields that are set. The reason, which names the cause, is why they have no
+// effect.
+func unused(reason string, cause any, fields ...configured) error {
 	var mistakes []error
-	for _, setting := range append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
-		configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
-		configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
-		configured{promptRules, len(g.Policy.Prompts) > 0},
-		configured{resourceRules, len(g.Policy.Resources) > 0}) {
-		if setting.set {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but %s is not: leave it out, or name the MCP server behind the gateway",
-					setting.name, oauth.Field("Upstream")))
+	for _, field := range fields {
+		if field.set {
+			mistakes = append(mistakes, oauth.NewMistake("%s is set, but "+reason, field.name, cause))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -179,12 +185,12 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 			if len(g.Upstreams) > 1 {
 				err = fmt.Errorf("number %d: %w", i+1, err)
 			}
-			mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Upstream"), err))
+			mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Upstreams"), err))
 		}
 		if u.Path == "" && i > 0 {
 			mistakes = append(mistakes,
 				oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one "+
-					"may have no path", oauth.Field("Upstream"), i+1))
+					"may have no path", oauth.Field("Gateway.Upstreams"), i+1))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -199,7 +205,8 @@ func (g GatewayConfig) checkKeys(v Verification) error {
 	}
 	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: "+
 		"choose %s %q, or one gateway per upstream",
-		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), v.chosen(true), oauth.Field("Verifier"),
+		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), v.chosen(true),
+		oauth.Field("Verification.Verifier"),
 		VerifierUpstream)
 }
 
@@ -210,9 +217,10 @@ func (g GatewayConfig) checkUnkeyed(v Verification) error {
 	}
 	return oauth.NewMistake("%s is %q, but %s is %q, and a server that needs no key accepts any token: choose %s %q "+
 		"or %q, or %s %q, %q or %q",
-		oauth.Field("Credential"), g.Credential, oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Credential"),
+		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), VerifierUpstream,
+		oauth.Field("Gateway.Credential"),
 		bootstrap.CredentialHostToken, bootstrap.CredentialStatic,
-		oauth.Field("Verifier"), VerifierFile, VerifierHTTP, VerifierIntrospection)
+		oauth.Field("Verification.Verifier"), VerifierFile, VerifierHTTP, VerifierIntrospection)
 }
 
 func (g GatewayConfig) checkToolScopes(config oauth.Config) error {

@@ -20,26 +20,24 @@ func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
 			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
-			"or for all; the first rule that matches decides, and what no rule matches is denied").
-			Fields(toolRules).DefaultText("all").Example("deny delete_*", "allow *"),
+			"or for all; the first rule that matches decides, and what no rule matches is denied").DefaultText("all").
+			Example("deny delete_*", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
-			"which prompts people see and may get, as rules like those of tools").
-			Fields(promptRules).DefaultText("all").Example("allow * for role:editor"),
+			"which prompts people see and may get, as rules like those of tools").DefaultText("all").
+			Example("allow * for role:editor"),
 		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like "+
-			"those of tools with patterns of URIs and of URI templates").
-			Fields(resourceRules).DefaultText("all").Example("allow file:///public/*"),
+			"those of tools with patterns of URIs and of URI templates").DefaultText("all").
+			Example("allow file:///public/*"),
 	}
 }
 
-const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Tools"), oauth.Field("Gateway.Prompts"),
-	oauth.Field("Gateway.Resources")
+const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Policy.Tools"),
+	oauth.Field("Gateway.Policy.Prompts"),
+	oauth.Field("Gateway.Policy.Resources")
 
 // ruleItem only keeps the text, because the errors of package access have the number of the rule
 // and the remedy.
-var ruleItem = settings.Item[string]{
-	Parse: func(line string) (string, error) { return line, nil }, Format: func(line string) string { return line },
-	Expected: `rules such as "allow read_*" or "deny delete_* for role:guest"`,
-}
+var ruleItem = settings.Verbatim(`rules such as "allow read_*" or "deny delete_* for role:guest"`)
 
 // ruleList is one of the settings of a PolicyConfig.
 type ruleList struct {

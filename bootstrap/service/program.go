@@ -139,45 +139,36 @@ func (g GatewayConfig) checkPrograms(v Verification) error {
 	if !g.hasProgram() {
 		return nil
 	}
-	mistakes := []error{g.ProgramLimits.Check()}
+	mistakes := []error{oauth.Within("Gateway.ProgramLimits", g.ProgramLimits.Check())}
 	if v.chosen(true) == VerifierUpstream {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell "+
 			"whether the key is valid: choose %s %q, %q or %q",
-			oauth.Field("Verifier"), VerifierUpstream, oauth.Field("Verifier"), VerifierHTTP, VerifierIntrospection,
+			oauth.Field("Verification.Verifier"), VerifierUpstream, oauth.Field("Verification.Verifier"), VerifierHTTP,
+			VerifierIntrospection,
 			VerifierFile))
 	}
 	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %q for several upstreams, of which a program cannot tell "+
 			"which keys are its own: run one gateway per upstream",
-			oauth.Field("Credential"), g.Credential))
+			oauth.Field("Gateway.Credential"), g.Credential))
 	}
 	if g.hasURL() {
 		return errors.Join(mistakes...)
 	}
 	if g.Credential == bootstrap.CredentialStatic && g.Secret == "" {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"), oauth.Field("Credential"),
+			oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"),
+				oauth.Field("Gateway.Credential"),
 				g.Credential))
 	}
 	if g.Credential != bootstrap.CredentialStatic && g.Secret != "" {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", oauth.Field("Gateway.Secret"),
-				oauth.Field("Credential"), g.Credential,
+				oauth.Field("Gateway.Credential"), g.Credential,
 				bootstrap.CredentialStatic))
 	}
-	for _, field := range g.fieldsOfURLs() {
-		if field.set {
-			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
-		}
-	}
+	mistakes = append(mistakes, unused("has no effect on %s: leave it out", "a program", g.fieldsOfURLs()...))
 	return errors.Join(mistakes...)
-}
-
-// configured is a field, and whether it is set.
-type configured struct {
-	name oauth.Field
-	set  bool
 }
 
 // fieldsOfURLs are the fields that have an effect only on upstreams with a URL.
@@ -185,9 +176,10 @@ func (g GatewayConfig) fieldsOfURLs() []configured {
 	return []configured{
 		{"Gateway.Host", g.Host != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
 		{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Present", len(g.Present) > 0},
-		{"Gateway.CA", g.Connect.CAFile != ""}, {"Gateway.Cert", g.Connect.CertFile != ""},
-		{"Gateway.Key", g.Connect.KeyFile != ""},
-		{"Gateway.Proxy", g.Connect.Proxy != ""}, {"Gateway.MaxConnections", g.Connect.MaxConnections != 0},
+		{"Gateway.Connect.CAFile", g.Connect.CAFile != ""}, {"Gateway.Connect.CertFile", g.Connect.CertFile != ""},
+		{"Gateway.Connect.KeyFile", g.Connect.KeyFile != ""},
+		{"Gateway.Connect.Proxy", g.Connect.Proxy != ""},
+		{"Gateway.Connect.MaxConnections", g.Connect.MaxConnections != 0},
 	}
 }
 
@@ -196,18 +188,15 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{
 		settings.Number("stdio-max-processes", &l.MaxProcesses,
-			"maximum number of processes of each upstream that is a program; a new session ends the idlest one").
-			Fields("Gateway.MaxProcesses"),
+			"maximum number of processes of each upstream that is a program; a new session ends the idlest one"),
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
-			"maximum number of those processes for one person").Fields("Gateway.MaxProcessesPerPerson"),
+			"maximum number of those processes for one person"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
-			"time after which the process of a session ends without a request, an open call or a listening client").
-			Fields("Gateway.IdleTimeout"),
+			"time after which the process of a session ends without a request, an open call or a listening client"),
 		settings.Duration("stdio-start-timeout", &l.StartTimeout,
-			"time limit for the start of a process, until it has answered initialize").Fields("Gateway.StartTimeout"),
-		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux").
-			Fields("Gateway.Memory"),
+			"time limit for the start of a process, until it has answered initialize"),
+		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux"),
 		settings.Duration("stdio-cpu-time", &l.CPUTime,
-			"limit on the processor time of each process, on Linux and macOS").Fields("Gateway.CPUTime"),
+			"limit on the processor time of each process, on Linux and macOS"),
 	}
 }

@@ -55,8 +55,10 @@ type Service struct {
 // Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth
 // server, MCP server, Register.
 func Open(ctx context.Context, config Config) (*Service, error) {
-	if err := config.check(); err != nil {
-		return nil, err
+	if !config.checked {
+		if err := config.check(); err != nil {
+			return nil, err
+		}
 	}
 	config.Logger = slog.New(requestLog{cmp.Or(config.Logger, slog.Default()).Handler()})
 	if config.Now == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -18,9 +19,21 @@ var SiteSettings = []string{"bus", "bus-file", "demo-token", "demo-token-file"}
 // GatewaySettings returns the names of the settings that have no effect without an upstream.
 func GatewaySettings() []string { return new(Config).gateway().Names() }
 
+// otherNames are those of options and of fields that follow from a setting.
+var otherNames = map[oauth.Field]oauth.Field{
+	"AllowLoopbackClients": "Development",
+	"AllowLoopbackIssuer":  "Development",
+	"Appearance.Logo":      "LogoFile",
+	"MoreServers":          "Gateway.Upstreams",
+	"WithAllowedHosts":     "AllowedHosts",
+	"WithAllowedOrigins":   "AllowedOrigins",
+	"WithClientDocuments":  "ClientDocuments",
+}
+
 // Table returns every setting of the program, grouped by topic; reading it fills in c.
 func (c *Config) Table() *settings.Table {
-	return settings.NewTable(c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(), c.lifetimes(),
+	return settings.NewTable(c, otherNames, c.addresses(), c.replicas(), c.gateway(), c.verification(), c.tokens(),
+		c.lifetimes(),
 		c.clients(), c.metadata(),
 		c.limits(), c.pages(), c.tls(), c.logging(), c.audit())
 }
@@ -41,19 +54,16 @@ func (c *Config) addresses() settings.Group {
 		settings.Texts("allowed-origins", &c.AllowedOrigins,
 			"origins of web pages that may call the MCP endpoints from a browser, each as scheme://host or "+
 				"scheme://host:port; loopback allows those of localhost, 127.0.0.1 and [::1], for development").
-			Fields("WithAllowedOrigins").
 			DefaultText("the issuer's own").Example("http://localhost:6274"),
 		settings.Texts("allowed-hosts", &c.AllowedHosts,
 			"with dev: additional Host names that are accepted, with any port or with the given one").
-			Fields("WithAllowedHosts").
 			DefaultText("the issuer's host and loopback; any name with a public issuer").
 			Example("host.docker.internal"),
 		settings.Size("max-request-body", &c.MaxRequestBody,
-			"maximum size of a message to an MCP server, 64KiB to 1GiB").Fields("MaxRequestBody"),
+			"maximum size of a message to an MCP server, 64KiB to 1GiB"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
-			"on loopback, publishes client documents for local clients and doctor, and lets clients register themselves").
-			Fields("AllowLoopbackIssuer", "AllowLoopbackClients"),
+			"on loopback, publishes client documents for local clients and doctor, and lets clients register themselves"),
 		settings.Secret("demo-token", &c.EditorToken,
 			"token of the demo site's editor; if empty, the first start generates and prints one").
 			Example("a-long-random-text"),
@@ -104,18 +114,28 @@ func (c *Config) tokens() settings.Group {
 
 func (c *Config) lifetimes() settings.Group {
 	return settings.Group{Title: "Lifetimes", Settings: []*settings.Setting{
-		settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
-		settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of an authorization code, 10s to 10m"),
-		settings.Duration("refresh-idle-ttl", &c.RefreshIdleTTL,
-			"a grant ends after this time without a refresh; at least 1h and access-token-ttl, at most 8760h"),
-		settings.Duration("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant, 1h to 8760h"),
+		c.lifetime("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token"),
+		c.lifetime("auth-code-ttl", &c.AuthCodeTTL, "lifetime of an authorization code"),
+		c.lifetime("refresh-idle-ttl", &c.RefreshIdleTTL,
+			"a grant ends after this time without a refresh; at least access-token-ttl"),
+		c.lifetime("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant"),
 		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh "+
 			"tokens return the newest tokens again, at most 1h; 0 turns it off"),
-		settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page, 1m to 30m"),
+		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 		settings.Duration("recheck-every", &c.RecheckEvery,
 			"interval for verifying pasted tokens again while they are in use, at least 1m; 0 verifies at "+
 				"refreshes only"),
 	}}
+}
+
+// lifetime adds the bounds of a duration to its description.
+func (c *Config) lifetime(name string, target *time.Duration, doc string) *settings.Setting {
+	for _, l := range c.Lifetimes() {
+		if l.Value == target {
+			doc += ", " + settings.FormatDuration(l.Least) + " to " + settings.FormatDuration(l.Most)
+		}
+	}
+	return settings.Duration(name, target, doc)
 }
 
 func (c *Config) clients() settings.Group {
@@ -146,8 +166,7 @@ func (c *Config) metadata() settings.Group {
 			Example("8443"),
 		settings.Folder("client-documents", &c.ClientDocuments,
 			"folder of metadata documents, one in each .json file, that are used without a fetch; read again when a "+
-				"file changes").
-			Fields("WithClientDocuments").DefaultText("none").Example("/etc/pasteport/clients"),
+				"file changes").DefaultText("none").Example("/etc/pasteport/clients"),
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID,
 			"accept metadata documents without a client_id"),
 		settings.Switch("allow-any-content-type", &c.AllowAnyContentType,
@@ -164,15 +183,15 @@ func (c *Config) metadata() settings.Group {
 func (c *Config) pages() settings.Group {
 	return settings.Group{Title: "Pages", Settings: []*settings.Setting{
 		settings.Text("site-name", &c.Appearance.Name, "name of the site on the pages, at most 60 characters").
-			Fields("Appearance.Name").DefaultText("the issuer's host; Demo site without an upstream").
+			DefaultText("the issuer's host; Demo site without an upstream").
 			Example("The Gazette"),
 		settings.Text("accent", &c.Appearance.Accent, "colour of buttons and links; adjusted to a readable contrast").
-			Fields("Appearance.Accent").DefaultText(defaultAccent).Example("#7c2d12").
+			DefaultText(defaultAccent).Example("#7c2d12").
 			Pattern("^(#([0-9a-fA-F]{3}){1,2})?$"),
 		settings.File("logo", &c.LogoFile, "file with the site's logo: PNG, JPEG, WebP or SVG of at most 12 KiB").
-			Fields("Appearance.Logo").Example("logo.svg"),
+			Example("logo.svg"),
 		settings.URL("token-help", &c.Appearance.TokenHelp, "URL of the page where people find their token").
-			Fields("Appearance.TokenHelp").Example("https://cms.example.com/account/tokens"),
+			Example("https://cms.example.com/account/tokens"),
 	}}
 }
 

@@ -27,7 +27,7 @@ type TLSConfig struct {
 }
 
 func (c TLSConfig) check() error {
-	const cert, domains, directory = oauth.Field("TLSCert"), oauth.Field("ACMEDomains"), oauth.Field("ACMEDirectory")
+	const cert, domains, directory = oauth.Field("CertFile"), oauth.Field("Domains"), oauth.Field("Directory")
 	var mistakes []error
 	if c.CertFile != "" && len(c.Domains) > 0 {
 		mistakes = append(mistakes,
@@ -37,7 +37,7 @@ func (c TLSConfig) check() error {
 	if c.Email != "" && len(c.Domains) == 0 {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is set, but %s is empty: leave it out, or name the domains",
-				oauth.Field("ACMEEmail"), domains))
+				oauth.Field("Email"), domains))
 	}
 	for _, domain := range c.Domains {
 		if !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "*/: ") {
@@ -52,32 +52,26 @@ func (c TLSConfig) check() error {
 			oauth.NewMistake("%s is not https: write the directory URL of the authority, for example %s", directory,
 				certificates.LetsEncrypt))
 	}
-	return errors.Join(append(mistakes, keyPair{cert, c.CertFile, "TLSKey", c.KeyFile}.check())...)
+	return errors.Join(append(mistakes, checkKeyPair(c.CertFile, c.KeyFile))...)
 }
 
-// keyPair is a certificate and its private key in two PEM files; the file names are empty for none.
-type keyPair struct {
-	cert     oauth.Field
-	certFile string
-	key      oauth.Field
-	keyFile  string
-}
-
-// check reports mistakes, and reads the files.
-func (p keyPair) check() error {
+// checkKeyPair reports mistakes in the fields CertFile and KeyFile, and reads the two PEM files;
+// the names are empty for none.
+func checkKeyPair(certFile, keyFile string) error {
+	const cert, key = oauth.Field("CertFile"), oauth.Field("KeyFile")
 	switch {
-	case p.certFile == "" && p.keyFile == "":
+	case certFile == "" && keyFile == "":
 		return nil
-	case p.certFile == "" || p.keyFile == "":
-		return oauth.NewMistake("%s and %s belong together: name both files", p.cert, p.key)
+	case certFile == "" || keyFile == "":
+		return oauth.NewMistake("%s and %s belong together: name both files", cert, key)
 	}
-	chain, certErr := readPEM(p.cert, p.certFile)
-	key, keyErr := readPEM(p.key, p.keyFile)
+	chain, certErr := readPEM(cert, certFile)
+	secret, keyErr := readPEM(key, keyFile)
 	if err := errors.Join(certErr, keyErr); err != nil {
 		return err
 	}
-	if _, err := tls.X509KeyPair(chain, key); err != nil {
-		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", p.cert, p.key, err)
+	if _, err := tls.X509KeyPair(chain, secret); err != nil {
+		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", cert, key, err)
 	}
 	return nil
 }

@@ -49,13 +49,13 @@ type verifierField struct {
 func (v Verification) fields() []verifierField {
 	file, url, introspection := []string{VerifierFile}, []string{VerifierHTTP}, []string{VerifierIntrospection}
 	return []verifierField{
-		{"TokenFile", v.TokenFile != "", true, file},
-		{"VerifyURL", v.VerifyURL != "", true, url},
-		{"IntrospectionURL", v.IntrospectionURL != "", true, introspection},
-		{"IntrospectionClientID", v.IntrospectionClientID != "", true, introspection},
-		{"IntrospectionClientSecret", v.IntrospectionClientSecret != "", true, introspection},
-		{"IntrospectionScopes", v.IntrospectionScopes, false, introspection},
-		{"VerifyOverHTTP", v.VerifyOverHTTP, false, slices.Concat(url, introspection)},
+		{"Verification.TokenFile", v.TokenFile != "", true, file},
+		{"Verification.VerifyURL", v.VerifyURL != "", true, url},
+		{"Verification.IntrospectionURL", v.IntrospectionURL != "", true, introspection},
+		{"Verification.IntrospectionClientID", v.IntrospectionClientID != "", true, introspection},
+		{"Verification.IntrospectionClientSecret", v.IntrospectionClientSecret != "", true, introspection},
+		{"Verification.IntrospectionScopes", v.IntrospectionScopes, false, introspection},
+		{"Verification.VerifyOverHTTP", v.VerifyOverHTTP, false, slices.Concat(url, introspection)},
 	}
 }
 
@@ -64,15 +64,15 @@ func (v Verification) check(gateway bool) error {
 	chosen := v.chosen(gateway)
 	switch {
 	case !slices.Contains(verifiers, chosen):
-		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verifier"), chosen,
+		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verification.Verifier"), chosen,
 			strings.Join(verifiers, ", "))
 	case gateway && chosen == VerifierSite:
 		return oauth.NewMistake("%s is %q, but a gateway has no demo site: choose another",
-			oauth.Field("Verifier"), chosen)
+			oauth.Field("Verification.Verifier"), chosen)
 	case !gateway && chosen == VerifierUpstream:
 		return oauth.NewMistake(
 			"%s is %q, but there is no upstream: choose another, or set upstream and run \"pasteport gateway\"",
-			oauth.Field("Verifier"), chosen)
+			oauth.Field("Verification.Verifier"), chosen)
 	}
 	var mistakes []error
 	for _, field := range v.fields() {
@@ -82,9 +82,9 @@ func (v Verification) check(gateway bool) error {
 	case VerifierFile:
 		mistakes = append(mistakes, v.checkTokenFile())
 	case VerifierHTTP:
-		mistakes = append(mistakes, v.checkURL("VerifyURL", v.VerifyURL))
+		mistakes = append(mistakes, v.checkURL("Verification.VerifyURL", v.VerifyURL))
 	case VerifierIntrospection:
-		mistakes = append(mistakes, v.checkURL("IntrospectionURL", v.IntrospectionURL))
+		mistakes = append(mistakes, v.checkURL("Verification.IntrospectionURL", v.IntrospectionURL))
 	}
 	return errors.Join(mistakes...)
 }
@@ -93,9 +93,10 @@ func (f verifierField) check(chosen string) error {
 	belongs := slices.Contains(f.of, chosen)
 	switch {
 	case belongs && f.required && !f.set:
-		return oauth.NewMistake("%s is empty: %s %q needs it", f.name, oauth.Field("Verifier"), chosen)
+		return oauth.NewMistake("%s is empty: %s %q needs it", f.name, oauth.Field("Verification.Verifier"), chosen)
 	case !belongs && f.set:
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %s", f.name, oauth.Field("Verifier"),
+		return oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %s", f.name,
+			oauth.Field("Verification.Verifier"),
 			chosen, `"`+strings.Join(f.of, `" or "`)+`"`)
 	}
 	return nil
@@ -117,7 +118,7 @@ func (v Verification) checkTokenFile() error {
 		return nil
 	}
 	if _, err := tokenfile.Open(v.TokenFile, slog.New(slog.DiscardHandler)); err != nil {
-		return oauth.NewMistake("%s: %s", oauth.Field("TokenFile"), err)
+		return oauth.NewMistake("%s: %s", oauth.Field("Verification.TokenFile"), err)
 	}
 	return nil
 }

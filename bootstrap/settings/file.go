@@ -28,10 +28,10 @@ type document struct {
 // open reads the file that a flag or the environment names, or the default file of the working
 // folder if there is one.
 func (t *Table) open() (document, error) {
-	path := t.named
-	if path == "" {
-		path = os.Getenv(variable(t.path.Name))
+	if err := t.path.read(document{}); err != nil {
+		return document{}, err
 	}
+	path := t.named
 	if path == "" {
 		if _, err := os.Stat(defaultFile); errors.Is(err, fs.ErrNotExist) {
 			return document{}, nil

@@ -11,15 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// mappingError is the mistake in one mapping of a list. It does not repeat the mapping, which may
-// hold a secret.
-type mappingError struct {
-	number int
-	reason error
-}
-
-func (e *mappingError) Error() string { return fmt.Sprintf("number %d: %s", e.number, e.reason) }
-
 // Mapping returns an item that is written as a mapping. The keys are the JSON names of T's fields;
 // the tag jsonschema describes each.
 func Mapping[T any](expected string) Item[T] {
@@ -63,33 +54,8 @@ func formatMapping[T any](value T) string {
 	return strings.TrimSpace(text.String())
 }
 
-func isMapping(text string) bool { return strings.HasPrefix(text, "{") }
-
-func isCollection(text string) bool { return isMapping(text) || strings.HasPrefix(text, "[") }
-
-// itemsOf returns the items of a YAML sequence, or the one mapping, with mappings as JSON objects.
-func itemsOf(text string) ([]string, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &root); err != nil || len(root.Content) != 1 {
-		return nil, errors.New("it is no mapping and no list of mappings")
-	}
-	nodes := root.Content
-	if nodes[0].Kind == yaml.SequenceNode {
-		nodes = nodes[0].Content
-	}
-	var items []string
-	for _, node := range nodes {
-		item, err := itemOf(node)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	return items, nil
-}
-
-// itemOf returns a scalar as it is and a mapping as a JSON object.
-func itemOf(node *yaml.Node) (string, error) {
+// textOf returns a scalar as it is and a mapping as a JSON object.
+func textOf(node *yaml.Node) (string, error) {
 	if node.Kind == yaml.ScalarNode {
 		return node.Value, nil
 	}
@@ -101,13 +67,13 @@ func itemOf(node *yaml.Node) (string, error) {
 	return string(text), err
 }
 
-// nodeOf is the reverse of itemOf.
-func (s *Setting) nodeOf(item string) (*yaml.Node, error) {
-	if !s.shape.mappings || !isMapping(item) {
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: s.shape.tags[0], Value: item}, nil
+// nodeOf is the reverse of textOf.
+func (k kind) nodeOf(text string) (*yaml.Node, error) {
+	if !k.mappings || !isMapping(text) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: k.tags[0], Value: text}, nil
 	}
 	var root yaml.Node
-	if err := yaml.Unmarshal([]byte(item), &root); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil {
 		return nil, err
 	}
 	mapping := root.Content[0]
@@ -117,3 +83,5 @@ func (s *Setting) nodeOf(item string) (*yaml.Node, error) {
 	}
 	return mapping, nil
 }
+
+func isMapping(text string) bool { return strings.HasPrefix(text, "{\"") }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -43,8 +44,10 @@ func (t *Table) explain(err error) (lines []string) {
 }
 
 func (t *Table) spelling(field oauth.Field) string {
+	path := oauth.Field(strings.TrimPrefix(string(field), oauth.OfConfig))
+	path = cmp.Or(t.other[path], path)
 	for s := range t.All() {
-		if s.concerns(field) {
+		if t.fields[s.address] == path {
 			return s.spelled()
 		}
 	}

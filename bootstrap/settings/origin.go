@@ -47,7 +47,7 @@ func (s *Setting) from() string {
 	case byFile:
 		return "file " + o.place
 	}
-	if s.defaultText != "" && s.flag.Value.String() == "" {
+	if s.defaultText != "" && s.text() == "" {
 		return "default: " + s.defaultText
 	}
 	return "default"

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -69,10 +68,10 @@ func (t *Table) write(w io.Writer, entry func(*Setting) (string, error)) error {
 
 // values returns the value as text. Only a list has several.
 func (s *Setting) values() []string {
-	value := s.flag.Value.String()
-	if list, ok := s.flag.Value.(pflag.SliceValue); ok {
-		return list.GetSlice()
+	if s.list {
+		return s.texts()
 	}
+	value := s.text()
 	address, _, hasQuery := strings.Cut(value, "?")
 	switch {
 	case s.secret && value != "":
@@ -93,7 +92,7 @@ func (s *Setting) line(values []string, how yaml.Style) (string, error) {
 		}
 		value.Content = append(value.Content, node)
 	}
-	if !s.shape.list {
+	if !s.list {
 		value = *value.Content[0]
 	}
 	name := yaml.Node{Kind: yaml.ScalarNode, Value: s.Name}
@@ -120,7 +119,7 @@ func (t *Table) WriteSchema(w io.Writer) error {
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
 	for s := range t.All() {
-		property, err := s.schema()
+		property, err := s.describedSchema()
 		if err != nil {
 			return fmt.Errorf("describing %s: %w", s.Name, err)
 		}
@@ -133,10 +132,10 @@ func (t *Table) WriteSchema(w io.Writer) error {
 	return encoder.Encode(&schema)
 }
 
-func (s *Setting) schema() (*jsonschema.Schema, error) {
-	property := s.shape.schema
+func (s *Setting) describedSchema() (*jsonschema.Schema, error) {
+	property := s.schema
 	property.Description = s.meaning()
-	if s.example != nil && !s.shape.list {
+	if s.example != nil && !s.list {
 		property.Examples = []any{s.example[0]}
 	}
 	if s.pattern != "" {
@@ -144,9 +143,9 @@ func (s *Setting) schema() (*jsonschema.Schema, error) {
 	}
 	values := s.values()
 	switch {
-	case s.shape.list || s.defaultText != "" || s.secret || values[0] == "":
+	case s.list || s.defaultText != "" || s.secret || values[0] == "":
 		return &property, nil // the description names the default
-	case s.shape.tags[0] == "!!bool", s.shape.tags[0] == "!!int":
+	case s.tags[0] == "!!bool", s.tags[0] == "!!int":
 		property.Default = json.RawMessage(values[0])
 		return &property, nil
 	}
@@ -174,7 +173,7 @@ func (s *Setting) documentedDefault() string {
 	switch value := s.flag.DefValue; {
 	case s.defaultText != "":
 		return s.defaultText
-	case value == "" && s.shape.tags[0] != "!!bool":
+	case value == "" && s.tags[0] != "!!bool":
 		return "none"
 	case value == "false":
 		return "off"

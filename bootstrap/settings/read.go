@@ -1,13 +1,13 @@
 package settings
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -16,8 +16,8 @@ const (
 	hidden      = "[hidden]" // printed instead of a secret
 )
 
-// Read sets the values that no flag has set, from the environment or else from the file. It reports
-// all mistakes together.
+// Read sets the values from the flags, or else from the environment, or else from the file. It
+// reports all mistakes together.
 func (t *Table) Read() error {
 	document, err := t.open()
 	t.unread = err != nil && document.values == nil
@@ -37,93 +37,107 @@ func (t *Table) Read() error {
 func (t *Table) Unread() bool { return t.unread }
 
 func (s *Setting) read(d document) error {
-	if s.flag.Changed {
+	value, node := os.Getenv(variable(s.Name)), d.values[s.Name]
+	var texts []string
+	var err error
+	switch {
+	case s.flag.Changed:
 		s.origin = origin{source: byFlag, name: s.Name}
-		var mistakes []error
-		for _, wrong := range s.mistyped {
-			mistakes = append(mistakes, s.invalidValue(wrong.text, wrong.reason))
-		}
-		return errors.Join(mistakes...)
-	}
-	if value := os.Getenv(variable(s.Name)); value != "" { // empty means unset, as in compose files
+		texts, err = s.split(s.typed...)
+	case value != "": // empty means unset, as in compose files
 		s.origin = origin{source: byEnvironment, name: s.Name}
-		return s.take(value)
-	}
-	if node := d.values[s.Name]; node != nil {
+		texts, err = s.split(value)
+	case node != nil:
 		s.origin = origin{source: byFile, name: s.Name, place: d.places[s.Name]}
-		return s.takeNode(node)
+		texts, err = s.textsOf(node)
+	default:
+		return nil
 	}
-	return nil
+	if err != nil {
+		return s.explain(err)
+	}
+	return s.take(texts)
 }
 
-func (s *Setting) take(value string) error {
-	if err := s.value.Set(value); err != nil {
-		return s.invalidValue(value, err)
+// split returns the items of a list: those between commas and in lines, where an item with a comma
+// needs quotes, or mappings in JSON.
+func (s *Setting) split(typed ...string) (items []string, err error) {
+	if !s.list {
+		return typed, nil
 	}
-	if s.secret && value == hidden {
-		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
+	for _, text := range typed {
+		var more []string
+		if s.mappings && (isMapping(text) || strings.HasPrefix(text, "[")) {
+			more, err = s.splitJSON(text)
+		} else {
+			more, err = splitLines(text)
+		}
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, more...)
 	}
-	if s.hideQuery && strings.HasSuffix(value, "?"+hidden) {
-		return fmt.Errorf("%s has %s, which stands for a hidden secret: write the query itself", s.spelled(), hidden)
-	}
-	return nil
+	return items, nil
 }
 
-func (s *Setting) invalidValue(value string, reason error) error {
-	if mapping := new(mappingError); errors.As(reason, &mapping) {
-		return fmt.Errorf("%s: %w", s.spelled(), mapping)
+func (s *Setting) splitJSON(text string) ([]string, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &root); err != nil || len(root.Content) != 1 {
+		return nil, &wrongText{hidden, 1, errors.New("it is not JSON")}
 	}
-	if s.secret {
-		value = hidden
+	list := root.Content[0]
+	if list.Kind == yaml.MappingNode {
+		list = &yaml.Node{Kind: yaml.SequenceNode, Content: root.Content}
 	}
-	return fmt.Errorf("%s is %q: write %s", s.spelled(), value, s.shape.expected)
+	return s.textsOf(list)
 }
 
-// takeNode is as strict as the JSON schema.
-func (s *Setting) takeNode(node *yaml.Node) error {
-	items, isList := []*yaml.Node{node}, s.shape.list
+func splitLines(text string) ([]string, error) {
+	lines := csv.NewReader(strings.NewReader(text))
+	lines.FieldsPerRecord = -1 // lines may differ in their number of items
+	records, err := lines.ReadAll()
+	if err != nil {
+		return nil, &wrongText{text, 1, err}
+	}
+	return slices.Concat(records...), nil
+}
+
+// textsOf returns the value of the file, or the items of its list. It is as strict as the JSON
+// schema.
+func (s *Setting) textsOf(node *yaml.Node) (texts []string, err error) {
+	items, isList := []*yaml.Node{node}, s.list
 	switch {
 	case isList && node.Kind == yaml.SequenceNode:
 		items = node.Content
-	case s.shape.single:
+	case s.single:
 		isList = false
 	}
 	switch {
 	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool {
 		return n.Kind == yaml.AliasNode
 	}):
-		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
+		return nil, fmt.Errorf("%s is an alias: write the value itself", s.spelled())
 	case node.ShortTag() == "!!null":
-		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.shape.expected)
+		return nil, fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.expected)
 	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
-		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.shape.expected)
-	case !s.shape.list:
-		return s.take(node.Value)
+		return nil, fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.expected)
 	}
-	return s.takeItems(items)
-}
-
-func (s *Setting) takeItems(items []*yaml.Node) error {
-	var texts []string
 	for i, item := range items {
-		text, err := itemOf(item)
+		text, err := textOf(item)
 		if err != nil {
-			return s.invalidValue("", &mappingError{i + 1, err})
+			return nil, fmt.Errorf("%s: number %d: %w", s.spelled(), i+1, err)
 		}
 		texts = append(texts, text)
 	}
-	if err := s.flag.Value.(pflag.SliceValue).Replace(texts); err != nil {
-		return s.invalidValue(strings.Join(texts, ", "), err)
-	}
-	return nil
+	return texts, nil
 }
 
 func (s *Setting) isForeign(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode {
-		return !s.shape.mappings || node.Kind != yaml.MappingNode
+		return !s.mappings || node.Kind != yaml.MappingNode
 	}
-	isWord := node.Style == 0 && slices.Contains(s.shape.words, node.Value) // a text without quotes
-	return !isWord && !slices.Contains(s.shape.tags, node.ShortTag())
+	isWord := node.Style == 0 && slices.Contains(s.words, node.Value) // a text without quotes
+	return !isWord && !slices.Contains(s.tags, node.ShortTag())
 }
 
 func (s *Setting) describe(node *yaml.Node) string {
@@ -139,16 +153,44 @@ func (s *Setting) describe(node *yaml.Node) string {
 	}
 }
 
+// take sets the value.
+func (s *Setting) take(texts []string) error {
+	if err := s.set(texts); err != nil {
+		return s.explain(err)
+	}
+	switch {
+	case s.secret && texts[0] == hidden:
+		return fmt.Errorf("%s is %s, which stands for a hidden secret: write the secret itself", s.spelled(), hidden)
+	case s.hideQuery && strings.HasSuffix(texts[0], "?"+hidden):
+		return fmt.Errorf("%s has %s, which stands for a hidden secret: write the query itself", s.spelled(), hidden)
+	}
+	return nil
+}
+
+// explain does not repeat a secret, or a mapping, which may hold one.
+func (s *Setting) explain(err error) error {
+	wrong := new(wrongText)
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case s.mappings && isMapping(wrong.text):
+		return fmt.Errorf("%s: number %d: %w", s.spelled(), wrong.number, wrong)
+	case s.secret:
+		return fmt.Errorf("%s is %q: write %s", s.spelled(), hidden, s.expected)
+	}
+	return fmt.Errorf("%s is %q: write %s", s.spelled(), wrong.text, s.expected)
+}
+
 // readSecret reads the secret from its file, unless the secret itself is set with higher
 // precedence.
 func (s *Setting) readSecret() error {
-	if s.fromFile == nil || s.fromFile.flag.Value.String() == "" || s.origin.source > s.fromFile.origin.source {
+	if s.fromFile == nil || s.fromFile.text() == "" || s.origin.source > s.fromFile.origin.source {
 		return nil
 	}
 	if s.origin.source == s.fromFile.origin.source {
 		return fmt.Errorf("%s and %s are both set: keep one of them", s.spelled(), s.fromFile.spelled())
 	}
-	text, err := ReadFile(s.fromFile.flag.Value.String(), secretLimit)
+	text, err := ReadFile(s.fromFile.text(), secretLimit)
 	secret := strings.TrimRight(string(text), "\r\n")
 	switch {
 	case err != nil:
@@ -157,7 +199,7 @@ func (s *Setting) readSecret() error {
 		return fmt.Errorf("%s names an empty file: put the secret into it", s.fromFile.spelled())
 	}
 	s.origin = s.fromFile.origin
-	return s.take(secret)
+	return s.take([]string{secret})
 }
 
 // strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes

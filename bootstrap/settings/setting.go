@@ -4,26 +4,27 @@
 // completion, the output of "pasteport config", the JSON schema, the example file and the table in
 // docs/settings.md come from the same Table.
 //
-// To add a setting, give it a field in server.Config and one entry in
+// To add a setting, give it a field in service.Config and one entry in
 // bootstrap/service/settings.go:
 //
-//	settings.Duration("access-token-ttl", &c.AccessTokenTTL, "lifetime of an access token, 1m to 24h"),
+//	settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 //
-// The value of the field when the Table is made is the default. Then run "go run
-// ./bootstrap/settings/write" for docs/settings.md. The code that uses a value checks it:
-// Table.Explain reports an oauth.Mistake about the field AccessTokenTTL as one about
-// access-token-ttl, in the spelling that was used. Setting.Fields names the fields when the names
-// differ. Start reading at Table and Setting.
+// The value of the field when the Table is made is the default. Then run the
+// specs with UPDATE=1 for docs/settings.md. The code that uses a value checks it: Table.Explain
+// reports an oauth.Mistake about the field TicketTTL as one about ticket-ttl, in the spelling that
+// was used. Start reading at Table and Setting.
 package settings
 
 import (
-	"slices"
+	"bytes"
+	"encoding/csv"
+	"reflect"
 	"strings"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List
@@ -31,12 +32,11 @@ import (
 type Setting struct {
 	Name string
 	Doc  string
+	kind
 
-	shape       shape
-	flag        *pflag.Flag // holds the value from any source
-	value       pflag.Value // of the flag
-	mistyped    []mistyped  // on the command line
-	fields      []oauth.Field
+	flag        *pflag.Flag
+	typed       []string // texts of the flag
+	address     uintptr  // of the variable
 	example     []string
 	defaultText string // describes an empty default
 	pattern     string
@@ -47,70 +47,67 @@ type Setting struct {
 	origin      origin
 }
 
-func newSetting(name, doc string, shape shape, add func(*pflag.FlagSet)) *Setting {
-	flags := pflag.NewFlagSet(name, pflag.ContinueOnError)
-	add(flags)
-	flag := flags.Lookup(name)
-	flag.DefValue = flag.Value.String() // pflag formats lists and durations differently
+func newSetting(name, doc string, target any, k kind) *Setting {
 	s := &Setting{
-		Name:  name,
-		Doc:   doc,
-		shape: shape,
-		flag:  flag,
-		value: flag.Value,
+		Name:    name,
+		Doc:     doc,
+		kind:    k,
+		address: reflect.ValueOf(target).Pointer(),
 	}
-	flag.Value = typed{flag.Value, s}
-	if list, ok := s.value.(pflag.SliceValue); ok {
-		flag.Value = typedList{typed{s.value, s}, list}
+	s.flag = &pflag.Flag{
+		Name:     name,
+		Usage:    doc,
+		Value:    flagValue{s},
+		DefValue: s.text(),
 	}
 	return s
 }
 
-// typed records invalid values of the command line, to report them together with all other
-// mistakes.
-type typed struct {
-	pflag.Value
-	of *Setting
-}
-
-// mistyped is a text that is no value of its setting.
-type mistyped struct {
-	text   string
-	reason error
-}
-
-func (t typed) Set(text string) error {
-	if err := t.Value.Set(text); err != nil {
-		t.of.mistyped = append(t.of.mistyped, mistyped{text, err})
+// text returns the value in the spelling of a flag.
+func (s *Setting) text() string {
+	if !s.list {
+		return s.texts()[0]
 	}
+	var text bytes.Buffer
+	w := csv.NewWriter(&text)
+	_ = w.Write(s.texts()) // a buffer does not fail
+	w.Flush()
+	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// flagValue keeps the texts of a flag until the settings are read, so that wrong ones are reported
+// together with all other mistakes.
+type flagValue struct{ *Setting }
+
+func (v flagValue) Set(text string) error {
+	v.typed = append(v.typed, text)
 	return nil
 }
 
-func (t typed) setting() *Setting { return t.of }
+func (v flagValue) String() string { return v.text() }
 
-type typedList struct {
-	typed
-	pflag.SliceValue
-}
+func (v flagValue) Type() string { return v.flagType }
 
 // Text is one line of text.
 func Text(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, text, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, textual(target, "a text, in quotes if it begins with # or looks like a number",
+		"", cobra.ShellCompDirectiveNoFileComp))
 }
 
 // URL is a text that editors check as a URL.
 func URL(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, address, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, textual(target, "a URL", "uri", cobra.ShellCompDirectiveNoFileComp))
 }
 
 // File is the name of a file.
 func File(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, file, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, textual(target, "the name of a file", "", cobra.ShellCompDirectiveDefault))
 }
 
 // Folder is the name of a folder.
 func Folder(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, folder, func(f *pflag.FlagSet) { f.StringVar(target, name, *target, doc) })
+	return newSetting(name, doc, target, textual(target, "the name of a folder", "",
+		cobra.ShellCompDirectiveFilterDirs))
 }
 
 // Secret is a text that is never shown. NAME-file can name a file with the secret instead.
@@ -123,59 +120,56 @@ func Secret(name string, target *string, doc string) *Setting {
 
 // Switch is on or off.
 func Switch(name string, target *bool, doc string) *Setting {
-	return newSetting(name, doc, onOff, func(f *pflag.FlagSet) {
-		f.VarPF(&toggle{target}, name, "", doc).NoOptDefVal = "true"
-	})
+	s := newSetting(name, doc, target, onOff(target))
+	s.flag.NoOptDefVal = "true"
+	return s
 }
 
 // Number is a whole number of 1 or more. It can be 0 only when that is its default.
 func Number(name string, target *int, doc string) *Setting {
-	least := min(1, *target)
-	return newSetting(name, doc, wholeFrom(least), func(f *pflag.FlagSet) { f.Var(&count{target, least}, name, doc) })
+	return newSetting(name, doc, target, wholeFrom(target, min(1, *target)))
 }
 
 // Size is a number of bytes, with or without a unit.
 func Size(name string, target *int64, doc string) *Setting {
-	return newSetting(name, doc, bytesOrUnits, func(f *pflag.FlagSet) { f.Var(&size{target}, name, doc) })
+	return newSetting(name, doc, target, size(target))
 }
 
 // Duration is a duration in the syntax of Go. It can be 0 only when that is its default.
 func Duration(name string, target *time.Duration, doc string) *Setting {
-	value := &span{target: target, orZero: *target == 0}
-	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+	parse := notZero
+	if *target == 0 {
+		parse = time.ParseDuration
+	}
+	return newSetting(name, doc, target, duration(target, parse, FormatDuration))
 }
 
 // DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a
 // Config.
 func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
-	value := &span{target: target, orOff: true}
-	return newSetting(name, doc, duration, func(f *pflag.FlagSet) { f.Var(value, name, doc) })
+	return newSetting(name, doc, target, duration(target, orOff, func(d time.Duration) string {
+		return FormatDuration(max(d, 0))
+	}))
 }
 
 // Choice is one of a few words.
 func Choice(name string, target *string, words []string, doc string) *Setting {
-	return newSetting(name, doc, oneOf(words), func(f *pflag.FlagSet) { f.Var(&choice{target, words}, name, doc) })
+	return newSetting(name, doc, target, oneOf(target, words))
 }
 
 // Texts is a list of texts.
 func Texts(name string, target *[]string, doc string) *Setting {
-	return List(name, target, Item[string]{Parse: func(s string) (string, error) {
-		return s, nil
-	}, Format: func(s string) string { return s }, Expected: "texts"}, doc)
+	return List(name, target, Verbatim("texts"), doc)
+}
+
+// Verbatim returns an item that is any text.
+func Verbatim(expected string) Item[string] {
+	return Item[string]{Parse: verbatim, Format: strings.Clone, Expected: expected}
 }
 
 // List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
 func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, listOf(item.Expected, item.Mapping), func(f *pflag.FlagSet) {
-		f.Var(&list[T]{target: target, item: item}, name, doc)
-	})
-}
-
-// Fields names the Config fields whose mistakes are about this setting. A field with the same
-// letters as the setting is always included.
-func (s *Setting) Fields(fields ...oauth.Field) *Setting {
-	s.fields = fields
-	return s
+	return newSetting(name, doc, target, listOf(target, item))
 }
 
 // Example sets the value in the example file, for a setting without a default. Only a list has
@@ -199,7 +193,8 @@ func (s *Setting) HideQuery() *Setting {
 
 // OrSingle lets the only item of a list stand in the file without the list.
 func (s *Setting) OrSingle() *Setting {
-	s.shape = s.shape.orSingle()
+	list := s.schema
+	s.single, s.schema = true, jsonschema.Schema{AnyOf: []*jsonschema.Schema{&list, list.Items}}
 	return s
 }
 
@@ -213,8 +208,4 @@ func (s *Setting) Pattern(pattern string) *Setting {
 func (s *Setting) Required() *Setting {
 	s.required = true
 	return s
-}
-
-func (s *Setting) concerns(field oauth.Field) bool {
-	return slices.Contains(s.fields, field) || strings.EqualFold(strings.ReplaceAll(s.Name, "-", ""), string(field))
 }

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -20,10 +21,9 @@ func withoutOrigins(printed string) string {
 
 var _ = Describe("Printing durations", func() {
 	DescribeTable("omits zero units only", func(value time.Duration, text string) {
-		span := span{target: &value}
-		Expect(span.String()).To(Equal(text))
+		Expect(FormatDuration(value)).To(Equal(text))
 		if value != 0 {
-			Expect(span.Set(text)).To(Succeed())
+			Expect(notZero(text)).To(Equal(value))
 		}
 	},
 		Entry(nil, time.Hour, "1h"), Entry(nil, 20*time.Hour, "20h"), Entry(nil, 90*time.Minute, "1h30m"),
@@ -34,13 +34,9 @@ var _ = Describe("Printing durations", func() {
 
 var _ = Describe("Reading sizes", func() {
 	DescribeTable("accepts units, and prints the largest exact unit", func(typed string, bytes int64, printed string) {
-		var read int64
-		s := size{&read}
-		Expect(s.Set(typed)).To(Succeed())
-		Expect(read).To(Equal(bytes))
-		Expect(s.String()).To(Equal(printed))
-		Expect(s.Set(printed)).To(Succeed())
-		Expect(read).To(Equal(bytes))
+		Expect(parseSize(typed)).To(Equal(bytes))
+		Expect(formatSize(bytes)).To(Equal(printed))
+		Expect(parseSize(printed)).To(Equal(bytes))
 		Expect(typed).To(MatchRegexp(sizePattern))
 	},
 		Entry(nil, "4MiB", int64(4<<20), "4MiB"), Entry(nil, "4194304", int64(4<<20), "4MiB"),
@@ -50,7 +46,7 @@ var _ = Describe("Reading sizes", func() {
 
 	DescribeTable("refuses", func(typed string) {
 		read := int64(7)
-		Expect((&size{&read}).Set(typed)).NotTo(Succeed())
+		Expect(size(&read).set([]string{typed})).NotTo(Succeed())
 		Expect(read).To(Equal(int64(7)))
 	}, Entry(nil, ""), Entry(nil, "0"), Entry(nil, "-1"), Entry(nil, "much"), Entry(nil, "16EiB"), Entry(nil, "4MiB x"))
 })
@@ -62,19 +58,19 @@ var _ = Describe("Reading lists", func() {
 			_, err = fmt.Sscanf(s, "%d", &n)
 			return
 		}, Format: func(n int) string { return fmt.Sprint(n) }}
-		l := list[int]{target: &ports, item: item}
-		Expect(l.Set("2,x")).NotTo(Succeed())
+		l := listOf(&ports, item)
+		wrong := new(wrongText)
+		Expect(errors.As(l.set([]string{"2", "x"}), &wrong)).To(BeTrue())
+		Expect([]any{wrong.text, wrong.number}).To(Equal([]any{"x", 2}))
 		Expect(ports).To(Equal([]int{1}))
-		Expect(l.Set("2,3")).To(Succeed())
-		Expect(l.Set("4")).To(Succeed())
-		Expect(ports).To(Equal([]int{2, 3, 4}))
-		Expect(l.String()).To(Equal("2,3,4"))
+		Expect(l.set([]string{"2", "3"})).To(Succeed())
+		Expect(ports).To(Equal([]int{2, 3}))
+		Expect(l.texts()).To(Equal([]string{"2", "3"}))
 	})
 
 	It("refuses an unclosed quote", func() {
-		var texts []string
-		l := list[string]{target: &texts, item: Item[string]{Parse: func(s string) (string, error) { return s, nil }}}
-		Expect(l.Set(`"a,b`)).NotTo(Succeed())
+		_, err := splitLines(`"a,b`)
+		Expect(err).To(HaveOccurred())
 	})
 })
 
@@ -101,12 +97,17 @@ var _ = Describe("Reading mappings", func() {
 		Expect(s.oneOrMore).To(Equal([]string{"a, b"}))
 	})
 
-	It("accepts flags and environment variables in YAML", func() {
+	It("accepts flags in JSON, and takes an invalid value of one as a mistake of all", func() {
 		var s sample
-		target := s.table().lookup("people").flag.Value
-		Expect(target.Set(`{name: Ada, age: 36, tags: ["x: y", "true"]}`)).To(Succeed())
-		Expect(target.Set(`[{"name": "12"}]`)).To(Succeed())
+		table, flags := s.table(), new(cobra.Command)
+		table.Flags(flags)
+		Expect(flags.ParseFlags([]string{`--people={"name": "Ada", "age": 36, "tags": ["x: y", "true"]}`,
+			`--people=[{"name": "12"}]`})).To(Succeed())
+		Expect(table.Read()).To(Succeed())
 		Expect(s.mappings).To(Equal(people))
+		Expect(flags.ParseFlags([]string{`--people=[{"name": "s3cret"]`, "--a-time=soon"})).To(Succeed())
+		Expect(table.Read()).To(MatchError(And(ContainSubstring(`--people is "[hidden]": write a list of people`),
+			ContainSubstring(`--a-time is "soon": write a duration`), Not(ContainSubstring("s3cret")))))
 	})
 
 	DescribeTable("refuses, with its number and without its values,", func(text, reason string) {
@@ -160,14 +161,14 @@ var _ = Describe("Explaining mistakes", func() {
 
 	It("finds every mistake in a tree of errors", func() {
 		other := errors.New("something else")
-		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("ASwitch"))), nil,
+		tree := errors.Join(fmt.Errorf("configuration: %w", errors.Join(wrong("SomeTTL"), wrong("on"))), nil,
 			fmt.Errorf("reading: %w", other))
 		Expect(table.Explain(tree)).
 			To(MatchError("3 settings are wrong:\n  a-time is odd\n  a-switch is odd\n  reading: something else"))
 	})
 
 	It("returns a single mistake on one line, and no error without mistakes", func() {
-		Expect(table.Explain(wrong("AText"))).To(MatchError("a-text is odd"))
+		Expect(table.Explain(wrong("text"))).To(MatchError("a-text is odd"))
 		Expect(table.Explain(wrong("Unknown"))).To(MatchError("Unknown is odd"))
 		Expect(table.Explain(errors.Join(nil, nil))).To(Succeed())
 	})

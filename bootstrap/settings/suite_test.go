@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -28,12 +29,12 @@ type person struct {
 
 func (s *sample) table() *Table {
 	s.long, s.choice = time.Hour, "red"
-	return NewTable(Group{Title: "Every kind", Settings: []*Setting{
+	return NewTable(s, map[oauth.Field]oauth.Field{"SomeTTL": "long"}, Group{Title: "Every kind", Settings: []*Setting{
 		Text("a-text", &s.text, "a text"), File("a-file", &s.file, "a file"), Folder("a-folder", &s.folder, "a folder"),
 		URL("a-url", &s.url, "a URL"),
 		Secret("a-secret", &s.secret, "a secret"), Switch("a-switch", &s.on, "a switch"),
 		Choice("a-choice", &s.choice, []string{"red", "blue"}, "a choice"),
-		Duration("a-time", &s.long, "a time").Fields("SomeTTL"), Duration("a-pause", &s.orZero, "a pause"),
+		Duration("a-time", &s.long, "a time"), Duration("a-pause", &s.orZero, "a pause"),
 		Texts("some-texts", &s.texts, "some texts"),
 		Texts("one-or-more", &s.oneOrMore, "one text or more").OrSingle(),
 		List("people", &s.mappings, Mapping[person]("people"), "people").OrSingle(),

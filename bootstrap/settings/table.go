@@ -3,12 +3,15 @@ package settings
 import (
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Group is a set of settings under one title, in help and tables.
@@ -20,18 +23,39 @@ type Group struct {
 // Table holds all settings of the program.
 type Table struct {
 	groups []Group
+	fields map[uintptr]oauth.Field // paths in the configuration, by address
+	other  map[oauth.Field]oauth.Field
 	path   *Setting // path of the file; it cannot be set in the file itself
 	wanted []string // by the command; empty means all
 	named  string
 	unread bool
 }
 
-// NewTable returns a table of the groups. The names of settings must be unique.
-func NewTable(groups ...Group) *Table {
-	t := &Table{groups: groups}
+// NewTable returns a table of the groups, whose settings are bound to the fields of a struct. The
+// names of settings must be unique. Mistakes may use other names for the fields.
+func NewTable(config any, other map[oauth.Field]oauth.Field, groups ...Group) *Table {
+	t := &Table{groups: groups, other: other, fields: map[uintptr]oauth.Field{}}
+	t.addFields("", reflect.ValueOf(config).Elem())
 	t.path = File("config", &t.named,
 		"file with settings (default: "+defaultFile+" in the working folder, if it exists)")
 	return t
+}
+
+// addFields adds the fields of a struct and of the structs in it. Those of an embedded struct have
+// the path of the outer one.
+func (t *Table) addFields(outer oauth.Field, config reflect.Value) {
+	for i := range config.NumField() {
+		field, description := config.Field(i), config.Type().Field(i)
+		path := outer + oauth.Field(description.Name)
+		switch {
+		case field.Kind() != reflect.Struct:
+			t.fields[field.UnsafeAddr()] = path
+		case description.Anonymous:
+			t.addFields(outer, field)
+		default:
+			t.addFields(path+".", field)
+		}
+	}
 }
 
 // All yields every setting. The file of a secret follows the secret.
@@ -100,9 +124,9 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 // may call it.
 func Complete(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if value, isSetting := flag.Value.(interface{ setting() *Setting }); isSetting {
+		if value, isSetting := flag.Value.(flagValue); isSetting {
 			// Fails only for an unknown or a second flag.
-			_ = command.RegisterFlagCompletionFunc(flag.Name, value.setting().shape.complete)
+			_ = command.RegisterFlagCompletionFunc(flag.Name, value.complete)
 		}
 	})
 	for _, sub := range command.Commands() {

@@ -26,12 +26,13 @@ type Config struct {
 	// tokens.
 	Verifier BearerVerifier
 
-	AccessTokenTTL time.Duration // 1 hour; 1 minute to 24 hours
-	AuthCodeTTL    time.Duration // 5 minutes; 10 seconds to 10 minutes
-	RefreshIdleTTL time.Duration // 30 days; at least 1 hour and AccessTokenTTL, at most 365 days
-	GrantTTL       time.Duration // 180 days; 1 hour to 365 days
+	// Lifetimes has their defaults and bounds.
+	AccessTokenTTL time.Duration
+	AuthCodeTTL    time.Duration
+	RefreshIdleTTL time.Duration // also at least AccessTokenTTL
+	GrantTTL       time.Duration
+	TicketTTL      time.Duration
 	RefreshGrace   time.Duration // 5 minutes; at most 1 hour; negative switches it off
-	TicketTTL      time.Duration // 10 minutes; 1 to 30 minutes
 
 	// RecheckEvery makes the site verify the host token of a grant also while access tokens are
 	// used, at most once in this time: 0, which means at refreshes only, or 1 minute or more.
@@ -97,10 +98,8 @@ type Config struct {
 // field.
 func (c Config) Settings() (*Settings, error) {
 	c = c.WithDefaults()
-	mistakes := slices.Concat(c.checkURLs(), c.checkTTLs(), c.checkScopes(), c.checkVerifier(), c.checkSecrets(),
-		c.checkClientRules(), c.checkHostedClients(), c.checkRuntime(), c.Limits.check())
-	if len(mistakes) > 0 {
-		return nil, fmt.Errorf("configuration: %w", errors.Join(mistakes...))
+	if err := errors.Join(errors.Join(c.checkRequired()...), c.Check()); err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	clientID, metadata := c.clientRules()
 	clientID.Registered = c.Issuer + RegisteredClientsPath
@@ -130,6 +129,18 @@ func (c Config) Settings() (*Settings, error) {
 		trustedRedirectHosts: c.TrustedRedirectHosts,
 		autoErrorRedirect:    c.AutoErrorRedirect,
 	}, nil
+}
+
+// Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
+// secret, clock and random source.
+func (c Config) Check() error {
+	c = c.WithDefaults()
+	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
+		[]error{Within("Limits", errors.Join(c.Limits.check()...))})
+	if c.Issuer != "" {
+		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())
+	}
+	return errors.Join(mistakes...)
 }
 
 // ClientRules returns the rules for a client_id and its metadata document. It checks only the
@@ -165,12 +176,10 @@ const defaultPath = "/mcp"
 // WithDefaults returns the Config with a value in every field that has a default. Settings calls
 // it.
 func (c Config) WithDefaults() Config {
-	setDefault(&c.AccessTokenTTL, DefaultAccessTokenTTL)
-	setDefault(&c.AuthCodeTTL, DefaultAuthCodeTTL)
-	setDefault(&c.RefreshIdleTTL, DefaultRefreshIdleTTL)
-	setDefault(&c.GrantTTL, DefaultGrantTTL)
+	for _, l := range c.Lifetimes() {
+		setDefault(l.Value, l.Default)
+	}
 	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
-	setDefault(&c.TicketTTL, DefaultTicketTTL)
 	setDefault(&c.Resource, c.Issuer+defaultPath)
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
@@ -190,21 +199,33 @@ func setDefault[T comparable](value *T, fallback T) {
 	}
 }
 
-// The default lifetimes.
-const (
-	DefaultAccessTokenTTL = time.Hour
-	DefaultAuthCodeTTL    = 5 * time.Minute
-	DefaultRefreshIdleTTL = 30 * 24 * time.Hour
-	DefaultGrantTTL       = 180 * 24 * time.Hour
-	DefaultRefreshGrace   = 5 * time.Minute
-	DefaultTicketTTL      = 10 * time.Minute
-)
+// DefaultRefreshGrace is the default of RefreshGrace.
+const DefaultRefreshGrace = 5 * time.Minute
+
+// Lifetime is a duration of a Config with its default and bounds.
+type Lifetime struct {
+	Field                Field
+	Value                *time.Duration
+	Default, Least, Most time.Duration
+}
+
+// Lifetimes returns the durations of a Config that have both bounds.
+func (c *Config) Lifetimes() []Lifetime {
+	return []Lifetime{
+		{"AccessTokenTTL", &c.AccessTokenTTL, time.Hour, time.Minute, 24 * time.Hour},
+		{"AuthCodeTTL", &c.AuthCodeTTL, 5 * time.Minute, 10 * time.Second, 10 * time.Minute},
+		{"GrantTTL", &c.GrantTTL, 180 * 24 * time.Hour, time.Hour, MaxGrantTTL},
+		{"RefreshIdleTTL", &c.RefreshIdleTTL, 30 * 24 * time.Hour, max(time.Hour, c.AccessTokenTTL), MaxGrantTTL},
+		{"TicketTTL", &c.TicketTTL, 10 * time.Minute, time.Minute, 30 * time.Minute},
+	}
+}
 
 // EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five
 // minutes do not refresh all the time.
 const EarlyRefresh = 6 * time.Minute
 
-// MaxGrantTTL is the upper bound of GrantTTL. No sealed data is needed for longer.
+// MaxGrantTTL is the upper bound of GrantTTL and RefreshIdleTTL. No sealed data is needed for
+// longer.
 const MaxGrantTTL = 365 * 24 * time.Hour
 
 // MinSecretLength is the minimum length of the server secret, in bytes.

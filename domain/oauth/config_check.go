@@ -12,19 +12,11 @@ import (
 )
 
 func (c Config) checkURLs() []error {
-	var mistakes []error
-	switch {
-	case c.Issuer == "":
-		mistakes = append(mistakes,
-			NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com",
-				Field("Issuer")))
-	default:
-		mistakes = checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
-		if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
-			mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
-				"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
-				Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
-		}
+	mistakes := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
+	if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
+		mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
+			"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
+			Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
 	}
 	mistakes = append(mistakes, c.checkResources()...)
 	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
@@ -120,7 +112,18 @@ func (c Config) checkScopes() []error {
 	return mistakes
 }
 
-func (c Config) checkVerifier() (mistakes []error) {
+// checkRequired checks the fields that Check does not need.
+func (c Config) checkRequired() (mistakes []error) {
+	if c.Issuer == "" {
+		mistakes = append(mistakes,
+			NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com",
+				Field("Issuer")))
+	}
+	if c.Now == nil || c.Random == nil {
+		mistakes = append(mistakes,
+			NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"),
+				Field("Random")))
+	}
 	if c.VerifyBearer == nil && c.Verifier == nil {
 		mistakes = append(mistakes,
 			NewMistake("%s is nil: set the function that reports whether a token of your site is valid",
@@ -130,7 +133,7 @@ func (c Config) checkVerifier() (mistakes []error) {
 		mistakes = append(mistakes,
 			NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
 	}
-	return append(mistakes, c.checkHostFields()...)
+	return append(mistakes, c.checkSecrets()...)
 }
 
 // checkClientRules checks the fields about metadata documents and redirect URIs of clients.
@@ -166,15 +169,6 @@ func (c Config) checkClientRules() (mistakes []error) {
 	return mistakes
 }
 
-func (c Config) checkRuntime() (mistakes []error) {
-	if c.Now == nil || c.Random == nil {
-		mistakes = append(mistakes,
-			NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"),
-				Field("Random")))
-	}
-	return mistakes
-}
-
 // IsProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw,
 // because it may hold a password.
 func IsProxyURL(raw string) bool {
@@ -197,18 +191,14 @@ func hostPort(raw string) string {
 	return authorityOf(rest)
 }
 
-func (c Config) checkTTLs() []error {
+func (c Config) checkLifetimes() []error {
 	var mistakes []error
-	between := func(field Field, value, least, most time.Duration) {
-		if value < least || value > most {
-			mistakes = append(mistakes, NewMistake("%s is %s: choose from %s to %s", field, value, least, most))
+	for _, l := range c.Lifetimes() {
+		if *l.Value < l.Least || *l.Value > l.Most {
+			mistakes = append(mistakes,
+				NewMistake("%s is %s: choose from %s to %s", l.Field, *l.Value, l.Least, l.Most))
 		}
 	}
-	between("AccessTokenTTL", c.AccessTokenTTL, time.Minute, 24*time.Hour)
-	between("AuthCodeTTL", c.AuthCodeTTL, 10*time.Second, 10*time.Minute)
-	between("GrantTTL", c.GrantTTL, time.Hour, MaxGrantTTL)
-	between("RefreshIdleTTL", c.RefreshIdleTTL, max(time.Hour, c.AccessTokenTTL), 365*24*time.Hour)
-	between("TicketTTL", c.TicketTTL, time.Minute, 30*time.Minute)
 	if c.RefreshGrace > time.Hour {
 		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1h0m0s, or a negative value to switch it off",
 			Field("RefreshGrace"), c.RefreshGrace))
@@ -242,34 +232,6 @@ func (c Config) checkSecrets() (mistakes []error) {
 		}
 	}
 	return mistakes
-}
-
-// Field is the name of a field of Config in a Mistake.
-type Field string
-
-// Mistake is an error in a Config. Its text names the fields, the problem and the remedy.
-type Mistake struct {
-	sentence string
-	values   []any
-}
-
-// NewMistake formats a sentence as fmt.Sprintf does. WithNames can replace the values that are a
-// Field.
-func NewMistake(sentence string, values ...any) *Mistake { return &Mistake{sentence, values} }
-
-func (m *Mistake) Error() string {
-	return m.WithNames(func(field Field) string { return string(field) })
-}
-
-// WithNames returns the sentence with other names for the fields, such as those of flags.
-func (m *Mistake) WithNames(name func(Field) string) string {
-	values := slices.Clone(m.values)
-	for i, value := range values {
-		if field, ok := value.(Field); ok {
-			values[i] = name(field)
-		}
-	}
-	return fmt.Sprintf(m.sentence, values...)
 }
 
 // CheckOriginsAndHosts returns an error for each allowed origin that no browser sends, and for each

@@ -35,6 +35,17 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		}
 	})
 
+	It("can be checked before the issuer, the verifier and the secret are known", func() {
+		Expect(Config{}.Check()).To(Succeed())
+		Expect(Config{AccessTokenTTL: time.Second, Resource: "/odd"}.Check()).
+			To(MatchError("AccessTokenTTL is 1s: choose from 1m0s to 24h0m0s"))
+		Expect(Config{Issuer: "https://cms.example", Resource: "/odd"}.Check()).
+			To(MatchError(HavePrefix(`Resource "/odd" is not an absolute URL`)))
+		_, err := Config{}.Settings()
+		Expect(err).To(MatchError(And(ContainSubstring("Issuer is empty"), ContainSubstring("VerifyBearer is nil"),
+			ContainSubstring("Now or Random is nil"), ContainSubstring("Secret has 0 bytes"))))
+	})
+
 	DescribeTable("refuses an issuer", func(issuer string) {
 		config := Config{
 			Issuer:              issuer,

@@ -157,10 +157,12 @@ func OrDash(text string) string {
 	return text
 }
 
-// Quote puts a path with spaces into quotes, so that a shell reads it as one word.
-func Quote(path string) string {
-	if strings.ContainsAny(path, " \t") {
-		return fmt.Sprintf(`"%s"`, path)
+// Quote puts a word that has more than letters, digits and a few signs into quotes, so that a POSIX
+// shell reads it as it is.
+func Quote(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
 	}
-	return path
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
