@@ -1,6 +1,8 @@
-// Package diagnosis is the command "doctor": it checks an MCP server with package doctor, or with
-// --egress the network of this computer, and prints the findings.
-package diagnosis
+// Package doctor is the command "doctor": it checks an MCP server with OAuth from the outside, like
+// a client, or with --egress the network of this computer, and prints the findings. Tables of
+// checks are run in order, and each returns a finding. Every request is limited in time and size,
+// follows no redirect, and goes only to the given URL or to an address that its metadata names.
+package doctor
 
 import (
 	"context"
@@ -20,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -89,7 +90,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
 			switch {
 			case o.printDocument:
-				_, err := out.Write(doctor.Document(o.clientID))
+				_, err := out.Write(Document(o.clientID))
 				return err
 			case o.egress:
 				return o.runEgress(cmd.Context(), config, table.Explain, args, r)
@@ -173,7 +174,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err != nil {
 		return term.Usage(err)
 	}
-	examined := doctor.Options{
+	examined := Options{
 		Endpoint:   endpoint,
 		Origin:     o.origin,
 		Limit:      o.limit,
@@ -200,7 +201,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err := documents.choose(&examined); err != nil {
 		return err
 	}
-	report, err := doctor.Examine(ctx, examined)
+	report, err := Examine(ctx, examined)
 	if err != nil {
 		return err
 	}
@@ -292,20 +293,20 @@ func (r *reporter) begin(question string) {
 	}
 }
 
-func (r *reporter) end(f doctor.Finding) {
+func (r *reporter) end(f Finding) {
 	r.progress.ClearLine()
-	if r.asJSON || f.Status == doctor.Skipped && f.Seen == r.skipped {
+	if r.asJSON || f.Status == Skipped && f.Seen == r.skipped {
 		return
 	}
 	status := fmt.Sprintf("%-8s", f.Status)
 	switch f.Status {
-	case doctor.OK:
+	case OK:
 		status = r.out.Green(status)
-	case doctor.Warning:
+	case Warning:
 		status = r.out.Bold(status)
-	case doctor.Failure:
+	case Failure:
 		status = r.out.Red(status)
-	case doctor.Skipped:
+	case Skipped:
 		r.skipped = f.Seen
 	}
 	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
@@ -320,15 +321,15 @@ func (r *reporter) end(f doctor.Finding) {
 }
 
 // conclude prints the summary, and fails when a check has failed.
-func (r *reporter) conclude(d doctor.Diagnosis) error {
-	failures := d.Count(doctor.Failure)
+func (r *reporter) conclude(d Diagnosis) error {
+	failures := d.Count(Failure)
 	if r.asJSON {
 		if err := term.PrintJSON(r.out.Out, d); err != nil {
 			return err
 		}
 	} else {
 		r.out.Printf("\n%d ok, %d warnings, %d failures, %d skipped\nnext: %s\n",
-			d.Count(doctor.OK), d.Count(doctor.Warning), failures, d.Count(doctor.Skipped), d.Next)
+			d.Count(OK), d.Count(Warning), failures, d.Count(Skipped), d.Next)
 	}
 	if failures > 0 {
 		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))

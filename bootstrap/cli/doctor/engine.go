@@ -1,7 +1,3 @@
-// Package doctor checks any MCP server with OAuth from the outside, like a client. Examine runs the
-// tables of checks in order and returns a Diagnosis with one Finding per check. Every request is
-// limited in time and size, follows no redirect, and goes only to the given URL or to an address
-// that its metadata names.
 package doctor
 
 import (

@@ -18,6 +18,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -64,7 +65,7 @@ func (s script) serve(address string) http.Handler {
 	say("POST /authorize", 303, "text/html", s.page)
 	say("GET /client.json", 200, jsonType, `{"client_id":"ISSUER/client.json"}`)
 	if s.hosted != "" {
-		say("GET "+HostedDocument, 200, jsonType, s.hosted)
+		say("GET "+service.DoctorDocument, 200, jsonType, s.hosted)
 	}
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
