@@ -86,18 +86,6 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Expect(front.world.EndGrantsOf(ctx, front.world.Token)).To(BeZero(), "no grant is active")
 	})
 
-	It("leaves consent pages of other servers to a person", func(ctx SpecContext) {
-		front := NewFront(rewriting("/oauth/authorize", func(string) string {
-			return "<title>Sign in</title><form><input name=user></form>"
-		}))
-		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
-		Expect(d.With("failure")).To(BeEmpty(), d.Out)
-		Expect(d.Of("flow.consent").Status).To(Equal("skipped"))
-		Expect(d.Of("flow.consent").Seen).
-			To(And(ContainSubstring("needs a person"), ContainSubstring(front.URL()+"/oauth/authorize?")))
-		Expect(d.Of("flow.tools").Seen).To(Equal(d.Of("flow.consent").Seen))
-	})
-
 	It("does not send the token to another server than the issuer of the page", func(ctx SpecContext) {
 		elsewhere := NewClientSite()
 		front := NewFront(rewriting("/oauth/authorize", func(string) string {
