@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
@@ -71,14 +72,7 @@ func inJSON(value any) string {
 func shell(words ...string) string {
 	quoted := make([]string, 0, len(words))
 	for _, word := range words {
-		quoted = append(quoted, quote(word))
+		quoted = append(quoted, term.Quote(word))
 	}
 	return strings.Join(quoted, " ")
-}
-
-func quote(word string) string {
-	if word != "" && strings.Trim(word, lettersAndDigits+"_@%+=:,./-") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

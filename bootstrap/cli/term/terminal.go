@@ -157,10 +157,12 @@ func OrDash(text string) string {
 	return text
 }
 
-// Quote puts a path with spaces into quotes, so that a shell reads it as one word.
-func Quote(path string) string {
-	if strings.ContainsAny(path, " \t") {
-		return fmt.Sprintf(`"%s"`, path)
+const unquoted = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+
+// Quote returns a word for a command line of a POSIX shell.
+func Quote(word string) string {
+	if word != "" && strings.Trim(word, unquoted) == "" {
+		return word
 	}
-	return path
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
