@@ -38,6 +38,13 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("when a document is to be printed without a client_id", "--client-id", "--print-client-document"),
 	)
 
+	It("fails for a wrong setting", func(ctx SpecContext) {
+		d := Doctor(ctx, "", url, "--metadata-proxy=http://127.0.0.1:1", "--allow-nat64=maybe")
+		Expect(d.Code).NotTo(BeZero())
+		Expect(d.Err).To(ContainSubstring("allow-nat64"))
+		Expect(d.Out).To(BeEmpty())
+	})
+
 	DescribeTable("fails for a wrong file", func(ctx SpecContext, flag, content string, more ...string) {
 		file := filepath.Join(GinkgoT().TempDir(), "file.pem")
 		if content != "" {

@@ -34,7 +34,6 @@ type doctorOptions struct {
 	authorizationServer                               string // its origin, if the token may go there
 	limit                                             time.Duration
 	adminAddr                                         *string // of the gateway, for the states of its upstreams
-	unread                                            error   // mistakes in the settings
 	asJSON, printDocument, egress                     bool
 	servesDocument                                    bool   // --certificate was given
 	clients                                           string // of --clients: empty, allWellKnown or URLs
@@ -79,11 +78,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
 		PreRunE: func(*cobra.Command, []string) error {
-			o.unread = table.Explain(table.Read())
-			if o.egress {
-				return o.unread
-			}
-			return nil
+			return table.Explain(table.Read())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.servesDocument = cmd.Flags().Changed("certificate")
