@@ -49,7 +49,6 @@ var siblings = map[string][]string{
 	"adapters/cimd":         {"adapters/timestamps", "adapters/strictjson"},
 	"adapters/verification": {"adapters/outbound", "adapters/mcp/gateway/secret", "adapters/mcp/gateway/check"},
 	"adapters/limits":       {"adapters/timestamps"},
-	"adapters/doctor":       {"adapters/htmlpage", "adapters/readiness"},
 }
 
 // programs are the only folders with a main function.
@@ -83,7 +82,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		Expect(packages).To(ContainElement(module + "domain/oauth"))
 		heavy := regexp.MustCompile(
 			"nats|grpc|otlp|opentelemetry|prometheus|cobra|yaml|bootstrap/(service|cli|settings|demosite)|" +
-				"adapters/(persistence|doctor|certificates)")
+				"adapters/(persistence|certificates)")
 		Expect(slices.DeleteFunc(packages, func(name string) bool { return !heavy.MatchString(name) })).To(BeEmpty())
 	})
 

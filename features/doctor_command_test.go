@@ -38,6 +38,13 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("when a document is to be printed without a client_id", "--client-id", "--print-client-document"),
 	)
 
+	It("fails for a wrong setting", func(ctx SpecContext) {
+		d := Doctor(ctx, "", url, "--metadata-proxy=http://127.0.0.1:1", "--allow-nat64=maybe")
+		Expect(d.Code).NotTo(BeZero())
+		Expect(d.Err).To(ContainSubstring("allow-nat64"))
+		Expect(d.Out).To(BeEmpty())
+	})
+
 	DescribeTable("fails for a wrong file", func(ctx SpecContext, flag, content string, more ...string) {
 		file := filepath.Join(GinkgoT().TempDir(), "file.pem")
 		if content != "" {
@@ -84,18 +91,6 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Expect(d.Code).To(Equal(1))
 		Expect(d.Err).To(ContainSubstring("context canceled"))
 		Expect(front.world.EndGrantsOf(ctx, front.world.Token)).To(BeZero(), "no grant is active")
-	})
-
-	It("leaves consent pages of other servers to a person", func(ctx SpecContext) {
-		front := NewFront(rewriting("/oauth/authorize", func(string) string {
-			return "<title>Sign in</title><form><input name=user></form>"
-		}))
-		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(ctx, front)...)...)
-		Expect(d.With("failure")).To(BeEmpty(), d.Out)
-		Expect(d.Of("flow.consent").Status).To(Equal("skipped"))
-		Expect(d.Of("flow.consent").Seen).
-			To(And(ContainSubstring("needs a person"), ContainSubstring(front.URL()+"/oauth/authorize?")))
-		Expect(d.Of("flow.tools").Seen).To(Equal(d.Of("flow.consent").Seen))
 	})
 
 	It("does not send the token to another server than the issuer of the page", func(ctx SpecContext) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/demo"
-	"github.com/pasteport/pasteport/bootstrap/cli/diagnosis"
+	"github.com/pasteport/pasteport/bootstrap/cli/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/cli/tracing"
 	"github.com/pasteport/pasteport/bootstrap/service"
@@ -82,7 +82,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out),
 			newClientsCheck(out)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
-		diagnosis.NewCommand(in, out, errOut))
+		doctor.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants",
 		newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))

@@ -1,13 +1,11 @@
 package pasteporttest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
-	"github.com/pasteport/pasteport/adapters/htmlpage"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 )
 
 // stepTimeout is the timeout of a whole step, such as a connection.
@@ -72,7 +70,11 @@ func (c *Connection) open(ctx context.Context, token string, scopes []string) er
 	config := &auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
 		RedirectURL:                    redirectURI, RequestRefreshToken: true,
-		AuthorizationCodeFetcher: browser{token}.approve, NewTokenSource: c.keep,
+		NewTokenSource: c.keep,
+		AuthorizationCodeFetcher: func(ctx context.Context,
+			args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return approve(ctx, token, args.URL)
+		},
 	}
 	if len(scopes) > 0 {
 		config.ScopeFilter = func([]string) []string { return scopes }
@@ -105,33 +107,9 @@ func (c *Connection) keep(_ context.Context, config *oauth2.Config, token *oauth
 }
 
 // Refusal is the error response of a site to a connection, a refresh or a call in a session.
-type Refusal struct {
-	Status int // of the HTTP response
-	// The OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong
-	// token.
-	Code        string
-	Description string // for people
-	Body        string // of the response, at most its first 64 KiB
-}
+type Refusal = browser.Refusal
 
-// Error implements error.
-func (r *Refusal) Error() string {
-	text := fmt.Sprintf("the site returned %d %s", r.Status, http.StatusText(r.Status))
-	for _, part := range []string{r.Code, r.Description} {
-		if part != "" {
-			text += ": " + part
-		}
-	}
-	if r.Code == "" && r.Description == "" && r.Body != "" {
-		text += ": " + r.Body[:min(len(r.Body), maxQuotedBody)]
-	}
-	return text
-}
-
-const (
-	maxBody       = 64 << 10
-	maxQuotedBody = 300
-)
+const maxBody = 256 << 10 // bytes in a Refusal
 
 // bodyOf returns the body of a response, as much as can be read.
 func bodyOf(response *http.Response) string {
@@ -169,72 +147,20 @@ func challengeOf(response *http.Response) *Refusal {
 	return refusal
 }
 
-// browser simulates a person who pastes a token of the site into its consent page.
-type browser struct{ token string }
-
-// approve opens the authorization URL, approves, and returns the authorization response.
-func (b browser) approve(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-	shown, err := load(ctx, http.MethodGet, args.URL, nil)
-	if err == nil && shown.Fields.Has("bearer_token") {
-		shown.Fields.Set("bearer_token", b.token)
-		shown.Fields.Set("decision", "approve")
-		shown, err = load(ctx, http.MethodPost, shown.Action, shown.Fields)
+// approve opens the authorization URL as a person with this token, approves, and returns the
+// authorization response.
+func approve(ctx context.Context, token, address string) (*auth.AuthorizationResult, error) {
+	person := browser.Person{Token: token}
+	page, err := person.Open(ctx, address)
+	if err == nil && page.AsksForToken() {
+		page, err = person.Approve(ctx, page)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if shown.location == nil {
-		return nil, &Refusal{Status: shown.status, Description: shown.message(), Body: shown.body}
-	}
-	answer := shown.location.Query()
-	if code := answer.Get("error"); code != "" {
-		return nil, &Refusal{
-			Status:      shown.status,
-			Code:        code,
-			Description: answer.Get("error_description"),
-			Body:        shown.body,
-		}
+	answer, err := page.Answer()
+	if err != nil {
+		return nil, err
 	}
 	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
-}
-
-// page is a response of the site to a browser.
-type page struct {
-	htmlpage.Page
-	status   int
-	body     string
-	location *url.URL // target of a redirect, else nil
-}
-
-// message returns the message of the page for the person.
-func (p *page) message() string {
-	return cmp.Or(p.Alert, strings.Trim(p.Heading+": "+p.Lead, ": "))
-}
-
-// noRedirects returns redirects instead of following them.
-var noRedirects = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
-	return http.ErrUseLastResponse
-}}
-
-func load(ctx context.Context, method, address string, form url.Values) (*page, error) {
-	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("opening a page of the site: %w", err)
-	}
-	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	response, err := noRedirects.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("opening a page of the site: %w", err)
-	}
-	defer response.Body.Close()
-	p := &page{status: response.StatusCode, body: bodyOf(response)}
-	if p.Page, err = htmlpage.Read(strings.NewReader(p.body)); err != nil {
-		return nil, err
-	}
-	if response.Header.Get("Location") != "" {
-		if p.location, err = response.Location(); err != nil {
-			return nil, fmt.Errorf("reading a redirect of the site: %w", err)
-		}
-	}
-	return p, nil
 }

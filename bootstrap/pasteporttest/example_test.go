@@ -36,6 +36,9 @@ func Example() {
 
 	_, err = site.TryConnect("wrong-token")
 	fmt.Println(err)
-	// Output: Emma for ada true <nil> connecting: the site returned 403 Forbidden: This site does
-	// not know that token. Check that you copied all of it and that it has not expired.
+	// Output:
+	// Emma for ada
+	// true
+	// <nil>
+	// connecting: the site returned 403 Forbidden: This site does not know that token. Check that you copied all of it and that it has not expired.
 }

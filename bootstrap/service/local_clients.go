@@ -2,9 +2,7 @@ package service
 
 import (
 	"slices"
-	"strings"
 
-	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -19,9 +17,15 @@ var localClient = oauth.HostedClient{
 	},
 }
 
-var doctorClient = oauth.HostedClient{
-	Path: strings.TrimPrefix(doctor.HostedDocument, oauth.HostedClientsPath), Name: doctor.ClientName,
-	RedirectURIs: doctor.RedirectURIs(),
+// DoctorDocument is the path, below the issuer, of the document of DoctorClient.
+const DoctorDocument = oauth.HostedClientsPath + doctorPath
+
+const doctorPath = "doctor"
+
+// DoctorClient is the client with which doctor checks a whole login.
+var DoctorClient = oauth.HostedClient{
+	Path: doctorPath, Name: "Pasteport doctor, which checks this server",
+	RedirectURIs: []string{"http://127.0.0.1/callback", "http://localhost/callback"},
 }
 
 // LocalClientID returns the client_id of the programs on this computer, in development.
@@ -33,7 +37,7 @@ func (c Config) hostedClients() (clients []oauth.HostedClient) {
 		clients = append(clients, localClient)
 	}
 	if c.DoctorClient {
-		clients = append(clients, doctorClient)
+		clients = append(clients, DoctorClient)
 	}
 	return clients
 }

@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
@@ -18,8 +19,8 @@ import (
 func (d *demo) walk(ctx context.Context) error {
 	began := time.Now()
 	report := &progress{terminal: d.terminal}
-	browser := &browser{progress: report, client: d.client, token: d.token}
-	session, err := d.connect(ctx, stepTransport{report}, browser.visit)
+	person := &approval{progress: report, client: d.client, person: browser.Person{Token: d.token}}
+	session, err := d.connect(ctx, stepTransport{report}, person.visit)
 	if err != nil {
 		return report.stop(err)
 	}

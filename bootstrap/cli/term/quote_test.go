@@ -7,15 +7,14 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 
-func TestQuote(t *testing.T) {
-	for _, word := range []string{"/var/lib/pasteport", "My Documents", "a$HOME", "`id`", "it's", `"`, "a&b",
-		"(a)", "", "~"} {
-		read, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+term.Quote(word)).Output()
-		if err != nil || string(read) != word {
-			t.Errorf("a shell reads %s as %q: %v", term.Quote(word), read, err)
+func TestQuoteIsOneWordOfShell(t *testing.T) {
+	t.Parallel()
+	for _, word := range []string{
+		"", "/var/lib/pasteport", "my data", "$HOME", "`id`", "it's", "a&b", "(a)", "a;b", "a\nb", "*", "~", `a\b"c`,
+	} {
+		shown, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s. "+term.Quote(word)).Output()
+		if err != nil || string(shown) != word+"." {
+			t.Errorf("the shell reads %q as %q: %v", word, shown, err)
 		}
-	}
-	if plain := "/var/lib/pasteport"; term.Quote(plain) != plain {
-		t.Errorf("%s is in quotes", plain)
 	}
 }

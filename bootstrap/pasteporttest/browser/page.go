@@ -1,11 +1,8 @@
-// Package htmlpage reads the HTML pages of a login, for programs that act as the person's browser.
-// Read returns a Page.
-package htmlpage
+package browser
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -13,21 +10,24 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Page holds the texts and the form of a page; the texts are "" where the page has none.
+// Page is a response of the site, with the texts and the form of its HTML. Texts are "" where the
+// page has none.
 type Page struct {
+	Status   int
+	Location *url.URL // target of a redirect, else nil
+	Body     string
+
 	Title, Heading, Lead string
 	Alert                string
-	Code                 string // the first code element, which is that of an error
-	Action               string // of the form, as the page spells it
+	Code                 string   // the first code element, which is that of an error
+	Action               *url.URL // of the form, absolute; nil if there is none, or it is malformed
 	Fields               url.Values
 }
 
-// Read parses a page.
-func Read(body io.Reader) (Page, error) {
-	p := Page{Fields: url.Values{}}
-	root, err := html.Parse(body)
+func (p *Page) parse(base *url.URL) error {
+	root, err := html.Parse(strings.NewReader(p.Body))
 	if err != nil {
-		return p, fmt.Errorf("reading the page: %w", err)
+		return fmt.Errorf("reading a page of the site: %w", err)
 	}
 	for node := range root.Descendants() {
 		switch {
@@ -38,7 +38,7 @@ func Read(body io.Reader) (Page, error) {
 		case node.DataAtom == atom.Code:
 			p.Code = cmp.Or(p.Code, text(node))
 		case node.DataAtom == atom.Form:
-			p.Action = attribute(node, "action")
+			p.Action, _ = base.Parse(attribute(node, "action"))
 		case node.DataAtom == atom.Input:
 			p.Fields.Set(attribute(node, "name"), attribute(node, "value"))
 		case attribute(node, "role") == "alert":
@@ -47,7 +47,7 @@ func Read(body io.Reader) (Page, error) {
 			p.Lead = text(node)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 func attribute(node *html.Node, name string) string {

@@ -73,18 +73,17 @@ func (a answer) String() string {
 
 func (a answer) redirects() bool { return a.status >= 300 && a.status < 400 }
 
-// location returns the target of a redirect, empty if there is none.
-func (a answer) location() *url.URL {
-	if target, err := url.Parse(a.header.Get("Location")); err == nil {
-		return target
-	}
-	return new(url.URL)
-}
-
 // mediaType returns the content type without its parameters.
 func (a answer) mediaType() string {
 	mediaType, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
 	return mediaType
+}
+
+// RoundTrip implements http.RoundTripper with doctor's User-Agent.
+func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", w.agent)
+	return w.transport.RoundTrip(request)
 }
 
 func (w *wire) open(ctx context.Context, q request) (*http.Response, error) {
@@ -92,11 +91,10 @@ func (w *wire) open(ctx context.Context, q request) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", q.url, err)
 	}
-	r.Header.Set("User-Agent", w.agent)
 	for i := 0; i+1 < len(q.header); i += 2 {
 		r.Header.Set(q.header[i], q.header[i+1])
 	}
-	response, err := w.transport.RoundTrip(r) // follows no redirect
+	response, err := w.RoundTrip(r)
 	if err != nil {
 		return nil, fmt.Errorf("requesting %s: %w", q.url, w.explainTimeout(err))
 	}

@@ -1,6 +1,4 @@
-package diagnosis
-
-import "github.com/pasteport/pasteport/adapters/doctor"
+package doctor
 
 // knownClient is a client that publishes a metadata document. seen names where its client_id was
 // read. One that runs at its maker connects from its maker's servers.
@@ -29,7 +27,7 @@ var wellKnownClients = []knownClient{
 }
 
 // registeringClients register themselves, at least by default.
-var registeringClients = []doctor.KnownClient{
+var registeringClients = []KnownClient{
 	{Name: "Cursor"}, {Name: "Gemini CLI"}, {Name: "opencode"}, {Name: "LM Studio"}, {Name: "Warp"}, {Name: "Raycast"},
 	{Name: "Cline"}, {Name: "Amp"},
 	{Name: "GitHub Copilot in JetBrains"}, {Name: "mcp-remote"}, {Name: "MCP Inspector"},

@@ -1,10 +1,8 @@
-package diagnosis
+package doctor
 
 import (
 	"slices"
 	"strings"
-
-	"github.com/pasteport/pasteport/adapters/doctor"
 )
 
 // allWellKnown is the value of --clients without one.
@@ -21,22 +19,22 @@ func areDocuments(clients string) bool {
 }
 
 // knownClients returns the well-known clients, or those at the given client_ids.
-func (o doctorOptions) knownClients() (clients []doctor.KnownClient) {
+func (o doctorOptions) knownClients() (clients []KnownClient) {
 	if o.clients != "" && o.clients != allWellKnown {
 		for document := range strings.SplitSeq(o.clients, ",") {
-			clients = append(clients, doctor.KnownClient{Name: document, Document: document})
+			clients = append(clients, KnownClient{Name: document, Document: document})
 		}
 		return clients
 	}
 	for _, client := range wellKnownClients {
 		clients = append(clients,
-			doctor.KnownClient{Name: client.name, Document: client.document, RunsAtMaker: client.runsAtMaker})
+			KnownClient{Name: client.name, Document: client.document, RunsAtMaker: client.runsAtMaker})
 	}
 	return append(clients, registeringClients...)
 }
 
 // next recommends what to do after reading the report.
-func next(d doctor.Diagnosis) string {
+func next(d Diagnosis) string {
 	if worst := d.First(d.Result); worst.Mend != "" {
 		return "mend " + worst.ID + ", then run doctor again: " + worst.Mend
 	}
@@ -47,13 +45,13 @@ func next(d doctor.Diagnosis) string {
 	}
 	for _, group := range groups {
 		switch {
-		case group.Answer == doctor.Can:
+		case group.Answer == Can:
 			can = some(group.Names)
 		case group.Remedy != "":
 			cannot += "; " + some(group.Names) + " cannot, " + group.Reason + ": " + group.Remedy
 		}
 	}
-	if skipped := d.First(doctor.Skipped); skipped.ID != "" && skipped.ID != doctor.UpstreamID {
+	if skipped := d.First(Skipped); skipped.ID != "" && skipped.ID != UpstreamID {
 		return can + " should be able to log in" + cannot + "; the rest was skipped " + skipped.Seen + unchecked(d)
 	}
 	if cannot == "" {
@@ -63,14 +61,14 @@ func next(d doctor.Diagnosis) string {
 }
 
 // unchecked says that a gateway was not asked about its upstreams.
-func unchecked(d doctor.Diagnosis) string {
-	if d.Checks[len(d.Checks)-1].ID != doctor.UpstreamID { // the check of an upstream has its path, too
+func unchecked(d Diagnosis) string {
+	if d.Checks[len(d.Checks)-1].ID != UpstreamID { // the check of an upstream has its path, too
 		return ""
 	}
 	return "; if this is a gateway, the MCP server behind it was not checked"
 }
 
-func clientsOf(d doctor.Diagnosis) []doctor.ClientGroup {
+func clientsOf(d Diagnosis) []ClientGroup {
 	for _, found := range d.Checks {
 		if len(found.Clients) > 0 {
 			return found.Clients

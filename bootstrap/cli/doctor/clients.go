@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 )
 
 // KnownClient is a client that many people use. One without a Document registers itself.
@@ -126,16 +128,17 @@ func (e *examination) askFor(ctx context.Context, client KnownClient) ClientGrou
 		return unfetched
 	}
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
-	page := e.wire.get(ctx, e.authorizationURL(client.Document, webRedirect(redirects)), "Accept", "text/html")
-	back := page.location().Query()
+	page, err := e.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
+		return person.Open(ctx, e.authorizationURL(client.Document, webRedirect(redirects)))
+	})
 	reason := ""
 	switch {
-	case page.err != nil:
-		reason = page.err.Error()
-	case page.status >= http.StatusBadRequest:
-		reason = fmt.Sprintf("the page shows %d %q", page.status, readPage(page).Title)
-	case page.redirects() && back.Get("error") != "":
-		reason = "the server responds with " + back.Get("error") + ": " + back.Get("error_description")
+	case err != nil:
+		reason = err.Error()
+	case page.Status >= http.StatusBadRequest:
+		reason = fmt.Sprintf("the page shows %d %q", page.Status, page.Title)
+	case refusalOf(page) != "":
+		reason = "the server responds with " + refusalOf(page)
 	default:
 		return able
 	}

@@ -1,36 +1,34 @@
-package diagnosis
+package doctor
 
-import (
-	"github.com/pasteport/pasteport/adapters/doctor"
-)
+import ()
 
 // clientDocuments chooses the client document of a login, and closes the server of one that this
 // computer serves.
 type clientDocuments struct {
 	o      doctorOptions
-	served *doctor.Client
+	served *Client
 }
 
 // choose takes the document at --client-id or, with --certificate, one that it serves. Without
 // both, doctor looks for one that the server publishes.
-func (d *clientDocuments) choose(examined *doctor.Options) (err error) {
-	examined.Client = &doctor.Client{ID: d.o.clientID}
+func (d *clientDocuments) choose(examined *Options) (err error) {
+	examined.Client = &Client{ID: d.o.clientID}
 	switch {
 	case d.o.token == "" || d.o.clientID != "":
 	case d.o.servesDocument:
 		examined.Client, err = d.serve()
-	case doctor.IsLoopback(examined.Endpoint):
+	case IsLoopback(examined.Endpoint):
 		examined.Serve = d.serve
 	}
 	return err
 }
 
-func (d *clientDocuments) serve() (*doctor.Client, error) {
+func (d *clientDocuments) serve() (*Client, error) {
 	certificate, err := readCertificate(d.o.certificate)
 	if err != nil {
 		return nil, err
 	}
-	d.served, err = doctor.ServeClient(certificate, d.o.certificate)
+	d.served, err = ServeClient(certificate, d.o.certificate)
 	return d.served, err
 }
 

@@ -3,12 +3,14 @@ package doctor
 import (
 	"context"
 	"slices"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // identify chooses a client document when none was given: the one that the server publishes for
 // doctor or, if it publishes none, one that Serve serves.
 func (e *examination) identify(ctx context.Context) checkResult {
-	hosted := e.issuer + HostedDocument
+	hosted := e.issuer + service.DoctorDocument
 	missing := e.missesHosted(ctx, hosted)
 	switch {
 	case missing == "":
@@ -33,7 +35,7 @@ func (e *examination) missesHosted(ctx context.Context, at string) string {
 	switch {
 	case v.status != OK:
 		return v.seen
-	case d.text("client_id") != at || !slices.Equal(d.list("redirect_uris"), RedirectURIs()):
+	case d.text("client_id") != at || !slices.Equal(d.list("redirect_uris"), service.DoctorClient.RedirectURIs):
 		return at + " is not the document of doctor"
 	}
 	return ""

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -25,7 +27,8 @@ func TestDoctor(t *testing.T) {
 	suite.Run(t, "Doctor")
 }
 
-// script holds the responses of a server. In every text, ISSUER stands for its own address.
+// script holds the responses of a server. In every text, ISSUER stands for its own address,
+// and STATE for the state of the request.
 type script struct{ challenge, resource, server, page, location, token, hosted string }
 
 const hostToken = "host-token-of-the-specs"
@@ -37,9 +40,9 @@ var honest = script{
 		`"response_types_supported":["code"],` +
 		`"code_challenge_methods_supported":["S256"],"token_endpoint_auth_methods_supported":["none"],` +
 		`"client_id_metadata_document_supported":true}`,
-	page: `<title>Hello</title><form action="/authorize"><input name="ticket" value="t"><input ` +
+	page: `<title>Hello</title><form action="/authorize"><input name="ticket" value="STATE"><input ` +
 		`name="bearer_token"></form>`,
-	location: redirect + "?code=code-of-the-specs&state=s",
+	location: redirect + "?code=code-of-the-specs&state=STATE",
 	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
 }
 
@@ -47,24 +50,29 @@ var honest = script{
 func (s script) serve(address string) http.Handler {
 	mux := http.NewServeMux()
 	say := func(pattern string, status int, mediaType, text string) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", mediaType)
 			w.Header().Set("WWW-Authenticate", strings.ReplaceAll(s.challenge, "ISSUER", address))
+			state := cmp.Or(r.FormValue("state"), r.FormValue("ticket")) // the form has the state as its ticket
 			if status == http.StatusSeeOther {
-				w.Header().Set("Location", s.location)
+				w.Header().Set("Location", strings.ReplaceAll(s.location, "STATE", state))
 			}
 			w.WriteHeader(status)
-			_, _ = io.WriteString(w, strings.ReplaceAll(text, "ISSUER", address))
+			_, _ = io.WriteString(w, strings.NewReplacer("ISSUER", address, "STATE", state).Replace(text))
 		})
 	}
 	say("/mcp", 401, "text/plain", "")
 	say("GET /.well-known/oauth-protected-resource/mcp", 200, jsonType, s.resource)
 	say("GET /.well-known/oauth-authorization-server", 200, jsonType, s.server)
 	say("GET /authorize", 200, "text/html", s.page)
-	say("POST /authorize", 303, "text/html", s.page)
+	if s.location == "" {
+		say("POST /authorize", 502, "text/html", s.page)
+	} else {
+		say("POST /authorize", 303, "text/html", s.page)
+	}
 	say("GET /client.json", 200, jsonType, `{"client_id":"ISSUER/client.json"}`)
 	if s.hosted != "" {
-		say("GET "+HostedDocument, 200, jsonType, s.hosted)
+		say("GET "+service.DoctorDocument, 200, jsonType, s.hosted)
 	}
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
@@ -151,7 +159,7 @@ var _ = Describe("Checking a malicious server", func() {
 			Expect(f.Seen).NotTo(BeEmpty(), f.ID)
 		}
 		Expect(names).To(HaveLen(len(r.Checks)))
-		Expect(statusOf(r, "flow.consent")).To(Equal(OK), "the script supports the login up to here")
+		Expect(statusOf(r, "flow.exchange")).To(Equal(OK), "the script supports the login up to here")
 	})
 
 	It("needs a document that the server publishes, or that was hosted elsewhere", func() {
@@ -212,7 +220,15 @@ var _ = Describe("Checking a malicious server", func() {
 		Entry("when the title holds the token and a terminal escape", func(s *script) {
 			s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, ""
 		}, "flow.approve"),
+		Entry("when the address for revocation holds the access token", func(s *script) {
+			s.server = strings.Replace(s.server, "{", `{"revocation_endpoint":"ISSUER/access-of-the-specs",`, 1)
+		}, "flow.revoke"),
 	)
+})
+
+var _ = It("hides the values of fields, unless they are too short for a secret", func() {
+	e := newExamination(Options{Fields: map[string]string{"user": "a", "key": "key-of-ann"}})
+	Expect(e.clean("a page for key-of-ann")).To(Equal("a page for [secret]"))
 })
 
 // FuzzExamine checks servers with arbitrary responses: nothing panics, and no secret or control

@@ -1,17 +1,17 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/htmlpage"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 )
 
 // flow is the state of one login.
@@ -20,7 +20,7 @@ type flow struct {
 
 	state, verifier string
 	address         string // of the consent page
-	page            htmlpage.Page
+	page            *browser.Page
 	code            string
 	granted         answer
 	access, refresh string
@@ -98,41 +98,47 @@ func (e *examination) authorize(ctx context.Context) checkResult {
 	e.flow.state, e.flow.verifier = rand.Text(), rand.Text()+rand.Text()
 	e.hide(e.flow.verifier)
 	e.flow.address = e.authorizationURL(e.Client.ID, redirect)
-	a := e.wire.get(ctx, e.flow.address, "Accept", "text/html")
-	if a.err != nil {
-		return fail("See the log of the authorization server.", "%s", a)
+	page, err := e.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
+		return person.Open(ctx, e.flow.address)
+	})
+	if err != nil {
+		return fail("See the log of the authorization server.", "%v", err)
 	}
-	e.flow.page = readPage(a)
+	e.flow.page = page
 	if e.Client.server != nil && e.Client.fetches.Load() == 0 {
 		return fail("With Pasteport, set doctor-client: true and leave --certificate out. Or start the server with "+
 			"SSL_CERT_FILE="+e.Client.certificate+
 			" in its environment, and Pasteport with --dev too, so that it trusts the certificate of "+e.Client.ID+".",
-			"%d: the server did not fetch the client's document (page: %q)", a.status, e.flow.page.Title)
+			"%d: the server did not fetch the client's document (page: %q)", page.Status, page.Title)
 	}
-	back := a.location()
-	switch {
-	case a.status >= http.StatusBadRequest:
+	if page.Status >= http.StatusBadRequest {
 		return fail("Fetch "+e.Client.ID+
 			" from the machine of the authorization server: check DNS, its firewall (outgoing port 443, "+
 			"or metadata-proxy of Pasteport if a proxy is the only way out), the certificate and the trusted "+
-			"authorities. Its log has the cause.", "the page shows %d: %q, %s", a.status, e.flow.page.Title,
-			e.flow.page.Code)
-	case a.redirects() && back.Query().Get("error") != "":
-		return fail("Make the server accept what its own metadata advertises.", "it responds with %s: %s",
-			back.Query().Get("error"), back.Query().Get("error_description"))
+			"authorities. Its log has the cause.", "the page shows %d: %q, %s", page.Status, page.Title, page.Code)
 	}
-	return ok("%d %q", a.status, e.flow.page.Title)
+	if refusal := refusalOf(page); refusal != "" {
+		return fail("Make the server accept what its own metadata advertises.", "it responds with %s", refusal)
+	}
+	return ok("%d %q", page.Status, page.Title)
 }
 
-// readPage reads a page, whose action becomes absolute. What is not HTML has no form and no texts.
-func readPage(a answer) htmlpage.Page {
-	p, _ := htmlpage.Read(bytes.NewReader(a.body))
-	if base, err := url.Parse(a.url); err == nil {
-		if action, err := base.Parse(p.Action); err == nil {
-			p.Action = action.String()
-		}
+// visit acts as the person, within the limit of a request.
+func (e *examination) visit(ctx context.Context,
+	act func(context.Context, browser.Person) (*browser.Page, error)) (*browser.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.Limit)
+	defer cancel()
+	page, err := act(ctx, browser.Person{Token: e.Token, Fields: e.Fields, Transport: e.wire})
+	return page, e.wire.explainTimeout(err)
+}
+
+// refusalOf describes the error in the redirect of a page, or returns "".
+func refusalOf(page *browser.Page) string {
+	refusal := new(browser.Refusal)
+	if _, err := page.Answer(); page.Location == nil || !errors.As(err, &refusal) {
+		return ""
 	}
-	return p
+	return refusal.Code + ": " + refusal.Description
 }
 
 func (e *examination) authorizationURL(client, redirect string) string {
@@ -166,27 +172,26 @@ func (e *examination) scope() string {
 
 // consent recognizes Pasteport's form; the page of another server needs a person.
 func (e *examination) consent(context.Context) checkResult {
-	p := e.flow.page
-	if !p.Fields.Has("ticket") || !p.Fields.Has("bearer_token") && len(fieldInputs(p.Fields)) == 0 {
-		return skip("because this page is not Pasteport's and needs a person; open it in a browser: %s", e.flow.address)
+	page := e.flow.page
+	if !page.AsksForToken() {
+		return fail("Let the proxy pass the consent page unchanged; if it is the page of another authorization server, "+
+			"log in there with a browser.", "the page %q has no form for a token", page.Title)
 	}
-	for _, name := range fieldInputs(p.Fields) {
-		if _, given := e.Fields[name]; !given && name != "token" && p.Fields.Get(fieldPrefix+name) == "" {
-			return fail("Pass --field "+name+"=VALUE, or --field "+name+"= if the page shows that it is optional.",
-				"the site asks for %q besides the token", name)
-		}
+	if empty := (browser.Person{Fields: e.Fields}).Empty(page); len(empty) > 0 {
+		return fail("Pass --field "+empty[0]+"=VALUE, or --field "+empty[0]+"= if the page shows that it is optional.",
+			"the site asks for %q besides the token", empty[0])
 	}
-	if !sameOrigin(p.Action, e.server.text("authorization_endpoint")) {
+	target := page.Action.String()
+	if !sameOrigin(target, e.server.text("authorization_endpoint")) {
 		return fail("Let the form post to the authorization endpoint; check whether the proxy rewrites pages.",
-			"the form would send the token to %q, so doctor does not submit it", p.Action)
+			"the form would send the token to %q, so doctor does not submit it", target)
 	}
-	target, _ := url.Parse(p.Action) // parsed by sameOrigin
-	if !e.mayReceiveToken(p.Action) {
-		return fail("If the token may go there, pass --authorization-server "+originOf(target)+".",
+	if !e.mayReceiveToken(target) {
+		return fail("If the token may go there, pass --authorization-server "+originOf(page.Action)+".",
 			"the login is on %s, another host than that of the URL, so doctor does not send the token",
-			originOf(target))
+			originOf(page.Action))
 	}
-	return ok("%q; the token goes to %s", p.Title, originOf(target))
+	return ok("%q; the token goes to %s", page.Title, originOf(page.Action))
 }
 
 // mayReceiveToken reports whether the person's token may go to the address, which comes from
@@ -196,63 +201,42 @@ func (e *examination) mayReceiveToken(target string) bool {
 }
 
 func (e *examination) approve(ctx context.Context) checkResult {
-	form := e.flow.page.Fields
-	e.fillIn(form)
-	form.Set("decision", "approve")
-	a := e.wire.post(ctx, e.flow.page.Action, form, "Accept", "text/html")
-	back := a.location()
-	e.hide(back.Query().Get("code"))
-	switch answer := readPage(a); {
-	case a.err != nil:
-		return fail("See the log of the authorization server.", "%s", a)
-	case a.status == http.StatusForbidden:
+	page, err := e.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
+		return person.Approve(ctx, e.flow.page)
+	})
+	if err != nil {
+		return fail("See the log of the authorization server.", "%v", err)
+	}
+	switch page.Status {
+	case http.StatusSeeOther, http.StatusFound:
+		return e.readCallback(page)
+	case http.StatusForbidden:
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it.",
-			"the page shows %d: %q", a.status, answer.Title)
-	case a.status == http.StatusServiceUnavailable:
+			"the page shows 403: %q", page.Title)
+	case http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must "+
 			"run at the exact address in "+
 			"upstream, respond there without a redirect, and refuse tokens that it does not know. The log and "+
 			"`pasteport trace --doctor` have the cause.",
-			"the page shows 503: %q", answer.Title)
-	case a.status != http.StatusSeeOther && a.status != http.StatusFound:
-		return fail("See the log of the authorization server, and of the verifier of its tokens.",
-			"the page shows %d: %q", a.status, answer.Title)
-	case back.Query().Get("error") != "":
-		return fail("See the log of the authorization server.", "it responds with %s: %s", back.Query().Get("error"),
-			back.Query().Get("error_description"))
-	case !strings.HasPrefix(a.header.Get("Location"), redirect+"?"):
-		return fail("Send the browser to the redirect_uri of the request, byte for byte.", "it sends the browser to %s",
-			originOf(back))
+			"the page shows 503: %q", page.Title)
 	}
-	return e.readCallback(back.Query())
+	return fail("See the log of the authorization server, and of the verifier of its tokens.",
+		"the page shows %d: %q", page.Status, page.Title)
 }
 
-// fieldPrefix begins the names of the inputs of a site that asks for several fields.
-const fieldPrefix = "field_"
-
-// fieldInputs returns the names of the fields in a form.
-func fieldInputs(form url.Values) (names []string) {
-	for input := range form {
-		if name, isField := strings.CutPrefix(input, fieldPrefix); isField {
-			names = append(names, name)
-		}
+func (e *examination) readCallback(page *browser.Page) checkResult {
+	if page.Location == nil {
+		return fail("See the log of the authorization server.", "the redirect names no address")
 	}
-	slices.Sort(names)
-	return names
-}
-
-func (e *examination) fillIn(form url.Values) {
-	if form.Has("bearer_token") {
-		form.Set("bearer_token", e.Token)
-		return
+	query := page.Location.Query()
+	e.hide(query.Get("code"))
+	if refusal := refusalOf(page); refusal != "" {
+		return fail("See the log of the authorization server.", "it responds with %s", refusal)
 	}
-	form.Set(fieldPrefix+"token", e.Token)
-	for name, value := range e.Fields {
-		form.Set(fieldPrefix+name, value)
+	if !strings.HasPrefix(page.Location.String(), redirect+"?") {
+		return fail("Send the browser to the redirect_uri of the request, byte for byte.",
+			"it sends the browser to %s", originOf(page.Location))
 	}
-}
-
-func (e *examination) readCallback(query url.Values) checkResult {
 	iss := query.Get("iss")
 	switch {
 	case len(query["code"]) != 1 || query.Get("code") == "":

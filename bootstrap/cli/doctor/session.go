@@ -21,8 +21,8 @@ const (
 	lastSessionProtocol = "2025-11-25" // the last revision with sessions
 )
 
-// bearer is the transport of the SDK's client. It adds the token and doctor's User-Agent, and
-// limits the body.
+// bearer is the transport of the SDK's client. It adds the token and limits
+// the body.
 type bearer struct {
 	token string
 	wire  *wire
@@ -32,8 +32,7 @@ type bearer struct {
 func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.Header.Set("Authorization", "Bearer "+b.token)
-	request.Header.Set("User-Agent", b.wire.agent)
-	response, err := b.wire.transport.RoundTrip(request)
+	response, err := b.wire.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

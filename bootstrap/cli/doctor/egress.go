@@ -1,4 +1,4 @@
-package diagnosis
+package doctor
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
@@ -43,7 +42,7 @@ func (o doctorOptions) runEgress(ctx context.Context, config *service.Config, ex
 		return err
 	}
 	r.begin("fetching the documents of clients")
-	report := doctor.Diagnosis{Result: doctor.OK}
+	report := Diagnosis{Result: OK}
 	for _, found := range fetchAll(ctx, probe, clients) {
 		report.Add(found)
 		r.end(found)
@@ -69,8 +68,8 @@ func clientsAt(documents []string, probe *bootstrap.ClientProbe) (clients []know
 	return clients, nil
 }
 
-func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []knownClient) []doctor.Finding {
-	findings := make([]doctor.Finding, len(clients))
+func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []knownClient) []Finding {
+	findings := make([]Finding, len(clients))
 	var fetches sync.WaitGroup
 	for i, client := range clients {
 		fetches.Go(func() {
@@ -84,17 +83,17 @@ func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []known
 
 // describe reports whether the document was fetched, and whether a bot challenge, the network or
 // the document is the cause if it was not.
-func describe(client knownClient, answer bootstrap.ClientAnswer, err error) doctor.Finding {
-	found := doctor.Finding{
+func describe(client knownClient, answer bootstrap.ClientAnswer, err error) Finding {
+	found := Finding{
 		ID:     client.name,
 		Asks:   "fetch " + client.document,
-		Status: doctor.OK,
+		Status: OK,
 		Seen:   "reachable: " + client.document,
 	}
 	if err == nil {
 		return found
 	}
-	found.Status, found.Breaks = doctor.Failure, []string{client.name}
+	found.Status, found.Breaks = Failure, []string{client.name}
 	found.Why = "a service on this computer cannot look up the client, so people cannot connect with it for the " +
 		"first time"
 	signs := challengeSigns(answer)
@@ -134,8 +133,8 @@ func challengeSigns(answer bootstrap.ClientAnswer) (signs []string) {
 }
 
 // nextForEgress recommends what to do after reading the report.
-func nextForEgress(d doctor.Diagnosis) string {
-	if first := d.First(doctor.Failure); first.ID != "" {
+func nextForEgress(d Diagnosis) string {
+	if first := d.First(Failure); first.ID != "" {
 		return "mend " + first.ID + ", then run doctor --egress again: " + first.Mend
 	}
 	return "nothing to do: this computer can fetch the documents of clients"

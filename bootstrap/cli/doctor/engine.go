@@ -1,7 +1,3 @@
-// Package doctor checks any MCP server with OAuth from the outside, like a client. Examine runs the
-// tables of checks in order and returns a Diagnosis with one Finding per check. Every request is
-// limited in time and size, follows no redirect, and goes only to the given URL or to an address
-// that its metadata names.
 package doctor
 
 import (
@@ -75,7 +71,9 @@ func newExamination(o Options) *examination {
 	e := &examination{Options: o, wire: newWire(o), blocked: map[string]string{}}
 	e.hide(o.Token)
 	for _, value := range o.Fields {
-		e.hide(value)
+		if len(value) >= minSecret {
+			e.hide(value)
+		}
 	}
 	return e
 }
@@ -127,6 +125,10 @@ func (e *examination) finding(c check, v checkResult) Finding {
 	}
 	return found
 }
+
+// minSecret is the length from which the value of a field can be a secret. To hide a short one, such
+// as a name, would spoil the words of the report that contain it.
+const minSecret = 6
 
 // hide keeps secrets out of the report.
 func (e *examination) hide(secrets ...string) {

@@ -1,6 +1,8 @@
-// Package diagnosis is the command "doctor": it checks an MCP server with package doctor, or with
-// --egress the network of this computer, and prints the findings.
-package diagnosis
+// Package doctor is the command "doctor": it checks an MCP server with OAuth from the outside, like
+// a client, or with --egress the network of this computer, and prints the findings. Tables of
+// checks are run in order, and each returns a finding. Every request is limited in time and size,
+// follows no redirect, and goes only to the given URL or to an address that its metadata names.
+package doctor
 
 import (
 	"context"
@@ -20,7 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -33,7 +34,6 @@ type doctorOptions struct {
 	authorizationServer                               string // its origin, if the token may go there
 	limit                                             time.Duration
 	adminAddr                                         *string // of the gateway, for the states of its upstreams
-	unread                                            error   // mistakes in the settings
 	asJSON, printDocument, egress                     bool
 	servesDocument                                    bool   // --certificate was given
 	clients                                           string // of --clients: empty, allWellKnown or URLs
@@ -78,18 +78,14 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
 		PreRunE: func(*cobra.Command, []string) error {
-			o.unread = table.Explain(table.Read())
-			if o.egress {
-				return o.unread
-			}
-			return nil
+			return table.Explain(table.Read())
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.servesDocument = cmd.Flags().Changed("certificate")
 			r := &reporter{out: term.New(out), progress: term.New(errOut), asJSON: o.asJSON}
 			switch {
 			case o.printDocument:
-				_, err := out.Write(doctor.Document(o.clientID))
+				_, err := out.Write(Document(o.clientID))
 				return err
 			case o.egress:
 				return o.runEgress(cmd.Context(), config, table.Explain, args, r)
@@ -173,7 +169,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err != nil {
 		return term.Usage(err)
 	}
-	examined := doctor.Options{
+	examined := Options{
 		Endpoint:   endpoint,
 		Origin:     o.origin,
 		Limit:      o.limit,
@@ -200,7 +196,7 @@ func (o doctorOptions) run(ctx context.Context, target string, in io.Reader, r *
 	if err := documents.choose(&examined); err != nil {
 		return err
 	}
-	report, err := doctor.Examine(ctx, examined)
+	report, err := Examine(ctx, examined)
 	if err != nil {
 		return err
 	}
@@ -292,20 +288,20 @@ func (r *reporter) begin(question string) {
 	}
 }
 
-func (r *reporter) end(f doctor.Finding) {
+func (r *reporter) end(f Finding) {
 	r.progress.ClearLine()
-	if r.asJSON || f.Status == doctor.Skipped && f.Seen == r.skipped {
+	if r.asJSON || f.Status == Skipped && f.Seen == r.skipped {
 		return
 	}
 	status := fmt.Sprintf("%-8s", f.Status)
 	switch f.Status {
-	case doctor.OK:
+	case OK:
 		status = r.out.Green(status)
-	case doctor.Warning:
+	case Warning:
 		status = r.out.Bold(status)
-	case doctor.Failure:
+	case Failure:
 		status = r.out.Red(status)
-	case doctor.Skipped:
+	case Skipped:
 		r.skipped = f.Seen
 	}
 	r.out.Printf("%s %-22s %s\n", status, f.ID, f.Seen)
@@ -320,15 +316,15 @@ func (r *reporter) end(f doctor.Finding) {
 }
 
 // conclude prints the summary, and fails when a check has failed.
-func (r *reporter) conclude(d doctor.Diagnosis) error {
-	failures := d.Count(doctor.Failure)
+func (r *reporter) conclude(d Diagnosis) error {
+	failures := d.Count(Failure)
 	if r.asJSON {
 		if err := term.PrintJSON(r.out.Out, d); err != nil {
 			return err
 		}
 	} else {
 		r.out.Printf("\n%d ok, %d warnings, %d failures, %d skipped\nnext: %s\n",
-			d.Count(doctor.OK), d.Count(doctor.Warning), failures, d.Count(doctor.Skipped), d.Next)
+			d.Count(OK), d.Count(Warning), failures, d.Count(Skipped), d.Next)
 	}
 	if failures > 0 {
 		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))

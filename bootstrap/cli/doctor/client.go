@@ -10,25 +10,14 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // redirect is the redirect URI of the login. No server listens there: doctor acts as the browser
 // and reads the code from the Location header. The document leaves the port out, as Claude Code's
 // does; a server must accept any port of a loopback address (RFC 8252 §7.3).
 const redirect = "http://127.0.0.1:33571/callback"
-
-const (
-	// ClientName says on the consent page what asks.
-	ClientName = "Pasteport doctor, which checks this server"
-	// HostedDocument is the path, below the issuer, at which Pasteport publishes the document if
-	// its operator wants that.
-	HostedDocument = "/oauth/documents/doctor"
-)
-
-// RedirectURIs returns the redirect URIs of the document.
-func RedirectURIs() []string {
-	return []string{"http://127.0.0.1/callback", "http://localhost/callback"}
-}
 
 // Client is doctor's OAuth client. Its ID is the URL of its Client ID Metadata Document; "" lets
 // doctor choose one.
@@ -43,8 +32,8 @@ type Client struct {
 // Document returns the metadata document to publish at id.
 func Document(id string) []byte {
 	document, _ := json.MarshalIndent(map[string]any{ // encoding strings cannot fail
-		"client_id": id, "client_name": ClientName,
-		"redirect_uris":              RedirectURIs(),
+		"client_id": id, "client_name": service.DoctorClient.Name,
+		"redirect_uris":              service.DoctorClient.RedirectURIs,
 		"grant_types":                []string{"authorization_code", "refresh_token"},
 		"response_types":             []string{"code"},
 		"token_endpoint_auth_method": "none",

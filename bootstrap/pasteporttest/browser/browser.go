@@ -1,0 +1,153 @@
+// Package browser acts as a person with a web browser who approves a client on the consent page of
+// a site. Person.Open returns the Page at the authorization URL, Person.Approve fills in its form,
+// and Page.Answer returns the authorization response. No redirect is followed.
+package browser
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	maxBody       = 256 << 10 // bytes of a page
+	maxQuotedBody = 300
+
+	tokenInput  = "bearer_token"
+	fieldPrefix = "field_" // of the inputs of a site that asks for several fields
+)
+
+// Person has a token of the site.
+type Person struct {
+	Token  string
+	Fields map[string]string // besides the token, at a site that asks for several
+
+	Transport http.RoundTripper // nil uses http.DefaultTransport
+}
+
+// Open requests the page at the address. It returns error pages and redirects, too.
+func (p Person) Open(ctx context.Context, address string) (*Page, error) {
+	return p.load(ctx, http.MethodGet, address, nil)
+}
+
+// Approve fills in the form of a page that AsksForToken, and returns the next page.
+func (p Person) Approve(ctx context.Context, page *Page) (*Page, error) {
+	if !page.AsksForToken() {
+		return nil, errors.New("the page has no form for a token")
+	}
+	form := page.Fields
+	form.Set("decision", "approve")
+	if form.Has(tokenInput) {
+		form.Set(tokenInput, p.Token)
+	} else {
+		form.Set(fieldPrefix+"token", p.Token)
+		for name, value := range p.Fields {
+			form.Set(fieldPrefix+name, value)
+		}
+	}
+	return p.load(ctx, http.MethodPost, page.Action.String(), form)
+}
+
+func (p Person) load(ctx context.Context, method, address string, form url.Values) (*Page, error) {
+	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, fmt.Errorf("opening a page of the site: %w", err)
+	}
+	request.Header.Set("Accept", "text/html")
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	transport := p.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("opening a page of the site: %w", err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("reading a page of the site: %w", err)
+	}
+	page := &Page{Status: response.StatusCode, Body: string(body), Fields: url.Values{}}
+	if page.Location, err = response.Location(); err != nil && !errors.Is(err, http.ErrNoLocation) {
+		return nil, fmt.Errorf("reading a redirect of the site: %w", err)
+	}
+	return page, page.parse(request.URL)
+}
+
+// Empty returns the names of the site's fields, besides the token, that are empty in the form and
+// that the person has no value for.
+func (p Person) Empty(page *Page) (names []string) {
+	for input := range page.Fields {
+		name, isField := strings.CutPrefix(input, fieldPrefix)
+		if _, given := p.Fields[name]; isField && !given && name != "token" && page.Fields.Get(input) == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// AsksForToken reports whether the page is a consent page.
+func (p *Page) AsksForToken() bool {
+	if p.Action == nil || !p.Fields.Has("ticket") {
+		return false
+	}
+	for input := range p.Fields {
+		if input == tokenInput || strings.HasPrefix(input, fieldPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Answer returns the authorization response, with which the site sends the browser back to the
+// client. The error is a *Refusal if the response has one, or if there is a page in its place.
+func (p *Page) Answer() (url.Values, error) {
+	if p.Location == nil {
+		message := cmp.Or(p.Alert, strings.Trim(p.Heading+": "+p.Lead, ": "))
+		return nil, &Refusal{Status: p.Status, Description: message, Body: p.Body}
+	}
+	answer := p.Location.Query()
+	if code := answer.Get("error"); code != "" {
+		return nil, &Refusal{
+			Status:      p.Status,
+			Code:        code,
+			Description: answer.Get("error_description"),
+			Body:        p.Body,
+		}
+	}
+	return answer, nil
+}
+
+// Refusal is the error response of a site.
+type Refusal struct {
+	Status int // of the HTTP response
+	// The OAuth error code, such as invalid_scope; empty for a page, such as the one after a wrong
+	// token.
+	Code        string
+	Description string // for people
+	Body        string // of the response, at most its first 256 KiB
+}
+
+// Error implements error.
+func (r *Refusal) Error() string {
+	text := fmt.Sprintf("the site returned %d %s", r.Status, http.StatusText(r.Status))
+	for _, reason := range []string{r.Code, r.Description} {
+		if reason != "" {
+			text += ": " + reason
+		}
+	}
+	if r.Code == "" && r.Description == "" && r.Body != "" {
+		text += ": " + r.Body[:min(len(r.Body), maxQuotedBody)]
+	}
+	return text
+}
