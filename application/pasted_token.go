@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -31,11 +30,11 @@ type attempt struct {
 type verifiedToken struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	slot      *fairqueue.Slot // held until the second verification
+	release   func() // frees the slot, after the second verification
 }
 
 // checkPasted verifies the token within the limits on wrong tokens. The caller must call
-// slot.Release.
+// release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -46,7 +45,7 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return nil, err
 	}
-	slot, err := s.acquireAdmitted(ctx, resource, a)
+	release, err := s.acquireAdmitted(ctx, resource, a)
 	if err != nil {
 		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
@@ -59,25 +58,25 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 		s.lastRefusals.Store(a.Resource, errors.Unwrap(err))
 	}
 	if err != nil {
-		slot.Release()
+		release()
 		return nil, err
 	}
-	return &verifiedToken{a.host, principal, slot}, nil
+	return &verifiedToken{a.host, principal, release}, nil
 }
 
 // acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong
 // tokens of others may have been counted since. Attempts with weak tokens are counted at admission,
 // and are not admitted twice.
-func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
-	slot, err := s.acquireSlot(ctx, resource, a)
-	if err != nil || !slot.Waited || s.settings.Limits.WeakTokens {
-		return slot, err
+func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (release func(), err error) {
+	release, waited, err := s.acquireSlot(ctx, resource, a)
+	if err != nil || !waited || s.settings.Limits.WeakTokens {
+		return release, err
 	}
 	if err := s.admitAttempt(ctx, a); err != nil {
-		slot.Release()
+		release()
 		return nil, err
 	}
-	return slot, nil
+	return release, nil
 }
 
 func resultOf(err error) oauth.GuessResult {
