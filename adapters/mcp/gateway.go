@@ -59,7 +59,7 @@ func (s *Server) relay(send sender) route {
 			w.Header().Set("Content-Type", response.EventStream)
 			return
 		}
-		if m.Listen || r.Method == http.MethodGet {
+		if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
 			w.(*response.Writer).LimitStream()
 		}
 		if err := s.forward(send, w, r, m); err != nil && r.Context().Err() == nil {

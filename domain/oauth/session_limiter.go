@@ -41,8 +41,14 @@ func NewSessionLimiter[S comparable](limits Limits) *SessionLimiter[S] {
 	}
 }
 
-// Add adds a session. At a limit it removes another session, which the caller has to end.
+// Add adds a session, or uses one that it has. At a limit it removes another session, which the
+// caller has to end.
 func (l *SessionLimiter[S]) Add(session S, person string) (evicted S, evicts bool) {
+	if known := l.sessions[session]; known != nil {
+		known.unlist()
+		l.use(known)
+		return evicted, false
+	}
 	if victim := l.victim(person); victim != nil {
 		evicted, evicts = victim.session, true
 		l.Remove(evicted)

@@ -50,6 +50,14 @@ var _ = Describe("Bounding sessions", Label("G20"), func() {
 		Expect(open(l, "a5", "ada")).To(Equal("a3"), "a4 still has a call")
 	})
 
+	It("counts a session once that is added again", func() {
+		l := bounded(10, 2)
+		fill(l, "ada", "a1", "a1", "a1", "a2")
+		Expect(open(l, "a1", "ada")).To(BeEmpty())
+		Expect(open(l, "a3", "ada")).To(Equal("a2"), "the one that was used longest ago")
+		Expect(open(l, "a4", "ada")).To(Equal("a1"))
+	})
+
 	It("counts idleness from the end of the last call", func() {
 		l := bounded(10, 2)
 		fill(l, "ada", "a1", "a2")
