@@ -10,7 +10,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/pasteport/pasteport/adapters/strictjson"
-	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,7 +20,7 @@ type fetchCache[T any] struct {
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	entries   *entries[T]
-	refetched timestamps.Cache[string] // when a fresh document was fetched again
+	refetched *lru.Cache[string, time.Time] // when a fresh document was fetched again
 	failures  *lru.Cache[string, failure]
 	flights   *flights[T]
 }
@@ -50,7 +49,7 @@ func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes,
 		bodyBytes: s.bodyBytes,
 		read:      read,
 		entries:   newEntries[T](s.inUse, s.others, evicted),
-		refetched: timestamps.New[string](s.others),
+		refetched: newLRU[string, time.Time](s.others),
 		failures:  newLRU[string, failure](s.inUse),
 		flights:   newFlights[T](),
 	}
@@ -65,7 +64,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	if known.fresh(now) && enough(known.value) {
 		return known.value, nil
 	}
-	if c.refetched.Within(at.String(), refetchInterval, now) { // perhaps after known was read, so it is read again
+	if c.wasRefetched(at, now) { // perhaps after known was read, so it is read again
 		if latest, fresh := c.fresh(at); fresh {
 			return latest, nil
 		}
@@ -131,6 +130,12 @@ func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
 	return known.value, true
 }
 
+// wasRefetched reports whether a fresh document was fetched again within refetchInterval.
+func (c *fetchCache[T]) wasRefetched(at oauth.ClientID, now time.Time) bool {
+	last, found := c.refetched.Get(at.String())
+	return found && within(last, refetchInterval, now)
+}
+
 func (c *fetchCache[T]) observeRefusal(err error) {
 	if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
 		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
@@ -176,7 +181,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, t oauth.Fetch, known *entry
 	d, now := c.directory, c.directory.options.Now
 	latest, _ := c.entries.get(t.At.String())
 	again := latest.fresh(now())
-	if again && (latest != known || c.refetched.Within(t.At.String(), refetchInterval, now())) {
+	if again && (latest != known || c.wasRefetched(t.At, now())) {
 		return latest.value, nil
 	}
 	d.options.Fetches.Count(t, now())
