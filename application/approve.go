@@ -67,7 +67,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
-	defer token.slot.Release()
+	defer token.release()
 	recorder.Record(trace.CodeIssued)
 	return s.issueCode(ctx, consent.Ticket, token)
 }

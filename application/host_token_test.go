@@ -67,12 +67,13 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	settings, err := config.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return NewServer(settings, Ports{
-		Store:   store,
-		Clients: oneClient{},
-		Guesses: limits.NewGuesses(limits.NewMemory(), settings, slog.New(slog.DiscardHandler)),
-		Now:     time.Now,
-		Random:  rand.Reader,
-		Logger:  slog.New(slog.DiscardHandler),
+		Store:    store,
+		Clients:  oneClient{},
+		NewSlots: newQueue,
+		Guesses:  limits.NewGuesses(limits.NewMemory(), settings, slog.New(slog.DiscardHandler)),
+		Now:      time.Now,
+		Random:   rand.Reader,
+		Logger:   slog.New(slog.DiscardHandler),
 		Verifier: site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada"}, nil
 		}),
@@ -81,8 +82,13 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 
 // answering replaces the verifier.
 func (s *Server) answering(verify site) {
-	s.guard = newVerifierGuard(verify, s.settings, s.ports.Logger)
+	s.guard = newVerifierGuard(verify, s.settings, s.ports)
 }
+
+func newQueue(slots, maxWaiting int) oauth.Slots { return limits.NewQueue(slots, maxWaiting) }
+
+// waiting returns the number of pasted tokens that wait for their verification.
+func (s *Server) waiting() int { return s.guard.slots.(*limits.Queue).Waiting() }
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -30,11 +29,11 @@ type attempt struct {
 type verifiedToken struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	slot      *fairqueue.Slot // held until the second verification
+	release   func() // frees the slot, after the second verification
 }
 
 // checkPasted verifies the token within the limits on wrong tokens. The caller must call
-// slot.Release.
+// release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
 	a, err := s.newAttempt(pasted, ticket.ID())
@@ -45,7 +44,7 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err := s.admitAttempt(ctx, a); err != nil {
 		return nil, err
 	}
-	slot, err := s.acquireAdmitted(ctx, resource, a)
+	release, err := s.acquireAdmitted(ctx, resource, a)
 	if err != nil {
 		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
 		return nil, err
@@ -55,25 +54,25 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
 	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
 	if err != nil {
-		slot.Release()
+		release()
 		return nil, err
 	}
-	return &verifiedToken{a.host, principal, slot}, nil
+	return &verifiedToken{a.host, principal, release}, nil
 }
 
 // acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong
 // tokens of others may have been counted since. Attempts with weak tokens are counted at admission,
 // and are not admitted twice.
-func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
-	slot, err := s.acquireSlot(ctx, resource, a)
-	if err != nil || !slot.Waited || s.settings.Limits.WeakTokens {
-		return slot, err
+func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (release func(), err error) {
+	release, waited, err := s.acquireSlot(ctx, resource, a)
+	if err != nil || !waited || s.settings.Limits.WeakTokens {
+		return release, err
 	}
 	if err := s.admitAttempt(ctx, a); err != nil {
-		slot.Release()
+		release()
 		return nil, err
 	}
-	return slot, nil
+	return release, nil
 }
 
 func resultOf(err error) oauth.GuessResult {

@@ -86,10 +86,10 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 		func(ctx SpecContext) {
 			colleagues := paste(ctx, 20, office)
 			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(3))
-			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(17))
+			Eventually(server.waiting).WithContext(ctx).Should(Equal(17))
 			another := paste(ctx, 1, home)
 			Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(4))
-			Expect(server.guard.queue.Waiting()).To(Equal(17))
+			Expect(server.waiting()).To(Equal(17))
 			release()
 			Eventually(another).WithContext(ctx).Should(Receive(Succeed()))
 			for range 20 {
@@ -105,7 +105,7 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 				effects.Store(string(limit)+" "+string(effect), true)
 			}
 			colleagues := paste(ctx, 3+fit, office)
-			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(fit))
+			Eventually(server.waiting).WithContext(ctx).Should(Equal(fit))
 			var err error
 			Eventually(paste(ctx, 1, office)).WithContext(ctx).Should(Receive(&err))
 			var refusal *oauth.Error
@@ -129,7 +129,7 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 		server.answering(server.guard.verifier.(site))
 		flood := pasteEach(ctx, office, slices.Repeat([]string{"flood"}, 200)...)
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(slotsPerToken))
-		Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(6 * waitingPerSlotAndAddress))
+		Eventually(server.waiting).WithContext(ctx).Should(Equal(6 * waitingPerSlotAndAddress / waitingTokenDivisor))
 		colleague := pasteEach(ctx, office, "colleague")
 		Eventually(nowChecking).WithContext(ctx).Should(BeEquivalentTo(slotsPerToken + 1))
 		colleagues := paste(ctx, 5, office)
@@ -186,7 +186,7 @@ var _ = Describe("Queueing the verification of pasted tokens", Label("B20"), fun
 
 		It("admits a token again after it has waited", Label("B6", "B18"), func(ctx SpecContext) {
 			answers := paste(ctx, 8, office)
-			Eventually(server.guard.queue.Waiting).WithContext(ctx).Should(Equal(7))
+			Eventually(server.waiting).WithContext(ctx).Should(Equal(7))
 			release()
 			demanded := 0
 			for range 8 {

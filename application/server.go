@@ -23,16 +23,17 @@ type Ports struct {
 	Clients       oauth.ClientDirectory
 	Keys          oauth.KeyDirectory
 	Assertions    oauth.AssertionReader
-	Verifier      oauth.BearerVerifier
+	Verifier      oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
 	Guesses       oauth.GuessLimit
-	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
-	Registrations oauth.RegistrationLimit // of clients that register themselves
-	Witness       oauth.SecretVerifier    // nil when the store keeps no fingerprint
-	Trace         trace.Log               // nil: connections are not traced
-	Journal       trace.Journal           // buffers the writes to Trace; nil without it
-	OnDecision    func(event string)      // called with each audit event; may be nil
-	Limited       oauth.LimitObserver     // may be nil
+	NewSlots      func(slots, maxWaiting int) oauth.Slots // for the pasted tokens of a verifier
+	Failures      oauth.FailureLimit                      // counts unknown codes and refresh tokens
+	Registrations oauth.RegistrationLimit                 // of clients that register themselves
+	Witness       oauth.SecretVerifier                    // nil when the store keeps no fingerprint
+	Trace         trace.Log                               // nil: connections are not traced
+	Journal       trace.Journal                           // buffers the writes to Trace; nil without it
+	OnDecision    func(event string)                      // called with each audit event; may be nil
+	Limited       oauth.LimitObserver                     // may be nil
 	Now           func() time.Time
 	Random        io.Reader
 	Logger        *slog.Logger
@@ -62,9 +63,11 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
 	}
-	s.guard = newVerifierGuard(ports.Verifier, settings, ports.Logger)
+	if ports.Verifier != nil {
+		s.guard = newVerifierGuard(ports.Verifier, settings, ports)
+	}
 	for resource, verifier := range ports.Verifiers {
-		s.ownGuards[resource] = newVerifierGuard(verifier, settings, ports.Logger)
+		s.ownGuards[resource] = newVerifierGuard(verifier, settings, ports)
 	}
 	return s
 }

@@ -35,7 +35,8 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 		host, err := oauth.ParseHostFields(fields.OrSingle(), func(name string) string { return pasted[name] })
 		Expect(err).NotTo(HaveOccurred())
 		settings := &oauth.Settings{Limits: oauth.DefaultLimits(), HostFields: fields}
-		_, err = newVerifierGuard(verifier, settings, slog.New(slog.NewTextHandler(log, nil))).verifyPasted(ctx, host)
+		ports := Ports{NewSlots: newQueue, Logger: slog.New(slog.NewTextHandler(log, nil))}
+		_, err = newVerifierGuard(verifier, settings, ports).verifyPasted(ctx, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 		return err

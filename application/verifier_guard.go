@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/credential"
-	"github.com/pasteport/pasteport/domain/fairqueue"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -24,32 +23,31 @@ const (
 	// The number of waiting claims for each slot, in total and of one address.
 	waitingPerSlot           = 16
 	waitingPerSlotAndAddress = 8
+	// One token may have a quarter of the waiting claims of its address, so that a flood of one
+	// token leaves room for those of others.
+	waitingTokenDivisor = 4
 )
 
 // verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time.
 // Each verifier has a separate guard, so that one that hangs does not use up the slots of another.
 type verifierGuard struct {
 	verifier oauth.BearerVerifier
-	granted  chan struct{}    // semaphore for tokens of grants
-	pasted   chan struct{}    // semaphore for pasted tokens
-	queue    *fairqueue.Queue // of pasted tokens
+	granted  chan struct{} // semaphore for tokens of grants
+	pasted   chan struct{} // semaphore for pasted tokens
+	slots    oauth.Slots   // for pasted tokens
 	fields   credential.Fields
 	logger   *slog.Logger
 }
 
-func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, logger *slog.Logger) verifierGuard {
+func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, ports Ports) verifierGuard {
 	limits := settings.Limits
-	queue := fairqueue.New(fairqueue.Limits{
-		Slots: limits.MaxVerifications, MaxWaiting: waitingPerSlot * limits.MaxVerifications,
-		MaxWaitingPerAddress: waitingPerSlotAndAddress * limits.MaxVerificationsPerAddress,
-	})
 	return verifierGuard{
 		verifier: verifier,
 		granted:  make(chan struct{}, grantedSlots),
 		pasted:   make(chan struct{}, limits.MaxVerifications),
-		queue:    queue,
+		slots:    ports.NewSlots(limits.MaxVerifications, waitingPerSlot*limits.MaxVerifications),
 		fields:   settings.HostFields,
-		logger:   logger,
+		logger:   ports.Logger,
 	}
 }
 
@@ -61,28 +59,31 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// acquireSlot waits for one of the slots for pasted tokens, which networks share fairly, and within
-// a network its tokens. It refuses with TooManyGuesses, for a second, when the queue is full.
-func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (*fairqueue.Slot, error) {
+// acquireSlot waits for one of the slots for pasted tokens, for which networks take turns. It
+// refuses with TooManyGuesses, for a second, when too many wait.
+func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (release func(), waited bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
 	token := string(a.Token[:])
-	claim := fairqueue.Claim{Networks: a.By.Networks(), User: token,
-		Quotas: []fairqueue.Quota{{Key: token, Max: slotsPerToken}}}
+	claim := oauth.Claim{Network: a.By.Network(), Quotas: []oauth.Quota{{Key: token, Max: slotsPerToken}}}
 	if a.By.Limited() {
+		address, places := a.By.Address(), s.settings.Limits.MaxVerificationsPerAddress
+		waiting := waitingPerSlotAndAddress * places
 		claim.Quotas = append(claim.Quotas,
-			fairqueue.Quota{Key: a.By.Address(), Max: s.settings.Limits.MaxVerificationsPerAddress})
+			oauth.Quota{Key: address, Max: places, MaxWaiting: waiting},
+			oauth.Quota{Key: token + address, Max: slotsPerToken, MaxWaiting: max(1, waiting/waitingTokenDivisor)})
 	}
-	slot, err := s.guardFor(resource).queue.Acquire(ctx, claim)
+	release, waited, err = s.guardFor(resource).slots.Acquire(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
-		return nil, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20",
+		return nil, false, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20",
 			"too many tokens are being checked", err)
-	case slot.Waited:
+	case waited:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
 	}
-	return slot, nil
+	return release, waited, nil
 }
 
 type verifierResult struct {

@@ -26,7 +26,8 @@ func (s site) VerifyBearer(ctx context.Context, token string) (oauth.Principal, 
 
 // newGuard guards a verifier of one token.
 func newGuard(verifier oauth.BearerVerifier) verifierGuard {
-	return newVerifierGuard(verifier, &oauth.Settings{Limits: oauth.DefaultLimits()}, slog.New(slog.DiscardHandler))
+	return newVerifierGuard(verifier, &oauth.Settings{Limits: oauth.DefaultLimits()},
+		Ports{NewSlots: newQueue, Logger: slog.New(slog.DiscardHandler)})
 }
 
 var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func() {
@@ -112,11 +113,12 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 
 	It("calls another verifier while one hangs", Label("U3"), func(ctx SpecContext) {
 		hanging, kind := oauth.NewResource("https://cms.example/hanging"), oauth.NewResource("https://cms.example/kind")
-		server := NewServer(new(oauth.Settings), Ports{Verifiers: map[oauth.Resource]oauth.BearerVerifier{
-			hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) {
-				return oauth.Principal{Subject: "ada"}, nil
-			}),
-		}})
+		server := NewServer(new(oauth.Settings),
+			Ports{NewSlots: newQueue, Verifiers: map[oauth.Resource]oauth.BearerVerifier{
+				hanging: nil, kind: site(func(context.Context, string) (oauth.Principal, error) {
+					return oauth.Principal{Subject: "ada"}, nil
+				}),
+			}})
 		for range grantedSlots {
 			server.guardFor(hanging).granted <- struct{}{}
 		}

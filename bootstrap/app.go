@@ -114,6 +114,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Verifier:      verifierOf(config),
 		Verifiers:     ownVerifiers(config),
 		Guesses:       newGuesses(counter, config, settings),
+		NewSlots:      func(slots, maxWaiting int) oauth.Slots { return limits.NewQueue(slots, maxWaiting) },
 		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
 		Registrations: limits.NewRegistrations(settings.Limits),
 		Witness:       witness,

@@ -5,12 +5,14 @@ import (
 	"strconv"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store,
 	chosen oauthOptions) (*cimd.Directory, error) {
 	options := directoryOptions(config, settings, chosen)
+	options.Fetches = limits.NewFetches(settings.Limits)
 	options.Store, _ = store.(oauth.ClientDocumentStore)
 	if chosen.documents == "" {
 		return cimd.New(options), nil
@@ -36,7 +38,6 @@ func directoryOptions(config oauth.Config, settings *oauth.Settings, chosen oaut
 		Now:            config.Now,
 		Logger:         config.Logger,
 		RootCAs:        chosen.roots,
-		Limits:         settings.Limits,
 		Limited:        chosen.limited,
 	}
 }

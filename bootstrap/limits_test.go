@@ -39,3 +39,16 @@ var _ = Describe("Selecting the counter of limits", Label("B6", "C21", "I22"), f
 		Expect(err).To(MatchError(ContainSubstring("omit WithSharedLimits")))
 	})
 })
+
+var _ = Describe("Starting a program", Label("U25"), func() {
+	It("is limited for each person, to thirty at once or three for each process of theirs", func() {
+		for processes, atOnce := range map[int]int{1: 30, 20: 60} {
+			mayStart := newStarts(processes)
+			for range atOnce {
+				Expect(mayStart("ada")).To(BeTrue())
+			}
+			Expect(mayStart("ada")).To(BeFalse())
+			Expect(mayStart("bob")).To(BeTrue())
+		}
+	})
+})

@@ -46,9 +46,6 @@ type ProgramLimits struct {
 const (
 	minMemory = 32 << 20
 
-	leastStarts      = 30 // of one person at once
-	startsPerProcess = 3  // that the person may have
-
 	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
@@ -223,7 +220,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields cre
 		Sessions:     m.authz.server.Settings().Keys,
 		Resource:     protection.Resource,
 		StartTimeout: limits.StartTimeout,
-		Starts:       max(leastStarts, startsPerProcess*limits.MaxProcessesPerPerson),
+		MayStart:     newStarts(limits.MaxProcessesPerPerson),
 		Logger:       to.Logger,
 	})
 	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout

@@ -46,9 +46,8 @@ const library = "a library"
 var siblings = map[string][]string{
 	"adapters/mcp":          {"adapters/http/wellknown", "adapters/outbound"},
 	"adapters/http":         {"adapters/diagnosis", "adapters/readiness", "adapters/strictjson"},
-	"adapters/cimd":         {"adapters/timestamps", "adapters/strictjson"},
+	"adapters/cimd":         {"adapters/strictjson"},
 	"adapters/verification": {"adapters/outbound", "adapters/mcp/gateway/secret", "adapters/mcp/gateway/check"},
-	"adapters/limits":       {"adapters/timestamps"},
 }
 
 // programs are the only folders with a main function.

@@ -16,12 +16,13 @@ import (
 // After maxTimeouts in a row, a target is not tried for minPause. Each later timeout doubles the
 // pause, up to maxPause.
 const (
+	maxTargets  = 8192 // the least recently used one is evicted
 	maxTimeouts = 3
 	minPause    = 10 * time.Second
 	maxPause    = 5 * time.Minute
 )
 
-// breaker is a circuit breaker for targets that time out, by target.breakerKey. After a pause only
+// breaker is a circuit breaker for targets that time out, by breakerKey. After a pause only
 // one fetch at a time probes the target. github.com/sony/gobreaker cannot use the clock of the
 // directory.
 type breaker struct {
@@ -34,7 +35,7 @@ type slowTarget struct {
 	pausedUntil time.Time
 }
 
-func newBreaker() *breaker { return &breaker{slow: newLRU[string, slowTarget](maxMetered)} }
+func newBreaker() *breaker { return &breaker{slow: newLRU[string, slowTarget](maxTargets)} }
 
 // check reports whether the last fetch timed out. During a pause it returns oauth.ErrMetadataSlow.
 func (b *breaker) check(key string, now time.Time) (slow bool, err error) {
@@ -67,4 +68,19 @@ func (b *breaker) fetched(key string, err error, now time.Time) {
 func isTimeout(err error) bool {
 	var network net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
+}
+
+// breakerKey returns the key under which the breaker counts the fetch. For an unknown document it
+// is the host with the network of the requester: an attacker who requests slow paths of a host
+// pauses it for the attacker's network only. It is the host and not the domain, because one slow
+// tenant of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one
+// domain, and the quotas of networks bound slow domains. Each known document has a separate key.
+func breakerKey(f oauth.Fetch) string {
+	switch {
+	case f.Known:
+		return f.At.String()
+	case f.By.Limited():
+		return f.By.Network().String() + " " + f.Host()
+	}
+	return f.Host()
 }

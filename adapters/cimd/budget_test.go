@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	fetching "github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -20,6 +21,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		bounds        limits
 		seen          *effects
 		directory     *Directory
+		budget        *fetching.Fetches
 		shares        oauth.Limits
 	)
 
@@ -28,11 +30,12 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 			oauth.Limits{}
 	})
 	open := func() {
-		directory = newDirectory(Options{
+		budget = fetching.NewFetches(shares)
+		directory = openDirectory(Options{
 			Now:           clock.now,
 			RootCAs:       client.roots(),
 			AllowLoopback: true,
-			Limits:        shares,
+			Fetches:       budget,
 			Limited:       seen.observe,
 		}, bounds)
 	}
@@ -54,7 +57,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		return release
 	}
 	fetches := func(s *site) func() int { return func() int { return int(s.fetches.Load()) } }
-	waiting := func() int { return directory.budget.queue.Waiting() }
+	waiting := func() int { return budget.Waiting() }
 
 	It("makes a request wait for a place, and refuses it when none becomes free", Label("C45"), func(ctx SpecContext) {
 		shares.MaxFetches = 1
@@ -64,7 +67,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Eventually(fetches(client)).Should(Equal(1))
 		second := background(ctx, "198.51.100.1", other.client("/next"))
 		Eventually(waiting).Should(Equal(1))
-		directory.budget.wait = 20 * time.Millisecond
+		budget.Wait = 20 * time.Millisecond
 		Expect(ask(ctx, "203.0.113.1", other.client("/third"))).
 			To(MatchError(And(ContainSubstring("no place"), ContainSubstring("too many"))))
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
@@ -126,7 +129,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 	// spend uses all fetches of an address from the client's domain in a minute.
 	spend := func(ctx context.Context) {
 		GinkgoHelper()
-		for i := range guaranteed {
+		for i := range 3 {
 			Expect(ask(ctx, "192.0.2.1", client.client(fmt.Sprint("/made-up-", i)))).To(Succeed())
 		}
 		Expect(ask(ctx, "192.0.2.1", client.client("/another"))).To(MatchError(oauth.ErrMetadataBudget))
@@ -139,7 +142,7 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		clock.advance(time.Minute)
 		spend(ctx)
 		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
-		Expect(fetches(client)()).To(Equal(2 + guaranteed))
+		Expect(fetches(client)()).To(Equal(2 + 3))
 	})
 
 	It("treats documents of clients in use as known before it has fetched them",
@@ -190,8 +193,8 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 			Expect(ask(ctx, fmt.Sprintf("192.0.2.%d", i), client.client(fmt.Sprint("/", i)))).
 				To(MatchError(oauth.ErrMetadataUnreachable))
 			Eventually(func() bool {
-				slow, err := directory.budget.breaker.check(
-					target{at: client.client("/"), requester: requesterAt("192.0.2.9")}.breakerKey(), clock.now())
+				slow, err := directory.breaker.check(
+					breakerKey(oauth.Fetch{At: client.client("/"), By: requesterAt("192.0.2.9")}), clock.now())
 				return slow && (i < 2 || err != nil)
 			}).Should(BeTrue())
 		}
@@ -214,8 +217,8 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		open()
 		Expect(ask(ctx, "203.0.113.1", client.client("/known"))).To(Succeed())
 		clock.advance(time.Minute)
-		slow := target{at: client.client("/"), requester: requesterAt("192.0.2.1")}.breakerKey()
-		directory.budget.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
+		slow := breakerKey(oauth.Fetch{At: client.client("/"), By: requesterAt("192.0.2.1")})
+		directory.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
 		release := hold()
 		first := background(ctx, "192.0.2.1", client.client("/1"))
 		Eventually(fetches(client)).Should(Equal(2))
@@ -224,23 +227,11 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		known := background(ctx, "192.0.2.1", client.client("/known"))
 		Eventually(fetches(client)).Should(Equal(3))
 		for range maxTimeouts {
-			directory.budget.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
+			directory.breaker.fetched(slow, context.DeadlineExceeded, clock.now())
 		}
 		release()
 		Eventually(known).Should(Receive(BeNil()))
 		Eventually(first).Should(Receive(BeNil()))
 		Eventually(second).Should(Receive(Or(BeNil(), MatchError(oauth.ErrMetadataSlow))))
 	})
-
-	DescribeTable("finds the registrable domain", func(url, domain string) {
-		Expect(target{at: oauth.RestoreClientID(url)}.domain()).To(Equal(domain))
-	},
-		Entry(nil, "https://app.Client.example:443/x", "client.example"),
-		Entry(nil, "https://a.b.client.co.uk/x", "client.co.uk"),
-		Entry(nil, "https://one.github.io/x", "one.github.io"),
-		Entry(nil, "https://app.client.example:8443/x", "client.example"),
-		Entry(nil, "https://127.0.0.1:8443/x", "127.0.0.1:8443"),
-		Entry(nil, "https://[::1]:8443/x", "[::1]:8443"),
-		Entry(nil, "https://localhost:8443/x", "localhost:8443"),
-	)
 })

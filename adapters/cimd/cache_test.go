@@ -25,7 +25,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 
 	BeforeEach(func() {
 		client, clock = newSite(), newClock()
-		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id = client.client("/client.json")
 	})
 
@@ -153,7 +153,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 	It("fetches nothing for a flight that starts just after another one has landed",
 		Label("C39"), func(ctx SpecContext) {
 			Expect(ask(ctx)).To(Succeed())
-			Expect(directory.documents.refresh(ctx, target{at: id}, nil)).NotTo(BeNil())
+			Expect(directory.documents.refresh(ctx, oauth.Fetch{At: id}, nil)).NotTo(BeNil())
 			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
 		})
 
@@ -235,7 +235,7 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 
 	BeforeEach(func(ctx SpecContext) {
 		client, clock = newSite(), newClock()
-		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id = client.client("/client.json")
 		publish(done)
 		Expect(lists(ctx, done)).To(BeTrue())

@@ -20,8 +20,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options configures a Directory. Issuer and Now are required; the zero value of every other field
-// is the strictest.
+// Options configures a Directory. Issuer, Now and Fetches are required; the zero value of every
+// other field is the strictest.
 type Options struct {
 	Issuer         string                    // named in the User-Agent
 	Rules          oauth.ClientMetadataRules // for the members of documents
@@ -35,7 +35,7 @@ type Options struct {
 	Logger         *slog.Logger              // nil for none
 	RootCAs        *x509.CertPool            // nil for those of the system
 	Resolver       *net.Resolver             // nil for Go's; its addresses are checked
-	Limits         oauth.Limits              // of fetches; a zero field has its default
+	Fetches        oauth.FetchLimit          // how many and how often
 	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
 	Pinned         *Pinned                   // documents that are used without a fetch; nil for none
 	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
@@ -44,7 +44,6 @@ type Options struct {
 // limits are the limits of one fetch. They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, fetch time.Duration
-	wait                           time.Duration // for a slot, part of fetch
 	crowded                        time.Duration // fetch while all slots are taken
 	headerBytes                    int64
 	bodyBytes, keySetBytes         int64 // of a document and of a key set
@@ -55,7 +54,6 @@ var defaultLimits = limits{
 	handshake:   2 * time.Second,
 	header:      3 * time.Second,
 	fetch:       5 * time.Second,
-	wait:        3 * time.Second,
 	crowded:     2 * time.Second,
 	headerBytes: 8 << 10,
 	bodyBytes:   5 << 10,
@@ -68,7 +66,7 @@ type Directory struct {
 	options   Options
 	limits    limits
 	transport http.RoundTripper
-	budget    *budget
+	breaker   *breaker
 	documents *fetchCache[*oauth.ClientMetadata]
 	keySets   *fetchCache[oauth.KeySet]
 }
@@ -97,7 +95,7 @@ func newDirectory(o Options, l limits) *Directory {
 		options:   o,
 		limits:    l,
 		transport: newRoundTripper(o, l),
-		budget:    newBudget(o.Limits.WithDefaults(), l.wait),
+		breaker:   newBreaker(),
 	}
 	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024},
 		d.readClient)
@@ -109,10 +107,32 @@ func newDirectory(o Options, l limits) *Directory {
 // fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that
 // slow hosts release theirs earlier.
 func (d *Directory) fetchLimit() time.Duration {
-	if d.budget.crowded() {
+	if d.options.Fetches.Full() {
 		return min(d.limits.crowded, d.limits.fetch)
 	}
 	return d.limits.fetch
+}
+
+// acquire waits for a slot. It returns the errors of oauth.FetchLimit, and oauth.ErrMetadataSlow
+// during a pause of the breaker.
+func (d *Directory) acquire(ctx context.Context, f oauth.Fetch) (release func(), waited bool, err error) {
+	now, key := d.options.Now, breakerKey(f)
+	slow, err := d.breaker.check(key, now())
+	if err != nil {
+		return nil, false, err
+	}
+	if slow {
+		f.Slow = key
+	}
+	release, waited, err = d.options.Fetches.Acquire(ctx, f, now())
+	if err != nil {
+		return nil, false, err
+	}
+	if _, err := d.breaker.check(key, now()); err != nil { // it may have timed out meanwhile
+		release()
+		return nil, false, err
+	}
+	return release, waited, nil
 }
 
 // Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise

@@ -40,7 +40,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	})
 
 	fetch := func(ctx context.Context) (*oauth.ClientMetadata, error) {
-		return newDirectory(options, bounds).Client(ctx, id, "")
+		return openDirectory(options, bounds).Client(ctx, id, "")
 	}
 
 	var _ oauth.ClientDirectory = New(Options{})
@@ -81,7 +81,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 	)
 
 	It("makes a new connection for every fetch", Label("C17"), func(ctx SpecContext) {
-		directory := newDirectory(options, bounds)
+		directory := openDirectory(options, bounds)
 		for _, path := range []string{"/a", "/b", "/c"} {
 			_, err := directory.Client(ctx, client.client(path), "")
 			Expect(err).NotTo(HaveOccurred())

@@ -64,7 +64,8 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 	It("distinguishes an unreadable document from an unreachable one", func(ctx SpecContext) {
 		client := newSite()
 		client.respond(http.StatusOK, `{"client_id":"a","client_id":"b"}`)
-		directory := newDirectory(Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory := openDirectory(Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true},
+			patient())
 		_, err := directory.Client(ctx, client.client("/client.json"), "")
 		Expect(err).To(MatchError(oauth.ErrMetadataMalformed))
 		Expect(err).NotTo(MatchError(oauth.ErrMetadataUnreachable))

@@ -10,7 +10,6 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/pasteport/pasteport/adapters/strictjson"
-	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,7 +20,7 @@ type fetchCache[T any] struct {
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	entries   *entries[T]
-	refetched timestamps.Cache[string] // when a fresh document was fetched again
+	refetched *lru.Cache[string, time.Time] // when a fresh document was fetched again
 	failures  *lru.Cache[string, failure]
 	flights   *flights[T]
 }
@@ -50,7 +49,7 @@ func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes,
 		bodyBytes: s.bodyBytes,
 		read:      read,
 		entries:   newEntries[T](s.inUse, s.others, evicted),
-		refetched: timestamps.New[string](s.others),
+		refetched: newLRU[string, time.Time](s.others),
 		failures:  newLRU[string, failure](s.inUse),
 		flights:   newFlights[T](),
 	}
@@ -65,7 +64,7 @@ func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func
 	if known.fresh(now) && enough(known.value) {
 		return known.value, nil
 	}
-	if c.refetched.Within(at.String(), refetchInterval, now) { // perhaps after known was read, so it is read again
+	if c.wasRefetched(at, now) { // perhaps after known was read, so it is read again
 		if latest, fresh := c.fresh(at); fresh {
 			return latest, nil
 		}
@@ -131,6 +130,12 @@ func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
 	return known.value, true
 }
 
+// wasRefetched reports whether a fresh document was fetched again within refetchInterval.
+func (c *fetchCache[T]) wasRefetched(at oauth.ClientID, now time.Time) bool {
+	last, found := c.refetched.Get(at.String())
+	return found && within(last, refetchInterval, now)
+}
+
 func (c *fetchCache[T]) observeRefusal(err error) {
 	if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
 		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
@@ -144,12 +149,12 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 		return nil
 	}
 	_, isKnown := c.entries.get(at.String())
-	t := target{at: at, requester: oauth.RequesterFrom(ctx), known: isKnown}
+	t := oauth.Fetch{At: at, By: oauth.RequesterFrom(ctx), Known: isKnown}
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f.started, cancel)()
-	slot, err := d.budget.acquire(waiting, t, d.options.Now)
-	if err == nil && slot.Waited {
+	release, waited, err := d.acquire(waiting, t)
+	if waited {
 		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
 	}
 	switch {
@@ -158,13 +163,13 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 	case err != nil:
 		return err
 	case !c.flights.begin(f):
-		slot.Release()
+		release()
 		return nil
 	}
 	go func() {
 		// The request that started the flight may end without failing the others.
 		value, err := c.refresh(context.WithoutCancel(ctx), t, known)
-		slot.Release()
+		release()
 		c.flights.land(at, f, value, err)
 	}()
 	return nil
@@ -172,25 +177,25 @@ func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.Client
 
 // refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if
 // another flight has landed since the caller read known.
-func (c *fetchCache[T]) refresh(ctx context.Context, t target, known *entry[T]) (found T, err error) {
+func (c *fetchCache[T]) refresh(ctx context.Context, t oauth.Fetch, known *entry[T]) (found T, err error) {
 	d, now := c.directory, c.directory.options.Now
-	latest, _ := c.entries.get(t.at.String())
+	latest, _ := c.entries.get(t.At.String())
 	again := latest.fresh(now())
-	if again && (latest != known || c.refetched.Within(t.at.String(), refetchInterval, now())) {
+	if again && (latest != known || c.wasRefetched(t.At, now())) {
 		return latest.value, nil
 	}
-	d.budget.rates.spend(t, now())
+	d.options.Fetches.Count(t, now())
 	if again { // recorded after the fetch, so that requests join it until then
-		defer func() { c.refetched.Add(t.at.String(), now()) }()
+		defer func() { c.refetched.Add(t.At.String(), now()) }()
 	}
-	fetched, err := c.fetch(ctx, t.at, known)
-	d.budget.breaker.fetched(t.breakerKey(), err, now())
+	fetched, err := c.fetch(ctx, t.At, known)
+	d.breaker.fetched(breakerKey(t), err, now())
 	if err != nil {
-		c.failed(ctx, t.at, err)
+		c.failed(ctx, t.At, err)
 		return found, err
 	}
-	c.failures.Remove(t.at.String())
-	c.entries.add(t.at.String(), c.saveIfInUse(ctx, t.at, latest, fetched), t.network())
+	c.failures.Remove(t.At.String())
+	c.entries.add(t.At.String(), c.saveIfInUse(ctx, t.At, latest, fetched), t.By.Network())
 	return fetched.value, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	fetching "github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,7 +22,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 
 	BeforeEach(func() {
 		client, clock = newSite(), newClock()
-		directory = newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 	})
 
 	publish := func(kid string, headers ...string) {
@@ -104,7 +105,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	})
 
 	It("uses the same address check", Label("C17", "C18"), func(ctx SpecContext) {
-		strict := newDirectory(Options{Now: clock.now, RootCAs: client.roots()}, patient())
+		strict := openDirectory(Options{Now: clock.now, RootCAs: client.roots()}, patient())
 		_, err := strict.KeySet(ctx, client.client("/jwks.json"), "a")
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.connections.Load()).To(BeZero())
@@ -155,11 +156,11 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		)
 
 		It("uses them when the body stalls while all places are taken", func(ctx SpecContext) {
-			directory = newDirectory(Options{
+			directory = openDirectory(Options{
 				Now:           clock.now,
 				RootCAs:       client.roots(),
 				AllowLoopback: true,
-				Limits:        oauth.Limits{MaxFetches: 1},
+				Fetches:       fetching.NewFetches(oauth.Limits{MaxFetches: 1}),
 			}, patient())
 			Expect(has(ctx, "a")).To(BeTrue())
 			clock.advance(time.Minute)
@@ -212,7 +213,7 @@ var _ = Describe("Finding the document of a connected client", Label("C56", "D33
 	It("uses an expired one for an hour while it cannot be renewed, and for authorization requests longer",
 		Label("C57"), func(ctx SpecContext) {
 			client, clock := newSite(), newClock()
-			directory := newDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+			directory := openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 			id := client.client("/client.json")
 			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
 			client.answer = status(http.StatusServiceUnavailable)

@@ -87,7 +87,7 @@ var _ = Describe("Caching the documents of owners", Label("C54"), func() {
 
 var _ = Describe("Keeping the clients of host tokens", Label("C54"), func() {
 	It("evicts one client of other tokens for a token with many clients, and then its own", func() {
-		directory := New(Options{Now: newClock().now})
+		directory := openDirectory(Options{Now: newClock().now}, patient())
 		client := func(kind string, i int) oauth.ClientID {
 			return oauth.RestoreClientID(fmt.Sprintf("https://%s%d.example/c.json", kind, i))
 		}

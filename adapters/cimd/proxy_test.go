@@ -97,7 +97,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {
-		_, err := newDirectory(options, bounds).Client(ctx, id, "")
+		_, err := openDirectory(options, bounds).Client(ctx, id, "")
 		return err
 	}
 
@@ -109,7 +109,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 
 	It("fetches key sets in the same way", Label("D33"), func(ctx SpecContext) {
 		client.respond(http.StatusOK, `{"keys":[]}`)
-		_, err := newDirectory(options, bounds).KeySet(ctx, example, "a")
+		_, err := openDirectory(options, bounds).KeySet(ctx, example, "a")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
 	})
@@ -171,7 +171,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
 			return *answer.Load()
 		}).resolver()
-		directory := newDirectory(options, bounds)
+		directory := openDirectory(options, bounds)
 		_, err := directory.Client(ctx, example, "")
 		Expect(err).NotTo(HaveOccurred())
 		clock.advance(time.Minute)

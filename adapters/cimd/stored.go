@@ -25,7 +25,7 @@ func (c *fetchCache[T]) cached(ctx context.Context, at oauth.ClientID) *entry[T]
 
 // keepLoaded keeps a document of the store in memory, unless there is one meanwhile.
 func (c *fetchCache[T]) keepLoaded(ctx context.Context, at oauth.ClientID, loaded *entry[T]) *entry[T] {
-	return c.entries.addMissing(at.String(), loaded, target{at: at, requester: oauth.RequesterFrom(ctx)}.network())
+	return c.entries.addMissing(at.String(), loaded, oauth.RequesterFrom(ctx).Network())
 }
 
 // newest returns the newest version in memory and in the store, where another replica may have put

@@ -56,7 +56,7 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 			AllowLoopback: true,
 			Store:         store,
 		}
-		one, other = newDirectory(options, patient()), newDirectory(options, patient())
+		one, other = openDirectory(options, patient()), openDirectory(options, patient())
 		id = client.client("/client.json")
 	})
 	approve := func(ctx context.Context, d *Directory, redirect string) {

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/domain/fairqueue"
+	fetching "github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -110,22 +110,31 @@ func patient() limits {
 	return l
 }
 
+// openDirectory opens a directory with the default limits on fetches, unless the options have some.
+func openDirectory(o Options, l limits) *Directory {
+	if o.Fetches == nil {
+		o.Fetches = fetching.NewFetches(oauth.Limits{})
+	}
+	return newDirectory(o, l)
+}
+
 // fill takes all places of a directory, and shortens the wait for one.
 func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
-	wait := d.budget.wait
-	d.budget.wait = 20 * time.Millisecond
-	var places []*fairqueue.Slot
-	for range d.budget.limits.MaxFetches {
-		place, err := d.budget.queue.Acquire(ctx, fairqueue.Claim{})
+	fetches := d.options.Fetches.(*fetching.Fetches)
+	wait := fetches.Wait
+	fetches.Wait = 20 * time.Millisecond
+	var releases []func()
+	for !fetches.Full() {
+		release, _, err := fetches.Queue.Acquire(ctx, oauth.Claim{})
 		Expect(err).NotTo(HaveOccurred())
-		places = append(places, place)
+		releases = append(releases, release)
 	}
 	return func() {
-		for _, place := range places {
-			place.Release()
+		for _, release := range releases {
+			release()
 		}
-		d.budget.wait = wait
+		fetches.Wait = wait
 	}
 }
 

@@ -33,7 +33,7 @@ var _ = Describe("Connecting to a client's site", func() {
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {
-		_, err := newDirectory(options, bounds).Client(ctx, id, "")
+		_, err := openDirectory(options, bounds).Client(ctx, id, "")
 		return err
 	}
 	named := func(host string) oauth.ClientID {
@@ -66,7 +66,7 @@ var _ = Describe("Connecting to a client's site", func() {
 		options.Now, options.Resolver = clock.now, newRebindingNameServer(func() []string {
 			return *answer.Load()
 		}).resolver()
-		directory := newDirectory(options, bounds)
+		directory := openDirectory(options, bounds)
 		_, err := directory.Client(ctx, named("example.com"), "")
 		Expect(err).NotTo(HaveOccurred())
 		clock.advance(time.Minute)

@@ -1,18 +1,18 @@
-// Package limits implements the limits on wrong tokens. Guesses counts wrong host tokens by
-// network, in the memory of this process or in a store that replicas share, and Failures counts
-// unknown secrets at the token endpoint.
+// Package limits counts what people and networks may do, and makes them wait. Guesses counts wrong
+// host tokens by network, in the memory of this process or in a store that replicas share, and
+// Rates counts what each process limits for itself.
 package limits
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -22,9 +22,14 @@ const (
 	allWindow     = time.Minute
 	ticketWindow  = time.Hour // longer than the lifetime of a ticket
 
-	cacheSize    = 10_000          // entries of each cache
+	maxKeys      = 30_000          // of each cache
 	rejectedFor  = 5 * time.Second // how long a rejected token is refused without verification
 	countTimeout = 5 * time.Second
+
+	admittedPerWait = 10 // browsers without script that an address has admitted within ProofWait
+	admittedBurst   = 5
+	lookUpInterval  = time.Second // for one address
+	lookUpBurst     = 10
 )
 
 // Guesses is an oauth.GuessLimit. It is safe for concurrent use.
@@ -34,17 +39,16 @@ type Guesses struct {
 	limits  oauth.Limits
 	logger  *slog.Logger
 
-	rejected timestamps.Cache[rejection]
-	counted  timestamps.Cache[oauth.Fingerprint]
+	rejected times[rejection]
+	counted  times[oauth.Fingerprint]
 	known    *knownAddresses
-	attempts *tokenLimiter // with tokens that have active grants
-	lookUps  *networkLimiter
-	waited   *networkLimiter // browsers without script, after their wait
+	attempts *Rates[oauth.Fingerprint] // with tokens that have active grants
+	lookUps  networkRates
+	waited   networkRates // browsers without script, after their wait
 	proofs   *lru.Cache[oauth.Digest, struct{}]
 
-	mu       sync.Mutex           // protects counted, finished and pending
-	finished int                  // number of guesses that are no longer pending, with WeakTokens
-	pending  map[oauth.Digest]int // number of admitted guesses without a result by window name, with WeakTokens
+	mu      sync.Mutex           // protects counted and pending
+	pending map[oauth.Digest]int // number of guesses without a result by window name, with WeakTokens
 }
 
 // rejection identifies a token that the verifier of a resource has rejected.
@@ -63,20 +67,22 @@ func NewGuesses(counter oauth.WindowCounter, settings *oauth.Settings, logger *s
 		keys:     settings.Keys,
 		limits:   settings.Limits,
 		logger:   logger,
-		rejected: timestamps.New[rejection](cacheSize),
-		counted:  timestamps.New[oauth.Fingerprint](cacheSize),
+		rejected: newTimes[rejection](),
+		counted:  newTimes[oauth.Fingerprint](),
 		known:    newKnownAddresses(),
-		proofs:   newCache[oauth.Digest, struct{}](cacheSize),
-		attempts: newTokenLimiter(settings.Limits.MaxAttemptsPerToken),
-		lookUps:  newNetworkLimiter(lookUpInterval, lookUpBurst),
-		waited:   newNetworkLimiter(settings.Limits.ProofWait/admittedPerWait, admittedBurst),
-		pending:  map[oauth.Digest]int{},
+		proofs:   newCache[oauth.Digest, struct{}](maxKeys),
+		attempts: perMinute[oauth.Fingerprint](settings.Limits.MaxAttemptsPerToken),
+		lookUps:  networkRates{Rates: NewRates[netip.Prefix](lookUpInterval, lookUpBurst)},
+		waited: networkRates{
+			Rates: NewRates[netip.Prefix](settings.Limits.ProofWait/admittedPerWait, admittedBurst),
+		},
+		pending: map[oauth.Digest]int{},
 	}
 }
 
 // Admit implements oauth.GuessLimit.
 func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (oauth.Admission, error) {
-	if guess.Resource != "" && g.rejected.Within(rejection{guess.Token, guess.Resource}, rejectedFor, now) {
+	if guess.Resource != "" && g.rejected.within(rejection{guess.Token, guess.Resource}, rejectedFor, now) {
 		return oauth.Admission{KnownWrong: true}, nil
 	}
 	if !guess.By.Limited() {
@@ -96,7 +102,7 @@ func (g *Guesses) Admit(ctx context.Context, guess oauth.Guess, now time.Time) (
 	if guess.Proven || !g.needsProof(guess, windows, counts, now) {
 		return oauth.Admission{}, nil
 	}
-	return oauth.Admission{NeedsProof: !guess.HasGrants || !g.attempts.allow(guess.Token, now)}, nil
+	return oauth.Admission{NeedsProof: !guess.HasGrants || g.attempts.Take(guess.Token, now) > 0}, nil
 }
 
 func unavailable(err error) error {
@@ -118,7 +124,7 @@ func (g *Guesses) needsProof(guess oauth.Guess, windows []oauth.Window, counts [
 // RecordResult implements oauth.GuessLimit.
 func (g *Guesses) RecordResult(ctx context.Context, guess oauth.Guess, result oauth.GuessResult, now time.Time) {
 	if result == oauth.GuessWrong && guess.Resource != "" {
-		g.rejected.Add(rejection{guess.Token, guess.Resource}, now)
+		g.rejected.add(rejection{guess.Token, guess.Resource}, now)
 	}
 	if !guess.By.Limited() {
 		return
@@ -159,19 +165,21 @@ func (g *Guesses) count(ctx context.Context, guess oauth.Guess, windows []oauth.
 func (g *Guesses) isNew(token oauth.Fingerprint, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.counted.Within(token, networkWindow, now) {
+	if g.counted.within(token, networkWindow, now) {
 		return false
 	}
-	g.counted.Add(token, now)
+	g.counted.add(token, now)
 	return true
 }
 
 // MayLookUp implements oauth.GuessLimit.
-func (g *Guesses) MayLookUp(by oauth.Requester, now time.Time) bool { return g.lookUps.allow(by, now) }
+func (g *Guesses) MayLookUp(by oauth.Requester, now time.Time) bool {
+	return g.lookUps.take(by, now) == 0
+}
 
 // AdmitAfterWait implements oauth.GuessLimit.
 func (g *Guesses) AdmitAfterWait(by oauth.Requester, proof oauth.Digest, now time.Time) bool {
-	return !g.proofs.Contains(proof) && g.waited.allow(by, now)
+	return !g.proofs.Contains(proof) && g.waited.take(by, now) == 0
 }
 
 // UseProof implements oauth.GuessLimit.

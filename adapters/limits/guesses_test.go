@@ -195,9 +195,9 @@ var _ = Describe("Limiting wrong tokens", Label("B6", "B18"), func() {
 			guess := f.guess(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1}).String())
 			f.guesses.RecordResult(context.Background(), guess, oauth.GuessWrong, noon)
 		}
-		Expect(memory.windows.Len()).To(Equal(maxWindows))
-		Expect(f.guesses.rejected.Len()).To(Equal(cacheSize))
-		Expect(f.guesses.counted.Len()).To(Equal(cacheSize))
+		Expect(memory.windows.Len()).To(Equal(maxKeys))
+		Expect(f.guesses.rejected.kept.Len()).To(Equal(maxKeys))
+		Expect(f.guesses.counted.kept.Len()).To(Equal(maxKeys))
 	})
 
 	It("returns ErrUnavailable while the windows cannot be read or named", Label("D30"), func() {

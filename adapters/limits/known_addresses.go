@@ -7,7 +7,6 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/pasteport/pasteport/adapters/timestamps"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,13 +20,13 @@ const (
 // knownAddresses are the addresses from which a right token was pasted within knownFor.
 type knownAddresses struct {
 	mu        sync.Mutex
-	addresses timestamps.Cache[netip.Prefix]
+	addresses times[netip.Prefix]
 	byToken   *lru.Cache[oauth.Fingerprint, map[netip.Prefix]bool]
 }
 
 func newKnownAddresses() *knownAddresses {
-	return &knownAddresses{addresses: timestamps.New[netip.Prefix](cacheSize),
-		byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](cacheSize)}
+	return &knownAddresses{addresses: newTimes[netip.Prefix](),
+		byToken: newCache[oauth.Fingerprint, map[netip.Prefix]bool](maxKeys)}
 }
 
 func (t *knownAddresses) add(address netip.Prefix, token oauth.Fingerprint, now time.Time) {
@@ -42,9 +41,9 @@ func (t *knownAddresses) add(address netip.Prefix, token oauth.Fingerprint, now 
 		return
 	}
 	known[address] = true
-	t.addresses.Add(address, now)
+	t.addresses.add(address, now)
 }
 
 func (t *knownAddresses) has(address netip.Prefix, now time.Time) bool {
-	return t.addresses.Within(address, knownFor, now)
+	return t.addresses.within(address, knownFor, now)
 }

@@ -10,10 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxWindows bounds the number of stored windows; the least recently counted one is evicted.
-const maxWindows = 30_000
-
-// Memory is an oauth.WindowCounter in the memory of this process. It is safe for concurrent use.
+// Memory is an oauth.WindowCounter in the memory of this process. It evicts the least recently
+// counted window, and is safe for concurrent use.
 type Memory struct {
 	mu      sync.Mutex
 	windows *lru.Cache[oauth.Digest, oauth.WindowCount]
@@ -23,7 +21,7 @@ var _ oauth.WindowCounter = (*Memory)(nil)
 
 // NewMemory returns an empty counter.
 func NewMemory() *Memory {
-	return &Memory{windows: newCache[oauth.Digest, oauth.WindowCount](maxWindows)}
+	return &Memory{windows: newCache[oauth.Digest, oauth.WindowCount](maxKeys)}
 }
 
 // Counts implements oauth.WindowCounter; it never fails.

@@ -16,8 +16,8 @@ import (
 	"github.com/pasteport/pasteport/features/suite"
 )
 
-func TestThrottle(t *testing.T) {
-	suite.Run(t, "Throttling")
+func TestLimits(t *testing.T) {
+	suite.Run(t, "Limits")
 }
 
 // kept keeps one server secret, or is down.

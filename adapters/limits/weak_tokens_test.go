@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -64,6 +65,20 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		Expect(f.admit(f.guess(office), noon)).To(Equal(oauth.Admission{Wait: 5*time.Minute + time.Second}))
 	})
 
+	It("frees the place of a refused guess, and of one whose counts cannot be read", func() {
+		f.fail(4, office, noon)
+		fifth := f.guess(office)
+		Expect(f.admit(fifth, noon)).To(Equal(admitted))
+		for range 9 {
+			Expect(f.admit(f.guess(office), noon)).To(Equal(oauth.Admission{Wait: time.Second}))
+		}
+		f.guesses.counter = broken{Memory: NewMemory(), reads: errors.New("the database is down")}
+		_, err := f.guesses.Admit(context.Background(), f.guess(office), noon)
+		Expect(err).To(MatchError(oauth.ErrUnavailable))
+		f.guesses.RecordResult(context.Background(), fifth, oauth.GuessRight, noon)
+		Expect(f.guesses.pending).To(BeEmpty())
+	})
+
 	It("counts a guess that is settled while another one reads the counts", func() {
 		late := &lateCounter{Memory: NewMemory()}
 		f = newFixture(late, func(l *oauth.Limits) { l.WeakTokens = true })
@@ -71,6 +86,7 @@ var _ = Describe("Limiting wrong tokens of less than 64 bits", Label("B6", "B19"
 		fifth, sixth := f.guess(office), f.guess(office)
 		Expect(f.admit(fifth, noon)).To(Equal(admitted))
 		late.read = func() { f.guesses.RecordResult(context.Background(), fifth, oauth.GuessWrong, noon) }
+		Expect(f.admit(sixth, noon)).To(Equal(oauth.Admission{Wait: time.Second}))
 		Expect(f.admit(sixth, noon)).To(Equal(oauth.Admission{Wait: 5 * time.Minute}))
 	})
 })

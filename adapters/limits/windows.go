@@ -35,61 +35,44 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	return append(windows, ticket), err
 }
 
-// maxReads bounds how often one guess reads the counts.
-const maxReads = 20
-
-// admitWeak reserves a place in each window, unless one is full. Pending guesses and the counts
-// together give an exact limit in one process. If a pending guess finishes while the counts are
-// being read, it may be missing from both, so admitWeak reads them again.
+// admitWeak reserves a place in each window, unless one is full. The guesses that are pending when
+// it does so and the counts that it reads afterwards together give an exact limit in one process: a
+// guess that finishes in between is in both.
 func (g *Guesses) admitWeak(ctx context.Context, windows []oauth.Window, now time.Time) (oauth.Admission, error) {
-	for range maxReads {
-		finished := g.finishedGuesses()
-		counts, err := g.counter.Counts(ctx, now, windows...)
-		if err != nil {
-			return oauth.Admission{}, unavailable(err)
-		}
-		if wait, current := g.reserve(windows, counts, finished, now); current {
-			return oauth.Admission{Wait: wait}, nil
-		}
+	pending := g.reserve(windows)
+	counts, err := g.counter.Counts(ctx, now, windows...)
+	if err != nil {
+		g.release(windows)
+		return oauth.Admission{}, unavailable(err)
 	}
-	return oauth.Admission{Wait: pendingWait}, nil
-}
-
-func (g *Guesses) finishedGuesses() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.finished
-}
-
-// reserve takes a place in each window, or returns how long to wait. current is false if another
-// guess has finished since the counts were read.
-func (g *Guesses) reserve(windows []oauth.Window, counts []oauth.WindowCount, finished int,
-	now time.Time) (wait time.Duration, current bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.finished != finished {
-		return 0, false
-	}
+	var wait time.Duration
 	for i, w := range windows {
 		wait = max(wait, w.Wait(counts[i], now))
-		if counts[i].Taken+g.pending[w.Name] >= w.Limit {
+		if counts[i].Taken+pending[i] >= w.Limit {
 			wait = max(wait, pendingWait)
 		}
 	}
 	if wait > 0 {
-		return wait, true
+		g.release(windows)
 	}
+	return oauth.Admission{Wait: wait}, nil
+}
+
+// reserve takes a place in each window, and returns how many others are pending there.
+func (g *Guesses) reserve(windows []oauth.Window) (pending []int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for _, w := range windows {
+		pending = append(pending, g.pending[w.Name])
 		g.pending[w.Name]++
 	}
-	return 0, true
+	return pending
 }
 
 // release frees the places of a guess.
 func (g *Guesses) release(windows []oauth.Window) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.finished++
 	for _, w := range windows {
 		if g.pending[w.Name]--; g.pending[w.Name] <= 0 {
 			delete(g.pending, w.Name)

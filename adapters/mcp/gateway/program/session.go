@@ -49,7 +49,7 @@ type call struct {
 
 // start registers a session and starts its process.
 func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
-	if !u.starts.allow(sender.Subject) {
+	if !u.options.MayStart(sender.Subject) {
 		return nil, failed(http.StatusServiceUnavailable,
 			"U25", "was started too often for this person: try again later", nil)
 	}

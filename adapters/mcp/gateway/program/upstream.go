@@ -9,7 +9,6 @@
 //	lines     the lines of the program
 //	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
-//	starts    how often a person may start it
 //	log       what the program prints besides messages
 //
 // The SDK's server transport is not used: it refuses methods that the SDK does not know, and only
@@ -50,9 +49,9 @@ type Options struct {
 	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
 	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
 	Sessions     Sessions
-	Resource     oauth.Resource // the resource that clients call; part of the owner of a session
-	StartTimeout time.Duration  // until the program has answered initialize
-	Starts       int            // of one person at once; further ones are limited in time
+	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
+	StartTimeout time.Duration            // until the program has answered initialize
+	MayStart     func(person string) bool // counts the starts of each person
 	Logger       *slog.Logger
 }
 
@@ -61,7 +60,6 @@ type Upstream struct {
 	options  Options
 	registry *response.Registry
 	events   *eventstore.Store
-	starts   *starts
 	failure  atomic.Pointer[error] // of the last start
 
 	mu       sync.Mutex
@@ -70,7 +68,7 @@ type Upstream struct {
 
 // New returns an upstream. The options must be checked.
 func New(o Options) *Upstream {
-	return &Upstream{options: o, starts: newStarts(o.Starts), sessions: map[string]*session{}}
+	return &Upstream{options: o, sessions: map[string]*session{}}
 }
 
 const maxEventBytes = 10 << 20 // of all sessions

@@ -1,15 +1,18 @@
-package fairqueue
+package limits
 
 import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Sharing places in random steps", Label("C52"), func() {
@@ -26,7 +29,7 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 
 	It("is safe for concurrent use", func() {
 		const places = 3
-		queue := New(Limits{Slots: places, MaxWaiting: 40, MaxWaitingPerAddress: 10})
+		queue := NewQueue(places, 40)
 		var inside, refused atomic.Int32
 		var users sync.WaitGroup
 		for i := range 60 {
@@ -36,11 +39,11 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 				for range 200 {
 					ctx, cancel := context.WithTimeout(context.Background(),
 						time.Duration(random.IntN(300))*time.Microsecond)
-					place, err := queue.Acquire(ctx, randomClaim(random))
+					place, _, err := queue.Acquire(ctx, randomClaim(random))
 					if err == nil {
 						Expect(inside.Add(1)).To(BeNumerically("<=", places))
 						inside.Add(-1)
-						place.Release()
+						place()
 					} else {
 						refused.Add(1)
 					}
@@ -51,21 +54,22 @@ var _ = Describe("Sharing places in random steps", Label("C52"), func() {
 		users.Wait()
 		Expect(refused.Load()).To(BeNumerically(">", 0))
 		Expect(queue.taken).To(BeZero())
-		Expect(queue.used).To(BeEmpty())
-		Expect(queue.waiting.size).To(BeZero())
-		Expect(queue.waiting.children).To(BeEmpty())
+		Expect(queue.held).To(BeEmpty())
+		Expect(queue.queued).To(BeEmpty())
+		Expect(queue.waiting).To(BeEmpty())
+		Expect(queue.networks).To(BeEmpty())
 	})
 })
 
-func randomClaim(random *rand.Rand) Claim {
-	share := Quota{Key: fmt.Sprint(random.IntN(3)), Max: 2}
+func randomClaim(random *rand.Rand) oauth.Claim {
+	share := oauth.Quota{Key: fmt.Sprint(random.IntN(3)), Max: 2, MaxWaiting: 1 + random.IntN(9)}
 	switch random.IntN(5) {
 	case 0:
-		return Claim{Quotas: []Quota{share}}
+		return oauth.Claim{Quotas: []oauth.Quota{share}}
 	case 1:
-		return from(fmt.Sprintf("2001:db8:%x:%x::", random.IntN(2), random.IntN(3)<<7), share)
+		return claimFrom(fmt.Sprintf("2001:db8:%x:%x::", random.IntN(2), random.IntN(3)<<7), share)
 	default:
-		return from(fmt.Sprintf("192.0.%d.%d", random.IntN(3), random.IntN(3)), share)
+		return claimFrom(fmt.Sprintf("192.0.%d.%d", random.IntN(3), random.IntN(3)), share)
 	}
 }
 
@@ -74,14 +78,13 @@ type model struct {
 	*Queue
 	random  *rand.Rand
 	waiters []*waiter
-	holders [][]Quota
+	holders []oauth.Claim
 }
 
 func newModel(seed uint64) *model {
 	random := rand.New(rand.NewPCG(seed, 0))
 	return &model{random: random,
-		Queue: New(Limits{Slots: 1 + random.IntN(4), MaxWaiting: 1 + random.IntN(20),
-			MaxWaitingPerAddress: 1 + random.IntN(6)})}
+		Queue: NewQueue(1+random.IntN(4), 1+random.IntN(20))}
 }
 
 func (m *model) step() {
@@ -96,10 +99,10 @@ func (m *model) step() {
 		}
 	default:
 		claim := randomClaim(m.random)
-		switch w, err := m.enqueue(claim); {
+		switch w, err := m.enter(claim); {
 		case err != nil:
 		case w == nil:
-			m.holders = append(m.holders, claim.Quotas)
+			m.holders = append(m.holders, claim)
 		default:
 			m.waiters = append(m.waiters, w)
 		}
@@ -115,9 +118,9 @@ func (m *model) abandon(i int) {
 }
 
 func (m *model) release(i int) {
-	shares := m.holders[i]
+	claim := m.holders[i]
 	m.holders = append(m.holders[:i], m.holders[i+1:]...)
-	m.leave(shares)
+	m.leave(claim)
 }
 
 // settle moves waiters that were granted a place to the holders.
@@ -125,10 +128,10 @@ func (m *model) settle() {
 	var still []*waiter
 	for _, w := range m.waiters {
 		switch {
-		case w.leaf != nil:
+		case slices.Contains(m.waiting, w):
 			still = append(still, w)
 		case w.err == nil:
-			m.holders = append(m.holders, w.quotas)
+			m.holders = append(m.holders, w.claim)
 		}
 	}
 	m.waiters = still
@@ -137,19 +140,19 @@ func (m *model) settle() {
 func (m *model) check() {
 	GinkgoHelper()
 	held := map[string]int{}
-	for _, shares := range m.holders {
-		for _, s := range shares {
+	for _, claim := range m.holders {
+		for _, s := range claim.Quotas {
 			held[s.Key]++
 			Expect(held[s.Key]).To(BeNumerically("<=", s.Max))
 		}
 	}
 	Expect(m.taken).To(Equal(len(m.holders)))
-	Expect(m.taken).To(BeNumerically("<=", m.limits.Slots))
-	Expect(m.used).To(Equal(held))
-	Expect(m.waiting.size).To(Equal(len(m.waiters)))
-	Expect(m.waiting.size).To(BeNumerically("<=", m.limits.MaxWaiting))
+	Expect(m.taken).To(BeNumerically("<=", m.slots))
+	Expect(m.held).To(Equal(held))
+	Expect(m.waiting).To(ConsistOf(m.waiters))
+	Expect(len(m.waiting)).To(BeNumerically("<=", m.maxWaiting))
 	for _, w := range m.waiters {
-		Expect(m.admits(w.quotas)).To(BeFalse())
+		Expect(m.admits(w.claim)).To(BeFalse())
 	}
 }
 
@@ -159,6 +162,7 @@ func (m *model) end() {
 		m.settle()
 	}
 	Expect(m.waiters).To(BeEmpty())
-	Expect(m.used).To(BeEmpty())
-	Expect(m.waiting.children).To(BeEmpty())
+	Expect(m.held).To(BeEmpty())
+	Expect(m.networks).To(BeEmpty())
+	Expect(m.queued).To(BeEmpty())
 }

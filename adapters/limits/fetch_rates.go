@@ -1,4 +1,4 @@
-package cimd
+package limits
 
 import (
 	"fmt"
@@ -11,18 +11,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxMetered is the maximum number of counters of each kind. The least recently used is evicted.
-const maxMetered = 8192
-
 // guaranteed is the number of unknown documents of a domain that each address and each network may
 // fetch in a minute, even if the limit of the address or of the domain is reached.
 const guaranteed = 3
 
-// rates counts fetches of unknown documents in windows of a minute. Each process has its own
+// fetchRates counts fetches of unknown documents in windows of a minute. Each process has its own
 // counters, so that fetches need no database; N replicas fetch N times as much. To evict the
 // counter of an address at a domain, an attacker has to fetch from thousands of other domains, four
 // at a time, and the limit of the domain still applies.
-type rates struct {
+type fetchRates struct {
 	limits             oauth.Limits
 	mu                 sync.Mutex
 	requesters         *lru.Cache[string, *window]
@@ -53,23 +50,23 @@ func (w *window) contains(now time.Time) bool {
 // left returns the time until the window is over.
 func (w *window) left(now time.Time) time.Duration { return time.Minute - now.Sub(w.start) }
 
-func newRates(l oauth.Limits) *rates {
-	return &rates{
-		limits: l, requesters: newLRU[string, *window](maxMetered),
-		requestersAtDomain: newLRU[addressAtDomain, *window](maxMetered),
-		domains:            newLRU[string, *window](maxMetered), networks: newLRU[networkAtDomain, *window](maxMetered),
+func newFetchRates(l oauth.Limits) *fetchRates {
+	return &fetchRates{
+		limits: l, requesters: newCache[string, *window](maxKeys),
+		requestersAtDomain: newCache[addressAtDomain, *window](maxKeys),
+		domains:            newCache[string, *window](maxKeys), networks: newCache[networkAtDomain, *window](maxKeys),
 	}
 }
 
 // admits returns oauth.ErrMetadataBudget if the address or the domain has no fetch left. Known
 // documents are always admitted.
-func (r *rates) admits(t target, now time.Time) error {
-	if t.known {
+func (r *fetchRates) admits(f oauth.Fetch, now time.Time) error {
+	if f.Known {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	address, domain := r.addressWait(t, now), r.domainWait(t, now)
+	address, domain := r.addressWait(f, now), r.domainWait(f, now)
 	switch {
 	case address == 0 && domain == 0:
 		return nil
@@ -85,11 +82,11 @@ func (r *rates) admits(t target, now time.Time) error {
 // addressWait returns how long the address has to wait because it has used its fetches and those
 // that are guaranteed for the domain. The guarantee is for others behind the same address as an
 // attacker who fetches from other domains.
-func (r *rates) addressWait(t target, now time.Time) time.Duration {
-	if !t.requester.Limited() {
+func (r *fetchRates) addressWait(f oauth.Fetch, now time.Time) time.Duration {
+	if !f.By.Limited() {
 		return 0
 	}
-	all, here := r.ofAddress(t, now)
+	all, here := r.ofAddress(f, now)
 	if all.fetches < r.limits.MaxFetchesPerMinuteAndAddress || here.fetches < guaranteed {
 		return 0
 	}
@@ -98,8 +95,8 @@ func (r *rates) addressWait(t target, now time.Time) time.Duration {
 
 // domainWait returns how long the network has to wait because the fetches of the domain and its
 // share of them are used. The share is for other networks than that of an attacker.
-func (r *rates) domainWait(t target, now time.Time) time.Duration {
-	all, own := r.ofDomain(t, now)
+func (r *fetchRates) domainWait(f oauth.Fetch, now time.Time) time.Duration {
+	all, own := r.ofDomain(f, now)
 	share := max(guaranteed, r.limits.MaxFetchesPerMinuteAndDomain/max(all.networks, 1))
 	if all.fetches < r.limits.MaxFetchesPerMinuteAndDomain || own.fetches < share {
 		return 0
@@ -107,33 +104,34 @@ func (r *rates) domainWait(t target, now time.Time) time.Duration {
 	return min(all.left(now), own.left(now))
 }
 
-// spend counts a fetch.
-func (r *rates) spend(t target, now time.Time) {
-	if t.known {
+// count counts a fetch.
+func (r *fetchRates) count(f oauth.Fetch, now time.Time) {
+	if f.Known {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.requester.Limited() {
-		all, here := r.ofAddress(t, now)
+	if f.By.Limited() {
+		all, here := r.ofAddress(f, now)
 		all.fetches++
 		here.fetches++
 	}
-	all, own := r.ofDomain(t, now)
+	all, own := r.ofDomain(f, now)
 	all.fetches++
 	if own.fetches++; own.fetches == 1 {
 		all.networks++
 	}
 }
 
-func (r *rates) ofAddress(t target, now time.Time) (all, here *window) {
-	address := t.requester.Address()
+func (r *fetchRates) ofAddress(f oauth.Fetch, now time.Time) (all, here *window) {
+	address := f.By.Address()
 	return windowOf(r.requesters, address, now),
-		windowOf(r.requestersAtDomain, addressAtDomain{t.domain(), address}, now)
+		windowOf(r.requestersAtDomain, addressAtDomain{domainOf(f), address}, now)
 }
 
-func (r *rates) ofDomain(t target, now time.Time) (all, own *window) {
-	return windowOf(r.domains, t.domain(), now), windowOf(r.networks, networkAtDomain{t.domain(), t.network()}, now)
+func (r *fetchRates) ofDomain(f oauth.Fetch, now time.Time) (all, own *window) {
+	return windowOf(r.domains, domainOf(f), now),
+		windowOf(r.networks, networkAtDomain{domainOf(f), f.By.Network()}, now)
 }
 
 func windowOf[K comparable](windows *lru.Cache[K, *window], key K, now time.Time) *window {

@@ -1,7 +1,8 @@
-package cimd
+package limits
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,17 +12,17 @@ import (
 )
 
 var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
-	var counted *rates
-	var clock *handClock
-	BeforeEach(func() { counted, clock = newRates(oauth.DefaultLimits()), newClock() })
+	var counted *fetchRates
+	var now time.Time
+	BeforeEach(func() { counted, now = newFetchRates(oauth.DefaultLimits()), noon })
 
-	from := func(address, url string) target {
-		return target{at: oauth.RestoreClientID(url), requester: requesterAt(address)}
+	from := func(address, url string) oauth.Fetch {
+		return oauth.Fetch{At: oauth.RestoreClientID(url), By: requesterAt(address)}
 	}
-	fetch := func(t target) error {
-		err := counted.admits(t, clock.now())
+	fetch := func(f oauth.Fetch) error {
+		err := counted.admits(f, now)
 		if err == nil {
-			counted.spend(t, clock.now())
+			counted.count(f, now)
 		}
 		return err
 	}
@@ -40,9 +41,9 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 	It("refuses an address after 30 fetches, until the minute is over, and no other address", func() {
 		Expect(spent("https://client.example/", func(int) string { return "203.0.113.7" })).To(Equal(30))
 		Expect(fetch(from("203.0.113.8", "https://client.example/"))).To(Succeed())
-		clock.advance(time.Minute - time.Nanosecond)
+		now = now.Add(time.Minute - time.Nanosecond)
 		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(MatchError(oauth.ErrMetadataBudget))
-		clock.advance(time.Nanosecond)
+		now = now.Add(time.Nanosecond)
 		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
 
@@ -59,28 +60,28 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 	})
 
 	It("keeps a limited number of addresses of a domain", func() {
-		for i := range maxMetered + 1 {
+		for i := range maxKeys + 1 {
 			Expect(fetch(from("203.0.113.7", fmt.Sprintf("https://client%d.example/", i)))).To(Succeed())
 		}
-		Expect(counted.requestersAtDomain.Len()).To(Equal(maxMetered))
+		Expect(counted.requestersAtDomain.Len()).To(Equal(maxKeys))
 	})
 
-	wait := func(t target) time.Duration { return oauth.WaitOf(counted.admits(t, clock.now())) }
+	wait := func(f oauth.Fetch) time.Duration { return oauth.WaitOf(counted.admits(f, now)) }
 
 	It("returns when the next fetch of a refused address is possible", func() {
-		at := func(host string) target { return from("203.0.113.7", "https://"+host+".example/") }
+		at := func(host string) oauth.Fetch { return from("203.0.113.7", "https://"+host+".example/") }
 		Expect(fetch(at("late"))).To(Succeed())
-		clock.advance(20 * time.Second)
+		now = now.Add(20 * time.Second)
 		for range 29 {
 			Expect(fetch(at("early"))).To(Succeed())
 		}
 		Expect(wait(at("early"))).To(Equal(40 * time.Second)) // until the minute of the address is over
-		clock.advance(30 * time.Second)
+		now = now.Add(30 * time.Second)
 		for range 2 {
 			Expect(fetch(at("late"))).To(Succeed())
 		}
 		Expect(wait(at("late"))).To(Equal(10 * time.Second))
-		clock.advance(10 * time.Second)
+		now = now.Add(10 * time.Second)
 		for range 30 {
 			Expect(fetch(at("other"))).To(Succeed())
 		}
@@ -89,23 +90,23 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 
 	It("returns when the next fetch of a network beyond its share of a domain is possible", func() {
 		Expect(fetch(from("198.51.100.1", "https://client.example/"))).To(Succeed())
-		clock.advance(10 * time.Second)
+		now = now.Add(10 * time.Second)
 		Expect(spent("https://client.example/", inOneNetwork)).To(Equal(59))
 		Expect(wait(from(inOneNetwork(99), "https://client.example/"))).To(Equal(50 * time.Second))
-		clock.advance(50 * time.Second)
+		now = now.Add(50 * time.Second)
 		Expect(fetch(from(inOneNetwork(99), "https://client.example/"))).To(Succeed())
 	})
 
 	DescribeTable("returns the longer of two waits, with its reason", func(first, url, reason string) {
-		counted = newRates(oauth.Limits{MaxFetchesPerMinuteAndAddress: 3, MaxFetchesPerMinuteAndDomain: 3})
+		counted = newFetchRates(oauth.Limits{MaxFetchesPerMinuteAndAddress: 3, MaxFetchesPerMinuteAndDomain: 3})
 		Expect(fetch(from(first, url))).To(Succeed())
-		clock.advance(10 * time.Second)
+		now = now.Add(10 * time.Second)
 		at := from("203.0.113.7", "https://client.example/")
 		for range 3 {
 			Expect(fetch(at)).To(Succeed())
 		}
 		Expect(wait(at)).To(Equal(time.Minute))
-		Expect(counted.admits(at, clock.now())).To(MatchError(ContainSubstring(reason)))
+		Expect(counted.admits(at, now)).To(MatchError(ContainSubstring(reason)))
 	},
 		Entry("of the domain", "203.0.113.7", "https://another.example/", "from one domain"),
 		Entry("of the address", "198.51.100.1", "https://client.example/", "for one address"),
@@ -128,7 +129,7 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 
 	It("neither counts nor refuses known documents", Label("C55"), func() {
 		known := from("203.0.113.7", "https://client.example/")
-		known.known = true
+		known.Known = true
 		for range 100 {
 			Expect(fetch(known)).To(Succeed())
 		}
@@ -139,7 +140,27 @@ var _ = Describe("Counting the fetches of a minute", Label("C21"), func() {
 		for range 30 {
 			Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 		}
-		clock.advance(-time.Nanosecond)
+		now = now.Add(-time.Nanosecond)
 		Expect(fetch(from("203.0.113.7", "https://client.example/"))).To(Succeed())
 	})
+})
+
+// requesterAt returns the requester at an address, one without limits for "".
+func requesterAt(address string) oauth.Requester {
+	parsed, _ := netip.ParseAddr(address)
+	return oauth.RequesterAt(parsed, oauth.Limits{})
+}
+
+var _ = Describe("Limiting fetches", Label("C21"), func() {
+	DescribeTable("finds the registrable domain", func(url, domain string) {
+		Expect(domainOf(oauth.Fetch{At: oauth.RestoreClientID(url)})).To(Equal(domain))
+	},
+		Entry(nil, "https://app.Client.example:443/x", "client.example"),
+		Entry(nil, "https://a.b.client.co.uk/x", "client.co.uk"),
+		Entry(nil, "https://one.github.io/x", "one.github.io"),
+		Entry(nil, "https://app.client.example:8443/x", "client.example"),
+		Entry(nil, "https://127.0.0.1:8443/x", "127.0.0.1:8443"),
+		Entry(nil, "https://[::1]:8443/x", "[::1]:8443"),
+		Entry(nil, "https://localhost:8443/x", "localhost:8443"),
+	)
 })
