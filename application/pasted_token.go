@@ -2,7 +2,6 @@ package application
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/fairqueue"
@@ -55,9 +54,6 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	// tokens verified without being counted.
 	principal, err := s.verify(context.WithoutCancel(ctx), resource, a.host)
 	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
-	if resultOf(err) == oauth.GuessWrong {
-		s.lastRefusals.Store(a.Resource, errors.Unwrap(err))
-	}
 	if err != nil {
 		slot.Release()
 		return nil, err
@@ -147,9 +143,7 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	case err != nil:
 		return err
 	case admission.KnownWrong:
-		reason, _ := s.lastRefusals.Load(a.Resource)
-		cause, _ := reason.(error)
-		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago", cause)
+		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
 	case admission.NeedsProof:
 		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 		return s.demandProof(a, now)

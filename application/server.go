@@ -8,7 +8,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +51,6 @@ type Server struct {
 	uses          lastUses
 	outdated      atomic.Bool // another replica has a newer server secret
 
-	lastRefusals   sync.Map     // by resource, why the verifier refused the last token, for one that is pasted again
 	agreementAsked atomic.Int64 // when a token made this process ask about the server secret, in nanoseconds
 }
 
