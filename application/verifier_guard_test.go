@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -129,7 +131,9 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })
 		asked := make(chan context.CancelFunc, 1)
+		var calls atomic.Int32
 		verifier := newGuard(site(func(context.Context, string) (oauth.Principal, error) {
+			calls.Add(1)
 			(<-asked)()
 			<-hanging
 			return oauth.Principal{}, nil
@@ -140,10 +144,11 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			_, err := verifier.verifyGranted(impatient, host)
 			Expect(err).To(HaveOccurred())
 		}
-		gone, leave := context.WithCancel(ctx)
-		leave()
-		_, err := verifier.verifyGranted(gone, host)
+		impatient, leave := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer leave()
+		_, err := verifier.verifyGranted(impatient, host)
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
+		Expect(calls.Load()).To(BeEquivalentTo(grantedSlots))
 	})
 })

@@ -179,7 +179,7 @@ func (r *AuthorizationRequest) Refuse(err error) error {
 	if !refused {
 		return err
 	}
-	redirect := r.answer("error", kind.Code(), "error_description", descriptionOf(err))
+	redirect := r.answer("error", kind.Code(), "error_description", refusalOf(err).Description)
 	return &Refusal{Redirect: redirect, Reason: err}
 }
 

@@ -168,7 +168,7 @@ func (c Config) checkHostedClients() (mistakes []error) {
 					client.Path))
 		case err != nil:
 			mistakes = append(mistakes,
-				NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, descriptionOf(err)))
+				NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, refusalOf(err).Description))
 		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool {
 			return !uri.Loopback()
 		}):

@@ -141,37 +141,27 @@ func RetryableAfter(wait time.Duration, err error) error { return &temporary{err
 
 // WaitOf returns the wait of RetryableAfter, 0 without one.
 func WaitOf(err error) time.Duration {
-	var known *temporary
-	if !errors.As(err, &known) {
-		return 0
+	if known, ok := errors.AsType[*temporary](err); ok {
+		return known.wait
 	}
-	return known.wait
+	return 0
 }
 
 // RuleOf returns the rule of the refusal in err's chain, "" when there is none.
-func RuleOf(err error) string {
-	var refused *Error
-	if !errors.As(err, &refused) {
-		return ""
-	}
-	return refused.Rule
-}
+func RuleOf(err error) string { return refusalOf(err).Rule }
 
 // KindOf returns the kind of the refusal in err's chain; ok is false when there is none.
 func KindOf(err error) (kind Kind, ok bool) {
-	var refused *Error
-	if !errors.As(err, &refused) {
-		return Kind{}, false
-	}
-	return refused.Kind, true
+	kind = refusalOf(err).Kind
+	return kind, kind != Kind{}
 }
 
-func descriptionOf(err error) string {
-	var refused *Error
-	if !errors.As(err, &refused) {
-		return ""
+// refusalOf returns the refusal in err's chain, a zero one when there is none.
+func refusalOf(err error) Error {
+	if refused, ok := errors.AsType[*Error](err); ok {
+		return *refused
 	}
-	return refused.Description
+	return Error{}
 }
 
 // clientHostError is a refusal with the host of the client, for the error page.
@@ -192,9 +182,8 @@ func WithClientHost(id ClientID, err error) error {
 
 // ClientHostOf returns the client host of WithClientHost, "" without one.
 func ClientHostOf(err error) string {
-	var about *clientHostError
-	if !errors.As(err, &about) {
-		return ""
+	if about, ok := errors.AsType[*clientHostError](err); ok {
+		return about.host
 	}
-	return about.host
+	return ""
 }

@@ -63,7 +63,7 @@ var _ = Describe("The life of a grant", func() {
 		next, err := f.grant.Refresh(f.refreshment(f.refresh), settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(snapshot(f).Rotations).
-			To(HaveExactElements(HaveField("Box", Not(ContainSubstring(next.Refresh.Reveal())))))
+			To(HaveExactElements(HaveField("Box", Not(ContainSubstring(string(next.Refresh.content()))))))
 		pair, err := f.grant.newestFor(f.refresh, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pair.refresh.Reveal()).To(Equal(next.Refresh.Reveal()))

@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"net/netip"
+	"reflect"
 	"time"
 )
 
@@ -74,11 +75,12 @@ func DefaultLimits() Limits {
 
 // WithDefaults fills in the fields that are zero.
 func (l Limits) WithDefaults() Limits {
-	defaults := DefaultLimits()
-	for i, number := range l.numbers() {
-		setDefault(number.value, *defaults.numbers()[i].value)
+	fields, defaults := reflect.ValueOf(&l).Elem(), reflect.ValueOf(DefaultLimits())
+	for i := range fields.NumField() {
+		if fields.Field(i).IsZero() {
+			fields.Field(i).Set(defaults.Field(i))
+		}
 	}
-	setDefault(&l.ProofWait, defaults.ProofWait)
 	return l
 }
 
@@ -105,37 +107,15 @@ func (l Limits) MaxWrongTokensIn(network netip.Prefix) int {
 	return l.MaxWrongTokensPerPrefix48
 }
 
-type limitField struct {
-	name  Field
-	value *int
-}
-
-func (l *Limits) numbers() []limitField {
-	return []limitField{
-		{"MaxWrongTokensPerAddress", &l.MaxWrongTokensPerAddress},
-		{"MaxWrongTokensPerNetwork", &l.MaxWrongTokensPerNetwork},
-		{"MaxWrongTokensPerPrefix48", &l.MaxWrongTokensPerPrefix48}, {"MaxWrongTokens", &l.MaxWrongTokens},
-		{"MaxAttemptsPerToken", &l.MaxAttemptsPerToken}, {"ProofBits", &l.ProofBits},
-		{"MaxVerifications", &l.MaxVerifications}, {"MaxVerificationsPerAddress", &l.MaxVerificationsPerAddress},
-		{"MaxFetches", &l.MaxFetches}, {"MaxFetchesPerAddress", &l.MaxFetchesPerAddress},
-		{"MaxFetchesPerDomain", &l.MaxFetchesPerDomain},
-		{"MaxFetchesPerMinuteAndAddress", &l.MaxFetchesPerMinuteAndAddress},
-		{"MaxFetchesPerMinuteAndDomain", &l.MaxFetchesPerMinuteAndDomain},
-		{"MaxUnknownTokensPerMinute", &l.MaxUnknownTokensPerMinute},
-		{"MaxRegistrationsPerMinuteAndAddress", &l.MaxRegistrationsPerMinuteAndAddress},
-		{"MaxRegistrationsPerMinute", &l.MaxRegistrationsPerMinute},
-		{"MaxSessions", &l.MaxSessions}, {"MaxSessionsPerPerson", &l.MaxSessionsPerPerson},
-		{"MaxGrantsPerToken", &l.MaxGrantsPerToken},
-	}
-}
-
 const maxProofBits = 16
 
 func (l Limits) check() []error {
 	var mistakes []error
-	for _, number := range l.numbers() {
-		if *number.value < 0 {
-			mistakes = append(mistakes, NewMistake("%s is %d: choose 1 or more", number.name, *number.value))
+	fields := reflect.ValueOf(l)
+	for i := range fields.NumField() {
+		field := fields.Type().Field(i)
+		if field.Type.Kind() == reflect.Int && fields.Field(i).Int() < 0 {
+			mistakes = append(mistakes, NewMistake("%s is %d: choose 1 or more", Field(field.Name), fields.Field(i).Int()))
 		}
 	}
 	for _, network := range l.UnlimitedNetworks {

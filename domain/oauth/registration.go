@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -97,7 +96,7 @@ func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh b
 // refuseMetadata returns the refusal of a document as one of a registration.
 func refuseMetadata(err error) error {
 	return Refuse(InvalidClientMetadata, RuleOf(err),
-		strings.Replace(descriptionOf(err), "the document", "the registration", 1))
+		strings.Replace(refusalOf(err).Description, "the document", "the registration", 1))
 }
 
 // registeredRedirects refuses a redirect URI that no setting would allow. It leaves out one whose
@@ -118,7 +117,7 @@ func (d clientDocument) registeredRedirects(privateSchemes []string) (usable []R
 		case err != nil && hasUnlistedScheme(raw):
 			continue
 		case err != nil:
-			return refuse(RuleOf(err), "redirect_uris["+strconv.Itoa(i)+"]: "+descriptionOf(err))
+			return refuse(RuleOf(err), "redirect_uris["+strconv.Itoa(i)+"]: "+refusalOf(err).Description)
 		case hasResponseParameter(raw):
 			return refuse("C26",
 				"redirect_uris["+strconv.Itoa(i)+"]: its query has a parameter of the authorization response")
@@ -181,19 +180,11 @@ func (s *Settings) registrationSealers() (seal.Sealers, error) {
 func (m *ClientMetadata) packRegistration() []byte {
 	texts := []string{strconv.FormatBool(m.mayRefresh), m.name}
 	packed := bytes.NewBuffer([]byte{registrationVersion})
-	writer, _ := compressors.Get().(*flate.Writer)
-	defer compressors.Put(writer)
-	writer.Reset(packed)
-	_, _ = writer.Write(pack(append(texts, m.RedirectURIs()...))) // a buffer accepts every write
+	writer, _ := flate.NewWriter(packed, flate.DefaultCompression) // fails only for an unknown level
+	_, _ = writer.Write(pack(append(texts, m.RedirectURIs()...)))  // a buffer accepts every write
 	_ = writer.Close()
 	return packed.Bytes()
 }
-
-// compressors are reused, because each has more than 500 KiB of tables.
-var compressors = sync.Pool{New: func() any {
-	writer, _ := flate.NewWriter(io.Discard, flate.DefaultCompression) // fails only for an unknown level
-	return writer
-}}
 
 func (s *Settings) unpackRegistration(plain []byte) (*ClientMetadata, error) {
 	if len(plain) == 0 || plain[0] != registrationVersion {
