@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 
@@ -99,9 +100,11 @@ func FuzzRenumber(f *testing.F) {
 		if json.Valid(body) != json.Valid(parts) {
 			t.Fatalf("%q became %q", body, parts)
 		}
-		for _, m := range locate(parts) {
-			number, text, ok := Unnumbered(m.id.of(parts))
-			if ok && number > 0 && Numbered(number, text) != string(m.id.of(parts)) {
+		found, _, _ := Scan(parts, math.MaxInt)
+		for _, m := range found {
+			id := m.ID.Of(parts)
+			number, text, ok := Unnumbered(id)
+			if ok && number > 0 && Numbered(number, text) != string(id) {
 				t.Fatalf("%q became %q in %q", body, text, parts)
 			}
 		}
