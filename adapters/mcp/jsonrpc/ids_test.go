@@ -77,7 +77,7 @@ var _ = Describe("The ids of calls", Label("G18", "U22"), func() {
 		})).To(Equal(again[1]), "the newest whose client has gone")
 	})
 
-	It("are forgotten after a hundred calls", func() {
+	It("are forgotten after some hundred calls", func() {
 		s := new(Sequence)
 		numbered(s, "1")
 		for range maxRecent {

@@ -25,7 +25,7 @@ type recentCall struct {
 const maxRecentID = 64
 
 // maxRecent is the number of calls that a cancellation can name. Every session has as many.
-const maxRecent = 100
+const maxRecent = 256
 
 var idSeed = maphash.MakeSeed()
 
