@@ -15,7 +15,8 @@ import (
 	"sync"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-	segjson "github.com/segmentio/encoding/json"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 const (
@@ -94,7 +95,7 @@ func (s *Store) Open(_ context.Context, session, stream string) error {
 // a client that reads the stream still gets it.
 func (s *Store) Append(_ context.Context, session, stream string, event []byte) error {
 	head := header{key: keyOf(session, stream), size: uint32(len(event))}
-	answer := answers(event)
+	answer := jsonrpc.IsAnswer(event)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if headerBytes+len(event) > s.kept.capacity() {
@@ -278,22 +279,4 @@ func (s *Store) header(place uint64) (h header) {
 	copy(h.key[:], bytes[:])
 	h.size, h.previous = binary.LittleEndian.Uint32(bytes[sizeAt:]), binary.LittleEndian.Uint64(bytes[previousAt:])
 	return h
-}
-
-// answers reports whether an event answers a request; its stream has no further events then.
-func answers(event []byte) bool {
-	t := segjson.NewTokenizer(event)
-	defer t.Reset(nil)
-	for t.Next() {
-		if !t.IsKey || t.Depth != 1 {
-			continue
-		}
-		switch string(t.Value) {
-		case `"method"`:
-			return false
-		case `"result"`, `"error"`:
-			return true
-		}
-	}
-	return false
 }

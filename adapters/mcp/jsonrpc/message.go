@@ -1,20 +1,20 @@
 // Package jsonrpc reads the JSON-RPC message in the body of a POST to an MCP endpoint, before the
 // MCP server behind the guard reads it.
 //
-// ReadBody reads the bytes within limits. Peek parses them exactly as the Go SDK does. ReadStrict
-// is for a server with another parser: it accepts only a body in which every JSON parser finds the
-// same calls. Both return a Message. Refuse describes a refused message, with errors for the
-// requests of the server that wait for it.
+// ReadBody reads the bytes within limits. Scan locates the messages in them. Peek finds all that
+// the Go SDK could read. ReadStrict is for a server with another parser: it accepts only a body in
+// which every JSON parser finds the same calls. Both return a Message. Refuse describes a refused
+// message, with errors for the requests of the server that wait for it.
 package jsonrpc
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	segjson "github.com/segmentio/encoding/json"
 )
 
 const (
@@ -42,79 +42,52 @@ type Message struct {
 	methods    []string // of its elements; only ReadStrict reads them
 }
 
-// Peek parses a body exactly as the SDK does: with its decoder and case-sensitive names.
-// encoding/json would read {"name":"write","Name":"read"} as a call of read, and the SDK would then
-// run write.
+// Peek parses a body with case-sensitive names, as the SDK does. Of duplicate names it finds all,
+// and the SDK one. encoding/json would read {"name":"write","Name":"read"} as a call of read, and
+// the SDK would then run write.
 func Peek(body []byte) (Message, error) {
 	m := Message{Body: body}
 	if tooDeep(body) {
 		return m, nil
 	}
-	var batch []json.RawMessage
-	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) == 0 || first[0] != '[' || decode(body, &batch) != nil {
-		m.ID = m.add(body)
+	found, batch, err := Scan(body, maxBatch)
+	for i := range found {
+		m.add(&found[i], body)
 	}
-	for _, element := range batch[:min(len(batch), maxBatch)] {
-		m.add(element)
-	}
-	if len(batch) > maxBatch {
+	switch {
+	case errors.Is(err, ErrManyMessages):
 		return m, errLongBatch
+	case err != nil: // the SDK refuses it, but could read a name where our reader stops
+		m.Decoded = false
+	case !batch && found[0].ID.to > 0:
+		m.ID = found[0].ID.Of(body)
 	}
 	return m, m.checkLengths()
 }
 
-// add adds an element, and returns the id of a request.
-func (m *Message) add(raw []byte) (id []byte) {
-	var seen struct { // one struct, to save allocations
-		request struct {
-			ID     json.RawMessage `json:"id"`
-			Method json.RawMessage `json:"method"`
-			Params json.RawMessage `json:"params"`
-		}
-		method string
-		params struct {
-			Meta struct {
-				Version json.RawMessage `json:"io.modelcontextprotocol/protocolVersion"`
-			} `json:"_meta"`
-			Name string `json:"name"`
-		}
+func (m *Message) add(found *Located, body []byte) {
+	m.Decoded = m.Decoded || found.isObject
+	m.HasResponse = m.HasResponse || !found.IsCall && len(found.ID.Of(body)) > 0
+	m.Stateless = m.Stateless || found.Revision.to > 0
+	for _, method := range found.methods {
+		m.longMethod = m.longMethod || len(method) > maxMethod
 	}
-	if decode(raw, &seen.request) != nil {
-		return nil
-	}
-	m.Decoded = true
-	m.HasResponse = m.HasResponse || seen.request.Method == nil && seen.request.ID != nil
-	decodeIfAny(seen.request.Method, &seen.method) // a response has none
-	m.longMethod = m.longMethod || len(seen.method) > maxMethod
-	decodeIfAny(seen.request.Params, &seen.params) // the SDK refuses params that do not decode
-	m.Stateless = m.Stateless || seen.params.Meta.Version != nil
-	// Clone, or a host that keeps the name would keep the body.
-	m.addMethod(seen.method, strings.Clone(seen.params.Name))
-	return seen.request.ID
+	m.addMethods(found.methods, found.Names)
 }
 
-func (m *Message) addMethod(method, name string) {
-	switch method {
-	case "initialize":
-		m.Initialize = true
-	case "subscriptions/listen":
-		m.Listen = true
+// addMethods adds the methods of one message, and the names of tools that it may call. A call
+// without a name has an empty one.
+func (m *Message) addMethods(methods, names []string) {
+	m.Initialize = m.Initialize || slices.Contains(methods, "initialize")
+	m.Listen = m.Listen || slices.Contains(methods, "subscriptions/listen")
+	if !slices.ContainsFunc(methods, func(method string) bool { return strings.HasPrefix(method, toolMethods) }) {
+		return
 	}
-	if strings.HasPrefix(method, toolMethods) && (name != "" || method == "tools/call") {
-		m.Tools = append(m.Tools, name)
+	named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	if (len(named) < len(names) || len(names) == 0) && slices.Contains(methods, "tools/call") {
+		named = append(named, "")
 	}
-}
-
-func decodeIfAny(raw []byte, into any) {
-	if len(raw) > 0 {
-		_ = decode(raw, into)
-	}
-}
-
-// decode does not copy strings, because a body is never modified.
-func decode(raw []byte, into any) error {
-	_, err := segjson.Parse(raw, into, segjson.DontMatchCaseInsensitiveStructFields|segjson.ZeroCopy)
-	return err
+	m.Tools = append(m.Tools, named...)
 }
 
 // tooDeep reports whether a body nests deeper than maxDepth, because the decoder is recursive.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"unicode/utf8"
@@ -63,11 +62,11 @@ func RefuseNames(body []byte, rule string, code int64, text string) *Refusal {
 	refused := Refuse(&messageError{rule: rule, code: code,
 		text: "the caller may not use a tool, prompt or resource that the message names"}, body)
 	refused.Readable = true
-	found, batch := scanIDs(body)
+	found, batch := refusedIDs(body)
 	refused.batch = batch
 	for _, m := range found {
-		if !m.isResponse && m.id != nil {
-			refused.Errors = append(refused.Errors, ErrorFor(m.id, code, text))
+		if id := m.onlyID(body); id != nil && !m.isResponse() {
+			refused.Errors = append(refused.Errors, ErrorFor(id, code, text))
 		}
 	}
 	return refused
@@ -79,14 +78,14 @@ var ErrUnreadable error = &messageError{text: "it could not be read"}
 // Refuse returns the refusal of a body for the error, with the ids that can be read from the body.
 func Refuse(err error, body []byte) *Refusal {
 	refused := &Refusal{messageError: *messageErrorOf(err)}
-	found, batch := scanIDs(body)
+	found, batch := refusedIDs(body)
 	if len(found) == 1 && !batch {
-		refused.id = found[0].id
+		refused.id = found[0].onlyID(body)
 	}
 	for _, m := range found {
-		if m.isResponse && m.id != nil {
+		if id := m.onlyID(body); id != nil && m.isResponse() {
 			refused.Answers = append(refused.Answers,
-				ErrorFor(m.id, CodeRefused, "the client's answer was refused: "+refused.text))
+				ErrorFor(id, CodeRefused, "the client's answer was refused: "+refused.text))
 		}
 	}
 	return refused
@@ -122,74 +121,24 @@ func (m *Refusal) Trace(recorder *trace.Recorder) {
 	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.text))
 }
 
-// messageID is the id of a refused message.
-type messageID struct {
-	id         []byte // nil for none or an ambiguous one
-	isResponse bool
-}
-
-// scanIDs returns the ids of the messages in a refused body, and nothing if it is not JSON. It
-// tolerates duplicate names and invalid UTF-8.
-func scanIDs(body []byte) (found []messageID, batch bool) {
-	tokens := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
-	if batch = tokens.PeekKind() == '['; batch {
-		_, _ = tokens.ReadToken()
-	}
-	for kind := tokens.PeekKind(); kind != ']'; kind = tokens.PeekKind() {
-		m, err := scanID(tokens, body)
-		if found = append(found, m); err != nil || len(found) > maxBatch {
-			return nil, batch
-		}
-		if !batch {
-			break
-		}
-	}
-	if batch {
-		_, _ = tokens.ReadToken()
-	}
-	if _, err := tokens.ReadToken(); err != io.EOF { //nolint:errorlint // the decoder does not wrap it
+// refusedIDs returns the messages in a refused body, and nothing if it is not JSON.
+func refusedIDs(body []byte) (found []Located, batch bool) {
+	found, batch, err := Scan(body, maxBatch)
+	if err != nil {
 		return nil, batch
 	}
 	return found, batch
 }
 
-func scanID(tokens *jsontext.Decoder, body []byte) (m messageID, err error) {
-	if tokens.PeekKind() != '{' {
-		return m, tokens.SkipValue()
+// onlyID returns the id of a message, nil for none or an ambiguous one.
+func (m *Located) onlyID(body []byte) []byte {
+	id := m.ID.Of(body)
+	if m.ids != 1 || len(id) == 0 || len(id) > maxID || !utf8.Valid(id) || id[0] != '"' && id[0] != '-' &&
+		(id[0] < '0' || id[0] > '9') {
+		return nil
 	}
-	if _, err := tokens.ReadToken(); err != nil {
-		return m, err
-	}
-	var ids int
-	var hasMethod bool
-	for tokens.PeekKind() != '}' {
-		token, err := tokens.ReadToken()
-		if err != nil {
-			return m, err
-		}
-		name := token.String() // before the next read, which invalidates the token
-		kind := tokens.PeekKind()
-		value, err := tokens.ReadValue()
-		if err != nil {
-			return m, err
-		}
-		switch {
-		case IsMember(name, "id"):
-			if ids++; name == "id" && (kind == '"' || kind == '0') && len(value) <= maxID && utf8.Valid(value) {
-				end := tokens.InputOffset()
-				m.id = body[end-int64(len(value)) : end]
-			}
-		case IsMember(name, "method"):
-			hasMethod = true
-		case name == "result", name == "error":
-			m.isResponse = true
-		}
-	}
-	if ids > 1 {
-		m.id = nil
-	}
-	m.isResponse = m.isResponse && !hasMethod
-	_, err = tokens.ReadToken()
-	return m, err
+	return id
 }
+
+// isResponse reports whether no server could read a message as a request.
+func (m *Located) isResponse() bool { return !m.hasMethod && (m.Result.to > 0 || m.Error.to > 0) }

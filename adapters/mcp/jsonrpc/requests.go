@@ -3,7 +3,6 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,39 +17,25 @@ type Request struct {
 // Requests returns the requests in a body that Peek or ReadStrict has accepted, read as the SDK
 // reads them. Notifications and responses are none.
 func Requests(body []byte) (found []Request) {
-	elements := []json.RawMessage{body}
-	if first := bytes.TrimLeft(body, " \t\r\n"); len(first) > 0 && first[0] == '[' {
-		elements = nil
-		decodeIfAny(body, &elements)
+	messages, _, err := Scan(body, maxBatch)
+	if err != nil {
+		return nil
 	}
-	for _, element := range elements {
-		var message struct {
-			ID     json.RawMessage `json:"id"`
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-		}
-		if decode(element, &message) == nil && message.Method != "" && len(message.ID) > 0 &&
-			string(message.ID) != "null" {
-			found = append(found, newRequest(message.Method, message.Params))
+	for _, m := range messages {
+		if m.Method != "" && IsPresent(m.ID.Of(body)) {
+			found = append(found, newRequest(&m, body))
 		}
 	}
 	return found
 }
 
-func newRequest(method string, raw []byte) Request {
-	request := Request{Method: strings.Clone(method)}
-	var params struct {
-		Name      string          `json:"name"`
-		URI       string          `json:"uri"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	switch method {
+func newRequest(m *Located, body []byte) Request {
+	request := Request{Method: m.Method}
+	switch m.Method {
 	case "tools/call", "prompts/get":
-		decodeIfAny(raw, &params)
-		request.Name, request.Arguments = strings.Clone(params.Name), Canonical(params.Arguments)
+		request.Name, request.Arguments = m.name(), Canonical(m.Arguments.Of(body))
 	case "resources/read":
-		decodeIfAny(raw, &params)
-		request.Arguments = ResourceArguments(params.URI)
+		request.Arguments = ResourceArguments(m.URI)
 	}
 	return request
 }

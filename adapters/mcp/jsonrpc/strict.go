@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,11 +21,7 @@ func readStrict(body []byte) (Message, error) {
 	if err != nil {
 		return Message{}, err
 	}
-	d := decoders.Get().(*decoder)
-	defer d.release()
-	d.body = *bytes.NewBuffer(text)
-	d.Reset(&d.body) // reads in place
-	r := reader{Message: Message{Body: body}, tokens: &d.Decoder}
+	r := reader{Message: Message{Body: body}, tokens: jsontext.NewDecoder(bytes.NewBuffer(text))} // reads in place
 	if err := errors.Join(r.messages(), r.end()); err != nil {
 		return r.Message, messageErrorOf(err)
 	}
@@ -56,20 +51,6 @@ func normalize(body []byte) ([]byte, error) {
 // errLongBatch is the error for a batch whose response could be many times as long.
 var errLongBatch = &messageError{rule: "G19", code: sdk.CodeInvalidRequest,
 	text: fmt.Sprintf("the batch has more than %d messages", maxBatch)}
-
-// decoder is pooled for its internal buffers, which cost a guarded call 0.9 µs of 31 (2026-11-26).
-type decoder struct {
-	jsontext.Decoder
-	body bytes.Buffer
-}
-
-var decoders = sync.Pool{New: func() any { return new(decoder) }}
-
-func (d *decoder) release() {
-	d.body = bytes.Buffer{}
-	d.Reset(&d.body)
-	decoders.Put(d)
-}
 
 // reader parses a body from its beginning to its end.
 type reader struct {
@@ -139,7 +120,7 @@ func (r *reader) message() error {
 	})
 	r.Decoded = true
 	r.methods = append(r.methods, string(method))
-	r.addMethod(string(method), string(sent.name))
+	r.addMethods([]string{string(method)}, []string{string(sent.name)})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // FuzzStrict parses bodies as a gateway does, and those that it accepts also with the SDK's decoder
@@ -45,6 +50,32 @@ func FuzzStrict(f *testing.F) {
 			if !slices.Contains(ours.Resources, uri) {
 				t.Fatalf("found the resources %q, and the standard library %q", ours.Resources, resources)
 			}
+		}
+	})
+}
+
+// FuzzPeek compares the calls that Peek finds with those that the SDK would run.
+func FuzzPeek(f *testing.F) {
+	for _, params := range []string{
+		`{"name":"write","Name":"read"}`, `{"name":"read","name":"write"}`, `{"name":"write","name":null}`,
+		`{"n\u0061me":"wr\u0069te"}`, `{"name":7,"name":"write"}`, `{"name":"write"},"params":{"name":"read"}`,
+	} {
+		f.Add([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + params + `}`))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		ours, err := Peek(body)
+		message, failed := sdk.DecodeMessage(body)
+		request, ok := message.(*sdk.Request)
+		if err != nil || failed != nil || !ok || request.Method != "tools/call" || tooDeep(body) {
+			return
+		}
+		var params struct {
+			Name string `json:"name"`
+		}
+		if jsonv2.Unmarshal(request.Params, &params, jsontext.AllowDuplicateNames(true),
+			jsontext.AllowInvalidUTF8(true), jsonv1.MergeWithLegacySemantics(true)) == nil &&
+			!slices.Contains(ours.Tools, params.Name) {
+			t.Fatalf("found calls of %q, and the SDK of %q", ours.Tools, params.Name)
 		}
 	})
 }

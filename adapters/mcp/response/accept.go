@@ -2,7 +2,6 @@ package response
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"regexp"
 	"slices"
@@ -127,10 +126,7 @@ func (a *jsonAnswer) endEvent() {
 	message, _ := jsonrpc.ParseEvent(a.event)
 	a.kept -= len(a.event)
 	a.event = a.event[:0]
-	var request struct {
-		Method *string `json:"method"`
-	}
-	if json.Unmarshal(message, &request) == nil && request.Method == nil {
+	if jsonrpc.IsAnswer(message) {
 		a.answers = append(a.answers, message)
 		a.kept += len(message)
 	}

@@ -27,9 +27,7 @@ var errNoList = errors.New("a member of a result that should be a list is none")
 // about resources that the caller may not see, and returns nil if nothing is left. It fails for a
 // text that is not JSON.
 func (l Lists) Filter(message []byte) ([]byte, error) {
-	e := &editor{lists: l, text: message,
-		tokens: jsontext.NewDecoder(bytes.NewBuffer(message), jsontext.AllowDuplicateNames(true),
-			jsontext.AllowInvalidUTF8(true))}
+	e := &editor{lists: l, text: message, tokens: jsonrpc.NewDecoder(message)}
 	kept, err := e.messages()
 	switch {
 	case err != nil:
@@ -115,7 +113,7 @@ func (e *editor) end() error {
 // message edits a message, and reports whether it is shown.
 func (e *editor) message() (shown bool, err error) {
 	var about notification
-	err = members(e.tokens, func(name string) error {
+	err = jsonrpc.EachMember(e.tokens, func(name string) error {
 		switch {
 		case jsonrpc.IsMember(name, "result"):
 			return e.result()
@@ -135,7 +133,7 @@ const private = `"private"`
 
 func (e *editor) result() error {
 	var scoped, cached bool
-	err := members(e.tokens, func(name string) error {
+	err := jsonrpc.EachMember(e.tokens, func(name string) error {
 		may, named := e.lists.shown(name)
 		switch {
 		case may != nil:
@@ -196,13 +194,12 @@ func (e *editor) list(may func(string) bool, named string) error {
 // isShown reports whether an element has a name and the caller may see each name that a client
 // could find in it.
 func isShown(element []byte, may func(string) bool, named string) bool {
-	tokens := jsontext.NewDecoder(bytes.NewBuffer(element), jsontext.AllowDuplicateNames(true),
-		jsontext.AllowInvalidUTF8(true))
+	tokens := jsonrpc.NewDecoder(element)
 	if tokens.PeekKind() != '{' {
 		return false
 	}
 	found, shown := false, true
-	err := members(tokens, func(name string) error {
+	err := jsonrpc.EachMember(tokens, func(name string) error {
 		if !jsonrpc.IsMember(name, named) {
 			return tokens.SkipValue()
 		}
@@ -218,25 +215,4 @@ func isShown(element []byte, may func(string) bool, named string) bool {
 		return err
 	})
 	return err == nil && found && shown
-}
-
-// members reads a value, and calls read for each member of an object.
-func members(tokens *jsontext.Decoder, read func(name string) error) error {
-	if tokens.PeekKind() != '{' {
-		return tokens.SkipValue()
-	}
-	if _, err := tokens.ReadToken(); err != nil {
-		return err
-	}
-	for tokens.PeekKind() != '}' {
-		name, err := tokens.ReadToken()
-		if err != nil {
-			return err
-		}
-		if err := read(name.String()); err != nil {
-			return err
-		}
-	}
-	_, err := tokens.ReadToken()
-	return err
 }

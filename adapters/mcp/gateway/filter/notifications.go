@@ -29,7 +29,7 @@ func (n *notification) readMethod(tokens *jsontext.Decoder) error {
 }
 
 func (n *notification) readParams(tokens *jsontext.Decoder, may func(uri string) bool) error {
-	return members(tokens, func(name string) error {
+	return jsonrpc.EachMember(tokens, func(name string) error {
 		if !jsonrpc.IsMember(name, "uri") {
 			return tokens.SkipValue()
 		}

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
-
-	segjson "github.com/segmentio/encoding/json"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
@@ -20,9 +19,13 @@ type message struct {
 	number    int64      // of a call, in place of its id
 	isRequest bool       // or notification
 	method    string
-	params    json.RawMessage
 	result    json.RawMessage
 	isError   bool
+
+	revision  []byte // in the metadata
+	token     []byte // of the progress of a call
+	progress  []byte // the token of a notification
+	requestID []byte // of a cancellation
 }
 
 var errNoMessage = errors.New("the body is not a JSON-RPC message")
@@ -39,15 +42,12 @@ func parse(body []byte) (messages []message, err error) {
 		}
 	}
 	body = bytes.Trim(body, " \t")
-	elements := []json.RawMessage{body}
-	if body[0] == '[' {
-		elements = nil
-		if _, err := segjson.Parse(body, &elements, segjson.DontCopyRawMessage); err != nil || len(elements) == 0 {
-			return nil, errNoMessage
-		}
+	found, _, err := jsonrpc.Scan(body, math.MaxInt)
+	if err != nil || len(found) == 0 {
+		return nil, errNoMessage
 	}
-	for _, element := range elements {
-		m, err := parseOne(element)
+	for _, located := range found {
+		m, err := newMessage(body, located)
 		if err != nil {
 			return nil, err
 		}
@@ -56,37 +56,27 @@ func parse(body []byte) (messages []message, err error) {
 	return messages, nil
 }
 
-// parseOne returns the message of a valid JSON text.
-func parseOne(text []byte) (message, error) {
-	var wire struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Method  *string         `json:"method"`
-		Params  json.RawMessage `json:"params"`
-		Result  json.RawMessage `json:"result"`
-		Error   json.RawMessage `json:"error"`
-	}
-	if _, err := segjson.Parse(text, &wire,
-		segjson.DontCopyRawMessage|segjson.DontMatchCaseInsensitiveStructFields); err != nil || wire.Version != "2.0" {
+func newMessage(body []byte, at jsonrpc.Located) (message, error) {
+	id, err := jsonrpc.ParseID(at.ID.Of(body))
+	switch {
+	case string(at.Version.Of(body)) != `"2.0"`, at.IsCall && at.Method == "":
 		return message{}, errNoMessage
-	}
-	id, err := jsonrpc.ParseID(wire.ID)
-	m := message{
-		raw:     text[:len(text):len(text)],
-		id:      id,
-		params:  wire.Params,
-		result:  wire.Result,
-		isError: isPresent(wire.Error),
-	}
-	if wire.Method != nil {
-		m.isRequest, m.method = true, *wire.Method
-	} else if err == nil && id.IsZero() {
+	case err == nil && !at.IsCall && id.IsZero():
 		err = errNoMessage
 	}
-	return m, err
+	return message{
+		raw:       at.Text.Of(body),
+		id:        id,
+		isRequest: at.IsCall,
+		method:    at.Method,
+		result:    at.Result.Of(body),
+		isError:   jsonrpc.IsPresent(at.Error.Of(body)),
+		revision:  at.Revision.Of(body),
+		progress:  at.Progress.Of(body),
+		token:     at.CallProgress.Of(body),
+		requestID: at.RequestID.Of(body),
+	}, err
 }
-
-func isPresent(member json.RawMessage) bool { return len(member) > 0 && string(member) != "null" }
 
 func (m message) isCall() bool { return m.isRequest && !m.id.IsZero() }
 
@@ -94,33 +84,16 @@ func (m message) isResponse() bool { return !m.isRequest }
 
 func (m message) isInitialize() bool { return m.isCall() && m.method == "initialize" }
 
-// parameters are those that a session looks at.
-type parameters struct {
-	Meta struct {
-		Progress json.RawMessage `json:"progressToken"`
-		Revision json.RawMessage `json:"io.modelcontextprotocol/protocolVersion"`
-	} `json:"_meta"`
-	Progress  json.RawMessage `json:"progressToken"`
-	RequestID json.RawMessage `json:"requestId"`
-}
-
-func (m message) parameters() (p parameters) {
-	if m.isRequest && len(m.params) > 0 {
-		_ = json.Unmarshal(m.params, &p) // the program refuses params that it cannot read
-	}
-	return p
-}
-
 // isStateless reports whether the message names its revision, as 2026-07-28 does.
-func (m message) isStateless() bool { return m.parameters().Meta.Revision != nil }
+func (m message) isStateless() bool { return m.isRequest && len(m.revision) > 0 }
 
 const maxToken = 1 << 10
 
 // progressToken returns the progress token of a call, as JSON, "" without one or for one that is
 // too long to keep.
 func (m message) progressToken() string {
-	if token := m.parameters().Meta.Progress; len(token) <= maxToken {
-		return string(token)
+	if len(m.token) <= maxToken {
+		return string(m.token)
 	}
 	return ""
 }
@@ -130,7 +103,7 @@ func (m message) cancels() (jsonrpc.ID, bool) {
 	if !m.isRequest || m.method != "notifications/cancelled" {
 		return jsonrpc.ID{}, false
 	}
-	id, err := jsonrpc.ParseID(m.parameters().RequestID)
+	id, err := jsonrpc.ParseID(m.requestID)
 	return id, err == nil && !id.IsZero()
 }
 

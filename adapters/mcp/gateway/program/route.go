@@ -21,7 +21,7 @@ const (
 // route sends a message of the program to the client.
 func (s *session) route(m message) {
 	if !m.isResponse() {
-		call, token, ok := jsonrpc.Unnumbered(m.parameters().Progress)
+		call, token, ok := jsonrpc.Unnumbered(m.progress)
 		if ok {
 			m.raw = jsonrpc.WithProgress(m.raw, token)
 		}

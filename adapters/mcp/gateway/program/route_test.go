@@ -109,9 +109,9 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 		Entry("an object", "{}", jsonrpc.ErrNoID), Entry("a truth value", "true", jsonrpc.ErrNoID))
 
 	DescribeTable("name the request that they cancel", func(text string, cancels bool) {
-		m, err := parseOne([]byte(text))
+		messages, err := parse([]byte(text))
 		Expect(err).NotTo(HaveOccurred())
-		_, ok := m.cancels()
+		_, ok := messages[0].cancels()
 		Expect(ok).To(Equal(cancels))
 	},
 		Entry(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`, true),
