@@ -42,7 +42,8 @@ var _ = Describe("Unknown tokens of one address", Label("D31"), func() {
 				client.Exchange("garbage")} {
 				refused := from(ctx, office, form)
 				Expect(refused).To(BeRefusedAs(http.StatusTooManyRequests, "temporarily_unavailable"))
-				Expect(refused.Header.Get("Retry-After")).To(MatchRegexp("^[67]$"), "five a minute are one in twelve seconds")
+				Expect(refused.Header.Get("Retry-After")).
+					To(MatchRegexp("^[67]$"), "five a minute are one in twelve seconds")
 			}
 			Expect(from(ctx, "203.0.113.8", client.Refresh(unknown))).
 				To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))

@@ -28,15 +28,15 @@ const (
 
 // Connection is one attempt to connect, with all its steps.
 type Connection struct {
-	ID      string `json:"id"` // of the attempt, or of the first request for one without an attempt
-	Client  string `json:"client_id,omitempty"`
-	Agent   string `json:"user_agent,omitempty"`
-	Doctor  bool   `json:"doctor,omitempty"` // every step is of pasteport doctor
-	Address string `json:"network,omitempty"`
-	State   State  `json:"state"`
+	ID      string       `json:"id"` // of the attempt, or of the first request for one without an attempt
+	Client  string       `json:"client_id,omitempty"`
+	Agent   string       `json:"user_agent,omitempty"`
+	Doctor  bool         `json:"doctor,omitempty"` // every step is of pasteport doctor
+	Address string       `json:"network,omitempty"`
+	State   State        `json:"state"`
 	Missing trace.Kind   `json:"missing,omitempty"` // the step that has to follow
-	Verdict string `json:"verdict"`           // the diagnosis
-	Hint    string `json:"hint,omitempty"`    // the remedy
+	Verdict string       `json:"verdict"`           // the diagnosis
+	Hint    string       `json:"hint,omitempty"`    // the remedy
 	Steps   []trace.Step `json:"steps"`
 }
 

@@ -7,7 +7,7 @@
 //	gate      checks Host and Origin, and sets CORS headers
 //	guard     checks the bearer token, sets the caller and removes the token from the headers
 //	admit     reads the body (package jsonrpc) and checks the scopes that it needs
-//	dispatch  selects the SDK's handler for sessions or without sessions, or HTTP+SSE of this package
+//	dispatch  selects the SDK's handler with or without sessions, or HTTP+SSE of this package
 //	policy    inside the SDK: filters and checks tools, prompts and resources, for all transports
 //
 // The response is a Writer of package response, which ends with the token or the grant. Package

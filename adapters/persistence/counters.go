@@ -86,8 +86,10 @@ func (s *Store) countStatement(now time.Time, windows []oauth.Window) (statement
 // over. MySQL assigns from left to right, so ends_at comes last.
 const (
 	countAgain = `ON CONFLICT (name) DO UPDATE SET
-	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN 1 ELSE counters.taken + 1 END,
-	ends_at = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ? THEN excluded.ends_at ELSE counters.ends_at END`
+	taken = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ?
+		THEN 1 ELSE counters.taken + 1 END,
+	ends_at = CASE WHEN counters.ends_at <= ? OR counters.ends_at > excluded.ends_at + ?
+		THEN excluded.ends_at ELSE counters.ends_at END`
 	countAgainMySQL = `ON DUPLICATE KEY UPDATE
 	taken = CASE WHEN ends_at <= ? OR ends_at > VALUES(ends_at) + ? THEN 1 ELSE taken + 1 END,
 	ends_at = CASE WHEN ends_at <= ? OR ends_at > VALUES(ends_at) + ? THEN VALUES(ends_at) ELSE ends_at END`

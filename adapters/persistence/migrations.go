@@ -63,7 +63,8 @@ var migrations = []migration{
 		) {rows}`,
 		`CREATE INDEX client_documents_by_end ON client_documents (forget_after)`,
 		`CREATE TABLE counters (
-			name {digest} NOT NULL PRIMARY KEY CHECK (length(name) = 32), taken {integer} NOT NULL, ends_at {integer} NOT NULL
+			name {digest} NOT NULL PRIMARY KEY CHECK (length(name) = 32),
+			taken {integer} NOT NULL, ends_at {integer} NOT NULL
 		) {keyed}`,
 		`CREATE INDEX counters_by_end ON counters (ends_at)`,
 		`CREATE TABLE trace_steps (

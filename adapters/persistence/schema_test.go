@@ -21,7 +21,8 @@ var _ = Describe("SCHEMA.md", func() {
 	It("describes every column of every table", func() {
 		var columns []string
 		Expect(store.reader.Raw(
-			`SELECT t.name || '.' || lower(c.name) || ' ' || upper(c.type) FROM sqlite_schema t, pragma_table_info(t.name) c
+			`SELECT t.name || '.' || lower(c.name) || ' ' || upper(c.type)
+			FROM sqlite_schema t, pragma_table_info(t.name) c
 			WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'`).Scan(&columns).Error).To(Succeed())
 		Expect(described(page)).To(ConsistOf(columns))
 	})

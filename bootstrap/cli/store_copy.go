@@ -25,8 +25,8 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 			"services on the source first:\n" +
 			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database " +
 			"server fails at the end if\n" +
-			"it changed meanwhile. The destination must be empty; its schema is created or updated first. To complete\n" +
-			"an interrupted copy, run the same command again.\n\n" +
+			"it changed meanwhile. The destination must be empty; its schema is created or updated first.\n" +
+			"To complete an interrupted copy, run the same command again.\n\n" +
 			"The default source is the SQLite file in data, and the default destination is the server in the setting " +
 			"database, so that no\n" +
 			"password is on the command line. To copy from a database server, set server-secret to its secret file.",

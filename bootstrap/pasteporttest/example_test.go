@@ -3,6 +3,7 @@ package pasteporttest_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -35,10 +36,11 @@ func Example() {
 	fmt.Println(err)
 
 	_, err = site.TryConnect("wrong-token")
-	fmt.Println(err)
+	reason, _, _ := strings.Cut(err.Error(), ".")
+	fmt.Println(reason)
 	// Output:
 	// Emma for ada
 	// true
 	// <nil>
-	// connecting: the site returned 403 Forbidden: This site does not know that token. Check that you copied all of it and that it has not expired.
+	// connecting: the site returned 403 Forbidden: This site does not know that token
 }

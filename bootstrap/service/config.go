@@ -37,7 +37,7 @@ type Config struct {
 	Development  bool     // allows an http issuer and metadata documents on this computer
 	DoctorClient bool     // publishes the client document of doctor
 	AllowClients []string // hosts of the clients that may connect; empty for every client
-	// Folder of metadata documents that are used without a fetch; "" for none (C59).
+	// Folder of metadata documents that are used without a fetch; "" for none.
 	ClientDocuments string
 	Appearance      bootstrap.Appearance // of the consent, error and connections pages
 	LogoFile        string               // read into Appearance.Logo

@@ -63,7 +63,8 @@ func (c *Config) addresses() settings.Group {
 			"maximum size of a message to an MCP server, 64KiB to 1GiB"),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
-			"on loopback, publishes client documents for local clients and doctor, and lets clients register themselves"),
+			"on loopback, publishes client documents for local clients and doctor, "+
+			"and lets clients register themselves"),
 		settings.Secret("demo-token", &c.EditorToken,
 			"token of the demo site's editor; if empty, the first start generates and prints one").
 			Example("a-long-random-text"),

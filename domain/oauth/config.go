@@ -81,7 +81,7 @@ type Config struct {
 	AllowNAT64          bool           // lets metadata hosts be reached through NAT64
 	DeniedPrefixes      []netip.Prefix // more networks from which no metadata document is fetched
 	// URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for
-	// none (C51).
+	// none.
 	MetadataProxy        string
 	AllowLoopbackIssuer  bool           // lets Issuer be http on this computer
 	AllowLoopbackClients bool           // development: metadata documents on this computer; needs a loopback Issuer

@@ -12,9 +12,9 @@
 //	ticket          the sealed state of the consent page, so that a person approves exactly the
 //	                request that the page showed
 //	grant           the permission of one client, from the redemption of its code until it ends
-//	secret          an access token, refresh token or code in clear; only its digest is ever stored
+//	secret          an access token, refresh token or code in clear; only its digest is stored
 //	holder          a client that presents a secret
-//	box, wrap       the encrypted host token, and its data key, encrypted for the holder of one secret
+//	box, wrap       the encrypted host token, and its data key, encrypted for a holder
 //
 // The aggregates are ClientMetadata, AuthorizationCode and AccessGrant. A host writes a Config;
 // Config.Settings checks it. Store, ClientDirectory and BearerVerifier are the main ports. A code

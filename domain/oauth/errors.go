@@ -61,11 +61,12 @@ var (
 
 // Sentinels of the ports. An adapter wraps them; it never chooses a Kind.
 var (
-	ErrNotFound            = errors.New("oauth: not found")
-	ErrDuplicate           = errors.New("oauth: duplicate secret")
-	ErrUnavailable         = errors.New("oauth: the store is unavailable")
-	ErrOtherSecret         = errors.New("oauth: the store was used with another server secret")
-	ErrCodeStillValid      = errors.New("oauth: this form was approved with the same token before, and its code is still valid")
+	ErrNotFound       = errors.New("oauth: not found")
+	ErrDuplicate      = errors.New("oauth: duplicate secret")
+	ErrUnavailable    = errors.New("oauth: the store is unavailable")
+	ErrOtherSecret    = errors.New("oauth: the store was used with another server secret")
+	ErrCodeStillValid = errors.New("oauth: this form was approved with the same token before, " +
+		"and its code is still valid")
 	ErrReplayed            = errors.New("oauth: authorization code replayed")
 	ErrRetried             = errors.New("oauth: authorization code sent again within ten seconds of its redemption")
 	ErrReused              = errors.New("oauth: refresh token reused")

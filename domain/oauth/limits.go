@@ -115,7 +115,8 @@ func (l Limits) check() []error {
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
 		if field.Type.Kind() == reflect.Int && fields.Field(i).Int() < 0 {
-			mistakes = append(mistakes, NewMistake("%s is %d: choose 1 or more", Field(field.Name), fields.Field(i).Int()))
+			mistakes = append(mistakes,
+				NewMistake("%s is %d: choose 1 or more", Field(field.Name), fields.Field(i).Int()))
 		}
 	}
 	for _, network := range l.UnlimitedNetworks {

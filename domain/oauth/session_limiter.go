@@ -66,8 +66,8 @@ func (l *SessionLimiter[S]) victim(person string) *limitedSession[S] {
 	return nil
 }
 
-// largest returns the sessions of the person with the most, including the new one of newcomer; among
-// equals, those of the one with the idlest session.
+// largest returns the sessions of the person with the most, including the new one of newcomer;
+// among equals, those of the one with the idlest session.
 func (l *SessionLimiter[S]) largest(newcomer string) (largest sessionsOf[S]) {
 	most := 0
 	for person, sessions := range l.people {

@@ -91,7 +91,9 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 		return Accepts(r, mediaType)
 	}
 
-	DescribeTable("include a stream:", func(header string) { Expect(accepts(jsonrpc.EventStream, header)).To(BeTrue()) },
+	DescribeTable("include a stream:", func(header string) {
+		Expect(accepts(jsonrpc.EventStream, header)).To(BeTrue())
+	},
 		Entry("without a header", ""),
 		Entry("by name", "application/json, Text/Event-Stream"),
 		Entry("by a range", "text/*"),

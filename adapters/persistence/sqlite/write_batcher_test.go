@@ -74,7 +74,9 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		held.wait()
 		running := func() bool { d.batcher.mu.Lock(); defer d.batcher.mu.Unlock(); return d.batcher.running }
 		for i := range 50 {
-			Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return count(tx, strconv.Itoa(i), 0) })).To(Succeed())
+			Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
+				return count(tx, strconv.Itoa(i), 0)
+			})).To(Succeed())
 			Eventually(running).WithContext(ctx).Should(BeFalse())
 		}
 	})
@@ -83,7 +85,9 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		const other = "other"
 		held.release()
 		held.wait()
-		Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return insert(tx, &grant{id: other}) })).To(Succeed())
+		Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
+			return insert(tx, &grant{id: other})
+		})).To(Succeed())
 		Expect(ended(ctx, d, other)).To(BeFalse()) // it is cached
 		held = hold(ctx, d)
 		var ends atomic.Int32
@@ -120,20 +124,21 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
-	DescribeTable("run again beside a write that fails", func(ctx SpecContext, refused func(tx *gorm.DB) error, runs int) {
-		run := 0
-		write(ctx, "before", func(tx *gorm.DB) error {
-			run++
-			return count(tx, "before", 0)
-		})
-		write(ctx, "refused", func(tx *gorm.DB) error { return errors.Join(refused(tx), errors.New("refused")) })
-		addCount(ctx, "after")
-		held.release()
-		writing.Wait()
-		Expect(answers["refused"]).To(MatchError("refused"))
-		Expect(kept()).To(Equal([]string{"after", "before"}))
-		Expect(run).To(Equal(runs))
-	},
+	DescribeTable("run again beside a write that fails",
+		func(ctx SpecContext, refused func(tx *gorm.DB) error, runs int) {
+			run := 0
+			write(ctx, "before", func(tx *gorm.DB) error {
+				run++
+				return count(tx, "before", 0)
+			})
+			write(ctx, "refused", func(tx *gorm.DB) error { return errors.Join(refused(tx), errors.New("refused")) })
+			addCount(ctx, "after")
+			held.release()
+			writing.Wait()
+			Expect(answers["refused"]).To(MatchError("refused"))
+			Expect(kept()).To(Equal([]string{"after", "before"}))
+			Expect(run).To(Equal(runs))
+		},
 		Entry("when it has written something", func(tx *gorm.DB) error { return count(tx, "refused", 0) }, 2),
 		Entry("when it has written by a query", func(tx *gorm.DB) error {
 			return tx.Raw("INSERT INTO holds DEFAULT VALUES RETURNING number").Scan(new(int)).Error

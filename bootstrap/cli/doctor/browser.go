@@ -117,7 +117,8 @@ func (e *examination) endpointOpen(ctx context.Context) checkResult {
 	case a.status == http.StatusForbidden && e.Origin == "":
 		return ok("pages of other origins get 403; use --origin to check an allowed origin")
 	case !e.allowsOrigin(a) && e.Origin == "":
-		return warn("If clients that are web pages must connect, allow their origins, refuse others with 403, and send "+expose,
+		return warn("If clients that are web pages must connect, allow their origins, refuse others with 403, "+
+			"and send "+expose,
 			"%s to the page %s, without CORS headers", a, e.origin())
 	case !e.allowsOrigin(a):
 		return fail(mend, "%s to the page %s has Access-Control-Allow-Origin %q", a, e.origin(),

@@ -97,7 +97,8 @@ func (e *examination) header(context.Context) checkResult {
 	case 1:
 		return e.readChallenge(headers)
 	}
-	return fail("Send the header once. The proxy may add a second one, or two layers of the site may both check tokens.",
+	return fail("Send the header once. The proxy may add a second one, or two layers of the site may both "+
+		"check tokens.",
 		"%d WWW-Authenticate headers: %s", len(headers), strings.Join(headers, " | "))
 }
 

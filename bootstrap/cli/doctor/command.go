@@ -68,14 +68,16 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"Exit codes: 0: no check failed; 1: a check failed; 2: wrong usage.",
 		Example: "  pasteport doctor https://cms.example.com/mcp\n" +
 			"  pasteport doctor https://cms.example.com/mcp --token - < token.txt\n" +
-			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json > doctor.json\n" +
+			"  pasteport doctor --print-client-document --client-id https://ops.example.com/doctor.json " +
+			"> doctor.json\n" +
 			"  pasteport doctor https://cms.example.com/mcp --client-id https://ops.example.com/doctor.json --token " +
 			"- < token.txt\n" +
 			"  pasteport doctor https://cms.example.com/mcp --clients\n" +
 			"  pasteport doctor https://cms.example.com/mcp " +
 			"--clients=https://claude.ai/oauth/mcp-oauth-client-metadata\n" +
 			"  pasteport doctor --egress\n" +
-			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata --config /etc/pasteport.yaml",
+			"  pasteport doctor --egress https://claude.ai/oauth/mcp-oauth-client-metadata " +
+			"--config /etc/pasteport.yaml",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
 		PreRunE: func(*cobra.Command, []string) error {
 			return table.Explain(table.Read())

@@ -126,8 +126,8 @@ func (e *examination) finding(c check, v checkResult) Finding {
 	return found
 }
 
-// minSecret is the length from which the value of a field can be a secret. To hide a short one, such
-// as a name, would spoil the words of the report that contain it.
+// minSecret is the length from which the value of a field can be a secret. To hide a short one,
+// such as a name, would spoil the words of the report that contain it.
 const minSecret = 6
 
 // hide keeps secrets out of the report.

@@ -174,7 +174,8 @@ func (e *examination) scope() string {
 func (e *examination) consent(context.Context) checkResult {
 	page := e.flow.page
 	if !page.AsksForToken() {
-		return fail("Let the proxy pass the consent page unchanged; if it is the page of another authorization server, "+
+		return fail("Let the proxy pass the consent page unchanged; if it is the page of another "+
+			"authorization server, "+
 			"log in there with a browser.", "the page %q has no form for a token", page.Title)
 	}
 	if empty := (browser.Person{Fields: e.Fields}).Empty(page); len(empty) > 0 {

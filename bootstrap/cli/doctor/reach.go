@@ -108,7 +108,8 @@ func mendCertificate(err error) string {
 }
 
 // initialize is the first message of a client.
-const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},` +
+const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{` +
+	`"protocolVersion":"2025-06-18","capabilities":{},` +
 	`"clientInfo":{"name":"pasteport-doctor","version":"1"}}}`
 
 // call sends the first message of a client to the MCP endpoint.

@@ -53,8 +53,9 @@ var resourceChecks = []check{
 		id: "resource.root",
 		question: "Does the well-known URL without a path have this document, or that of another " +
 			"MCP server of the site?",
-		needs:  []string{"resource.document"},
-		why:    "Clients try it if the other URL has no document; a page, a redirect or another document misleads them.",
+		needs: []string{"resource.document"},
+		why: "Clients try it if the other URL has no document; a page, a redirect or another document " +
+			"misleads them.",
 		breaks: []string{"clients that try the root"},
 		run:    (*examination).root,
 	},
