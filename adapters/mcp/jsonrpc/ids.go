@@ -75,7 +75,7 @@ func Unnumbered(raw []byte) (number int64, text string, ok bool) {
 	}
 	before, after, found := strings.Cut(text, ".")
 	number, err := strconv.ParseInt(before, 10, 64)
-	decoded, noText := base64.RawURLEncoding.DecodeString(after)
+	decoded, noText := base64.RawURLEncoding.Strict().DecodeString(after)
 	if !found || err != nil || noText != nil || !json.Valid(decoded) || bytes.ContainsAny(decoded, "\r\n") {
 		return 0, "", false
 	}
