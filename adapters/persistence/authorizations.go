@@ -7,6 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -54,8 +55,8 @@ func (s *Store) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (o
 // UpdateAuthorizationsOf implements oauth.Store.
 func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
 	change func(oauth.Authorizations) error) error {
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
-		rows, err := s.engine.authorizationsOf(tx, host)
+	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
+		rows, err := s.engine.authorizationsOf(tx.DB, host)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerpri
 }
 
 // swap writes the changes to the codes and grants.
-func (r authorizationRows) swap(tx *gorm.DB, all oauth.Authorizations) error {
+func (r authorizationRows) swap(tx *sqlite.Tx, all oauth.Authorizations) error {
 	for i, code := range all.Codes {
 		if err := swapCode(tx, r.codes[i], code); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (r authorizationRows) swap(tx *gorm.DB, all oauth.Authorizations) error {
 	return nil
 }
 
-func swapCode(tx *gorm.DB, before stored[codeRow], code *oauth.AuthorizationCode) error {
+func swapCode(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode) error {
 	after := codeRow(code.Snapshot())
 	_, err := swap(tx, codeTable, before, &after, "updating a code")
 	return err
@@ -92,12 +93,12 @@ func swapCode(tx *gorm.DB, before stored[codeRow], code *oauth.AuthorizationCode
 func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
 	supersede func(earlier *oauth.AuthorizationCode) error) error {
 	row := codeRow(code.Snapshot())
-	return s.change(ctx, func(tx *gorm.DB) error {
-		err := codeTable.Insert(tx, &row)
+	return s.change(ctx, func(tx *sqlite.Tx) error {
+		err := insert(tx, codeTable, &row)
 		if !isDuplicate(err) {
 			return failed("adding a code", err)
 		}
-		earlier, err := s.engine.code(tx, row.ID)
+		earlier, err := s.engine.code(tx.DB, row.ID)
 		if errors.Is(err, oauth.ErrNotFound) { // the sweep has deleted it meanwhile
 			return failed("adding a code", mapper.ErrOvertaken)
 		}
@@ -131,7 +132,7 @@ func (s *Store) RedeemCode(ctx context.Context, id string,
 	if !s.engine.redeemsInOne {
 		change = s.changeAll
 	}
-	return change(ctx, func(tx *gorm.DB) error {
+	return change(ctx, func(tx *sqlite.Tx) error {
 		if recent, found := s.recentCodes.take(id); found {
 			code := recent.row.restore()
 			if grant, err := redeem(code); err == nil {
@@ -141,7 +142,7 @@ func (s *Store) RedeemCode(ctx context.Context, id string,
 				}
 			}
 		}
-		before, err := s.engine.code(tx, id)
+		before, err := s.engine.code(tx.DB, id)
 		if err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (s *Store) RedeemCode(ctx context.Context, id string,
 	})
 }
 
-func (s *Store) writeRedemption(tx *gorm.DB, before stored[codeRow], code *oauth.AuthorizationCode,
+func (s *Store) writeRedemption(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode,
 	grant *oauth.AccessGrant) error {
 	if s.engine.redeemsInOne {
 		return redeemInOne(tx, before, code, grant)
@@ -165,21 +166,25 @@ func (s *Store) writeRedemption(tx *gorm.DB, before stored[codeRow], code *oauth
 	return addGrant(tx, grant)
 }
 
-func addGrant(tx *gorm.DB, grant *oauth.AccessGrant) error {
+func addGrant(tx *sqlite.Tx, grant *oauth.AccessGrant) error {
 	row := grantRow(grant.Snapshot())
-	return failed("adding a grant", grantTable.Insert(tx, &row))
+	if err := insert(tx, grantTable, &row); err != nil {
+		return failed("adding a grant", err)
+	}
+	tx.ChangedGrant(row.ID, &storedGrant{stored: stored[grantRow]{row, firstVersion}})
+	return nil
 }
 
 // redeemInOne changes the code and adds its grant with one statement of PostgreSQL.
-func redeemInOne(tx *gorm.DB, before stored[codeRow], code *oauth.AuthorizationCode, grant *oauth.AccessGrant) error {
+func redeemInOne(tx *sqlite.Tx, before stored[codeRow], code *oauth.AuthorizationCode, grant *oauth.AccessGrant) error {
 	after, row := codeRow(code.Snapshot()), grantRow(grant.Snapshot())
-	statement := mapper.NewStatement(tx)
+	statement := mapper.NewStatement(tx.DB)
 	statement.Write("WITH spent AS (")
 	codeTable.WriteUpdate(statement, &before.row, &after, before.version)
 	statement.Write(" RETURNING id) INSERT INTO grants (" + grantTable.ColumnList() + ") SELECT ")
 	grantTable.WriteValues(statement, &row)
 	statement.Write(" FROM spent")
-	added, err := statement.Run(tx)
+	added, err := statement.Run(tx.DB)
 	if err == nil && added == 0 {
 		err = mapper.ErrOvertaken
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -78,14 +79,15 @@ func (s *Store) ClientDocument(ctx context.Context, digest oauth.Digest) (oauth.
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
+	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
 		var known []clientDocumentRow
-		if err := s.engine.locking(tx).Find(&known, "digest = ?", row.Digest).Error; err != nil {
+		if err := s.engine.locking(tx.DB).Find(&known, "digest = ?", row.Digest).Error; err != nil {
 			return failed("reading a client's document", err)
 		}
+		tx.WroteRow()
 		switch {
 		case len(known) == 0:
-			return s.addClientDocument(tx, &row)
+			return s.addClientDocument(tx.DB, &row)
 		case known[0].CheckedAt.After(row.CheckedAt):
 			return nil
 		}

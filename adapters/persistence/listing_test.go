@@ -8,8 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"gorm.io/gorm"
-
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -29,7 +28,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 
 	It("lists each of more than two pages once, in the order of the ids", func(ctx SpecContext) {
 		var ids []string
-		Expect(store.change(ctx, func(tx *gorm.DB) error {
+		Expect(store.change(ctx, func(tx *sqlite.Tx) error {
 			for i := range 2*listPage + 1 {
 				ids = append(ids, fmt.Sprintf("g%04d", i))
 				if err := addGrant(tx, aGrant(ids[i])); err != nil {

@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -23,6 +24,11 @@ type storedGrant struct {
 	stored[grantRow]
 	restored atomic.Pointer[oauth.AccessGrant] // by the first call of restore; callers get copies
 }
+
+var _ sqlite.CacheEntry = (*storedGrant)(nil)
+
+// GrantID implements sqlite.CacheEntry.
+func (g *storedGrant) GrantID() string { return g.row.ID }
 
 func (g *storedGrant) restore() *oauth.AccessGrant {
 	if g.restored.Load() == nil {

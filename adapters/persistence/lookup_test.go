@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -24,25 +25,37 @@ var _ = Describe("Looking up a grant in a SQLite file", Label("E9", "G7"), func(
 		Expect(ended(ctx, store, "g")).To(BeFalse())
 	})
 
-	It("finds in the cache what was read since the last commit", Label("H5", "I22"), func(ctx SpecContext) {
-		Expect(ended(ctx, store, "g")).To(BeFalse())
+	It("finds in the cache what the store has written itself", Label("H5", "I22"), func(ctx SpecContext) {
 		Expect(cached(store, "g")).NotTo(BeNil())
 		end(ctx, store, "g")
-		Expect(cached(store, "g")).To(BeNil())
 		Expect(ended(ctx, store, "g")).To(BeTrue())
 		Expect(cached(store, "g").row.State).To(Equal("ended"))
 	})
 
-	It("finds what was there before a grant that was refused", Label("D30"), func(ctx SpecContext) {
-		end(ctx, store, "g")
+	It("keeps the cache when an assertion is used, and not when anything may have changed",
+		Label("I22"), func(ctx SpecContext) {
+			Expect(store.UseOnce(ctx, digest(7), then)).To(Succeed())
+			Expect(cached(store, "g")).NotTo(BeNil())
+			Expect(store.DeleteExpired(ctx, then)).Error().NotTo(HaveOccurred())
+			Expect(cached(store, "g")).To(BeNil())
+		})
+
+	It("forgets the grants alone whose last uses it records", Label("G15", "I22"), func(ctx SpecContext) {
+		Expect(keep(ctx, store, aGrant("h"))).To(Succeed())
+		Expect(store.RecordUse(ctx, map[string]oauth.Use{"g": {At: then, Access: 1}})).To(Succeed())
+		Expect(cached(store, "g")).To(BeNil())
+		Expect(cached(store, "h")).NotTo(BeNil())
+	})
+
+	It("finds nothing of a grant that was refused", Label("D30"), func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(MatchError(oauth.ErrDuplicate))
-		Expect(ended(ctx, store, "g")).To(BeTrue())
+		Expect(cached(store, "refused")).To(BeNil())
 	})
 })
 
 // cached returns the cached grant, or nil.
 func cached(s *Store, id string) *storedGrant {
-	entry, err := s.file.Grants.Lookup(id, func() (any, error) { return nil, oauth.ErrNotFound })
+	entry, err := s.file.Grants.Lookup(id, func() (sqlite.CacheEntry, error) { return nil, oauth.ErrNotFound })
 	if err != nil {
 		return nil
 	}

@@ -114,8 +114,12 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	row := counterRow{Name: pingName[:], EndsAt: time.Now().Add(pingKept)}
-	err := s.change(ctx, func(tx *gorm.DB) error {
-		return failed("writing", tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error)
+	err := s.change(ctx, func(tx *sqlite.Tx) error {
+		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
+		if err == nil {
+			tx.WroteRow()
+		}
+		return failed("writing", err)
 	})
 	if err != nil {
 		return err

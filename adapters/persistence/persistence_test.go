@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
@@ -96,7 +97,7 @@ func expectTrueCache(s *Store) {
 			Expect(entry.stored).To(Equal(found.stored))
 		}
 	}
-	for _, id := range []string{"g", "full", "bare"} { // grants that the spec may have written and deleted
+	for _, id := range []string{"g", "full", "bare", "refused"} { // grants that the spec may have written and deleted
 		if !slices.Contains(ids, id) {
 			Expect(cached(s, id)).To(BeNil())
 		}
@@ -132,7 +133,7 @@ func aCode(id string) *oauth.AuthorizationCode {
 
 // keep stores a grant as a redemption does, without its code.
 func keep(ctx context.Context, store *Store, grant *oauth.AccessGrant) error {
-	return store.change(ctx, func(tx *gorm.DB) error { return addGrant(tx, grant) })
+	return store.change(ctx, func(tx *sqlite.Tx) error { return addGrant(tx, grant) })
 }
 
 func digest(i int) (digest oauth.Digest) {

@@ -25,12 +25,13 @@ import (
 
 // Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a
 // database server, where every connection does both. The database enforces every rule; cached
-// grants of a file are used only until the next commit.
+// grants of a file are used only while the WAL index shows no other commit.
 type Store struct {
 	engine         engine
 	file           *sqlite.Database // nil on a server
 	writer, reader *gorm.DB
 	secretFile     *secretfile.File
+	secrets        atomic.Pointer[cachedSecrets]
 	lockTimeout    time.Duration
 	recentCodes    recent[stored[codeRow]]
 	recentGrants   recent[*storedGrant]
@@ -59,10 +60,10 @@ func (s *Store) Close() error {
 func (s *Store) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	ctx, done := s.detached(ctx)
 	defer done()
-	read := func() (any, error) { return s.engine.grant(s.reader.WithContext(ctx), id) }
+	read := func() (sqlite.CacheEntry, error) { return s.engine.grant(s.reader.WithContext(ctx), id) }
 	if s.file != nil {
 		lookup := read
-		read = func() (any, error) { return s.file.Grants.Lookup(id, lookup) }
+		read = func() (sqlite.CacheEntry, error) { return s.file.Grants.Lookup(id, lookup) }
 	}
 	found, err := read()
 	if err != nil {
@@ -74,13 +75,13 @@ func (s *Store) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error
 
 // UpdateGrant implements oauth.Store.
 func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	return s.change(ctx, func(tx *gorm.DB) error {
+	return s.change(ctx, func(tx *sqlite.Tx) error {
 		if recent, found := s.recentGrants.take(id); found {
 			if changed, err := recent.change(tx, change); changed {
 				return err
 			}
 		}
-		before, err := s.engine.grant(tx, id)
+		before, err := s.newest(tx, id)
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.A
 }
 
 // change writes what a change has changed, and reports whether that is anything.
-func (g *storedGrant) change(tx *gorm.DB, change func(*oauth.AccessGrant) error) (changed bool, err error) {
+func (g *storedGrant) change(tx *sqlite.Tx, change func(*oauth.AccessGrant) error) (changed bool, err error) {
 	grant := g.restore()
 	if err := change(grant); err != nil {
 		return false, err
@@ -98,18 +99,38 @@ func (g *storedGrant) change(tx *gorm.DB, change func(*oauth.AccessGrant) error)
 	return swapGrant(tx, g.stored, grant)
 }
 
+// newest returns the state that a change is applied to. In a file it is mostly cached, because a
+// lookup precedes most changes.
+func (s *Store) newest(tx *sqlite.Tx, id string) (*storedGrant, error) {
+	if entry, cached := tx.Cached(id); cached {
+		return entry.(*storedGrant), nil
+	}
+	return s.engine.grant(tx.DB, id)
+}
+
 // swapGrant writes what a change has changed, but for the last use.
-func swapGrant(tx *gorm.DB, before stored[grantRow], grant *oauth.AccessGrant) (changed bool, err error) {
+func swapGrant(tx *sqlite.Tx, before stored[grantRow], grant *oauth.AccessGrant) (changed bool, err error) {
 	after := grantRow(grant.Snapshot())
 	after.LastUsedAt, after.LastUsedToken = before.row.LastUsedAt, before.row.LastUsedToken
-	return swap(tx, grantTable, before, &after, "updating a grant")
+	changed, err = swap(tx, grantTable, before, &after, "updating a grant")
+	if changed && err == nil {
+		tx.ChangedGrant(after.ID, &storedGrant{stored: stored[grantRow]{after, before.version + 1}})
+	}
+	return changed, err
 }
 
 // RecordUse implements oauth.Store.
 func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(uses)), usesAtOnce) {
-		err := s.change(ctx, func(tx *gorm.DB) error {
-			_, err := s.engine.recordUses(tx, ids, uses).Run(tx)
+		err := s.change(ctx, func(tx *sqlite.Tx) error {
+			statement := s.engine.recordUses(tx.DB, ids, uses)
+			for _, id := range ids {
+				tx.ChangedGrant(id, nil)
+			}
+			changed, err := statement.Run(tx.DB)
+			if changed > 0 {
+				tx.WroteRow()
+			}
 			return failed("recording the last uses of grants", err)
 		})
 		if err != nil {
@@ -136,7 +157,11 @@ func (e engine) recordUses(db *gorm.DB, ids []string, uses map[string]oauth.Use)
 // UseOnce implements oauth.Store: the primary key accepts one row.
 func (s *Store) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 	row := assertionRow{Digest: assertion[:], ForgetAfter: forgetAfter}
-	return s.change(ctx, func(tx *gorm.DB) error {
-		return failed("noting a used assertion", tx.Create(&row).Error)
+	return s.change(ctx, func(tx *sqlite.Tx) error {
+		err := tx.Create(&row).Error
+		if err == nil {
+			tx.WroteRow()
+		}
+		return failed("noting a used assertion", err)
 	})
 }

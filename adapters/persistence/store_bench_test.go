@@ -13,6 +13,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -111,7 +112,7 @@ func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
 	grant := activeGrant()
 	if err := store.writer.Transaction(func(tx *gorm.DB) error {
-		return addGrant(tx, grant)
+		return addGrant(&sqlite.Tx{DB: tx}, grant)
 	}); err != nil {
 		b.Error(err)
 	}

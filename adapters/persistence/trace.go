@@ -9,6 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
+	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/trace"
 )
 
@@ -50,7 +51,7 @@ func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
 			row := stepRow(step)
 			rows = append(rows, &row)
 		}
-		err := s.change(ctx, func(tx *gorm.DB) error { return stepTable.Insert(tx, rows...) })
+		err := s.change(ctx, func(tx *sqlite.Tx) error { return insert(tx, stepTable, rows...) })
 		if err != nil {
 			return failed("adding to the trace", err)
 		}

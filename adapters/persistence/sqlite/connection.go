@@ -26,8 +26,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	countConnection()
 	opened, err := c.open(ctx)
 	if err != nil {
+		discountConnection()
 		return nil, err
 	}
 	return &connection{
@@ -132,14 +134,14 @@ func (c *connection) QueryContext(ctx context.Context, query string, values []dr
 	return statementRows{rows.(driverRows), known}, nil
 }
 
-// statement returns a prepared statement whose rows are not being read. It returns nil for most
-// pragmas, some of which take effect when they are prepared.
+// statement returns a prepared statement whose rows are not being read. It returns nil for pragmas,
+// some of which take effect when they are prepared.
 func (c *connection) statement(ctx context.Context, query string) (*statement, error) {
 	known, found := c.prepared[query]
 	if found && !known.reading {
 		return known, nil
 	}
-	if found || strings.HasPrefix(query, "PRAGMA") && query != dataVersion {
+	if found || strings.HasPrefix(query, "PRAGMA") {
 		return nil, nil
 	}
 	if len(c.prepared) >= maxPrepared {
@@ -169,6 +171,7 @@ func (c *connection) finalize() (err error) {
 
 // Close implements driver.Conn.
 func (c *connection) Close() error {
+	defer discountConnection()
 	return errors.Join(c.finalize(), c.session.Close())
 }
 

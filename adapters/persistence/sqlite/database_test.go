@@ -37,12 +37,12 @@ var _ = Describe("Opening a SQLite file", func() {
 		Expect([]int{readers(1), readers(2), readers(64)}).To(Equal([]int{3, 4, 4}))
 	})
 
-	It("lets the connection that asks for commits keep hardly a page, because SQLite would give the others what it "+
+	It("lets the connection that detects changes keep hardly a page, because SQLite would give the others what it "+
 		"may keep", func() {
-		cache := openIn(directory).Grants
-		_, _, err := cache.cached("g")
+		detector := openIn(directory).Grants.detector
+		_, err := detector.currentVersion()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(cache.asking).To(WithTransform(cacheSize, BeEquivalentTo(10)))
+		Expect(detector.open.Load().connection).To(WithTransform(cacheSize, BeEquivalentTo(10)))
 	})
 
 	It("refuses when SQLite does not keep to the settings", func() {

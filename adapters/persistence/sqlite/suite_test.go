@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +21,11 @@ import (
 )
 
 func TestSQLite(t *testing.T) {
-	if file := os.Getenv(endVariable); file != "" {
-		endGrantsIn(file)
-		os.Exit(0) // without the report of a suite that did not run
+	for variable, role := range map[string]func(file string){endVariable: endGrantsIn, lockVariable: lock} {
+		if file := os.Getenv(variable); file != "" {
+			role(file)
+			os.Exit(0) // without the report of a suite that did not run
+		}
 	}
 	suite.RunParallel(t, "SQLite")
 }
@@ -32,6 +35,8 @@ type grant struct {
 	id    string
 	ended bool
 }
+
+func (g *grant) GrantID() string { return g.id }
 
 const tables = `CREATE TABLE IF NOT EXISTS grants (id TEXT NOT NULL PRIMARY KEY, ended INTEGER NOT NULL);
 	CREATE TABLE IF NOT EXISTS counts (name TEXT NOT NULL PRIMARY KEY, taken INTEGER NOT NULL);
@@ -60,7 +65,8 @@ func openIn(directory string) *Database {
 func expectTrueCache(d *Database) {
 	GinkgoHelper()
 	cache := d.Grants
-	if _, _, err := cache.cached("g"); err != nil { // then no entry is used
+	now, err := cache.detector.currentVersion()
+	if err != nil || now != cache.version { // then no entry is used
 		return
 	}
 	for _, id := range cache.grants.Keys() {
@@ -69,22 +75,27 @@ func expectTrueCache(d *Database) {
 	}
 }
 
-func find(db *gorm.DB, id string) (any, error) {
+func find(db *gorm.DB, id string) (CacheEntry, error) {
 	found := &grant{id: id}
 	err := db.Raw("SELECT ended FROM grants WHERE id = ?", id).Row().Scan(&found.ended)
 	return found, err
 }
 
 func add(ctx context.Context, d *Database, id string) error {
-	return d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return insert(tx, &grant{id: id}) })
+	return d.Write(ctx, BusyTimeout, func(tx *Tx) error { return insert(tx, &grant{id: id}) })
 }
 
-func insert(tx *gorm.DB, entry *grant) error {
-	return tx.Exec("INSERT INTO grants SELECT ?, FALSE", entry.id).Error
+func insert(tx *Tx, entry CacheEntry) error {
+	tx.ChangedGrant(entry.GrantID(), entry)
+	err := tx.Exec("INSERT INTO grants SELECT ?, FALSE", entry.GrantID()).Error
+	if err == nil {
+		tx.WroteRow()
+	}
+	return err
 }
 
-func lookup(ctx context.Context, d *Database, id string) (any, error) {
-	return d.Grants.Lookup(id, func() (any, error) { return find(d.Reader.WithContext(ctx), id) })
+func lookup(ctx context.Context, d *Database, id string) (CacheEntry, error) {
+	return d.Grants.Lookup(id, func() (CacheEntry, error) { return find(d.Reader.WithContext(ctx), id) })
 }
 
 func ended(ctx context.Context, d *Database, id string) bool {
@@ -96,18 +107,26 @@ func ended(ctx context.Context, d *Database, id string) bool {
 
 func end(ctx context.Context, d *Database, id string) {
 	GinkgoHelper()
-	Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
+	Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
 		_, err := endIn(tx, id)
 		return err
 	})).To(Succeed())
 }
 
 // endIn reports whether the grant had not ended before.
-func endIn(tx *gorm.DB, id string) (ends bool, err error) {
-	entry, err := find(tx, id)
-	if err != nil || entry.(*grant).ended {
-		return false, err
+func endIn(tx *Tx, id string) (ends bool, err error) {
+	entry, cached := tx.Cached(id)
+	if !cached {
+		if entry, err = find(tx.DB, id); err != nil {
+			return false, err
+		}
 	}
+	found := entry.(*grant)
+	if found.ended {
+		return false, nil
+	}
+	tx.ChangedGrant(id, &grant{id, true})
+	tx.WroteRow()
 	return true, tx.Exec("UPDATE grants SET ended = TRUE WHERE id = ?", id).Error
 }
 
@@ -127,9 +146,10 @@ func hold(ctx context.Context, d *Database) *holding {
 	go func() {
 		defer GinkgoRecover()
 		defer close(h.done)
-		Expect(d.Write(context.WithoutCancel(ctx), BusyTimeout, func(tx *gorm.DB) error {
+		Expect(d.Write(context.WithoutCancel(ctx), BusyTimeout, func(tx *Tx) error {
 			close(begun)
 			<-goOn
+			tx.WroteRow()
 			return tx.Exec("INSERT INTO holds DEFAULT VALUES").Error
 		})).To(Succeed())
 	}()
@@ -178,11 +198,22 @@ func endGrantsIn(file string) {
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var ends bool
-		err := d.Write(context.Background(), BusyTimeout, func(tx *gorm.DB) (err error) {
+		err := d.Write(context.Background(), BusyTimeout, func(tx *Tx) (err error) {
 			ends, err = endIn(tx, "g")
 			return err
 		})
 		fmt.Println("ended:", ends, err)
 	}
 	_ = d.Close()
+}
+
+// lockVariable makes this test binary try to write to the file that it names, without waiting.
+const lockVariable = "SQLITE_LOCK"
+
+func lock(file string) {
+	opened, err := connector{}.Driver().Open("file:" + url.PathEscape(file) + "?mode=rw&_pragma=busy_timeout(0)")
+	if err == nil {
+		_, err = opened.(session).ExecContext(context.Background(), "BEGIN IMMEDIATE", nil)
+	}
+	fmt.Println(err)
 }

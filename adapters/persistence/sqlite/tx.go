@@ -4,10 +4,51 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
 )
+
+// Tx is a transaction that records what a change writes, so that the GrantCache can follow it. A
+// transaction on a database server has no cache; only its DB is set.
+type Tx struct {
+	*gorm.DB
+	cache   *GrantCache
+	changed []changedGrant
+	unknown bool // anything may have changed
+	wrote   bool // a row
+}
+
+// changedGrant is a grant that was written. entry is nil when the next lookup has to read it.
+type changedGrant struct {
+	id    string
+	entry CacheEntry
+}
+
+// Cached returns the cached grant when it is as new as the transaction.
+func (tx *Tx) Cached(id string) (CacheEntry, bool) {
+	if tx.cache == nil {
+		return nil, false
+	}
+	return tx.cache.newest(tx, id)
+}
+
+// ChangedGrant records that the change writes a grant. entry is what a lookup will return after the
+// commit, nil when that is not known.
+func (tx *Tx) ChangedGrant(id string, entry CacheEntry) {
+	tx.changed = append(tx.changed, changedGrant{id, entry})
+}
+
+// ChangedUnknown records that the change may write anything, so that the cache is emptied.
+func (tx *Tx) ChangedUnknown() { tx.unknown = true }
+
+// WroteRow records that there is something to commit.
+func (tx *Tx) WroteRow() { tx.wrote = true }
+
+func (tx *Tx) hasChanged(grant string) bool {
+	return slices.ContainsFunc(tx.changed, func(c changedGrant) bool { return c.id == grant })
+}
 
 // writeTx is a transaction that records what one of its writes has done.
 type writeTx struct {

@@ -23,6 +23,7 @@ const maxBatch = 256
 // no longer. One goroutine at a time runs the transactions.
 type writeBatcher struct {
 	writer *gorm.DB
+	grants *GrantCache
 
 	mu      sync.Mutex
 	waiting []*pendingWrite
@@ -32,7 +33,7 @@ type writeBatcher struct {
 // pendingWrite is one write. An error of it undoes this write alone.
 type pendingWrite struct {
 	ctx      context.Context
-	change   func(tx *gorm.DB) error
+	change   func(tx *Tx) error
 	taken    atomic.Bool // by run, or by its caller, who has given up
 	answered chan struct{}
 	err      error
@@ -41,7 +42,7 @@ type pendingWrite struct {
 }
 
 // do waits for its turn no longer than lockTimeout, and then for the result.
-func (b *writeBatcher) do(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
+func (b *writeBatcher) do(ctx context.Context, lockTimeout time.Duration, change func(tx *Tx) error) error {
 	w := &pendingWrite{ctx: ctx, change: change, answered: make(chan struct{})}
 	b.enqueue(w)
 	late := time.NewTimer(lockTimeout)
@@ -150,27 +151,36 @@ func refuse(writes []*pendingWrite, err error) {
 func (b *writeBatcher) carryOut(in *writeTx, writes []*pendingWrite) {
 	// With a context GORM makes a new statement instead of using the writer's.
 	session := gorm.Session{NewDB: true, Context: context.Background()}
-	tx := b.writer.Session(&session)
+	tx := &Tx{DB: b.writer.Session(&session), cache: b.grants}
 	tx.Statement.ConnPool = in
+	b.grants.begin()
 	var done []*pendingWrite
 	for i, w := range writes {
 		if !w.taken.CompareAndSwap(false, true) {
 			continue
 		}
+		changed := len(tx.changed)
 		in.wrote, in.ended = false, nil
 		w.run(tx)
 		if in.ended != nil {
 			w.broken, w.err = true, cmp.Or(w.err, unavailable("writing", in.ended))
 		}
+		if w.hasFailed() {
+			tx.changed = tx.changed[:changed]
+		}
 		if w.broken || w.hasFailed() && (len(writes) == 1 || in.wrote) {
 			w.err = errors.Join(w.err, unavailable("rolling back", in.Rollback()))
+			b.grants.settle(new(Tx))
 			close(w.answered)
 			b.requeue(done, writes[i+1:])
 			return
 		}
 		done = append(done, w)
 	}
-	answer(done, unavailable("committing", in.Commit()))
+	err := unavailable("committing", in.Commit())
+	tx.unknown = tx.unknown || err != nil
+	b.grants.settle(tx)
+	answer(done, err)
 }
 
 // canceled is also checked after the change, so that nothing is committed for a caller that has
@@ -180,7 +190,7 @@ func (w *pendingWrite) canceled() error { return unavailable("changing", w.ctx.E
 func (w *pendingWrite) hasFailed() bool { return w.err != nil || w.panicked != nil }
 
 // run keeps a panic for the caller of do.
-func (w *pendingWrite) run(tx *gorm.DB) {
+func (w *pendingWrite) run(tx *Tx) {
 	defer func() { w.panicked = recover() }()
 	if w.err = w.canceled(); w.err != nil {
 		return

@@ -2,8 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -19,27 +19,24 @@ import (
 var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func() {
 	var (
 		d       *Database
-		shared  *os.File
 		held    *holding
 		answers map[string]error
 		writing sync.WaitGroup
 	)
 	BeforeEach(func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		d = openIn(directory)
+		d = openIn(GinkgoT().TempDir())
 		Expect(add(ctx, d, "g")).To(Succeed())
-		shared = openShared(filepath.Join(directory, "oauth.db"))
 		held, answers = hold(ctx, d), map[string]error{}
 	})
 
 	// write waits until the write has joined, so that they come in this order.
 	var mu sync.Mutex
-	write := func(ctx context.Context, name string, change func(tx *gorm.DB) error) {
+	write := func(ctx context.Context, name string, change func(tx *Tx) error) {
 		GinkgoHelper()
 		before := d.batcher.length()
 		writing.Go(func() {
 			defer GinkgoRecover()
-			err := d.Write(ctx, BusyTimeout, change)
+			err := writeUnknown(ctx, d, change)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[name] = err
@@ -48,7 +45,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 	}
 	addCount := func(ctx context.Context, id string) {
 		GinkgoHelper()
-		write(ctx, id, func(tx *gorm.DB) error { return count(tx, id, 0) })
+		write(ctx, id, func(tx *Tx) error { return count(tx, id, 0) })
 	}
 	kept := func() (names []string) {
 		GinkgoHelper()
@@ -57,7 +54,8 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 	}
 
 	It("share one commit", func(ctx SpecContext) {
-		before := commits(shared)
+		before, err := d.Grants.detector.currentVersion()
+		Expect(err).NotTo(HaveOccurred())
 		for i := range 20 {
 			addCount(ctx, strconv.Itoa(i))
 		}
@@ -65,7 +63,9 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		writing.Wait()
 		Expect(answers).To(HaveLen(20))
 		Expect(answers).To(HaveEach(BeNil()))
-		Expect(commits(shared) - before).To(BeEquivalentTo(2)) // the one that they waited for, and theirs
+		after, err := d.Grants.detector.currentVersion()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.commits() - before.commits()).To(BeEquivalentTo(2)) // the one that they waited for, and theirs
 		Expect(kept()).To(HaveLen(20))
 	})
 
@@ -74,9 +74,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		held.wait()
 		running := func() bool { d.batcher.mu.Lock(); defer d.batcher.mu.Unlock(); return d.batcher.running }
 		for i := range 50 {
-			Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
-				return count(tx, strconv.Itoa(i), 0)
-			})).To(Succeed())
+			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, strconv.Itoa(i), 0) })).To(Succeed())
 			Eventually(running).WithContext(ctx).Should(BeFalse())
 		}
 	})
@@ -85,16 +83,14 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		const other = "other"
 		held.release()
 		held.wait()
-		Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
-			return insert(tx, &grant{id: other})
-		})).To(Succeed())
+		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return insert(tx, &grant{id: other}) })).To(Succeed())
 		Expect(ended(ctx, d, other)).To(BeFalse()) // it is cached
 		held = hold(ctx, d)
 		var ends atomic.Int32
 		for i := range 5 {
 			writing.Go(func() {
 				defer GinkgoRecover()
-				Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
+				Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
 					hasEnded, err := endIn(tx, other)
 					if hasEnded {
 						ends.Add(1)
@@ -112,7 +108,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 	It("fail alone", func(ctx SpecContext) {
 		refusal := errors.New("refused")
 		addCount(ctx, "before")
-		write(ctx, "refused", func(tx *gorm.DB) error {
+		write(ctx, "refused", func(tx *Tx) error {
 			Expect(count(tx, "refused", 0)).To(Succeed())
 			return refusal
 		})
@@ -124,33 +120,50 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
-	DescribeTable("run again beside a write that fails",
-		func(ctx SpecContext, refused func(tx *gorm.DB) error, runs int) {
-			run := 0
-			write(ctx, "before", func(tx *gorm.DB) error {
-				run++
-				return count(tx, "before", 0)
-			})
-			write(ctx, "refused", func(tx *gorm.DB) error { return errors.Join(refused(tx), errors.New("refused")) })
-			addCount(ctx, "after")
-			held.release()
-			writing.Wait()
-			Expect(answers["refused"]).To(MatchError("refused"))
-			Expect(kept()).To(Equal([]string{"after", "before"}))
-			Expect(run).To(Equal(runs))
-		},
-		Entry("when it has written something", func(tx *gorm.DB) error { return count(tx, "refused", 0) }, 2),
-		Entry("when it has written by a query", func(tx *gorm.DB) error {
+	DescribeTable("run again beside a write that fails", func(ctx SpecContext, refused func(tx *Tx) error, runs int) {
+		run := 0
+		write(ctx, "before", func(tx *Tx) error {
+			run++
+			return count(tx, "before", 0)
+		})
+		write(ctx, "refused", func(tx *Tx) error { return errors.Join(refused(tx), errors.New("refused")) })
+		addCount(ctx, "after")
+		held.release()
+		writing.Wait()
+		Expect(answers["refused"]).To(MatchError("refused"))
+		Expect(kept()).To(Equal([]string{"after", "before"}))
+		Expect(run).To(Equal(runs))
+	},
+		Entry("when it has written something", func(tx *Tx) error { return count(tx, "refused", 0) }, 2),
+		Entry("when it has written by a query", func(tx *Tx) error {
 			return tx.Raw("INSERT INTO holds DEFAULT VALUES RETURNING number").Scan(new(int)).Error
 		}, 2),
-		Entry("but not when it has only read", func(tx *gorm.DB) error {
+		Entry("but not when it has only read", func(tx *Tx) error {
 			return tx.Raw("SELECT count(*) FROM counts").Scan(new(int)).Error
 		}, 1),
-		Entry("but not when all that it wrote existed", func(tx *gorm.DB) error {
+		Entry("but not when all that it wrote existed", func(tx *Tx) error {
 			Expect(count(tx, "before", 0)).NotTo(Succeed())
 			return nil
 		}, 1),
 	)
+
+	It("leave nothing in the cache of a write that fails, even when it has written nothing", func(ctx SpecContext) {
+		refusal := errors.New("refused")
+		before := d.batcher.length()
+		writing.Go(func() {
+			defer GinkgoRecover()
+			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+				tx.ChangedGrant("never", &grant{id: "never"})
+				return refusal
+			})).To(MatchError(refusal))
+		})
+		Eventually(d.batcher.length).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(before + 1))
+		addCount(ctx, "other")
+		held.release()
+		writing.Wait()
+		_, err := lookup(ctx, d, "never")
+		Expect(err).To(MatchError(sql.ErrNoRows))
+	})
 
 	It("panic alone", func(ctx SpecContext) {
 		addCount(ctx, "before")
@@ -158,7 +171,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		writing.Go(func() {
 			defer GinkgoRecover()
 			Expect(func() {
-				_ = d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
+				_ = writeUnknown(ctx, d, func(tx *Tx) error {
 					Expect(tx.Exec("DELETE FROM counts").Error).To(Succeed())
 					panic("a bug")
 				})
@@ -180,7 +193,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 				"RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
 			held = hold(ctx, d)
 			addCount(ctx, "before")
-			write(ctx, "breaks", func(tx *gorm.DB) error { return result(count(tx, "breaks", 7)) })
+			write(ctx, "breaks", func(tx *Tx) error { return result(count(tx, "breaks", 7)) })
 			addCount(ctx, "after")
 			held.release()
 			writing.Wait()
@@ -214,7 +227,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 
 	It("end with their context while another write of the same transaction runs", func(ctx SpecContext) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		write(ctx, "slow", func(tx *gorm.DB) error {
+		write(ctx, "slow", func(tx *Tx) error {
 			close(begun)
 			<-goOn
 			return count(tx, "slow", 0)
@@ -242,17 +255,28 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		writing.Wait()
 		Expect(answers).To(HaveEach(And(MatchError(oauth.ErrUnavailable), MatchError(HavePrefix("committing: ")))))
 		Expect(kept()).To(BeEmpty())
-		Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return count(tx, "next", 0) })).To(Succeed())
+		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, "next", 0) })).To(Succeed())
 	})
 })
 
 // writeUnknown writes a change that the cache cannot follow.
-func count(tx *gorm.DB, name string, taken int) error {
-	return tx.Exec("INSERT INTO counts VALUES (?, ?)", name, taken).Error
+func writeUnknown(ctx context.Context, d *Database, change func(tx *Tx) error) error {
+	return d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+		tx.ChangedUnknown()
+		return change(tx)
+	})
+}
+
+func count(tx *Tx, name string, taken int) error {
+	err := tx.Exec("INSERT INTO counts VALUES (?, ?)", name, taken).Error
+	if err == nil {
+		tx.WroteRow()
+	}
+	return err
 }
 
 // breakCommit does what SQLite refuses only at the end.
-func breakCommit(tx *gorm.DB) error {
+func breakCommit(tx *Tx) error {
 	return errors.Join(
 		tx.Exec("CREATE TABLE children (parent TEXT REFERENCES counts (name) DEFERRABLE INITIALLY DEFERRED)").Error,
 		tx.Exec("INSERT INTO children VALUES ('missing')").Error,
@@ -280,7 +304,7 @@ var _ = Describe("A transaction of the write batcher", Label("H5"), func() {
 
 	It("refuses a transaction in it, which would undo it", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		err := d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return tx.Begin().Error })
+		err := d.Write(ctx, BusyTimeout, func(tx *Tx) error { return tx.Begin().Error })
 		Expect(err).To(MatchError(gorm.ErrInvalidTransaction))
 	})
 })
