@@ -109,7 +109,7 @@ func (g GatewayConfig) resources(config oauth.Config,
 		return config
 	}
 	first := g.Upstreams[0]
-	if config.Verifier = verifierOf(first.URL); first.Path != "" {
+	if config.Verifier = verifierOf(first.URL); first.Path != "" && config.Issuer != "" {
 		config.Resource = config.Issuer + first.Path
 	}
 	for _, further := range g.Upstreams[1:] {

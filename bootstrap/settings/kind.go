@@ -141,10 +141,13 @@ func size(target *int64) kind {
 
 func parseSize(text string) (int64, error) {
 	bytes, err := humanize.ParseBytes(text)
-	if err == nil && (bytes == 0 || bytes > math.MaxInt64) {
-		err = errors.New("it is 0 or too large")
+	switch {
+	case err != nil:
+		return 0, err
+	case bytes == 0 || bytes > math.MaxInt64:
+		return 0, errors.New("it is 0 or too large")
 	}
-	return int64(bytes), err
+	return int64(bytes), nil
 }
 
 // formatSize uses the largest binary unit that fits without a remainder.

@@ -134,11 +134,15 @@ func (c Config) Settings() (*Settings, error) {
 // Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
 // secret, clock and random source.
 func (c Config) Check() error {
+	named := c.Resource
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
 		[]error{Within("Limits", errors.Join(c.Limits.check()...))})
-	if c.Issuer != "" {
+	switch {
+	case c.Issuer != "":
 		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())
+	case named != "":
+		mistakes = append(mistakes, checkURL("Resource", named, c.AllowLoopbackIssuer)...)
 	}
 	return errors.Join(mistakes...)
 }

@@ -37,8 +37,9 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 
 	It("can be checked before the issuer, the verifier and the secret are known", func() {
 		Expect(Config{}.Check()).To(Succeed())
-		Expect(Config{AccessTokenTTL: time.Second, Resource: "/odd"}.Check()).
+		Expect(Config{AccessTokenTTL: time.Second, Resource: "https://cms.example/mcp"}.Check()).
 			To(MatchError("AccessTokenTTL is 1s: choose from 1m0s to 24h0m0s"))
+		Expect(Config{Resource: "/odd"}.Check()).To(MatchError(HavePrefix(`Resource "/odd" is not an absolute URL`)))
 		Expect(Config{Issuer: "https://cms.example", Resource: "/odd"}.Check()).
 			To(MatchError(HavePrefix(`Resource "/odd" is not an absolute URL`)))
 		_, err := Config{}.Settings()
