@@ -61,7 +61,7 @@ func itApproves(all int) {
 			func(ctx context.Context, person int) string {
 				return world.TokenFor(ctx, fmt.Sprint("person ", person), demosite.Author)
 			}),
-		Entry("with one token", Label("J14"), NodeTimeout(30*time.Minute),
+		Entry("with one token", Label("J14", "soak"), NodeTimeout(30*time.Minute),
 			func(context.Context, int) string { return world.Token }),
 	)
 }

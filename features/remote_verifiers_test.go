@@ -159,7 +159,7 @@ var _ = Describe("Choosing a verifier", Label("F9"), func() {
 			"IntrospectionClientSecret is empty"),
 		Entry("a setting would have no effect",
 			service.Verification{TokenFile: "tokens", IntrospectionClientSecret: "s3cret"},
-			`TokenFile is set, but Verifier is "site": leave it out, or choose "file"`,
+			`TokenFile is set, but Verification.Verifier is "site": leave it out, or choose "file"`,
 			"IntrospectionClientSecret is set"),
 		Entry("the URL is malformed", service.Verification{Verifier: "http", VerifyURL: "cms.example"},
 			"VerifyURL: it has no scheme: begin it with https://"),
