@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -32,7 +33,7 @@ func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, 
 		return nil, err
 	}
 	asked := directoryOptions(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
-	asked.Now = time.Now
+	asked.Now, asked.Fetches = time.Now, limits.NewFetches(oauth.Limits{})
 	return &ClientProbe{rules, asked}, nil
 }
 

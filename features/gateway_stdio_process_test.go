@@ -138,10 +138,14 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 
 	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"),
 		func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
+			starting := 3 * time.Second // for the programs that do not answer
+			if status == http.StatusBadGateway {
+				starting = patience
+			}
 			to := stdioProgram()
 			change(&to)
 			world := NewProgramGateway(to, peopleOfPrograms(ctx), programLimits(func(l *bootstrap.ProgramLimits) {
-				l.StartTimeout = time.Second
+				l.StartTimeout = starting
 			}))
 			world.Token = adaKey
 			talk := &Conversation{
