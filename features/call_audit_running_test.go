@@ -125,7 +125,7 @@ var _ = Describe("Audit of calls of a running service", Label("audit", "V3", "V4
 			Expect(ran.Code).To(Equal(0), ran.Out+ran.Err)
 			Expect(ran.Out).To(MatchRegexp(`calls\.jsonl:2: calls before it that could not be written: 3 since `))
 			Expect(ran.Out).NotTo(ContainSubstring("after its last line"))
-		}, SpecTimeout(time.Minute))
+		}, SpecTimeout(5*time.Minute))
 
 	It("goes on in a new file after logrotate has renamed the file and sent SIGHUP", func(ctx SpecContext) {
 		service.Start(audited()...)
