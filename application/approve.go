@@ -5,22 +5,24 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket.
-func (s *Server) OpenConsent(sealed string) (*Consent, error) {
+// OpenConsent opens the ticket of a submitted form. It refuses with InvalidTicket or ExpiredTicket,
+// and with InvalidRequest a choice that the page did not offer.
+func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, error) {
 	ticket, err := oauth.OpenTicket(sealed, s.settings, s.now())
 	if err != nil {
 		return nil, err
 	}
-	return &Consent{ticket, sealed}, nil
+	return &Consent{ticket, sealed, choice}, ticket.Request().CheckChoice(choice)
 }
 
 // Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the
-// request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable and
-// TooManyGuesses the person can try again. TooManyGuesses may be an *oauth.ProofDemand.
+// request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable,
+// ToolsNotListable, ToolsChanged and TooManyGuesses the person can try again. TooManyGuesses may be
+// an *oauth.ProofDemand, and ToolsChanged is an *oauth.ToolReview.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	code, err := s.approve(ctx, consent, pasted)
 	if err != nil {
@@ -60,29 +62,36 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 // approve verifies the pasted token and returns the new code.
 func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Secret, error) {
 	request := consent.Ticket.Request()
-	recorder := trace.From(ctx)
-	recorder.Record(trace.TokenJudged)
+	recorder := connection.From(ctx)
+	recorder.Record(connection.TokenJudged)
 	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
 	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
 	defer token.release()
-	recorder.Record(trace.CodeIssued)
-	return s.issueCode(ctx, consent.Ticket, token)
+	recorder.Record(connection.CodeIssued)
+	return s.issueCode(ctx, consent, token, pasted)
 }
 
 // issueCode stores the code and returns it.
-func (s *Server) issueCode(ctx context.Context, ticket *oauth.Ticket, token *verifiedToken) (oauth.Secret, error) {
-	request := ticket.Request()
-	secret, err := ticket.Code(token.host, s.settings.Keys)
+func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifiedToken,
+	pasted Pasted) (oauth.Secret, error) {
+	request := consent.Ticket.Request()
+	tools, err := s.bindTools(ctx, consent, token, pasted)
+	if err != nil {
+		return oauth.Secret{}, err
+	}
+	secret, err := consent.Ticket.Code(token.host, consent.Choice, s.settings.Keys)
 	if err != nil {
 		return oauth.Secret{}, err
 	}
 	approval := oauth.Approval{
-		Ticket:    ticket,
+		Ticket:    consent.Ticket,
+		Choice:    consent.Choice,
 		Host:      token.host,
 		Principal: token.principal,
+		Tools:     tools,
 		Code:      secret,
 		Random:    s.ports.Random,
 	}
@@ -123,7 +132,8 @@ func (s *Server) confirmHostToken(ctx context.Context, code *oauth.Authorization
 	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
 		return err
 	}
-	return errors.Join(err, s.endAuthorization(ctx, code, oauth.EndedByHostToken))
+	_, endErr := s.endAuthorization(ctx, code, oauth.EndedByHostToken)
+	return errors.Join(err, endErr)
 }
 
 // auditRejection logs a token that the site does not know.
@@ -138,13 +148,13 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 // Deny returns the redirect with access_denied. It does not call the verifier.
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
-	trace.From(ctx).Record(trace.TokenJudged)
-	trace.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
+	connection.From(ctx).Record(connection.TokenJudged)
+	connection.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
 	s.audit(ctx, "consent_denied", "client", s.loggedClient(request.Client(), request.ClientName()))
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 
-// SealRedirect seals an error redirect for the button of a page, so that this server is no open
+// SealRedirect seals an error redirect for the button of a page, so that this server is not an open
 // redirector.
 func (s *Server) SealRedirect(redirect oauth.Redirect) (string, error) {
 	return oauth.SealReturn(redirect, s.settings, s.now())

@@ -5,13 +5,18 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// Authenticate returns the caller of an access token for one resource. It refuses with
-// InvalidToken; any other error is an outage, and the token may be valid.
+// Authenticate returns the caller of an access token for one resource, or of a token of the site
+// with AcceptHostTokens. It refuses with InvalidToken, or with TooManyGuesses for a token of the
+// site; any other error is an outage, and the token may be valid.
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
+	if s.isDirect(bearer) {
+		caller, _, err := s.authenticateDirect(ctx, bearer, resource)
+		return caller, err
+	}
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return oauth.Caller{}, err
@@ -55,7 +60,7 @@ func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.R
 	if err != nil {
 		return nil, oauth.Caller{}, err
 	}
-	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
+	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	caller, err := grant.Admits(token, resource, now)
 	return grant, caller, err
 }

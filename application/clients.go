@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // client returns the client of an authorization request. One that registered itself or that this
@@ -16,7 +16,7 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 	if err := s.settings.CheckClient(id); err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Record(trace.ClientMetadata)
+	connection.From(ctx).Record(connection.ClientMetadata)
 	if s.settings.IsSelfRegistered(id) {
 		return s.settings.OpenClient(id)
 	}
@@ -40,7 +40,7 @@ func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMeta
 		return
 	}
 	s.audit(ctx, "cimd_unchecked", "client", client.ID().Host(), "checked_at", checkedAt, "reason", failure)
-	trace.From(ctx).
+	connection.From(ctx).
 		Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
 			checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 }
@@ -88,6 +88,7 @@ func (s *Server) AdmitRegistration(ctx context.Context) error {
 // Registration is a client that registered itself, and when.
 type Registration struct {
 	Client *oauth.ClientMetadata
+	Secret oauth.ClientSecret // none for a public client
 	At     time.Time
 }
 
@@ -98,8 +99,12 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 	if err != nil {
 		return Registration{}, err
 	}
+	secret, err := s.settings.ClientSecret(client)
+	if err != nil {
+		return Registration{}, err
+	}
 	s.audit(ctx, "client_registered", "client", s.settings.LabelOfID(client.ID()))
-	return Registration{client, s.now()}, nil
+	return Registration{Client: client, Secret: secret, At: s.now()}, nil
 }
 
 // RegisteredClient returns the client with the id, for its document. It refuses with
@@ -108,15 +113,16 @@ func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 	return s.settings.OpenClient(oauth.RestoreClientID(id))
 }
 
-// openRegistered returns the label of the client of a request for the trace, "" when its client_id
-// is not valid: it may then be anything, even a secret. It refuses with InvalidClient when a client
-// that registered itself has lost its registration, so that it registers again.
-func (s *Server) openRegistered(by oauth.Credentials) (label string, err error) {
+// admitClient returns the label of the client of a request for the trace, "" when its client_id is
+// not valid: it may then be anything, even a secret. It refuses with InvalidClient when a client
+// that registered itself has lost its registration, so that it registers again, and when its secret
+// is wrong or missing.
+func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
 	valid, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
 	label = s.settings.LabelOf(valid, "")
 	id := oauth.RestoreClientID(by.Client)
 	if !s.settings.IsSelfRegistered(id) {
-		return label, nil
+		return label, oauth.RefuseUnknownSecret(by.Secret)
 	}
 	client, err := s.settings.OpenClient(id)
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
@@ -125,7 +131,7 @@ func (s *Server) openRegistered(by oauth.Credentials) (label string, err error) 
 	if err != nil {
 		return label, err
 	}
-	return s.settings.LabelOf(id, client.Name()), nil
+	return s.settings.LabelOf(id, client.Name()), s.settings.CheckClientSecret(client, by.Secret)
 }
 
 // keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint

@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -17,13 +18,7 @@ func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error)
 // EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an
 // error if a required field has no value.
 func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
-	parse := func() (oauth.HostToken, error) { return oauth.ParseHostToken(values[credential.Token]) }
-	if fields := s.settings.IdentityFields; len(fields) > 0 {
-		parse = func() (oauth.HostToken, error) {
-			return oauth.ParseHostFields(fields, func(name string) string { return values[name] })
-		}
-	}
-	host, err := parse()
+	host, err := parseHost(s.settings.IdentityFields, values)
 	if err != nil {
 		return 0, err
 	}
@@ -31,14 +26,17 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	if err != nil {
 		return 0, err
 	}
-	return s.endConnections(ctx, prints, reason, func(string) bool { return true })
+	ended, err := s.endConnections(ctx, prints, reason, func(string) bool { return true })
+	s.endDirect(prints)
+	return ended, err
 }
 
 // Connections are the active grants of one host token and its codes that are not redeemed, the last
 // used first.
 type Connections struct {
 	Active []oauth.Connection
-	Sealed string // for ShowConnections and EndConnection
+	At     time.Time // when they were found
+	Sealed string    // for ShowConnections, AmendConnection and EndConnection
 }
 
 // FindConnections finds the connections of the pasted token. It does not check the token with the
@@ -47,7 +45,7 @@ type Connections struct {
 // Approve does. A wrong token and a token without connections both find nothing and count as a
 // wrong guess, so that a guesser cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
-	a, err := s.newAttempt(pasted, "")
+	a, err := s.newAttempt(pasted, "", s.settings.IdentityFields)
 	if err == nil {
 		err = s.admitAttempt(ctx, a)
 	}
@@ -74,13 +72,15 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.activeConnections(ctx, prints)
+	return s.activeConnections(ctx, prints, host)
 }
 
 // activeConnections finds the connections of one host token by its fingerprints. It seals only the
 // newest fingerprint and those with connections, which bounds the size of the form.
-func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint) (found Connections, err error) {
+func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint, host oauth.HostToken) (
+	found Connections, err error) {
 	now, useful := s.now(), slices.Clone(prints[:1])
+	found.At = now
 	for i, print := range slices.Backward(prints) {
 		authorizations, err := s.authorizationsOf(ctx, print)
 		if err != nil {
@@ -93,32 +93,37 @@ func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerpri
 		}
 	}
 	slices.SortStableFunc(found.Active, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
-	found.Sealed, err = oauth.SealConnections(useful, s.settings, now)
+	found.Sealed, err = oauth.SealConnections(useful, host, s.settings, now)
 	return found, err
 }
 
 // ShowConnections returns the current state of sealed Connections. It refuses with InvalidTicket or
 // ExpiredTicket.
 func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connections, error) {
-	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	prints, host, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.activeConnections(ctx, prints)
+	return s.activeConnections(ctx, prints, host)
 }
 
 // EndConnection ends one of the sealed connections, or all of them when id is empty, and returns
 // the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
 func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
-	prints, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	prints, host, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
 		return Connections{}, err
 	}
-	_, err = s.endConnections(ctx, prints, oauth.EndedByPerson, func(of string) bool { return id == "" || of == id })
+	ended, err := s.endConnections(ctx, prints, oauth.EndedByPerson,
+		func(of string) bool { return id == "" || of == id })
 	if err != nil {
 		return Connections{}, err
 	}
-	return s.activeConnections(ctx, prints)
+	left, err := s.activeConnections(ctx, prints, host)
+	if err == nil && ended == 0 && len(left.Active) == 0 {
+		err = oauth.Refuse(oauth.ExpiredTicket, "J19", "the connections have ended, or use another token now")
+	}
+	return left, err
 }
 
 // endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It
@@ -153,8 +158,13 @@ func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint,
 	return len(ended), nil
 }
 
-// endAuthorization withdraws a code, or ends the grant that it has opened.
-func (s *Server) endAuthorization(ctx context.Context, code *oauth.AuthorizationCode, reason oauth.EndReason) error {
-	_, err := s.endAuthorizations(ctx, code.HostPrint(), reason, func(id string) bool { return id == code.ID() })
-	return err
+// endAuthorization withdraws a code or ends a grant, also if its host token was replaced meanwhile,
+// and reports whether it was active.
+func (s *Server) endAuthorization(ctx context.Context, of oauth.Authorization, reason oauth.EndReason) (bool, error) {
+	ended, err := s.endAuthorizations(ctx, of.HostPrint(), reason, func(id string) bool { return id == of.ID() })
+	if err != nil || ended > 0 {
+		return ended > 0, err
+	}
+	active, err := s.end(ctx, of.ID(), reason)
+	return active, ignoreNotFound(err)
 }

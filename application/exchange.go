@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Exchange redeems an authorization code for tokens.
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	trace.From(ctx).Record(trace.Exchange)
-	label, err := s.openRegistered(client)
-	trace.From(ctx).Identify("", label)
+	connection.From(ctx).Record(connection.Exchange)
+	label, err := s.admitClient(client)
+	connection.From(ctx).Identify("", label)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,11 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client(), code.ClientName()))
+	connection.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client(), code.ClientName()))
 	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}
+	by.Signed = client.Assertion != ""
 	now := s.now()
 	if err := code.MayRedeem(by, s.settings, now); err != nil {
 		return nil, s.refuseCode(ctx, code, err)
@@ -71,7 +72,7 @@ func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, 
 	case errors.Is(refusal, oauth.ErrRetried):
 		s.audit(ctx, "code_retried", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()))
 	case errors.Is(refusal, oauth.ErrReplayed):
-		if err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
+		if _, err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
 			return err
 		}
 	}

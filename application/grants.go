@@ -5,8 +5,8 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Grants iterates over all active grants and unredeemed codes, oldest first. The store has to be an
@@ -28,7 +28,16 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (all int, err error) {
+func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
+	return s.changeGrants(ctx, chosen, func(one oauth.Authorization) (bool, error) {
+		return s.endAuthorization(ctx, one, oauth.EndedByOperator)
+	})
+}
+
+// changeGrants calls change for each of the chosen grants and codes, and returns how many it has
+// changed.
+func (s *Server) changeGrants(ctx context.Context, chosen func(oauth.Connection) bool,
+	change func(oauth.Authorization) (bool, error)) (all int, err error) {
 	now := s.now()
 	for one, err := range s.authorizations(ctx) {
 		if err != nil {
@@ -37,13 +46,13 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		ended, err := s.endAuthorizations(ctx, one.HostPrint(), oauth.EndedByOperator, func(id string) bool {
-			return id == one.ID()
-		})
+		changed, err := change(one)
 		if err != nil {
 			return all, err
 		}
-		all += ended
+		if changed {
+			all++
+		}
 	}
 	return all, nil
 }
@@ -100,6 +109,6 @@ func (s *Server) Sweep(ctx context.Context) (int, error) {
 	if err != nil || s.ports.Trace == nil {
 		return rows, err
 	}
-	steps, err := s.ports.Trace.ForgetSteps(ctx, now.Add(-trace.Memory), trace.Capacity)
+	steps, err := s.ports.Trace.ForgetSteps(ctx, now.Add(-connection.Memory), connection.Capacity)
 	return rows + steps, err
 }

@@ -16,6 +16,9 @@ import (
 // its grant stays, and the next refresh returns one that can.
 func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
 	oauth.HostToken, error) {
+	if s.isDirect(bearer) {
+		return s.authenticateDirect(ctx, bearer, resource)
+	}
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
@@ -46,6 +49,9 @@ const (
 // InvalidToken. Any other error is an outage of the site. Concurrent calls for one grant share one
 // verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
+	if s.isDirect(bearer) {
+		return s.verifyDirectAgain(ctx, bearer, resource)
+	}
 	token, err := s.accessToken(ctx, bearer)
 	if err != nil {
 		return err

@@ -16,17 +16,19 @@ func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
 	return s.settings.PublisherOf(id)
 }
 
-// identify returns the client that presents a code or a refresh token. A client that was approved
-// with private_key_jwt has to authenticate with it. The keys of a public client are not fetched.
+// identify returns the client that presents a code or a refresh token. A client that publishes keys
+// and does not list "none" has to authenticate with private_key_jwt, and one that lists both keeps
+// what it used first. The keys of a client without an assertion are not fetched. A secret belongs
+// to a client_id and was checked with it.
 func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string,
 	err error) {
-	owner, signs := of.Client(), of.AuthMethod() == oauth.PrivateKeyJWT
+	owner, signed := of.Client(), by.Assertion != ""
 	switch {
 	case by.Client != "" && by.Client != owner.String():
 		return by.Client, nil // the grant refuses another client
-	case signs != (by.Assertion != ""):
+	case !of.AuthMethod().Allows(signed), of.AuthMethod().HasSecret() && by.Client == "":
 		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
-	case !signs:
+	case !signed:
 		return by.Client, nil
 	}
 	return owner.String(), s.checkAssertion(ctx, of, by.Assertion)

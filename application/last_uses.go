@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -67,9 +68,14 @@ func (l *lastUses) end(err error) {
 	l.writing = nil
 }
 
-// FlushUses writes the last uses of grants that were collected since the last call. The caller
-// calls it every second and at the end, one call at a time. A crash loses those of the last second.
+// FlushUses writes the last uses of grants that were collected since the last call, after the call
+// before it has finished. The caller calls it every second and at the end. A crash loses those of
+// the last second.
 func (s *Server) FlushUses(ctx context.Context) error {
+	if err := s.flushing.Acquire(ctx, 1); err != nil {
+		return fmt.Errorf("waiting for another flush: %w", err)
+	}
+	defer s.flushing.Release(1)
 	uses := s.uses.begin()
 	if len(uses) == 0 {
 		return nil

@@ -4,14 +4,16 @@ import (
 	"context"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Pasted is the host token of a submitted form, or a proof of work that contains it.
 type Pasted struct {
 	Token        string
-	Fields       map[string]string // in place of Token, if the site asks for several
+	Fields       map[string]string // instead of Token, if the site asks for several
 	Proof, Nonce string
+	Reviewed     string // of an oauth.ToolReview, which contains the token
 	By           oauth.Requester
 }
 
@@ -23,6 +25,8 @@ type attempt struct {
 	oauth.Guess
 	host   oauth.HostToken
 	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
+
+	isDirect bool // of a client, which cannot prove work
 }
 
 // verifiedToken is a pasted token that the verifier accepts.
@@ -36,18 +40,28 @@ type verifiedToken struct {
 // release.
 func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
 	resource := ticket.Request().Resource()
-	a, err := s.newAttempt(pasted, ticket.ID())
+	a, err := s.newAttempt(pasted, ticket.ID(), s.settings.HostFields)
 	if err != nil {
 		return nil, err
 	}
 	a.Resource = resource.String()
-	if err := s.admitAttempt(ctx, a); err != nil {
+	principal, release, err := s.checkAttempt(ctx, resource, a)
+	if err != nil {
 		return nil, err
+	}
+	return &verifiedToken{a.host, principal, release}, nil
+}
+
+// checkAttempt is checkPasted for an attempt.
+func (s *Server) checkAttempt(ctx context.Context, resource oauth.Resource, a *attempt) (oauth.Principal, func(),
+	error) {
+	if err := s.admitAttempt(ctx, a); err != nil {
+		return oauth.Principal{}, nil, err
 	}
 	release, err := s.acquireAdmitted(ctx, resource, a)
 	if err != nil {
 		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
-		return nil, err
+		return oauth.Principal{}, nil, err
 	}
 	// The verification ignores a canceled request: a client that hangs up could otherwise have
 	// tokens verified without being counted.
@@ -55,9 +69,9 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
 	if err != nil {
 		release()
-		return nil, err
+		return oauth.Principal{}, nil, err
 	}
-	return &verifiedToken{a.host, principal, release}, nil
+	return principal, release, nil
 }
 
 // acquireAdmitted waits for a slot and admits the attempt again if it had to wait, because wrong
@@ -86,18 +100,18 @@ func resultOf(err error) oauth.GuessResult {
 	return oauth.GuessUndecided
 }
 
-// newAttempt parses the token or proof from the form of a ticket; ticket is "" for the connections
-// page.
-func (s *Server) newAttempt(pasted Pasted, ticket string) (*attempt, error) {
+// newAttempt parses the token, the fields or the proof from the form of a ticket; ticket is "" for
+// the connections page.
+func (s *Server) newAttempt(pasted Pasted, ticket string, fields credential.Fields) (*attempt, error) {
 	a := &attempt{Guess: oauth.Guess{By: pasted.By, Ticket: ticket}}
 	var err error
-	fields := s.settings.HostFields
-	if ticket == "" {
-		fields = s.settings.IdentityFields
-	}
 	switch {
 	case pasted.Proof != "":
 		err = s.readProof(a, pasted)
+	case pasted.Reviewed != "":
+		var reviewed oauth.ReviewedTools
+		reviewed, err = oauth.OpenToolReview(pasted.Reviewed, ticket, s.settings, s.now())
+		a.host = reviewed.Host
 	case len(fields) > 0:
 		a.host, err = oauth.ParseHostFields(fields, func(name string) string { return pasted.Fields[name] })
 	default:
@@ -132,7 +146,7 @@ func (s *Server) readProof(a *attempt, pasted Pasted) error {
 func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 	now := s.now()
 	admission, err := s.ports.Guesses.Admit(ctx, a.Guess, now)
-	if err == nil && admission.NeedsProof && s.ports.Guesses.MayLookUp(a.By, now) {
+	if err == nil && admission.NeedsProof && !a.HasGrants && s.ports.Guesses.MayLookUp(a.By, now) {
 		a.HasGrants, err = s.holdsGrants(ctx, a.host)
 		if err == nil && a.HasGrants {
 			admission, err = s.ports.Guesses.Admit(ctx, a.Guess, now)
@@ -143,6 +157,9 @@ func (s *Server) admitAttempt(ctx context.Context, a *attempt) error {
 		return err
 	case admission.KnownWrong:
 		return oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
+	case admission.NeedsProof && a.isDirect:
+		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitRefused)
+		return oauth.RefuseFor(s.settings.Limits.ProofWait, oauth.TooManyGuesses, "B6", "too many wrong tokens")
 	case admission.NeedsProof:
 		s.ports.Limited.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 		return s.demandProof(a, now)
@@ -193,12 +210,16 @@ func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host 
 	return s.withSubject(principal, err, host, previous)
 }
 
-// withSubject sets a missing subject by oauth.KeyedSubject.
+// withSubject sets a missing subject: the previous one of a grant, which neither a new server
+// secret nor a replaced host token changes, or that of oauth.KeyedSubject.
 func (s *Server) withSubject(principal oauth.Principal, err error, host oauth.HostToken,
 	previous string) (oauth.Principal, error) {
 	if err != nil || principal.Subject != "" {
 		return principal, err
 	}
-	principal.Subject, err = oauth.KeyedSubject(s.settings.Identity(host), previous, s.settings.Keys)
+	if principal.Subject = previous; previous != "" {
+		return principal, nil
+	}
+	principal.Subject, err = oauth.KeyedSubject(s.settings.Identity(host), s.settings.Keys)
 	return principal, err
 }

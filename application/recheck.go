@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,17 @@ func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oa
 }
 
 func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
+	err := s.verifyOnce(ctx, grant, token)
+	if !errors.Is(err, errReplaced) {
+		return err
+	}
+	if grant, err = s.ports.Store.Grant(ctx, grant.ID()); err != nil {
+		return err
+	}
+	return s.verifyOnce(ctx, grant, token)
+}
+
+func (s *Server) verifyOnce(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
 		return s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownToken())
@@ -38,22 +50,32 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 	})
 }
 
+// errReplaced means that the host token of a grant was replaced during its verification. The caller
+// verifies the new one; if that is replaced too, the client tries again.
+var errReplaced = fmt.Errorf("%w: the host token was replaced meanwhile", oauth.ErrUnavailable)
+
 // reverify verifies the host token of a grant outside of any transaction. When the site does not
-// know it any more, or names another person, it ends the grant and returns refusal; after any other
-// error the grant stays.
+// know it any more, or names another person, it ends the grant and returns refusal, or errReplaced;
+// after any other error the grant stays.
 func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken,
 	refusal error) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
 	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken ||
 		err == nil && !grant.PermittedBy(principal, s.settings) {
-		return oauth.Principal{}, s.endAndRefuse(ctx, grant.ID(), oauth.EndedByHostToken, refusal)
+		_, err := s.endIf(ctx, grant.ID(), oauth.EndedByHostToken, func(newest *oauth.AccessGrant) error {
+			if print := newest.HostPrint(); print != grant.HostPrint() && print != (oauth.Fingerprint{}) {
+				return errReplaced
+			}
+			return nil
+		})
+		return oauth.Principal{}, cmp.Or(err, refusal)
 	}
 	return principal, err
 }
 
 // endAndRefuse ends a grant and returns refusal, or the error of the store.
 func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.EndReason, refusal error) error {
-	if err := s.end(ctx, grant, reason); err != nil {
+	if _, err := s.end(ctx, grant, reason); err != nil {
 		return err
 	}
 	return refusal

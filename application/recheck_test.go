@@ -1,8 +1,10 @@
 package application
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
+
+// callsInFlight returns how many goroutines wait in a singleflight.Group, or do its work.
+func callsInFlight() int {
+	stacks := make([]byte, 1<<20)
+	return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("singleflight.(*Group).Do("))
+}
 
 // witness answers for the other replicas.
 type witness func(ctx context.Context) error
@@ -61,11 +69,11 @@ var _ = Describe("Asking the other replicas about the server secret", Label("J6"
 			})
 		}
 		Eventually(asked.Load).WithContext(ctx).Should(BeEquivalentTo(1))
-		time.Sleep(50 * time.Millisecond) // for the other seven
+		Eventually(callsInFlight).WithContext(ctx).Should(Equal(8))
 		close(gate)
 		waiting.Wait()
 		Expect(asked.Load()).To(BeEquivalentTo(1))
-	})
+	}, SpecTimeout(10*time.Second))
 
 	It("does not end with the request that has asked", func(ctx SpecContext) {
 		answering(func(ctx context.Context) error {

@@ -5,15 +5,15 @@ import (
 	"errors"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Refresh verifies the host token again and rotates the refresh token.
 func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	trace.From(ctx).Record(trace.Refresh)
-	label, err := s.openRegistered(client)
-	trace.From(ctx).Identify("", label)
+	connection.From(ctx).Record(connection.Refresh)
+	label, err := s.admitClient(client)
+	connection.From(ctx).Identify("", label)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	trace.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
+	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
 	if by.Client, err = s.identify(ctx, grant, client); err != nil {
 		return nil, err
@@ -34,17 +34,34 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err := grant.MayRefresh(by, s.settings, now); err != nil {
 		return nil, s.refuseRefresh(ctx, grant.ID(), err)
 	}
-	if by.Host, err = s.unsealHost(ctx, grant, token); err != nil {
+	if by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token); errors.Is(err, errReplaced) {
+		if grant, err = s.grantOf(ctx, token); err == nil {
+			by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	defer by.Host.Forget()
-	if by.Principal, err = s.reverify(ctx, grant, by.Host.HostToken, oauth.RefuseUnknownGrant()); err != nil {
-		return nil, err
-	}
 	if by.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
 	return s.rotate(ctx, by, now)
+}
+
+// verifyForRefresh unseals the host token and verifies it. The caller must call Forget on it.
+func (s *Server) verifyForRefresh(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (
+	*oauth.UnsealedHostToken, oauth.Principal, error) {
+	host, err := s.unsealHost(ctx, grant, token)
+	if err != nil {
+		return nil, oauth.Principal{}, err
+	}
+	principal, err := s.reverify(ctx, grant, host.HostToken, oauth.RefuseUnknownGrant())
+	if err != nil {
+		host.Forget()
+		return nil, oauth.Principal{}, err
+	}
+	return host, principal, nil
 }
 
 // unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more.

@@ -4,21 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Consent is the question to the person; its sealed ticket is a field of the form.
 type Consent struct {
 	Ticket *oauth.Ticket
 	Sealed string
+	Choice *oauth.Choice // of a submitted form; nil leaves all that the client requests
 }
 
 // RequestAuthorization checks a client's request and returns the question to the person. An error
 // for the client is an *oauth.Refusal; every other error is for the person only.
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
-	recorder := trace.From(ctx)
-	recorder.Record(trace.Authorize)
+	recorder := connection.From(ctx)
+	recorder.Record(connection.Authorize)
 	id, err := s.clientID(p)
 	if err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 	if err != nil {
 		return nil, s.withPublisher(id, err)
 	}
-	recorder.Record(trace.Page)
+	recorder.Record(connection.Page)
 	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
 	if err != nil {
 		return nil, s.withPublisher(id, err)
@@ -38,11 +39,15 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		return nil, err
 	}
 	recorder.Identify(ticket.ID(), "")
+	if request.ForgetsRefresh() {
+		recorder.Explain(oauth.Refuse(oauth.InvalidRequest, "A47",
+			"the client gets no refresh token, because it does not request offline_access"))
+	}
 	sealed, err := ticket.Seal(s.settings.Keys)
 	if err != nil {
 		return nil, fmt.Errorf("sealing the ticket: %w", err)
 	}
-	return &Consent{ticket, sealed}, nil
+	return &Consent{Ticket: ticket, Sealed: sealed}, nil
 }
 
 func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {

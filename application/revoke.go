@@ -11,7 +11,7 @@ import (
 // unknown or of another client. It fails for an outage, and for a client that fails to
 // authenticate.
 func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string) error {
-	if _, err := s.openRegistered(by); err != nil {
+	if _, err := s.admitClient(by); err != nil {
 		return err
 	}
 	secret, err := s.parseSecret(ctx, oauth.RefreshTokenSecret, token)

@@ -11,10 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Ports are the dependencies of the use cases.
@@ -25,13 +26,14 @@ type Ports struct {
 	Assertions    oauth.AssertionReader
 	Verifier      oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
+	Tools         oauth.ToolLister                        // for BindTools
 	Guesses       oauth.GuessLimit
 	NewSlots      func(slots, maxWaiting int) oauth.Slots // for the pasted tokens of a verifier
 	Failures      oauth.FailureLimit                      // counts unknown codes and refresh tokens
 	Registrations oauth.RegistrationLimit                 // of clients that register themselves
 	Witness       oauth.SecretVerifier                    // nil when the store keeps no fingerprint
-	Trace         trace.Log                               // nil: connections are not traced
-	Journal       trace.Journal                           // buffers the writes to Trace; nil without it
+	Trace         connection.Log                          // nil: connections are not traced
+	Journal       connection.Journal                      // buffers the writes to Trace; nil without it
 	OnDecision    func(event string)                      // called with each audit event; may be nil
 	Limited       oauth.LimitObserver                     // may be nil
 	Now           func() time.Time
@@ -49,8 +51,10 @@ type Server struct {
 	rechecks      singleflight.Group
 	afterRefusals singleflight.Group
 	verified      verifications
+	directs       *directTokens
 	uses          lastUses
-	outdated      atomic.Bool // another replica has a newer server secret
+	flushing      *semaphore.Weighted // of the uses
+	outdated      atomic.Bool         // another replica has a newer server secret
 	agreement     singleflight.Group
 	agreedAt      time.Time // when the other replicas last answered a token; used within agreement
 }
@@ -62,6 +66,8 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 		ports:        ports,
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
+		directs:      newDirectTokens(),
+		flushing:     semaphore.NewWeighted(1),
 	}
 	if ports.Verifier != nil {
 		s.guard = newVerifierGuard(ports.Verifier, settings, ports)
@@ -97,30 +103,40 @@ func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	return fresh, err
 }
 
-// end ends a grant and closes its open streams.
-func (s *Server) end(ctx context.Context, grant string, reason oauth.EndReason) error {
-	var active bool
+// end ends a grant and closes its open streams. It reports whether the grant was active.
+func (s *Server) end(ctx context.Context, grant string, reason oauth.EndReason) (active bool, err error) {
+	return s.endIf(ctx, grant, reason, func(*oauth.AccessGrant) error { return nil })
+}
+
+// endIf is end, unless the condition returns an error for the newest state.
+func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason,
+	condition func(*oauth.AccessGrant) error) (active bool, err error) {
 	now := s.now()
-	err := s.ports.Store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+	err = s.ports.Store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+		if err := condition(g); err != nil {
+			return err
+		}
 		active = g.End(reason, now)
 		return nil
 	})
-	if err != nil || !active {
-		return err
+	if err != nil {
+		return false, err
 	}
-	s.announceEnd(ctx, grant, reason)
-	return nil
+	if active {
+		s.announceEnd(ctx, grant, reason)
+	}
+	return active, nil
 }
 
 func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason) {
 	s.audit(ctx, "grant_ended", "grant", grant, "reason", string(reason))
 	if s.ports.Journal != nil {
-		s.ports.Journal.Note(trace.Step{
+		s.ports.Journal.Note(connection.Step{
 			At:      s.now(),
-			Kind:    trace.Ended,
-			Outcome: trace.Passed,
+			Kind:    connection.Ended,
+			Outcome: connection.Passed,
 			Attempt: grant,
-			Request: trace.From(ctx).Request(),
+			Request: connection.From(ctx).Request(),
 			Reason:  string(reason),
 		})
 	}
@@ -131,8 +147,8 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 func Events() []string {
 	return []string{
 		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried",
-		"consent_denied", "grant_created",
-		"grant_ended", "host_token_rejected", "refreshed",
+		"consent_denied", "grant_amended", "grant_created",
+		"grant_ended", "host_token_rejected", "host_token_replaced", "refreshed",
 	}
 }
 

@@ -32,8 +32,8 @@ const (
 // Each verifier has a separate guard, so that one that hangs does not use up the slots of another.
 type verifierGuard struct {
 	verifier oauth.BearerVerifier
-	granted  chan struct{} // semaphore for tokens of grants
-	pasted   chan struct{} // semaphore for pasted tokens
+	granted  chan struct{} // semaphore of running calls for tokens of grants
+	pasted   chan struct{} // the same for pasted tokens: a verifier that ignores ctx outlasts the slot
 	slots    oauth.Slots   // for pasted tokens
 	fields   credential.Fields
 	logger   *slog.Logger

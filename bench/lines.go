@@ -39,7 +39,9 @@ var lines = slices.Concat(guarded, issuing, onServers, pages, tools, gateway, op
 
 var guarded = []line{
 	{
-		name: "guarded call", scenario: "guard", short: true,
+		name:     "guarded call",
+		scenario: "guard",
+		short:    true,
 		servers: []string{ours, bareEcho, oursBare, leastGuard, siteEcho, siteGuard, fosite, goOAuth2, fositeSQL,
 			onPostgres, onMariaDB, oidcProvider, oidcUserinfo},
 		compare: slices.Concat(
@@ -56,7 +58,9 @@ var guarded = []line{
 			over(cpuTime, leastGuard, bareEcho), over(cpuTime, siteGuard, bareEcho)),
 	},
 	{
-		name: "guarded calls among writes", scenario: "mixed", servers: []string{ours, leastFlow, fosite, fositeSQL},
+		name:     "guarded calls among writes",
+		scenario: "mixed",
+		servers:  []string{ours, leastFlow, fosite, fositeSQL},
 		compare: slices.Concat(against(rate, ours, bar{fosite, .85, 1}, bar{peer: fositeSQL}, bar{peer: leastFlow}),
 			reach(rate, leastFlow, fosite)),
 	},
@@ -64,7 +68,8 @@ var guarded = []line{
 
 var issuing = []line{
 	{
-		name: "code flow", scenario: "flow",
+		name:     "code flow",
+		scenario: "flow",
 		servers: []string{ours, leastFlow, oursOneByOne, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB,
 			oidcProvider},
 		compare: slices.Concat(
@@ -74,8 +79,9 @@ var issuing = []line{
 			against(rate, onPostgres, bar{peer: ours}), against(rate, onMariaDB, bar{peer: ours})),
 	},
 	{
-		name: "refresh", scenario: "refresh",
-		servers: []string{ours, leastFlow, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
+		name:     "refresh",
+		scenario: "refresh",
+		servers:  []string{ours, leastFlow, fosite, goOAuth2, fositeSQL, onPostgres, onMariaDB, oidcProvider},
 		compare: slices.Concat(
 			against(rate, ours, bar{fosite, .5, .75}, bar{peer: goOAuth2}, bar{fositeSQL, 3.8, 5},
 				bar{oidcProvider, 3.8, 5}, bar{peer: leastFlow}),
@@ -132,13 +138,16 @@ var pages = []line{
 
 var tools = []line{
 	{
-		name: "tools/call", scenario: "call", servers: []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
+		name:     "tools/call",
+		scenario: "call",
+		servers:  []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
 		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: oursOpen}, bar{peer: sdkAuth}),
 			reach(rate, oursOpen, sdkTools), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
 	{
-		name: "tools/call in a session", scenario: "session",
-		servers: []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
+		name:     "tools/call in a session",
+		scenario: "session",
+		servers:  []string{ourTools, oursOpen, sdkTools, sdkGuard, sdkAuth},
 		compare: slices.Concat(against(rate, ourTools, bar{sdkTools, .97, 0}, bar{peer: oursOpen}, bar{peer: sdkAuth}),
 			reach(rate, oursOpen, sdkTools), reach(rate, sdkAuth, sdkTools), reach(rate, sdkGuard, sdkTools)),
 	},
@@ -192,7 +201,8 @@ var open = []line{
 
 var standing = []line{
 	{
-		name: "cold start", measure: oneByOne(coldStart),
+		name:    "cold start",
+		measure: oneByOne(coldStart),
 		servers: []string{ours, leastFlow, bareEcho, fosite, oidcProvider},
 		compare: slices.Concat(alone(duration, ours, 25, 17),
 			against(duration, ours, bar{oidcProvider, .05, 0}, bar{peer: fosite}),
@@ -250,11 +260,15 @@ var durable = []line{
 		compare: against(rate, ourStore, bar{peer: rawDatabase}),
 	},
 	{
-		name: "group commit of 64", measure: groupCommit(clients), servers: []string{ourStore, storeAlone},
+		name:    "group commit of 64",
+		measure: groupCommit(clients),
+		servers: []string{ourStore, storeAlone},
 		compare: against(rate, ourStore, bar{storeAlone, 10, 12}),
 	},
 	{
-		name: "group commit of one", measure: groupCommit(1), servers: []string{ourStore, storeAlone},
+		name:    "group commit of one",
+		measure: groupCommit(1),
+		servers: []string{ourStore, storeAlone},
 		compare: against(rate, ourStore, bar{storeAlone, .95, 0}),
 	},
 }

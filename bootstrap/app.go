@@ -8,7 +8,7 @@
 //	err = server.Register(e)
 //
 // tools is a *mcp.Server of the official Go SDK and e the site's Echo; a site with net/http, chi or
-// Gin calls MCPServer.Handler in place of Register. NewGateway protects an MCP server at a URL, and
+// Gin calls MCPServer.Handler instead of Register. NewGateway protects an MCP server at a URL, and
 // Guard one without the SDK. The examples handle every error; docs/embedding.md has all else.
 package bootstrap
 
@@ -29,8 +29,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // bodiesDivisor is the divisor of the memory limit for the bodies of all concurrent requests. A
@@ -43,16 +43,18 @@ type OAuthServer struct {
 	endpoints *oauthhttp.Endpoints
 	config    oauth.Config
 	follow    oauthhttp.Follower
-	trace     trace.Log
+	trace     connection.Log
 	stop      context.CancelFunc
 	journal   *diagnosis.Journal
 	ended     *endedGrants
 	host      serverCheck
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
+	calls     oauth.CallLimit
 
 	registered registrations
 	upstreams  upstreamStates
+	tools      toolLists
 }
 
 // Appearance is the name, colour, logo and help link of the pages.
@@ -70,9 +72,9 @@ func WithAppearance(appearance Appearance) OAuthOption {
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
 // oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister,
-// oauth.ClientDocumentStore and trace.Log. Those of a store that is wrapped in another type are
-// lost unless the wrapper has them too. The log names those that are missing, at level info;
-// docs/embedding.md describes what each is for.
+// oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped in another type
+// are lost unless the wrapper has them too. The log names those that are missing, at level info;
+// docs/stores.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := choose(options)
 	config, err := withDefaults(config, store)
@@ -102,8 +104,12 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	if own, both := chosen.clients.(oauth.KeyDirectory); both { // the directory of the host fetches keys too
 		keys = own
 	}
-	authz := &OAuthServer{config: config, limited: chosen.limited,
-		bodies: jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor)}
+	authz := &OAuthServer{
+		config:  config,
+		limited: chosen.limited,
+		calls:   limits.NewCalls(),
+		bodies:  jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor),
+	}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
@@ -113,6 +119,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Assertions:    jose.Reader{},
 		Verifier:      verifierOf(config),
 		Verifiers:     ownVerifiers(config),
+		Tools:         &authz.tools,
 		Guesses:       newGuesses(counter, config, settings),
 		NewSlots:      func(slots, maxWaiting int) oauth.Slots { return limits.NewQueue(slots, maxWaiting) },
 		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
@@ -140,9 +147,9 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	return authz, nil
 }
 
-// openTrace records connections if the store is a trace.Log.
-func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
-	if log, keeps := store.(trace.Log); keeps {
+// openTrace records connections if the store is a connection.Log.
+func (a *OAuthServer) openTrace(store oauth.Store) (steps connection.Journal) {
+	if log, keeps := store.(connection.Log); keeps {
 		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger)
 		steps = a.journal
 	}
@@ -151,7 +158,7 @@ func (a *OAuthServer) openTrace(store oauth.Store) (steps trace.Journal) {
 }
 
 // Trace returns the attempts of clients to connect, the newest first; none if the store is not a
-// trace.Log.
+// connection.Log.
 func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Connection, error) {
 	if a.trace == nil {
 		return nil, nil
@@ -201,6 +208,19 @@ func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]s
 	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
 }
 
+// ReplaceHostToken moves the connections of one of the site's tokens to another token of the same
+// person, and returns their number. Call it while the old token still works; no app notices. It
+// changes nothing and returns an error when the verifier refuses the new token or names another
+// person. If the verifier does not name a subject, it must still accept the old token.
+func (a *OAuthServer) ReplaceHostToken(ctx context.Context, token, replacement string) (int, error) {
+	return a.server.ReplaceHostToken(ctx, token, replacement)
+}
+
+// ReplaceHostFields is ReplaceHostToken for a Config with HostFields.
+func (a *OAuthServer) ReplaceHostFields(ctx context.Context, values, replacement map[string]string) (int, error) {
+	return a.server.ReplaceHostFields(ctx, values, replacement)
+}
+
 // start runs the background work until Close.
 func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -212,7 +232,8 @@ func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
 	go a.keepClients(ctx)
 }
 
-// keepClients runs in the background, because listing the grants of a large store takes long.
+// keepClients runs in the background, so that the start does not wait for the stored documents of
+// clients.
 func (a *OAuthServer) keepClients(ctx context.Context) {
 	if err := a.server.KeepClients(ctx); err != nil && ctx.Err() == nil {
 		a.config.Logger.WarnContext(ctx, "cannot list the clients in use; fetches of other documents can evict theirs",
@@ -239,4 +260,12 @@ func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, er
 // true, and returns their number. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
+}
+
+// AmendGrants names or narrows the active grants and the unredeemed codes for which chosen returns
+// true, and returns their number. The next request of a client is checked against what is left. It
+// fails as Grants does.
+func (a *OAuthServer) AmendGrants(ctx context.Context, chosen func(oauth.Connection) bool,
+	by oauth.Amendment) (int, error) {
+	return a.server.AmendGrants(ctx, chosen, by)
 }

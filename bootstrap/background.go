@@ -113,6 +113,7 @@ type endedGrants struct {
 	now     func() time.Time
 	logger  *slog.Logger
 	grant   func(ctx context.Context, id string) (*oauth.AccessGrant, error)
+	recheck func()    // what is known of the site's tokens
 	since   time.Time // of the last successful query
 	failing bool
 
@@ -129,6 +130,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		now:     a.config.Now,
 		logger:  a.config.Logger,
 		grant:   store.Grant,
+		recheck: a.server.ForgetDirectTokens,
 		since:   a.config.Now(),
 	}
 	a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
@@ -177,15 +179,20 @@ func (e *endedGrants) forget(before time.Time) {
 	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { return at.Before(before) })
 }
 
-// logOperator logs the grants that an operator has ended by a command, whose own output the log of
-// the service does not have.
-func (e *endedGrants) logOperator(ctx context.Context, grants []string) {
+// notice logs the grants that an operator has ended by a command, whose own output the log of the
+// service does not have. After the site has ended a grant, its token is checked again.
+func (e *endedGrants) notice(ctx context.Context, grants []string) {
 	for _, id := range grants {
 		if !e.learn(id) {
 			continue
 		}
-		if grant, err := e.grant(ctx, id); err == nil && grant.EndReason() == oauth.EndedByOperator {
+		grant, err := e.grant(ctx, id)
+		switch {
+		case err != nil:
+		case grant.EndReason() == oauth.EndedByOperator:
 			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
+		case grant.EndReason() == oauth.EndedByHost, grant.EndReason() == oauth.EndedByHostToken:
+			e.recheck()
 		}
 	}
 }
@@ -208,6 +215,6 @@ func (e *endedGrants) close(ctx context.Context) {
 	for _, server := range e.busy() {
 		server.CloseEnded(ended)
 	}
-	e.logOperator(limited, ended.Grants)
+	e.notice(limited, ended.Grants)
 	e.forget(now.Add(-2 * endedOverlap))
 }

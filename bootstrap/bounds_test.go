@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -78,7 +79,7 @@ var _ = Describe("Settings of a host", func() {
 	})
 
 	DescribeTable("apply to fetches of client metadata",
-		Label("C14", "C19"), func(change func(*oauth.Config), fetched bool) {
+		Label("C14", "C19"), func(options cimd.Options, fetched bool) {
 			maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/plain")
 				_, _ = fmt.Fprintf(w,
@@ -87,13 +88,16 @@ var _ = Describe("Settings of a host", func() {
 			}))
 			DeferCleanup(maker.Close)
 			config := oauth.Config{
-				Issuer: "http://127.0.0.1:8080", AllowLoopbackIssuer: true, AllowLoopbackClients: true,
-				VerifyBearer: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler),
+				Issuer:               "http://127.0.0.1:8080",
+				AllowLoopbackIssuer:  true,
+				AllowLoopbackClients: true,
+				VerifyBearer:         func(string) bool { return true },
+				Logger:               slog.New(slog.DiscardHandler),
 			}
-			change(&config)
 			roots := x509.NewCertPool()
 			roots.AddCert(maker.Certificate())
-			authz, err := bootstrap.NewOAuthServer(config, openStore(), bootstrap.WithRootCAs(roots))
+			authz, err := bootstrap.NewOAuthServer(config, openStore(), bootstrap.WithMetadata(options),
+				bootstrap.WithRootCAs(roots))
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(authz.Close)
 			e := echo.New()
@@ -104,8 +108,8 @@ var _ = Describe("Settings of a host", func() {
 				v.Set("client_id", maker.URL+"/c.json")
 			}).Code == http.StatusOK).To(Equal(fetched))
 		},
-		Entry("strictly by default", func(*oauth.Config) {}, false),
-		Entry("with any media type", func(c *oauth.Config) { c.AllowAnyContentType = true }, true),
+		Entry("strictly by default", cimd.Options{}, false),
+		Entry("with any media type", cimd.Options{AllowAnyContentType: true}, true),
 	)
 
 	It("delete expired rows at each interval, by the host's clock, until the server is closed", Label("H6"), func() {

@@ -4,12 +4,12 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // capabilities are the optional interfaces of a store whose absence switches a feature off without
-// an error. docs/embedding.md has their effects. oauth.SecretKeeper is not among them, because
+// an error. docs/stores.md has their effects. oauth.SecretKeeper is not among them, because
 // NewOAuthServer fails when neither the store nor the Config has a secret.
 var capabilities = []struct {
 	name     string
@@ -20,7 +20,7 @@ var capabilities = []struct {
 	{"oauth.SecretVerifier", implements[oauth.SecretVerifier]},
 	{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister]},
 	{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore]},
-	{"trace.Log", implements[trace.Log]},
+	{"connection.Log", implements[connection.Log]},
 }
 
 func implements[T any](store oauth.Store) bool {
@@ -38,7 +38,7 @@ func reportMissing(store oauth.Store, logger *slog.Logger) {
 		}
 	}
 	if len(missing) > 0 {
-		logger.Info("the store lacks optional interfaces, so some features are off; docs/embedding.md lists them",
+		logger.Info("the store lacks optional interfaces, so some features are off; docs/stores.md lists them",
 			"missing", strings.Join(missing, ", "))
 	}
 }

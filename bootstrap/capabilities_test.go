@@ -12,8 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 var _ = Describe("Optional interfaces of the store", func() {
@@ -23,8 +23,10 @@ var _ = Describe("Optional interfaces of the store", func() {
 		GinkgoHelper()
 		var log bytes.Buffer
 		authz, err := bootstrap.NewOAuthServer(oauth.Config{
-			Issuer: "https://site.example", VerifyBearer: func(string) bool { return true },
-			Secret: make([]byte, oauth.MinSecretLength), Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+			Issuer:       "https://site.example",
+			VerifyBearer: func(string) bool { return true },
+			Secret:       make([]byte, oauth.MinSecretLength),
+			Logger:       slog.New(slog.NewJSONHandler(&log, nil)),
 		}, store)
 		Expect(err).NotTo(HaveOccurred())
 		authz.Close()
@@ -47,7 +49,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
 		Expect(lines[0]).To(HaveKeyWithValue("missing",
 			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, "+
-				"oauth.ClientDocumentStore, trace.Log"))
+				"oauth.ClientDocumentStore, connection.Log"))
 	})
 
 	It("are not logged when the wrapper has them too", func() {
@@ -55,14 +57,14 @@ var _ = Describe("Optional interfaces of the store", func() {
 		lines := reported(struct {
 			oauth.Store
 			oauth.EndWatcher
-			trace.Log
+			connection.Log
 		}{inner, inner, inner})
 		Expect(lines).To(ConsistOf(HaveKeyWithValue("missing",
 			"oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore")))
 	})
 
 	It("are all documented for hosts", func() {
-		page, err := os.ReadFile("../docs/embedding.md")
+		page, err := os.ReadFile("../docs/stores.md")
 		Expect(err).NotTo(HaveOccurred())
 		lines := reported(struct{ oauth.Store }{openStore()})
 		Expect(lines).To(HaveLen(1))

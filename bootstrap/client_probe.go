@@ -20,19 +20,19 @@ type ClientAnswer = cimd.Answer
 // ClientProbe fetches documents of clients as an OAuthServer does, but without its caches and
 // limits.
 type ClientProbe struct {
-	rules   oauth.ClientIDRules
-	options cimd.Options
+	rules  oauth.ClientIDRules
+	config cimd.Config
 }
 
 // NewClientProbe returns a probe, or the mistakes in the fields about clients; it needs no other
-// field. Of the options, only WithRootCAs has an effect.
+// field. Of the options, only WithMetadata and WithRootCAs have an effect.
 func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, error) {
 	chosen := choose(options)
 	rules, metadata, err := config.ClientRules()
 	if err := errors.Join(append(chosen.wrong, err)...); err != nil {
 		return nil, err
 	}
-	asked := directoryOptions(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
+	asked := directoryConfig(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
 	asked.Now, asked.Fetches = time.Now, limits.NewFetches(oauth.Limits{})
 	return &ClientProbe{rules, asked}, nil
 }
@@ -43,7 +43,7 @@ type PinnedClient = cimd.PinnedDocument
 // Pinned returns the documents in a folder as an OAuthServer reads them, in the order of their
 // files.
 func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient, error) {
-	opened, err := cimd.OpenPinned(folder, p.rules, p.options.Rules, slog.New(slog.DiscardHandler))
+	opened, err := cimd.OpenPinned(folder, p.rules, p.config.Rules, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
@@ -64,5 +64,5 @@ func (p *ClientProbe) Fetch(ctx context.Context, clientID string) (ClientAnswer,
 	if err != nil {
 		return ClientAnswer{}, err
 	}
-	return cimd.Probe(ctx, p.options, id)
+	return cimd.Probe(ctx, p.config, id)
 }

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -26,9 +26,6 @@ const (
 	CredentialNone   = "none"
 )
 
-// DefaultPatience is the default of Upstream.Patience.
-const DefaultPatience = 5 * time.Minute
-
 const minSigningSecret = 32 // bytes
 
 // Credentials returns the values of Upstream.Credential.
@@ -36,7 +33,21 @@ func Credentials() []string { return []string{CredentialHostToken, CredentialSta
 
 // Upstream is an MCP server behind a gateway.
 type Upstream struct {
-	URL           string // of its MCP endpoint, as CheckUpstreamURL describes it, unless it is a Program
+	URL     string   // of its MCP endpoint, as CheckUpstreamURL describes it, unless it is a Program
+	Program *Program // starts the MCP server instead of URL; nil for none
+	UpstreamOptions
+
+	// The MCP server is also the verifier of pasted tokens, so that one that accepts any key is a
+	// mistake.
+	VerifiesTokens bool
+
+	Reach   upstream.Reach
+	Observe func(UpstreamRequest) // called for each request to the upstream; nil for none
+	Logger  *slog.Logger          // the default is that of the OAuth server
+}
+
+// UpstreamOptions are the options of an Upstream that several may share.
+type UpstreamOptions struct {
 	Host          string // the Host header; the default is the host of URL
 	Credential    string // the default is CredentialHostToken, which needs oauth.Config.HostTokenInUse
 	Secret        string // of CredentialStatic, sent to the upstream
@@ -45,18 +56,9 @@ type Upstream struct {
 	// Bearer {token}".
 	Present  []string
 	Headers  []string      // request headers to forward besides those of MCP
-	Patience time.Duration // until the response to a POST begins, 1s to 1h; the default is DefaultPatience
+	Patience time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
 
-	// The MCP server is also the verifier of pasted tokens, so that one that accepts any key is a
-	// mistake.
-	VerifiesTokens bool
-
-	Program       *Program // starts the MCP server instead of URL; nil for none
 	ProgramLimits ProgramLimits
-
-	Reach   outbound.Options
-	Observe func(UpstreamRequest) // called for each request to the upstream; nil for none
-	Logger  *slog.Logger          // the default is that of the OAuth server
 }
 
 // HostField is a value that people enter, for oauth.Config.HostFields.
@@ -75,27 +77,34 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 			"opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
 	}
 	to = to.withDefaults(m.authz.config)
-	if err := errors.Join(append(m.wrongOptions, to.check(m.authz.config))...); err != nil {
+	parsed, err := to.parse(m.authz.config)
+	if err := errors.Join(append(m.wrongOptions, err)...); err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
-	protection := m.protection()
+	protection := gateway.Options{Options: m.protection()}
 	protection.PassedHeaders = to.Headers
 	if to.Credential == CredentialHostToken {
 		protection.HostTokens = m.authz.server
 	}
 	fields := m.authz.config.HostFields
 	if to.Program != nil {
-		return m, m.mountProgram(to, protection, fields)
+		if protection.BindTools && to.ProgramLimits.MaxProcessesPerPerson < 2 {
+			return nil, fmt.Errorf("opening the gateway to an upstream: %w", oauth.Within("ProgramLimits",
+				oauth.NewMistake("%s is 1, but %s needs a process that lists the tools: choose 2 or more",
+					oauth.Field("MaxProcessesPerPerson"), oauth.Field(oauth.OfConfig+"BindTools"))))
+		}
+		m.mountProgram(to, protection, parsed.program)
+		return m, nil
 	}
 	headers := to.Headers
 	if protection.HasPolicy() {
-		headers = append(slices.Clone(headers), "Accept-Encoding") // mcp.NewGateway sets it
+		headers = append(slices.Clone(headers), "Accept-Encoding") // gateway.New sets it
 	}
-	proxy, err := to.open(fields, upstream.Options{
+	o := upstream.Options{
 		URL:         to.URL,
 		Host:        to.Host,
-		MessagePath: mcp.MessagePath(protection.Resource),
-		Credential:  to.credential(protection, fields),
+		MessagePath: guard.MessagePath(protection.Resource),
+		Credential:  to.credential(protection.Options, parsed.presentation),
 		Headers:     headers,
 		Sessions:    m.authz.server.Settings().Keys,
 		Resource:    protection.Resource,
@@ -103,50 +112,72 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		Options:     to.Reach,
 		Observe:     to.Observe,
 		Logger:      to.Logger,
-	})
+	}
+	if credential.IsTarget(to.URL) {
+		target, _ := fields.ParseTarget(to.URL) // parse has checked it
+		m.mounted = gateway.New(upstream.NewRouter(target, o), protection)
+		m.keepState(alwaysHealthy, nil, checkedByPeople)
+		return m, nil
+	}
+	proxy, err := upstream.New(o)
 	if err != nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
-	m.mounted = mcp.NewGateway(proxy, protection)
+	m.mounted = gateway.New(proxy, protection)
 	m.keepState(proxy.Health, proxy.Failed(), to.judging(proxy.Check))
 	return m, nil
 }
 
 func (u Upstream) withDefaults(config oauth.Config) Upstream {
 	u.Credential, u.Logger = cmp.Or(u.Credential, CredentialHostToken), cmp.Or(u.Logger, config.Logger)
-	u.Patience, u.ProgramLimits = cmp.Or(u.Patience, DefaultPatience), u.ProgramLimits.withDefaults()
+	u.Patience, u.ProgramLimits = cmp.Or(u.Patience, upstream.DefaultPatience), u.ProgramLimits.withDefaults()
 	return u
 }
 
-func (u Upstream) check(config oauth.Config) error {
+// parsedUpstream is what an Upstream says in texts.
+type parsedUpstream struct {
+	presentation secret.Presentation
+	program      parsedProgram
+}
+
+// parse reports every mistake in one error.
+func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
-		return oauth.NewMistake("%s is %q: set %s, so that access tokens can open the host token",
+		return parsed, oauth.NewMistake("%s is %q: set %s, so that access tokens can open the host token",
 			oauth.Field("Credential"), u.Credential, oauth.Field(oauth.OfConfig+"HostTokenInUse"))
 	}
 	if u.Program != nil {
-		return u.checkProgram(config.HostFields)
+		parsed.program, err = u.parseProgram(config.HostFields)
+		return parsed, err
 	}
-	err := u.CheckOptions(config.HostFields, u.URL)
+	parsed.presentation, err = u.UpstreamOptions.parse(config.HostFields, u.URL)
 	if reason := CheckUpstreamURL(u.URL, config.HostFields); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
 	}
 	if credential.IsTarget(u.URL) {
 		err = errors.Join(err, u.checkRouted())
 	}
+	return parsed, err
+}
+
+// Check reports the mistakes of the options of URLs in one error. The fields are those that
+// people enter (oauth.Config.HostFields), and the urls those of all upstreams with these options,
+// which may name a field.
+func (u UpstreamOptions) Check(fields credential.Fields, urls ...string) error {
+	_, err := u.parse(fields, urls...)
 	return err
 }
 
-// CheckOptions reports the mistakes of every field but URL, in one error. The fields are those that
-// people enter (oauth.Config.HostFields), and the urls those of all upstreams with these options,
-// which may name a field.
-func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
-	mistakes := []error{u.checkSecrets(), u.checkPresent(fields, urls)}
-	if u.Patience < time.Second || u.Patience > time.Hour {
+func (u UpstreamOptions) parse(fields credential.Fields, urls ...string) (secret.Presentation, error) {
+	presentation, err := u.parsePresent(fields, urls)
+	mistakes := []error{u.checkSecrets(), err}
+	if u.Patience < upstream.LeastPatience || u.Patience > upstream.MostPatience {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %s: choose 1s to 1h", oauth.Field("Patience"), u.Patience))
+			oauth.NewMistake("%s is %s: choose %s to %s", oauth.Field("Patience"), u.Patience, upstream.LeastPatience,
+				upstream.MostPatience))
 	}
 	if u.Host != "" {
-		if err := oauth.CheckHost(u.Host); err != nil {
+		if err := guard.CheckHost(u.Host); err != nil {
 			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Host"), u.Host, err))
 		}
 	}
@@ -155,10 +186,10 @@ func (u Upstream) CheckOptions(fields credential.Fields, urls ...string) error {
 			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Headers"), name, err))
 		}
 	}
-	return errors.Join(mistakes...)
+	return presentation, errors.Join(mistakes...)
 }
 
-func (u Upstream) checkSecrets() error {
+func (u UpstreamOptions) checkSecrets() error {
 	static := u.Credential == CredentialStatic
 	secret, signing, credential := oauth.Field("Secret"), oauth.Field("SigningSecret"),
 		oauth.Field("Credential")
@@ -179,15 +210,15 @@ func (u Upstream) checkSecrets() error {
 	return nil
 }
 
-func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
+func (u UpstreamOptions) parsePresent(fields credential.Fields, urls []string) (parsed secret.Presentation, err error) {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
-		return oauth.NewMistake("%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose "+
-			"%q, or ask for one field",
+		return parsed, oauth.NewMistake(
+			"%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
 			oauth.Field(oauth.OfConfig+"HostFields"), len(fields), oauth.Field("Credential"), u.Credential,
 			CredentialHostToken)
 	}
 	if len(u.Present) > 0 && u.Credential == CredentialNone {
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Present"),
+		return parsed, oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Present"),
 			oauth.Field("Credential"), u.Credential)
 	}
 	parsed, wrong := secret.Parse(u.Present, u.presented(fields))
@@ -205,7 +236,7 @@ func (u Upstream) checkPresent(fields credential.Fields, urls []string) error {
 					oauth.Field("Headers"), name, oauth.Field("Present")))
 		}
 	}
-	return errors.Join(mistakes...)
+	return parsed, errors.Join(mistakes...)
 }
 
 // checkUsed returns a mistake for each field that the server would not get.
@@ -226,15 +257,14 @@ func checkUsed(parsed secret.Presentation, fields credential.Fields, urls []stri
 
 // presented returns the fields that Present presents: those of a person, or the secret for all
 // callers.
-func (u Upstream) presented(fields credential.Fields) credential.Fields {
+func (u UpstreamOptions) presented(fields credential.Fields) credential.Fields {
 	if u.Credential == CredentialStatic {
 		return credential.Single()
 	}
 	return fields
 }
 
-func (u Upstream) credential(protection mcp.Options, fields credential.Fields) upstream.Credential {
-	presented, _ := secret.Parse(u.Present, u.presented(fields)) // was checked
+func (u UpstreamOptions) credential(protection guard.Options, presented secret.Presentation) upstream.Credential {
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{

@@ -3,7 +3,7 @@ package bootstrap
 import (
 	"net/http"
 
-	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -15,23 +15,23 @@ type Handler func(w http.ResponseWriter, r *http.Request, caller oauth.Caller)
 func Guard(serve Handler, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if serve != nil { // Register reports a nil handler
-		m.mounted = mcp.NewGateway(inProcess(serve), m.protection())
+		m.mounted = gateway.New(hostHandler(serve), gateway.Options{Options: m.protection()})
 	}
 	return m
 }
 
-// inProcess is an mcp.Upstream that calls a Handler.
-type inProcess Handler
+// hostHandler is a gateway.Upstream that calls a Handler.
+type hostHandler Handler
 
-// Forward implements mcp.Upstream.
-func (p inProcess) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller,
+// Forward implements gateway.Upstream.
+func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller,
 	_ oauth.HostToken) error {
 	p(w, r, caller)
 	return nil
 }
 
-// Deliver implements mcp.Upstream.
-func (p inProcess) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
+// Deliver implements gateway.Upstream.
+func (p hostHandler) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
 	host oauth.HostToken) error {
 	return p.Forward(w, r, body, caller, host)
 }

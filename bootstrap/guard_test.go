@@ -83,6 +83,19 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 		Expect(answered).To(Equal(1))
 	})
 
+	It("replaces a response that cannot be filtered, without the mention of a gateway", Label("U27"), func() {
+		guarded := bootstrap.Guard(func(w http.ResponseWriter, _ *http.Request, _ oauth.Caller) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{"tools":[`)
+		}, bootstrap.WithOAuth(server.authz), bootstrap.WithToolPolicy(func(oauth.Caller, string) bool { return true }))
+		server.Echo = echo.New()
+		Expect(guarded.Register(server.Echo)).To(Succeed())
+		first := tokensOf(server.exchange(server.code())).Access
+		answer := server.sendTo(issuer+"/mcp", first, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		Expect(answer.Code).To(Equal(http.StatusBadGateway))
+		Expect(answer.Body.String()).To(And(ContainSubstring("cannot be read"), Not(ContainSubstring("gateway"))))
+	})
+
 	It("leaves no URI to the policy of the host that parsers read differently", Label("U26"), func() {
 		var passed []string
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {

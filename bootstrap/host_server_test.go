@@ -22,8 +22,10 @@ var _ = Describe("Warning about an http.Server without limits", Label("operation
 		site := httptest.NewUnstartedServer(nil)
 		issuer := "http://" + site.Listener.Addr().String()
 		authz, err := bootstrap.NewOAuthServer(oauth.Config{
-			Issuer: issuer, AllowLoopbackIssuer: true, VerifyBearer: func(string) bool { return true },
-			Logger: slog.New(slog.NewTextHandler(log, nil)),
+			Issuer:              issuer,
+			AllowLoopbackIssuer: true,
+			VerifyBearer:        func(string) bool { return true },
+			Logger:              slog.New(slog.NewTextHandler(log, nil)),
 		}, openStore())
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)

@@ -10,25 +10,47 @@ import (
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
+	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // MCPServer is an MCP server behind the bearer token check (RFC 6750, RFC 9728).
 type MCPServer struct {
 	authz    *OAuthServer
-	options  mcp.Options
-	resource string // "" for the first of the Config
-	mounted  *mcp.Server
-	upstream *upstreamState // nil without an upstream
+	options  guard.Options
+	bus      replica.Bus // nil for none
+	resource string      // "" for the first of the Config
+	mounted  guarded
+	upstream *upstreamState
 
 	addressOf    func(*http.Request) string // of Handler; nil for the peer
 	wrongOptions []error
 	isRegistered bool
 }
 
+// guarded is an MCP server behind its guard: an *inprocess.Server or a *gateway.Gateway.
+type guarded interface {
+	streamCloser
+	Mount(site *echo.Echo)
+	CloseGrant(grant string)
+	Open() (streams, sessions int)
+	Drain()
+
+	Access() guard.Access
+	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
+}
+
+// local returns the server if it uses the official SDK, so that its sessions and tools are in this
+// process.
+func (m *MCPServer) local() (server *inprocess.Server, isLocal bool) {
+	server, isLocal = m.mounted.(*inprocess.Server)
+	return server, isLocal
+}
+
 func newMCPServer(options []MCPOption) *MCPServer {
-	m := new(MCPServer)
+	m := &MCPServer{upstream: newUpstreamState(alwaysHealthy, nil, neverChecked)}
 	for i, option := range options {
 		if option == nil {
 			m.wrongOptions = append(m.wrongOptions, errNilOption(i))
@@ -44,7 +66,11 @@ func newMCPServer(options []MCPOption) *MCPServer {
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if server != nil {
-		m.mounted = mcp.New(server, m.protection())
+		options := inprocess.Options{Options: m.protection(), Bus: m.bus}
+		if m.authz != nil {
+			options.Keys = m.authz.server.Settings().Keys
+		}
+		m.mounted = inprocess.New(server, options)
 	}
 	return m
 }
@@ -52,7 +78,7 @@ func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 // errNoServer reports a nil server of the SDK.
 var errNoServer = errors.New("the MCP server is nil: make one with mcp.NewServer and pass it to NewMCPServer")
 
-func (m *MCPServer) protection() mcp.Options {
+func (m *MCPServer) protection() guard.Options {
 	o := m.options
 	if m.authz == nil {
 		return o
@@ -60,13 +86,20 @@ func (m *MCPServer) protection() mcp.Options {
 	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
 	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource,
 		settings.Resources[index].Name, index > 0
-	o.Issuer, o.Scopes, o.Keys = settings.Issuer, settings.Catalogue, settings.Keys
+	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Catalogue, settings.Links
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
-	o.Limits, o.Limited = settings.Limits, m.authz.limited
+	o.BindTools = settings.BindTools
+	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
 	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
 	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
+	if o.HostTokens = settings.AcceptHostTokens; o.HostTokens {
+		begin := o.Begin
+		o.Begin = func(c echo.Context) context.Context {
+			return oauth.WithRequester(begin(c), m.authz.endpoints.RequesterOf(c))
+		}
+	}
 	return o
 }
 
@@ -84,11 +117,14 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.checkRegistration(site); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
-	if err := m.mounted.Join(); err != nil {
-		return fmt.Errorf("registering the MCP server: %w", err)
+	if server, isLocal := m.local(); isLocal {
+		if err := server.Join(); err != nil {
+			return fmt.Errorf("registering the MCP server: %w", err)
+		}
 	}
 	m.warnOfLoopbackOrigins()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
+	m.authz.tools.servers.Store(m.protection().Resource, m.mounted)
 	m.authz.ended.add(m.mounted)
 	m.mountOn(site)
 	m.authz.registered.add(site, m.protection().Resource, m.mountOn)
@@ -127,12 +163,7 @@ func (m *MCPServer) Open() (streams, sessions int) {
 
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed
 // repeatedly, and after a failed call. It is nil for other servers.
-func (m *MCPServer) Health() error {
-	if m.upstream == nil {
-		return nil
-	}
-	return m.upstream.health()
-}
+func (m *MCPServer) Health() error { return m.upstream.health() }
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.
 func (m *MCPServer) Drain() {
@@ -144,20 +175,24 @@ func (m *MCPServer) Drain() {
 // WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx
 // ends. Call it before the bus is closed. Without WithBus it returns at once.
 func (m *MCPServer) WaitForReplicas(ctx context.Context) {
-	if m.mounted != nil {
-		m.mounted.WaitForReplicas(ctx)
+	if server, isLocal := m.local(); isLocal {
+		server.WaitForReplicas(ctx)
 	}
 }
 
 // ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as
 // the given caller. It returns at the end of in or ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	if m.mounted == nil {
+	server, isLocal := m.local()
+	switch {
+	case m.mounted == nil:
 		return fmt.Errorf("serving stdio: %w", errNoServer)
+	case !isLocal:
+		return errors.New("serving stdio: the server does not use the official SDK")
 	}
-	return m.mounted.ServeStdio(ctx, in, out, caller)
+	return server.ServeStdio(ctx, in, out, caller)
 }
 
 // CallerOf returns the authenticated caller of a tool; false for a request that no MCPServer has
 // passed.
-func CallerOf(request sdk.Request) (oauth.Caller, bool) { return mcp.CallerOf(request) }
+func CallerOf(request sdk.Request) (oauth.Caller, bool) { return inprocess.CallerOf(request) }

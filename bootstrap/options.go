@@ -7,7 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/domain/audit"
@@ -19,6 +21,7 @@ type OAuthOption func(*oauthOptions)
 
 type oauthOptions struct {
 	clients    oauth.ClientDirectory
+	metadata   cimd.Options
 	roots      *x509.CertPool
 	documents  string
 	appearance Appearance
@@ -46,6 +49,15 @@ func choose(options []OAuthOption) oauthOptions {
 // (CIMD). If it is an oauth.KeyDirectory, it also provides their keys.
 func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 	return func(o *oauthOptions) { o.clients = clients }
+}
+
+// WithMetadata sets how metadata documents of clients are fetched. NewOAuthServer reports a wrong
+// Proxy.
+func WithMetadata(options cimd.Options) OAuthOption {
+	return func(o *oauthOptions) {
+		o.metadata = options
+		o.wrong = append(o.wrong, oauth.Within("WithMetadata", options.Check()))
+	}
 }
 
 // WithRootCAs sets the certificate authorities for fetching metadata documents; the default is
@@ -91,6 +103,13 @@ func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOptio
 	return func(m *MCPServer) { m.options.Tools = allows }
 }
 
+// WithToolQuota limits how many calls in a minute a person may make of all tools of a group
+// together, beside oauth.Limits.CallsPerMinute; 0 is any number. A call beyond it gets 429 with
+// Retry-After. Each process counts separately.
+func WithToolQuota(quota func(caller oauth.Caller, tool string) (group string, perMinute int)) MCPOption {
+	return func(m *MCPServer) { m.options.ToolQuota = quota }
+}
+
 // WithPromptPolicy is WithToolPolicy for prompts: to list, get and complete them.
 func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.Prompts = allows }
@@ -112,11 +131,28 @@ func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOp
 	return func(m *MCPServer) { m.options.Resources = permits }
 }
 
+// ToolScopes returns the scopes that a call of a tool needs, by the name of the tool, or also by
+// the arguments of the call. These are nil for a call without any, and their numbers have the type
+// json.Number. Names of arguments are exact; a server that ignores their case needs a function that
+// does, too.
+type ToolScopes interface {
+	func(tool string) oauth.Scopes | func(tool string, arguments map[string]any) oauth.Scopes
+}
+
 // WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403
-// insufficient_scope and can request them. NewGateway and Guard also look up the name without
-// leading and trailing space; use FoldToolName for servers that ignore case.
-func WithToolScopes(needs func(tool string) oauth.Scopes) MCPOption {
-	return func(m *MCPServer) { m.options.ToolScopes = needs }
+// insufficient_scope and can request them. Lists of tools do not depend on scopes, so a tool is
+// listed although some of its calls, or all, need another scope. NewGateway and Guard also look up
+// the name without leading and trailing space; use FoldToolName for servers that ignore case.
+func WithToolScopes[F ToolScopes](needs F) MCPOption {
+	return func(m *MCPServer) {
+		m.options.ToolScopes, m.options.CallScopes = nil, nil
+		switch needs := any(needs).(type) {
+		case func(tool string) oauth.Scopes:
+			m.options.ToolScopes = needs
+		case func(tool string, arguments map[string]any) oauth.Scopes:
+			m.options.CallScopes = needs
+		}
+	}
 }
 
 // FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow
@@ -144,11 +180,11 @@ type Bus = replica.Bus
 // a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
 // Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway
 // needs no bus, because its upstream has the sessions.
-func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.options.Bus = bus } }
+func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.bus = bus } }
 
 // WithAudit calls record once for each request of an authenticated client, after its outcome is
 // known: who called which tool of which server, with a digest of the arguments. Pings and
-// notifications are no calls. record runs in the goroutine of the call. audit.Open in
+// notifications are not calls. record runs in the goroutine of the call. audit.Open in
 // adapters/audit returns a file whose Record can be used here; Guard and NewGateway read outcomes
 // from the responses that pass.
 func WithAudit(record audit.Recorder) MCPOption {
@@ -156,16 +192,20 @@ func WithAudit(record audit.Recorder) MCPOption {
 }
 
 // WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to
-// call the MCP endpoint. oauth.LoopbackOrigins allows the pages of the person's own computer, for
+// call the MCP endpoint. LoopbackOrigins allows the pages of the person's own computer, for
 // development. Register reports an origin that no browser sends.
 func WithAllowedOrigins(origins ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedOrigins = origins }
 }
 
-// warnOfLoopbackOrigins logs a warning when a public server has oauth.LoopbackOrigins, because it
+// LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own
+// computer, with http or https and on any port.
+const LoopbackOrigins = guard.LoopbackOrigins
+
+// warnOfLoopbackOrigins logs a warning when a public server has LoopbackOrigins, because it
 // is for development.
 func (m *MCPServer) warnOfLoopbackOrigins() {
-	if slices.Contains(m.options.AllowedOrigins, oauth.LoopbackOrigins) && !m.authz.config.HasLoopbackIssuer() {
+	if slices.Contains(m.options.AllowedOrigins, LoopbackOrigins) && !m.authz.config.HasLoopbackIssuer() {
 		m.authz.config.Logger.Warn("web pages of every local program may call this public MCP server with an access "+
 			"token: remove loopback from the allowed origins after development",
 			"resource", m.protection().Resource.String())
@@ -188,7 +228,7 @@ func WithIPExtractor(addressOf func(*http.Request) string) MCPOption {
 // bodies of all concurrent requests to the MCP servers of an OAuthServer may take an eighth of the
 // memory limit of the process, and those of one subject a quarter of that.
 func WithMaxRequestBody(bytes int64) MCPOption {
-	return func(m *MCPServer) { m.options.MaxBody = bytes }
+	return func(m *MCPServer) { m.options.MaxRequestBody = bytes }
 }
 
 // resourceIndex returns the index of this server's resource in the Config, -1 if it is unknown.

@@ -29,9 +29,9 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins("https://app.example"))).
 			To(Equal(http.StatusUnauthorized))
 		Expect(statusOf("Origin", "http://localhost:6274")).To(Equal(http.StatusForbidden))
-		Expect(statusOf("Origin", "http://localhost:6274", bootstrap.WithAllowedOrigins(oauth.LoopbackOrigins))).
+		Expect(statusOf("Origin", "http://localhost:6274", bootstrap.WithAllowedOrigins(bootstrap.LoopbackOrigins))).
 			To(Equal(http.StatusUnauthorized))
-		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins(oauth.LoopbackOrigins))).
+		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins(bootstrap.LoopbackOrigins))).
 			To(Equal(http.StatusForbidden))
 	})
 
@@ -46,10 +46,11 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		server := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {},
 			bootstrap.WithOAuth(h.authz),
 			bootstrap.WithAllowedOrigins("*", "https://app.example/"),
-			bootstrap.WithAllowedHosts("http://tunnel.example"))
+			bootstrap.WithAllowedHosts("http://tunnel.example"), bootstrap.WithMaxRequestBody(-1))
 		Expect(server.Register(echo.New())).
 			To(MatchError(And(ContainSubstring("name each origin"), ContainSubstring(`write "https://app.example"`),
-				ContainSubstring(`WithAllowedHosts has "http://tunnel.example": write host or host:port`))))
+				ContainSubstring(`WithAllowedHosts has "http://tunnel.example": write host or host:port`),
+				ContainSubstring("WithMaxRequestBody is -1 bytes: choose 64 KiB to"))))
 	})
 
 	It("omits scopes that cannot be quoted from the challenge", Label("G12"), func() {

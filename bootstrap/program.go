@@ -11,20 +11,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Program is an MCP server that speaks over its standard streams. Each session gets a process of
-// its own, which runs as the user of this process . On Linux and macOS, the executable of the host
-// runs again as the supervisor of each process, in the environment of the host. It does not reach
-// its main function then, but init functions of packages may run before: they must not need the
-// standard streams, and must not fail.
+// its own, which runs as the user of this process.
 type Program struct {
 	Command string // a path, or a name that is looked up in PATH
 	Args    []string
@@ -68,7 +66,8 @@ func (l ProgramLimits) withDefaults() ProgramLimits {
 		MaxProcessesPerPerson: cmp.Or(l.MaxProcessesPerPerson, defaults.MaxProcessesPerPerson),
 		IdleTimeout:           cmp.Or(l.IdleTimeout, defaults.IdleTimeout),
 		StartTimeout:          cmp.Or(l.StartTimeout, defaults.StartTimeout),
-		Memory:                cmp.Or(l.Memory, defaults.Memory), CPUTime: cmp.Or(l.CPUTime, defaults.CPUTime),
+		Memory:                cmp.Or(l.Memory, defaults.Memory),
+		CPUTime:               cmp.Or(l.CPUTime, defaults.CPUTime),
 	}
 }
 
@@ -99,9 +98,20 @@ func (l ProgramLimits) Check() error {
 
 // Check returns the mistakes of a program that gets that Upstream.Credential, each with the remedy.
 // The fields are those that people enter (oauth.Config.HostFields).
-func (p Program) Check(credentialKind string, fields credential.Fields) (mistakes []error) {
-	fields = Upstream{Credential: credentialKind}.presented(fields)
-	if _, err := p.find(); err != nil {
+func (p Program) Check(credentialKind string, fields credential.Fields) []error {
+	_, mistakes := p.parse(credentialKind, UpstreamOptions{Credential: credentialKind}.presented(fields))
+	return mistakes
+}
+
+// parsedProgram is the path and the environment of a Program.
+type parsedProgram struct {
+	path        string
+	environment secret.Environment
+}
+
+func (p Program) parse(credentialKind string, fields credential.Fields) (parsed parsedProgram, mistakes []error) {
+	var err error
+	if parsed.path, err = p.find(); err != nil {
 		mistakes = append(mistakes, err)
 	}
 	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
@@ -115,9 +125,10 @@ func (p Program) Check(credentialKind string, fields credential.Fields) (mistake
 		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this "+
 			"computer can read arguments: put it into the environment"))
 	}
-	environment, wrong := secret.ParseEnvironment(p.Env, fields)
+	var wrong []error
+	parsed.environment, wrong = secret.ParseEnvironment(p.Env, fields)
 	mistakes = append(mistakes, wrong...)
-	unused := environment.Unused()
+	unused := parsed.environment.Unused()
 	switch {
 	case len(wrong) > 0:
 	case credentialKind != CredentialNone:
@@ -131,7 +142,7 @@ func (p Program) Check(credentialKind string, fields credential.Fields) (mistake
 			fmt.Errorf("the environment has {token} or another field, but the credential is %q: leave it out, or "+
 				"choose %q", credentialKind, CredentialHostToken))
 	}
-	return mistakes
+	return parsed, mistakes
 }
 
 // namesField reports whether a word names a field in braces.
@@ -158,81 +169,90 @@ func (p Program) find() (string, error) {
 func (p Program) check(context.Context, check.Result) check.Result {
 	path, err := p.find()
 	if err != nil {
-		return check.Result{State: check.NoProgram, Detail: fmt.Sprintf("the command %q cannot be run", p.Command)}
+		return check.NoProgram(fmt.Sprintf("the command %q cannot be run", p.Command))
 	}
-	return check.Result{State: check.ProgramFound, Detail: path}
+	return check.Program(path)
 }
 
-// checkProgram reports the mistakes of an Upstream with a Program.
-func (u Upstream) checkProgram(fields credential.Fields) error {
-	var mistakes []error
+// CheckProgram reports the mistakes of the options of programs in one error.
+func (u UpstreamOptions) CheckProgram() error {
+	mistakes := []error{oauth.Within("ProgramLimits", u.ProgramLimits.Check())}
 	for _, field := range []struct {
 		name oauth.Field
 		set  bool
 	}{
-		{"URL", u.URL != ""}, {"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0},
+		{"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0},
 		{"SigningSecret", u.SigningSecret != ""},
 	} {
 		if field.set {
 			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but has no effect on a Program: leave it out", field.name))
+				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
 		}
 	}
-	if !slices.Contains(Credentials(), u.Credential) {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Credential"), u.Credential,
-				strings.Join(Credentials(), ", ")))
+	secret, kind := oauth.Field("Secret"), oauth.Field("Credential")
+	switch isStatic := u.Credential == CredentialStatic; {
+	case !slices.Contains(Credentials(), u.Credential):
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q: choose one of %s", kind, u.Credential,
+			strings.Join(Credentials(), ", ")))
+	case isStatic && u.Secret == "":
+		mistakes = append(mistakes, oauth.NewMistake("%s is empty: %s %q needs it", secret, kind, u.Credential))
+	case !isStatic && u.Secret != "":
+		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", secret,
+			kind, u.Credential, CredentialStatic))
 	}
-	if (u.Credential == CredentialStatic) != (u.Secret != "") {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s needs %s, and nothing else uses it", oauth.Field("Credential"), oauth.Field("Secret")))
-	}
-	for _, err := range u.Program.Check(u.Credential, fields) {
-		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
-	}
-	return errors.Join(append(mistakes, oauth.Within("ProgramLimits", u.ProgramLimits.Check()))...)
+	return errors.Join(mistakes...)
 }
 
-// mountProgram opens the gateway to a checked program.
-func (m *MCPServer) mountProgram(to Upstream, protection mcp.Options, fields credential.Fields) error {
-	path, err := to.Program.find()
-	if err != nil {
-		return fmt.Errorf("opening the gateway to a program: %w", err)
+// parseProgram reports the mistakes of an Upstream with a Program.
+func (u Upstream) parseProgram(fields credential.Fields) (parsedProgram, error) {
+	mistakes := []error{u.CheckProgram()}
+	if u.URL != "" {
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is set, but has no effect on a program: leave it out", oauth.Field("URL")))
 	}
-	environment, _ := secret.ParseEnvironment(to.Program.Env, to.presented(fields)) // was checked
+	parsed, wrong := u.Program.parse(u.Credential, u.presented(fields))
+	for _, err := range wrong {
+		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
+	}
+	return parsed, errors.Join(mistakes...)
+}
+
+// mountProgram opens the gateway to a program.
+func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed parsedProgram) {
 	limits := to.ProgramLimits
 	run := process.Program{
-		Path:    path,
+		Path:    parsed.path,
 		Args:    to.Program.Args,
 		Dir:     cmp.Or(to.Program.Dir, string(filepath.Separator)),
 		Memory:  limits.Memory,
 		CPUTime: limits.CPUTime,
 	}
-	if !environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
-		run.Env = []string{"PATH=" + filepath.Dir(path) + string(filepath.ListSeparator) + systemPath}
+	if !parsed.environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
+		run.Env = []string{"PATH=" + filepath.Dir(parsed.path) + string(filepath.ListSeparator) + systemPath}
 	}
 	sessions := program.New(program.Options{
-		Program:      run,
-		Environment:  environment,
-		Values:       to.values,
-		Bodies:       protection.Bodies,
-		MessagePath:  mcp.MessagePath(protection.Resource),
-		Sessions:     m.authz.server.Settings().Keys,
-		Resource:     protection.Resource,
+		Program:     run,
+		Environment: parsed.environment,
+		Values:      to.values,
+		Bodies:      protection.Bodies,
+		MessagePath: guard.MessagePath(protection.Resource),
+		Sessions:    m.authz.server.Settings().Keys,
+		Resource:    protection.Resource,
+		Limits: oauth.Limits{
+			MaxSessions:          limits.MaxProcesses,
+			MaxSessionsPerPerson: limits.MaxProcessesPerPerson,
+		},
+		IdleTimeout:  limits.IdleTimeout,
 		StartTimeout: limits.StartTimeout,
 		MayStart:     newStarts(limits.MaxProcessesPerPerson),
 		Logger:       to.Logger,
 	})
-	protection.StreamLimits, protection.SessionTimeout = protection.Limits, limits.IdleTimeout
-	protection.Limits.MaxSessions, protection.Limits.MaxSessionsPerPerson = limits.MaxProcesses,
-		limits.MaxProcessesPerPerson
-	m.mounted = mcp.NewGateway(sessions, protection)
+	m.mounted = gateway.New(sessions, protection)
 	m.keepState(sessions.Health, nil, to.Program.check)
-	return nil
 }
 
 // values returns the values of the fields for a process.
-func (u Upstream) values(host oauth.HostToken) credential.Values {
+func (u UpstreamOptions) values(host oauth.HostToken) credential.Values {
 	switch u.Credential {
 	case CredentialHostToken:
 		return host.Values()

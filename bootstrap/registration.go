@@ -67,8 +67,7 @@ func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()
 
 // checkRegistration returns all mistakes of the registration at once.
 func (m *MCPServer) checkRegistration(site *echo.Echo) error {
-	mistakes := append(slices.Clone(m.wrongOptions),
-		oauth.CheckOriginsAndHosts(m.options.AllowedOrigins, m.options.AllowedHosts))
+	mistakes := append(slices.Clone(m.wrongOptions), oauth.Prefixed("With", m.options.Check()))
 	if site == nil {
 		mistakes = append(mistakes,
 			errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
@@ -148,15 +147,20 @@ func withoutNames(pattern string) string {
 }
 
 // checkToolScopes returns the scopes of tools that no client can request. It knows the tools of a
-// server of the SDK that are added before.
+// server of the SDK that are added before, and the scopes of calls without arguments.
 func (m *MCPServer) checkToolScopes() error {
-	if m.options.ToolScopes == nil {
+	needs := m.options.ToolScopes
+	if calls := m.options.CallScopes; calls != nil {
+		needs = func(tool string) oauth.Scopes { return calls(tool, nil) }
+	}
+	server, isLocal := m.local()
+	if needs == nil || !isLocal {
 		return nil
 	}
 	known := m.authz.server.Settings().Catalogue.Known().With(oauth.OfflineAccess)
 	var mistakes []error
-	for _, tool := range m.mounted.Tools(context.Background()) {
-		if unknown := withoutAll(m.options.ToolScopes(tool), known); len(unknown) > 0 {
+	for _, tool := range server.ToolNames(context.Background()) {
+		if unknown := withoutAll(needs(tool), known); len(unknown) > 0 {
 			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can "+
 				"request: add it to Scopes of the oauth.Config, or choose one of %s",
 				strings.Join(unknown, ", "), tool, known))

@@ -31,10 +31,14 @@ type embedding struct {
 func newEmbedding() *embedding {
 	e := &embedding{store: openStore(), site: echo.New(),
 		tools: mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, &mcp.ServerOptions{PageSize: 1})}
-	e.config = oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool {
-		return true
-	}, Logger: slog.New(slog.DiscardHandler),
-		MoreServers: []oauth.ProtectedServer{{Resource: issuer + "/more", Name: "More"}}}
+	e.config = oauth.Config{
+		Issuer: issuer,
+		VerifyBearer: func(string) bool {
+			return true
+		},
+		Logger:      slog.New(slog.DiscardHandler),
+		MoreServers: []oauth.ProtectedServer{{Resource: issuer + "/more", Name: "More"}},
+	}
 	for _, name := range []string{"a", "read", "write"} {
 		mcp.AddTool(e.tools, &mcp.Tool{Name: name},
 			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

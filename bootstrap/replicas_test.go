@@ -96,9 +96,11 @@ func subscribe(ctx context.Context, endpoint, access string) <-chan string {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	for name, value := range map[string]string{
-		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+		"Content-Type":         "application/json",
+		"Accept":               "application/json, text/event-stream",
 		"Authorization":        "Bearer " + access,
-		"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "subscriptions/listen",
+		"MCP-Protocol-Version": "2026-07-28",
+		"Mcp-Method":           "subscriptions/listen",
 	} {
 		r.Header.Set(name, value)
 	}

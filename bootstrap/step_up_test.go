@@ -61,7 +61,8 @@ var _ = Describe("Stepping up", Label("N9", "G10"), func() {
 			var asked []string
 			login, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 				ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: clientID},
-				RedirectURL:                    callback, RequestRefreshToken: true,
+				RedirectURL:                    callback,
+				RequestRefreshToken:            true,
 				AuthorizationCodeFetcher: func(_ context.Context,
 					args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 					request, err := url.Parse(args.URL)

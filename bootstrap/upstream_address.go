@@ -1,13 +1,9 @@
 package bootstrap
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/pasteport/pasteport/adapters/mcp"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
-	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -28,7 +24,7 @@ func (u Upstream) checkRouted() error {
 // CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses,
 // or a field with hosts in braces and a path, such as "{url}/mcp".
 func CheckUpstreamURL(url string, fields credential.Fields) error {
-	reach := outbound.Options{AllowHTTP: true}
+	reach := upstream.Reach{AllowHTTP: true}
 	if !credential.IsTarget(url) {
 		return reach.CheckURL(url)
 	}
@@ -42,23 +38,4 @@ func CheckUpstreamURL(url string, fields credential.Fields) error {
 		}
 	}
 	return nil
-}
-
-// forwarder is an upstream, or a router to several.
-type forwarder interface {
-	mcp.Upstream
-	Health() error
-	Failed() <-chan struct{}
-	Check(ctx context.Context, last check.Result) check.Result
-}
-
-func (u Upstream) open(fields credential.Fields, o upstream.Options) (forwarder, error) {
-	if !credential.IsTarget(u.URL) {
-		return upstream.New(o)
-	}
-	target, err := fields.ParseTarget(u.URL)
-	if err != nil {
-		return nil, err
-	}
-	return upstream.NewRouter(target, o), nil
 }

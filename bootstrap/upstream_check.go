@@ -11,8 +11,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// UpstreamState is the result of a check of an upstream. Its methods Works, Cause, Remedy and
-// String describe it, and its State is one word.
+// UpstreamState is the result of a check of an upstream. Its State is one word, its Cause and
+// Remedy are for operators.
 type UpstreamState = check.Result
 
 // judge asks an upstream whether it works. It gets the last result.
@@ -26,10 +26,24 @@ type upstreamState struct {
 	last   atomic.Pointer[check.Result]
 }
 
+func newUpstreamState(health func() error, failed <-chan struct{}, judge judge) *upstreamState {
+	u, unknown := &upstreamState{health: health, failed: failed, judge: judge}, check.Unknown
+	u.last.Store(&unknown)
+	return u
+}
+
+// alwaysHealthy and neverChecked are for servers that have no upstream.
+func alwaysHealthy() error { return nil }
+
+func neverChecked(_ context.Context, last check.Result) check.Result { return last }
+
+// checkedByPeople is for an address that each person enters. It is checked when they connect, and
+// its outage is not a state of the service.
+func checkedByPeople(context.Context, check.Result) check.Result { return check.OfPeople }
+
 // keepState makes the state of the upstream known to the consent page.
 func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, judge judge) {
-	m.upstream = &upstreamState{health: health, failed: failed, judge: judge}
-	m.upstream.last.Store(&check.Result{State: check.NotChecked})
+	m.upstream = newUpstreamState(health, failed, judge)
 	m.authz.upstreams.states.Store(m.protection().Resource.String(), m.upstream)
 }
 
@@ -47,9 +61,6 @@ func (u Upstream) judging(asked judge) judge {
 // upstream that does not work. Call it from time to time, with a ctx that limits its time; the
 // program "pasteport gateway" does so every minute. It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
-	if m.upstream == nil {
-		return UpstreamState{State: check.NotChecked}
-	}
 	found := m.upstream.judge(ctx, *m.upstream.last.Load())
 	// else the caller has given up, so the result says nothing about the upstream
 	if !errors.Is(ctx.Err(), context.Canceled) {
@@ -59,27 +70,17 @@ func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
 }
 
 // UpstreamState returns what CheckUpstream has found last, or that calls fail.
-func (m *MCPServer) UpstreamState() UpstreamState {
-	if m.upstream == nil {
-		return UpstreamState{State: check.NotChecked}
-	}
-	return m.upstream.current()
-}
+func (m *MCPServer) UpstreamState() UpstreamState { return m.upstream.current() }
 
 // UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway,
 // when CheckUpstream can find out more. It is nil for other servers and for programs.
-func (m *MCPServer) UpstreamFailed() <-chan struct{} {
-	if m.upstream == nil {
-		return nil
-	}
-	return m.upstream.failed
-}
+func (m *MCPServer) UpstreamFailed() <-chan struct{} { return m.upstream.failed }
 
 // current returns the result of the last check unless a later call contradicts it.
 func (u *upstreamState) current() check.Result {
 	last := *u.last.Load()
 	if err := u.health(); err != nil && last.MayWork() {
-		return check.Result{State: check.CallsFail, Detail: err.Error()}
+		return check.FailedCalls(err)
 	}
 	return last
 }

@@ -59,7 +59,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one,
 			"--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
-		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h", one, "--upstream-timeout=500ms"),
+		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h0m0s", one, "--upstream-timeout=500ms"),
 		Entry("the verifier asks a server that needs no key", Label("U32"),
 			`--credential is "none", but verifier is "upstream", and a server that needs no key accepts any token: `+
 				`choose --credential "host-token" or "static", or verifier "file"`, one, "--credential=none"),

@@ -141,7 +141,7 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 			"--upstream-cert=empty.pem"),
 		Entry("the certificate is none", "both must be PEM and belong together", "--upstream-cert=empty.pem",
 			"--upstream-key=empty.pem"),
-		Entry("the proxy is no URL", "--upstream-proxy is no URL of an HTTP proxy",
+		Entry("the proxy is not a URL", "--upstream-proxy is not a URL of an HTTP proxy",
 			"--upstream-proxy=socks5://me:s3cret@proxy.internal"),
 		Entry("the number of connections is negative",
 			`--upstream-connections is "-1": write a whole number of 0 or more`, "--upstream-connections=-1"),

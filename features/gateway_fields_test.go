@@ -199,8 +199,7 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 	It("is checked by doctor with all fields", Label("doctor"), func(ctx SpecContext) {
 		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann)
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
-		args := []string{world.MCP(), "--token", ann, "--client-id", world.PublishDoctor(ctx), "--ca",
-			Trust(world.Clients.server)}
+		args := []string{world.MCP(), "--token", ann}
 		asked := Diagnose(ctx, args...)
 		Expect(asked.Of("flow.consent").Seen).To(Equal(`the site asks for "org" besides the token`))
 		Expect(asked.Of("flow.consent").Mend).To(ContainSubstring("--field org="))

@@ -55,9 +55,12 @@ func rush(ctx context.Context, target, token string, clients int, span time.Dura
 			for time.Since(began) < span {
 				r, _ := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(shoutCall))
 				for name, value := range map[string]string{
-					"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+					"Content-Type":         "application/json",
+					"Accept":               "application/json, text/event-stream",
 					"Mcp-Protocol-Version": stateless,
-					"Mcp-Method":           "tools/call", "Mcp-Name": "shout", "Authorization": "Bearer " + token,
+					"Mcp-Method":           "tools/call",
+					"Mcp-Name":             "shout",
+					"Authorization":        "Bearer " + token,
 				} {
 					r.Header.Set(name, value)
 				}

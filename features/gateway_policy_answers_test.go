@@ -51,13 +51,13 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 				Expect(answer.StatusCode).To(Equal(http.StatusBadGateway))
 				Expect(answer.Text).
 					To(MatchJSON(`{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"The answer of the MCP ` +
-						`server behind this gateway cannot be read, so it is not passed on"}}`))
+						`server cannot be read, so it is not passed on"}}`))
 				Expect(l.world.Log.String()).
 					To(And(ContainSubstring(`"rule":"U27"`), Not(ContainSubstring("delete_all"))))
 			}
 		})
 
-		It("has an event that is no JSON, answers the request in its place", func(ctx SpecContext) {
+		It("has an event that is not JSON, answers the request in its place", func(ctx SpecContext) {
 			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")

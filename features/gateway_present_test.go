@@ -246,8 +246,8 @@ var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"
 			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
 			Expect(dir).NotTo(BeADirectory())
 		},
-		Entry("no header", "s3cret", `: number 2: it is no header: write it like "X-Api-Key: {token}"`),
-		Entry("a header with a space", "X Api Key: s3cret {token}", ": number 2: it is no header"),
+		Entry("no header", "s3cret", `: number 2: it is not a header: write it like "X-Api-Key: {token}"`),
+		Entry("a header with a space", "X Api Key: s3cret {token}", ": number 2: it is not a header"),
 		Entry("no value", "X-Api-Key:", ": number 2: the header X-Api-Key has no value"),
 		Entry("an unknown field", "X-Api-Key: {tokn}", ": number 2: it has an unknown field tokn: write {token}"),
 		Entry("a field in another case", "X-Api-Key: {Token}",
@@ -280,8 +280,8 @@ var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"
 			": number 2: the gateway itself sets or forwards the header X-Forwarded-For"),
 		Entry("a header twice", "x-first: s3cret",
 			": number 2: an entry before it sets the header X-First already: keep one"),
-		Entry("no parameter", "?={token}", ": number 2: it is no query parameter"),
-		Entry("a parameter without a value", "?key", ": number 2: it is no query parameter"),
+		Entry("no parameter", "?={token}", ": number 2: it is not a query parameter"),
+		Entry("a parameter without a value", "?key", ": number 2: it is not a query parameter"),
 		Entry("a parameter in a second one", "?a=b&key={token", ": number 2: a brace has no counterpart"),
 	)
 

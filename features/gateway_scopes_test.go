@@ -209,6 +209,7 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Entry("a tool name under Name", call(`"name":"shout","Name":"delete_all"`), "application/json", 400),
 		Entry("a tool name under an escaped member name", call(`"name":"shout","\u0074ame":1,"NAME":"delete_all"`),
 			"application/json", 400),
+		Entry("arguments under Arguments", call(`"name":"shout","Arguments":{}`), "application/json", 400),
 		Entry("a method under Method",
 			`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"delete_all"}}`,
 			"application/json", 400),

@@ -21,14 +21,14 @@ import (
 
 // operatorsGrant is a line of "pasteport grants list --json".
 type operatorsGrant struct {
-	ID, Client, Name, Subject string
-	Resource                  string
-	Server                    string `json:"resource_name"`
-	Scopes                    []string
-	Waiting                   bool
-	CreatedAt                 time.Time  `json:"created_at"`
-	LastUsedAt                *time.Time `json:"last_used_at"`
-	EndsBy                    time.Time  `json:"ends_by"`
+	ID, Client, Name, Subject, Label string
+	Resource                         string
+	Server                           string `json:"resource_name"`
+	Scopes                           []string
+	Waiting                          bool
+	CreatedAt                        time.Time  `json:"created_at"`
+	LastUsedAt                       *time.Time `json:"last_used_at"`
+	EndsBy                           time.Time  `json:"ends_by"`
 }
 
 // Grants runs "pasteport grants list".

@@ -21,9 +21,16 @@ import (
 
 // NewReplicas starts replicas of one service with the same folder, bus and issuer, and different
 // addresses.
-func NewReplicas(bus *broker.Broker, count int) (replicas []*World) {
+func NewReplicas(bus *broker.Broker, count int, adjust ...func(*service.Config)) (replicas []*World) {
 	GinkgoHelper()
-	first := NewWorld(overBus(bus, ""))
+	adjusted := func(issuer string) func(*service.Config) {
+		return func(config *service.Config) {
+			for _, change := range append(adjust, overBus(bus, issuer)) {
+				change(config)
+			}
+		}
+	}
+	first := NewWorld(adjusted(""))
 	replicas = append(replicas, first)
 	for len(replicas) < count {
 		another := &World{
@@ -33,7 +40,7 @@ func NewReplicas(bus *broker.Broker, count int) (replicas []*World) {
 			Clock:   first.Clock,
 			Log:     first.Log,
 		}
-		another.adjust = overBus(bus, first.Issuer)
+		another.adjust = adjusted(first.Issuer)
 		another.start("127.0.0.1:0")
 		DeferCleanup(another.Stop)
 		replicas = append(replicas, another)
@@ -91,6 +98,12 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 				Expect(talk.Use(ctx, "get_article", params{"slug": slug}).Text()).
 					To(ContainSubstring("Written at " + replica.Issuer))
 			}
+		})
+
+		It("passes calls of tools that are as they were at consent", Label("G23"), func(ctx SpecContext) {
+			bound := NewReplicas(bus, 2, bindingTools)
+			talk := bound[0].Converse(ctx, revision, bound[0].NewClient().Connect(ctx).Access)
+			Expect(talk.At(bound[1]).Use(ctx, "create_article", params{"title": "Bound"}).Slug()).To(Equal("bound"))
 		})
 
 		It("continues with a token refreshed at another replica", func(ctx SpecContext) {

@@ -81,10 +81,11 @@ func (w *World) open(listener net.Listener) {
 	GinkgoHelper()
 	w.Issuer = "http://" + listener.Addr().String()
 	config := service.Config{
-		DataDir:     w.Dir,
-		Development: true,
-		EditorToken: w.Token,
-		RootCAs:     w.Clients.Roots(),
+		DataDir:      w.Dir,
+		Development:  true,
+		DoctorClient: true,
+		EditorToken:  w.Token,
+		RootCAs:      w.Clients.Roots(),
 	}
 	config.Database.URL = w.Database
 	config.Issuer, config.Now = w.Issuer, w.Clock.Now
@@ -164,14 +165,29 @@ func (w *World) EndGrantsOf(ctx context.Context, token string) (int, error) {
 // MCP returns the URL of the protected MCP server.
 func (w *World) MCP() string { return w.Issuer + "/mcp" }
 
-// Clock is a clock that can be advanced.
-type Clock struct{ ahead atomic.Int64 }
+// Clock is a clock that can be advanced and stopped.
+type Clock struct {
+	ahead   atomic.Int64
+	stopped atomic.Pointer[time.Time]
+}
 
 // NewClock returns a clock at the real time.
 func NewClock() *Clock { return &Clock{} }
 
-// Now returns the real time plus all advances.
-func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+// Now returns the real time, or the time at which the clock was stopped, plus all advances.
+func (c *Clock) Now() time.Time {
+	now := time.Now()
+	if stopped := c.stopped.Load(); stopped != nil {
+		now = *stopped
+	}
+	return now.Add(time.Duration(c.ahead.Load()))
+}
+
+// Stop stops the clock, so that rate limits refill only with Advance. A slow machine would otherwise change a count.
+func (c *Clock) Stop() {
+	now := time.Now()
+	c.stopped.Store(&now)
+}
 
 // Advance moves the clock forward by d.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }

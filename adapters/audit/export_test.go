@@ -36,5 +36,5 @@ func ForgeAfter(number int64, hash string, line []byte) []byte {
 func Follows(line, after []byte) bool {
 	a, errA := parseSealed(after)
 	b, errB := parseSealed(line)
-	return errA == nil && errB == nil && b.Seq == a.Seq+1 && b.Prev == a.Hash
+	return errA == nil && errB == nil && b.Seq == a.Seq+1 && *b.Prev == a.Hash
 }

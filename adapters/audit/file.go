@@ -29,7 +29,7 @@ import (
 var (
 	ErrUnchained = errors.New("its last line is not that of this chain: it was changed, or written without one or " +
 		"in another; verify the file with \"pasteport audit verify\", and move it away to begin another")
-	ErrLocked = errors.New("another process writes to it: give each process a file of its own")
+	ErrLocked = errors.New("another process writes to it: give each process its own file")
 )
 
 // Options configure a File.
@@ -230,18 +230,14 @@ func (f *File) write(line []byte) error {
 	return nil
 }
 
-// removeTorn removes a part of a line from the end of the file.
+// removeTorn removes what a failed write has left at the end of the file.
 func (f *File) removeTorn() error {
 	if f.torn == 0 {
 		return nil
 	}
-	info, err := f.file.Stat()
+	err := removeEnd(f.file, f.torn)
 	if err == nil {
-		err = f.file.Truncate(info.Size() - f.torn)
+		f.torn = 0
 	}
-	if err != nil {
-		return fmt.Errorf("removing a part of a line: %w", err)
-	}
-	f.torn = 0
-	return nil
+	return err
 }

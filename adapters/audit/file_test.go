@@ -188,6 +188,20 @@ var _ = Describe("An audit file", func() {
 		Expect(report.Last).To(BeEquivalentTo(9))
 	})
 
+	DescribeTable("continues from the renamed file when the path is written", Label("V4"), func(write func() string) {
+		options.Path = write()
+		recorded(options, 1, 1)
+		Expect(os.Rename(path, path+".1")).To(Succeed())
+		recorded(options, 2, 2)
+		Expect(verified("", path+".1", path).Problems).To(BeEmpty())
+	},
+		Entry("with a dot", func() string {
+			GinkgoT().Chdir(filepath.Dir(path))
+			return "./" + filepath.Base(path)
+		}),
+		Entry("with two slashes", func() string { return filepath.Dir(path) + "//" + filepath.Base(path) }),
+	)
+
 	It("continues in a new file after a rename and Reopen, and loses nothing in between", Label("V3", "V4"), func() {
 		file := opened(options)
 		file.Record(context.Background(), called(1))

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/audit"
@@ -33,14 +34,14 @@ type callLine struct {
 // The events of a file.
 const (
 	eventFile = "file" // the first line of a file
-	eventTorn = "torn" // the line after this one was cut off by a crash, and removed
+	eventTorn = "torn" // a crash cut off the line that was here, and it was removed
 	eventLost = "lost" // calls before this line could not be written
 )
 
 // eventLine is the line of an event of the file itself.
 type eventLine struct {
 	Time  string `json:"time"`
-	Event string `json:"event"`
+	Event string `json:"event"`           // "" in the line of a call
 	Text  string `json:"text,omitempty"`  // the beginning of a torn line
 	Bytes int64  `json:"bytes,omitempty"` // of the torn line
 	Lines int64  `json:"lines,omitempty"` // that were lost
@@ -79,7 +80,7 @@ func encodeCall(call audit.Call, withArguments bool) []byte {
 
 func encode(line any) []byte {
 	text, err := json.Marshal(line)
-	if err != nil { // the arguments are no JSON that encoding/json accepts; their digest is enough
+	if err != nil { // encoding/json does not accept the arguments; their digest is enough
 		call, _ := line.(callLine)
 		call.Arguments = nil
 		text, _ = json.Marshal(call)
@@ -89,8 +90,8 @@ func encode(line any) []byte {
 
 // link is the place of a line in a chain.
 type link struct {
-	Seq  int64  // 1 for the first line
-	Hash string // of the line; "" before the first
+	Seq  int64  `json:"seq"`  // 1 for the first line
+	Hash string `json:"hash"` // of the line; "" before the first
 }
 
 const (
@@ -114,41 +115,19 @@ func hashOf(text []byte) string {
 // sealedLine is what Verify reads in a line.
 type sealedLine struct {
 	link
-	Prev  string
-	Event string
-	Bytes int64
-	Lines int64
-	Since string
+	Prev *string `json:"prev"`
+	eventLine
 }
 
 // parseSealed returns an error for a line that has no hash, or another than that of its text.
-func parseSealed(line []byte) (sealedLine, error) {
-	text, suffix := line[:max(0, len(line)-hashSuffix)], line[max(0, len(line)-hashSuffix):]
-	if len(suffix) < hashSuffix || !bytes.HasPrefix(suffix, []byte(hashField)) ||
-		!bytes.HasSuffix(suffix, []byte(`"}`)) {
+func parseSealed(line []byte) (sealed sealedLine, err error) {
+	text, suffix := line[:max(0, len(line)-hashSuffix)], string(line[max(0, len(line)-hashSuffix):])
+	hash, isHash := strings.CutPrefix(suffix, hashField)
+	hash, isClosed := strings.CutSuffix(hash, `"}`)
+	if !isHash || !isClosed || json.Unmarshal(line, &sealed) != nil || sealed.Prev == nil || sealed.Seq < 1 {
 		return sealedLine{}, errNoHash
 	}
-	var read struct {
-		Seq   int64   `json:"seq"`
-		Prev  *string `json:"prev"`
-		Event string  `json:"event"`
-		Bytes int64   `json:"bytes"`
-		Lines int64   `json:"lines"`
-		Since string  `json:"since"`
-	}
-	err := json.Unmarshal(line, &read)
-	if err != nil || read.Prev == nil || read.Seq < 1 {
-		return sealedLine{}, errNoHash
-	}
-	sealed := sealedLine{
-		link:  link{read.Seq, string(suffix[len(hashField) : len(hashField)+2*sha256.Size])},
-		Prev:  *read.Prev,
-		Event: read.Event,
-		Bytes: read.Bytes,
-		Lines: read.Lines,
-		Since: read.Since,
-	}
-	if hashOf(text) != sealed.Hash {
+	if sealed.Hash = hash; hashOf(text) != hash {
 		return sealed, errChanged
 	}
 	return sealed, nil

@@ -14,9 +14,10 @@ import (
 // ownerOnly is the mode of a new file, because subjects are personal data.
 const ownerOnly = 0o600
 
-// open opens the file at the path in place of the open one, which stays open if that fails. At the
-// first time the chain continues from the last line of the file, or from that of the file that was
-// renamed before; later it continues from the last line that was written.
+// open opens the file at the path and makes it the current one. If that fails, the previous file
+// stays open. The first time, the chain continues from the last line of the file or, if it is
+// empty, from that of the newest renamed file. Later it continues from the last line that was
+// written.
 func (f *File) open(first bool) error {
 	lock, err := lockFile(f.options.Path)
 	if err != nil {
@@ -92,33 +93,30 @@ func (f *File) begin(file *os.File, lock *flock.Flock, first bool) error {
 		}
 		end.torn = nil
 	}
-	size, err := f.cut(file, end.torn)
-	if err != nil {
-		return err
+	if torn := len(end.torn); torn > 0 {
+		if err := removeEnd(file, int64(torn)); err != nil {
+			return err
+		}
+		f.options.Logger.Warn("removed a line of the audit file that a crash has cut off", "file", f.options.Path,
+			"bytes", torn)
 	}
 	f.file, f.lock, f.last, f.torn, f.events = file, lock, last, 0, nil
 	if f.options.Chain {
-		f.events = eventsOf(end, size)
+		f.events = eventsOf(end)
 	}
 	return nil
 }
 
-// cut removes a line that was cut off, and returns the size of the file without it.
-func (f *File) cut(file *os.File, torn []byte) (size int64, err error) {
+// removeEnd removes a part of a line from the end of a file.
+func removeEnd(file *os.File, bytes int64) error {
 	info, err := file.Stat()
+	if err == nil {
+		err = file.Truncate(info.Size() - bytes)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("reading its size: %w", err)
+		return fmt.Errorf("removing a part of a line: %w", err)
 	}
-	if len(torn) == 0 {
-		return info.Size(), nil
-	}
-	size = info.Size() - int64(len(torn))
-	if err := file.Truncate(size); err != nil {
-		return 0, fmt.Errorf("removing a line that was cut off: %w", err)
-	}
-	f.options.Logger.Warn("removed a line of the audit file that a crash has cut off", "file", f.options.Path, "bytes",
-		len(torn))
-	return size, nil
+	return nil
 }
 
 // isWhole reports whether a line lacks only its line feed.
@@ -145,11 +143,11 @@ func (f *File) resume(end tail, first bool) (link, error) {
 	return sealed.link, nil
 }
 
-const maxTornText = 1 << 10 // bytes of a torn line that its event has
+const maxTornText = 1 << 10 // bytes of a torn line that its event contains
 
 // eventsOf returns the first lines of a file that ends so.
-func eventsOf(end tail, size int64) (events []eventLine) {
-	if size == 0 {
+func eventsOf(end tail) (events []eventLine) {
+	if end.last == nil {
 		events = append(events, eventLine{Event: eventFile})
 	}
 	if torn := len(end.torn); torn > 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -66,18 +67,25 @@ func lastLinkOf(path string) (link, error) {
 	return sealed.link, nil
 }
 
-// newestRenamed returns the name of that file, "" for none.
+// renamed matches what logrotate appends to the name of a file, such as .1 or -20260131.
+var renamed = regexp.MustCompile(`^[-.][0-9]`)
+
+// newestRenamed returns the newest uncompressed file that was renamed from the path, "" for none.
 func newestRenamed(path string) (newest string, err error) {
-	names, err := filepath.Glob(strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).
-		Replace(path) + "?[0-9]*")
+	folder, base := filepath.Split(path)
+	entries, err := os.ReadDir(cmp.Or(folder, "."))
 	if err != nil {
 		return "", fmt.Errorf("looking for renamed audit files: %w", err)
 	}
 	var latest time.Time
-	for _, name := range names {
+	for _, entry := range entries {
+		suffix, isOurs := strings.CutPrefix(entry.Name(), base)
+		if !isOurs || !renamed.MatchString(suffix) || strings.HasSuffix(suffix, ".gz") {
+			continue
+		}
+		name := filepath.Join(folder, entry.Name())
 		info, err := os.Stat(name)
-		if !strings.ContainsRune("-.", rune(name[len(path)])) || strings.HasSuffix(name, ".gz") ||
-			err != nil || !info.Mode().IsRegular() {
+		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
 		if newest == "" || cmp.Or(info.ModTime().Compare(latest), cmp.Compare(name, newest)) > 0 {

@@ -15,9 +15,6 @@ var (
 	errChanged = errors.New("it was changed: its text does not have the hash that it carries")
 )
 
-// maxLine bounds a line, which may have the arguments of a call.
-const maxLine = 1 << 30
-
 // Source is a file to verify.
 type Source struct {
 	Name string
@@ -101,7 +98,7 @@ func (v *verifier) note(format string, args ...any) {
 
 func (v *verifier) read(reader *bufio.Reader) error {
 	for {
-		line, err := readLine(reader)
+		line, err := reader.ReadBytes('\n')
 		switch {
 		case errors.Is(err, io.EOF) && len(line) == 0:
 			return nil
@@ -115,19 +112,6 @@ func (v *verifier) read(reader *bufio.Reader) error {
 			return nil
 		}
 		v.check(bytes.TrimSuffix(line, []byte("\n")))
-	}
-}
-
-func readLine(reader *bufio.Reader) (line []byte, err error) {
-	for {
-		part, err := reader.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-		if len(line) > maxLine {
-			return nil, fmt.Errorf("a line has more than %d bytes", maxLine)
-		}
 	}
 }
 
@@ -173,7 +157,7 @@ func (v *verifier) follow(sealed sealedLine) {
 		v.problem("%d lines are missing before it, numbers %d to %d", sealed.Seq-expected, expected, sealed.Seq-1)
 	case sealed.Seq < expected:
 		v.problem("it is number %d after number %d: it was moved, or put in again", sealed.Seq, v.last.Seq)
-	case sealed.Prev != v.last.Hash && v.last.Hash != "":
+	case *sealed.Prev != v.last.Hash && v.last.Hash != "":
 		v.problem("the line before it was replaced: this line carries another hash of it")
 	}
 	v.last = sealed.link
@@ -184,7 +168,7 @@ func (v *verifier) begin(sealed sealedLine) {
 	v.report.First = sealed.Seq
 	if sealed.Seq > 1 {
 		v.note("it begins with number %d: the lines before it are in older files", sealed.Seq)
-	} else if sealed.Prev != "" {
+	} else if *sealed.Prev != "" {
 		v.problem("the first line carries the hash of a line before it")
 	}
 }

@@ -56,8 +56,10 @@ func SelfSigned(address net.IP) (tls.Certificate, error) {
 	}
 	now := time.Now()
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{address},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0),
+		SerialNumber: big.NewInt(1),
+		IPAddresses:  []net.IP{address},
+		NotBefore:    now.Add(-time.Hour),
+		NotAfter:     now.AddDate(1, 0, 0),
 	}
 	encoded, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -5,12 +5,18 @@ package certificates
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// The fields of a configuration that name the files.
+const certFile, keyFile = oauth.Field("CertFile"), oauth.Field("KeyFile")
 
 const (
 	reloadInterval = time.Second         // at least, between two reads of the files
@@ -31,8 +37,12 @@ type Files struct {
 	loadedAt, warnedAt time.Time
 }
 
-// OpenFiles reads the chain and the private key, and fails if they are invalid.
+// OpenFiles reads the chain and the private key. Its errors are mistakes in the fields CertFile and
+// KeyFile of a configuration.
 func OpenFiles(cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
+	if cert == "" || key == "" {
+		return nil, oauth.NewMistake("%s and %s belong together: name both files", certFile, keyFile)
+	}
 	f := &Files{
 		cert:   cert,
 		key:    key,
@@ -60,7 +70,7 @@ func (f *Files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	defer f.mu.Unlock()
 	if f.now().Sub(f.loadedAt) >= reloadInterval {
 		if err := f.load(); err != nil {
-			f.logger.Error("the new TLS certificate is invalid, the old one stays in use", "error", err)
+			f.logger.Error("the new TLS certificate is invalid, the old one stays in use", "file", f.cert, "error", err)
 		}
 	}
 	return f.current, nil
@@ -70,32 +80,40 @@ func (f *Files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (f *Files) load() error {
 	f.loadedAt = f.now()
 	defer f.warn()
-	cert, err := os.ReadFile(f.cert)
-	if err != nil {
-		return f.unreadable(err)
-	}
-	key, err := os.ReadFile(f.key)
-	if err != nil {
-		return f.unreadable(err)
+	cert, certErr := readFile(certFile, f.cert)
+	key, keyErr := readFile(keyFile, f.key)
+	if err := errors.Join(certErr, keyErr); err != nil {
+		if !f.changed(err.Error()) {
+			return nil
+		}
+		return err
 	}
 	if !f.changed(string(cert)+string(key)) && f.current != nil {
 		return nil
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return fmt.Errorf("reading the TLS certificate %s with the key %s: %w: both must be PEM and belong together",
-			f.cert, f.key, err)
+		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", certFile, keyFile, err)
 	}
 	f.current, f.warnedAt = &pair, time.Time{}
 	f.logger.Info("TLS certificate read", "file", f.cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
 	return nil
 }
 
-func (f *Files) unreadable(err error) error {
-	if !f.changed(err.Error()) {
-		return nil
+// readFile reads the file that a field names. It refuses a pipe, which would block.
+func readFile(field oauth.Field, path string) (text []byte, err error) {
+	found, err := os.Stat(path)
+	switch {
+	case err != nil:
+	case !found.Mode().IsRegular():
+		err = fmt.Errorf("%s is not a regular file", path)
+	default:
+		text, err = os.ReadFile(path)
 	}
-	return fmt.Errorf("reading the TLS certificate: %w", err)
+	if err != nil {
+		return nil, oauth.NewMistake("%s cannot be read: %s", field, err)
+	}
+	return text, nil
 }
 
 // changed reports whether the content differs from that of the previous call.

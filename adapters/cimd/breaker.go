@@ -5,64 +5,54 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/sony/gobreaker/v2"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// After maxTimeouts in a row, a target is not tried for minPause. Each later timeout doubles the
-// pause, up to maxPause.
 const (
-	maxTargets  = 8192 // the least recently used one is evicted
-	maxTimeouts = 3
-	minPause    = 10 * time.Second
-	maxPause    = 5 * time.Minute
+	maxTargets  = 8192 // the least recently used one is forgotten
+	maxTimeouts = 3    // in a row, before the pause
 )
 
-// breaker is a circuit breaker for targets that time out, by breakerKey. After a pause only
-// one fetch at a time probes the target. github.com/sony/gobreaker cannot use the clock of the
-// directory.
-type breaker struct {
-	mu   sync.Mutex
-	slow *lru.Cache[string, slowTarget]
+// breakers has a circuit breaker for each target that timed out, by breakerKey.
+type breakers struct {
+	pause time.Duration
+	slow  *lru.Cache[string, *gobreaker.CircuitBreaker[struct{}]]
 }
 
-type slowTarget struct {
-	timeouts    int
-	pausedUntil time.Time
+func newBreakers(pause time.Duration) breakers {
+	return breakers{pause, newLRU[string, *gobreaker.CircuitBreaker[struct{}]](maxTargets)}
 }
-
-func newBreaker() *breaker { return &breaker{slow: newLRU[string, slowTarget](maxTargets)} }
 
 // check reports whether the last fetch timed out. During a pause it returns oauth.ErrMetadataSlow.
-func (b *breaker) check(key string, now time.Time) (slow bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b breakers) check(key string) (slow bool, err error) {
 	known, slow := b.slow.Get(key)
-	if left := known.pausedUntil.Sub(now); 0 < left && left <= maxPause {
-		return true, oauth.RetryableAfter(left,
-			fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, known.timeouts))
+	if slow && known.State() == gobreaker.StateOpen {
+		return true, oauth.RetryableAfter(b.pause,
+			fmt.Errorf("%w: %d times in a row", oauth.ErrMetadataSlow, maxTimeouts))
 	}
 	return slow, nil
 }
 
-// fetched records the result of a fetch.
-func (b *breaker) fetched(key string, err error, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// record records the result of a fetch.
+func (b breakers) record(key string, err error) {
 	if !isTimeout(err) {
 		b.slow.Remove(key)
 		return
 	}
-	known, _ := b.slow.Get(key)
-	known.timeouts++
-	if more := known.timeouts - maxTimeouts; more >= 0 {
-		known.pausedUntil = now.Add(min(minPause<<min(more, 10), maxPause))
+	created := gobreaker.NewCircuitBreaker[struct{}](gobreaker.Settings{
+		Timeout:     b.pause,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= maxTimeouts },
+	})
+	known, found, _ := b.slow.PeekOrAdd(key, created)
+	if !found {
+		known = created
 	}
-	b.slow.Add(key, known)
+	_, _ = known.Execute(func() (struct{}, error) { return struct{}{}, err })
 }
 
 func isTimeout(err error) bool {
@@ -70,11 +60,11 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// breakerKey returns the key under which the breaker counts the fetch. For an unknown document it
-// is the host with the network of the requester: an attacker who requests slow paths of a host
-// pauses it for the attacker's network only. It is the host and not the domain, because one slow
-// tenant of a domain must not block the others. MaxFetchesPerDomain bounds the slow hosts of one
-// domain, and the quotas of networks bound slow domains. Each known document has a separate key.
+// breakerKey returns the key under which timeouts count: the URL of a known document; otherwise the
+// host with the network of the requester, or the host alone if no limits apply to the requester.
+// With the network, an attacker who requests slow paths of a host pauses it for the attacker's
+// network only. It is the host and not the domain, because one slow tenant must not block the
+// others.
 func breakerKey(f oauth.Fetch) string {
 	switch {
 	case f.Known:

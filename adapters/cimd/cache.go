@@ -24,6 +24,14 @@ type entry[T any] struct {
 	oauth.ClientDocument
 	value  T
 	stored bool // the store has it too
+	tried  attempt
+}
+
+// attempt is a fetch that has not renewed a document: it failed for a reason that says nothing
+// about the client, or the document was still fresh. The zero value is none.
+type attempt struct {
+	at  time.Time
+	err error
 }
 
 // newEntry returns a document, whose headers determine its freshness.
@@ -68,6 +76,15 @@ func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
 	next := newEntry(e.ClientDocument, e.value, header, now)
 	next.ETag, next.LastModified = cmp.Or(next.ETag, e.ETag), cmp.Or(next.LastModified, e.LastModified)
 	return next
+}
+
+// afterFailure returns the entry after a failed fetch.
+func (e *entry[T]) afterFailure(err error, now time.Time) *entry[T] {
+	next := *e
+	if next.tried = (attempt{at: now}); oauth.IsMetadataOutage(err) {
+		next.tried.err = err
+	}
+	return &next
 }
 
 // freshness returns how long a response is fresh, between minFresh and maxFresh. Invalid headers

@@ -25,7 +25,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 
 	BeforeEach(func() {
 		client, clock = newSite(), newClock()
-		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id = client.client("/client.json")
 	})
 
@@ -159,7 +159,9 @@ var _ = Describe("Caching a client's metadata document", func() {
 
 	It("limits every wait to the time of one exchange", Label("C39"), func(ctx SpecContext) {
 		directory.limits.fetch = 20 * time.Millisecond
-		directory.documents.flights.begin(directory.documents.flights.join(id))
+		gate := make(chan struct{})
+		defer close(gate)
+		client.answer = func(http.ResponseWriter, *http.Request) { <-gate }
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
 
@@ -235,7 +237,7 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 
 	BeforeEach(func(ctx SpecContext) {
 		client, clock = newSite(), newClock()
-		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 		id = client.client("/client.json")
 		publish(done)
 		Expect(lists(ctx, done)).To(BeTrue())

@@ -20,7 +20,7 @@ import (
 // newTransport returns a transport that checks each address after DNS and before it connects, and
 // makes a new connection for each fetch. It ignores proxies of the environment, because the check
 // would then see only the proxy's address. With Options.Proxy the addresses are checked before.
-func newTransport(o Options, l limits) *http.Transport {
+func newTransport(o Config, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
 	transport := &http.Transport{
@@ -48,7 +48,7 @@ func newTransport(o Options, l limits) *http.Transport {
 
 // newRoundTripper returns newTransport, and in development a transport for http, which connects to
 // loopback only and uses no proxy.
-func newRoundTripper(o Options, l limits) http.RoundTripper {
+func newRoundTripper(o Config, l limits) http.RoundTripper {
 	secure := newTransport(o, l)
 	if !o.AllowLoopback {
 		return secure
@@ -90,7 +90,7 @@ type addressCheck struct {
 	allowNAT64 bool
 }
 
-func newAddressCheck(o Options) addressCheck {
+func newAddressCheck(o Config) addressCheck {
 	options := []ssrf.Option{ssrf.WithPorts(append([]uint16{443}, o.Ports...)...)}
 	if o.AllowLoopback {
 		options = append(options, ssrf.WithAnyPort(),
@@ -173,7 +173,7 @@ func (c addressCheck) permit(address netip.Addr, port string) error {
 }
 
 // dialer returns a DialContext function that connects to the proxy.
-func (p egressProxy) dialer(o Options, l limits) func(ctx context.Context, network, address string) (net.Conn, error) {
+func (p egressProxy) dialer(o Config, l limits) func(ctx context.Context, network, address string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: l.dial, Resolver: p.resolver}
 	if p.url.Scheme == "http" {
 		return plain.DialContext

@@ -8,7 +8,7 @@ import (
 )
 
 // connectable returns the result of the dialer's check of an address, with port 443 if it has none.
-func connectable(o Options, address string) error {
+func connectable(o Config, address string) error {
 	ip := netip.MustParseAddr(address)
 	network := "tcp6"
 	if ip.Is4() {
@@ -21,7 +21,7 @@ var _ = Describe("Checking an address before connecting", func() {
 	DescribeTable("refuses", Label("C18", "N7"),
 		func(addresses ...string) {
 			for _, address := range addresses {
-				Expect(connectable(Options{}, address)).NotTo(Succeed(), address)
+				Expect(connectable(Config{}, address)).NotTo(Succeed(), address)
 			}
 		},
 		Entry("this network", "0.0.0.0", "0.255.255.255"),
@@ -56,7 +56,7 @@ var _ = Describe("Checking an address before connecting", func() {
 	DescribeTable("permits", Label("C18"),
 		func(addresses ...string) {
 			for _, address := range addresses {
-				Expect(connectable(Options{}, address)).To(Succeed(), address)
+				Expect(connectable(Config{}, address)).To(Succeed(), address)
 			}
 		},
 		Entry("public IPv4 addresses", "1.0.0.0", "1.1.1.1", "8.8.8.8", "223.255.255.255"),
@@ -69,7 +69,7 @@ var _ = Describe("Checking an address before connecting", func() {
 
 	DescribeTable("in development permits only loopback in addition", Label("C49"),
 		func(address string, permitted bool) {
-			Expect(connectable(Options{AllowLoopback: true}, address) == nil).To(Equal(permitted))
+			Expect(connectable(Config{AllowLoopback: true}, address) == nil).To(Equal(permitted))
 		},
 		Entry("127.0.0.1", "127.0.0.1", true),
 		Entry("127.255.255.255", "127.255.255.255", true),
@@ -99,7 +99,8 @@ var _ = Describe("Checking an address before connecting", func() {
 
 	DescribeTable("behind NAT64 checks the address inside", Label("C19"),
 		func(address string, permitted bool) {
-			options := Options{AllowNAT64: true, DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("198.52.0.0/16")}}
+			options := Config{Options: Options{AllowNAT64: true,
+				DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("198.52.0.0/16")}}}
 			Expect(connectable(options, address) == nil).To(Equal(permitted))
 		},
 		Entry("public", "64:ff9b::1.1.1.1", true),
@@ -110,8 +111,8 @@ var _ = Describe("Checking an address before connecting", func() {
 	)
 
 	It("refuses the operator's own prefixes", Label("C19"), func() {
-		own := Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16"),
-			netip.MustParsePrefix("2606:4700::/32")}}
+		own := Config{Options: Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16"),
+			netip.MustParsePrefix("2606:4700::/32")}}}
 		Expect(connectable(own, "8.8.8.8")).NotTo(Succeed())
 		Expect(connectable(own, "2606:4700::1111")).NotTo(Succeed())
 		Expect(connectable(own, "8.9.0.1")).To(Succeed())
@@ -119,14 +120,14 @@ var _ = Describe("Checking an address before connecting", func() {
 	})
 
 	DescribeTable("checks the port", Label("C7"),
-		func(o Options, port uint16, permitted bool) {
+		func(o Config, port uint16, permitted bool) {
 			target := netip.AddrPortFrom(netip.MustParseAddr("1.1.1.1"), port)
 			Expect(newAddressCheck(o).control("tcp4", target.String(), nil) == nil).To(Equal(permitted))
 		},
-		Entry("443", Options{}, uint16(443), true),
-		Entry("80", Options{}, uint16(80), false),
-		Entry("8443 without a setting of the operator", Options{}, uint16(8443), false),
-		Entry("8443 with that setting", Options{Ports: []uint16{8443}}, uint16(8443), true),
-		Entry("any in development", Options{AllowLoopback: true}, uint16(40123), true),
+		Entry("443", Config{}, uint16(443), true),
+		Entry("80", Config{}, uint16(80), false),
+		Entry("8443 without a setting of the operator", Config{}, uint16(8443), false),
+		Entry("8443 with that setting", Config{Ports: []uint16{8443}}, uint16(8443), true),
+		Entry("any in development", Config{AllowLoopback: true}, uint16(40123), true),
 	)
 })

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -17,34 +18,46 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options configures a Directory. Issuer, Now and Fetches are required; the zero value of every
-// other field is the strictest.
+// Options says how documents are fetched. Its zero value is the strictest.
 type Options struct {
-	Issuer         string                    // named in the User-Agent
-	Rules          oauth.ClientMetadataRules // for the members of documents
-	AllowLoopback  bool                      // development only: allows loopback addresses and any port
-	AllowNAT64     bool                      // allows 64:ff9b::/96 when the IPv4 address inside it is allowed
-	AnyContentType bool                      // accepts documents with a media type other than JSON
-	Ports          []uint16                  // besides 443
-	DeniedPrefixes []netip.Prefix            // besides the special-purpose ranges, for example the operator's own
-	Proxy          *url.URL                  // http or https, if fetches need a proxy; nil connects directly
-	Now            func() time.Time          // the clock
-	Logger         *slog.Logger              // nil for none
-	RootCAs        *x509.CertPool            // nil for those of the system
-	Resolver       *net.Resolver             // nil for Go's; its addresses are checked
-	Fetches        oauth.FetchLimit          // how many and how often
-	Limited        oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
-	Pinned         *Pinned                   // documents that are used without a fetch; nil for none
-	Store          oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
+	AllowAnyContentType bool           // accepts documents with a media type other than JSON
+	AllowNAT64          bool           // allows 64:ff9b::/96 when the IPv4 address inside it is allowed
+	DeniedPrefixes      []netip.Prefix // besides the special-purpose ranges, for example the operator's own
+	Proxy               *url.URL       // http or https, with its password; nil connects directly
+}
+
+// Check returns an oauth.Mistake if Proxy is not the URL of a proxy.
+func (o Options) Check() error {
+	return outbound.Options{Proxy: o.Proxy}.CheckProxy()
+}
+
+// Config configures a Directory. Issuer, Now and Fetches are required; the zero value of every
+// other field is the strictest.
+type Config struct {
+	Options
+	Issuer        string                    // named in the User-Agent
+	Ports         []uint16                  // besides 443
+	Rules         oauth.ClientMetadataRules // for the members of documents
+	AllowLoopback bool                      // development only: allows loopback addresses and any port
+	Now           func() time.Time          // the clock
+	Logger        *slog.Logger              // nil for none
+	RootCAs       *x509.CertPool            // nil for those of the system
+	Resolver      *net.Resolver             // nil for Go's; its addresses are checked
+	Fetches       oauth.FetchLimit          // how many and how often
+	Limited       oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
+	Pinned        *Pinned                   // documents that are used without a fetch; nil for none
+	Store         oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
 }
 
 // limits are the limits of one fetch. They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, fetch time.Duration
-	crowded                        time.Duration // fetch while all slots are taken
+	crowded                        time.Duration // limit of a fetch while all slots are taken
+	pause                          time.Duration // of a target that times out
 	headerBytes                    int64
 	bodyBytes, keySetBytes         int64 // of a document and of a key set
 }
@@ -55,6 +68,7 @@ var defaultLimits = limits{
 	header:      3 * time.Second,
 	fetch:       5 * time.Second,
 	crowded:     2 * time.Second,
+	pause:       time.Minute,
 	headerBytes: 8 << 10,
 	bodyBytes:   5 << 10,
 	keySetBytes: 64 << 10,
@@ -63,10 +77,10 @@ var defaultLimits = limits{
 // Directory is an oauth.ClientKeeper and an oauth.KeyDirectory over HTTPS. It is safe for
 // concurrent use.
 type Directory struct {
-	options   Options
+	options   Config
 	limits    limits
 	transport http.RoundTripper
-	breaker   *breaker
+	breakers  breakers
 	documents *fetchCache[*oauth.ClientMetadata]
 	keySets   *fetchCache[oauth.KeySet]
 }
@@ -76,18 +90,12 @@ var (
 	_ oauth.KeyDirectory = (*Directory)(nil)
 )
 
-// sizes are the maximum size of a document, and the maximum numbers of documents of clients in use
-// and of others. A client is in use after an approval with a valid token, so that strangers cannot
-// fill that part. At its limit, a client of the token with most clients is evicted.
-type sizes struct {
-	bodyBytes     int64
-	inUse, others int
-}
-
 // New returns a Directory with empty caches.
-func New(o Options) *Directory { return newDirectory(o, defaultLimits) }
+func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
-func newDirectory(o Options, l limits) *Directory {
+// newDirectory has small caches for documents of clients that are not in use, so that strangers
+// cannot fill the memory.
+func newDirectory(o Config, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -95,12 +103,23 @@ func newDirectory(o Options, l limits) *Directory {
 		options:   o,
 		limits:    l,
 		transport: newRoundTripper(o, l),
-		breaker:   newBreaker(),
+		breakers:  newBreakers(l.pause),
 	}
-	d.documents = newFetchCache(d, oauth.MetadataDocument, sizes{bodyBytes: l.bodyBytes, inUse: 10_000, others: 1024},
-		d.readClient)
-	d.keySets = newFetchCache(d, oauth.KeySetDocument,
-		sizes{bodyBytes: l.keySetBytes, inUse: 1000, others: 64}, readKeySet)
+	evicted := func() { o.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
+	d.documents = &fetchCache[*oauth.ClientMetadata]{
+		directory: d,
+		kind:      oauth.MetadataDocument,
+		bodyBytes: l.bodyBytes,
+		read:      d.readClient,
+		records:   newRecords[*oauth.ClientMetadata](10_000, 1024, evicted),
+	}
+	d.keySets = &fetchCache[oauth.KeySet]{
+		directory: d,
+		kind:      oauth.KeySetDocument,
+		bodyBytes: l.keySetBytes,
+		read:      readKeySet,
+		records:   newRecords[oauth.KeySet](1000, 64, evicted),
+	}
 	return d
 }
 
@@ -114,25 +133,33 @@ func (d *Directory) fetchLimit() time.Duration {
 }
 
 // acquire waits for a slot. It returns the errors of oauth.FetchLimit, and oauth.ErrMetadataSlow
-// during a pause of the breaker.
-func (d *Directory) acquire(ctx context.Context, f oauth.Fetch) (release func(), waited bool, err error) {
-	now, key := d.options.Now, breakerKey(f)
-	slow, err := d.breaker.check(key, now())
+// during a pause of the target.
+func (d *Directory) acquire(ctx context.Context, f oauth.Fetch) (release func(), err error) {
+	o, key := d.options, breakerKey(f)
+	defer func() {
+		if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
+			o.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
+		}
+	}()
+	slow, err := d.breakers.check(key)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if slow {
 		f.Slow = key
 	}
-	release, waited, err = d.options.Fetches.Acquire(ctx, f, now())
+	release, waited, err := o.Fetches.Acquire(ctx, f, o.Now())
+	if waited {
+		o.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
+	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if _, err := d.breaker.check(key, now()); err != nil { // it may have timed out meanwhile
+	if _, err := d.breakers.check(key); err != nil { // it may have timed out meanwhile
 		release()
-		return nil, false, err
+		return nil, err
 	}
-	return release, waited, nil
+	return release, nil
 }
 
 // Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise
@@ -147,20 +174,20 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 		return pinned, nil
 	}
 	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
-	document, err := d.documents.findOrStale(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
-	if known, fresh := d.documents.fresh(id); fresh && (err != nil || document.failure != nil) {
+	document, err := d.documents.find(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
+	failure := cmp.Or(err, document.failure)
+	if failure == nil {
+		return document.value, nil
+	}
+	if known, _ := d.documents.records.get(id.String()); known.fresh(d.options.Now()) {
 		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id",
-			id.String(),
-			"error", cmp.Or(err, document.failure))
-		return known, nil
+			id.String(), "error", failure)
+		return known.value, nil
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case document.failure != nil:
-		return document.value.WithFailedCheck(document.checkedAt, document.failure), nil
 	}
-	return document.value, nil
+	return document.value.WithFailedCheck(document.CheckedAt, failure), nil
 }
 
 // Connected implements oauth.ClientKeeper.
@@ -175,8 +202,7 @@ func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.Cl
 func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	client := d.options.Pinned.find(context.Background(), id)
 	if client == nil {
-		d.documents.keep(id, id, by)
-		known, _ := d.documents.entries.get(id.String())
+		known := d.documents.keep(id, id, by)
 		if known == nil {
 			return
 		}
@@ -187,9 +213,10 @@ func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
 	}
 }
 
-// ownerOf returns the owner of a client's document: the host token or, if it is not known, the
-// client itself. If all clients with grants at the start had one owner, each new client would evict
-// one of them. As owners of one document each, they lose one only if no token has two.
+// ownerOf returns the owner of a client's document: the host token or, if it is not known, as for
+// grants at the start, the client itself. With one common owner for all of those, each new client
+// would evict one of their documents. A client that is its own owner has one document, which is
+// evicted only if no owner has two.
 func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 	if by == (oauth.Fingerprint{}) {
 		return id.String()
@@ -210,14 +237,18 @@ func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string
 // findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about
 // the client, one that expired less than oauth.KeysStaleFor ago.
 func findExpired[T any](ctx context.Context, c *fetchCache[T], at oauth.ClientID, enough func(T) bool) (T, error) {
-	document, err := c.findOrStale(ctx, at, enough, func(e *entry[T], now time.Time) bool {
+	document, err := c.find(ctx, at, enough, func(e *entry[T], now time.Time) bool {
 		return e.stale(now) && enough(e.value)
 	})
-	if err == nil && document.failure != nil {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	if document.failure != nil {
 		c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url",
 			at.String(), "error", document.failure)
 	}
-	return document.value, err
+	return document.value, nil
 }
 
 func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,

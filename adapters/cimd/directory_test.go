@@ -23,14 +23,14 @@ var quiet = log.New(io.Discard, "", 0)
 var _ = Describe("Fetching a client's metadata document", func() {
 	var (
 		client  *site
-		options Options
+		options Config
 		bounds  limits
 		id      oauth.ClientID
 	)
 
 	BeforeEach(func() {
 		client, bounds = newSite(), patient()
-		options = Options{
+		options = Config{
 			Issuer:        "https://cms.example",
 			Now:           newClock().now,
 			RootCAs:       client.roots(),
@@ -43,7 +43,7 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		return openDirectory(options, bounds).Client(ctx, id, "")
 	}
 
-	var _ oauth.ClientDirectory = New(Options{})
+	var _ oauth.ClientDirectory = New(Config{})
 
 	It("returns the document of the client", Label("C11"), func(ctx SpecContext) {
 		metadata, err := fetch(ctx)
@@ -159,8 +159,8 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Entry("when its type ends in +json", "application/client-metadata+json"),
 	)
 
-	It("reads any content type with AnyContentType", Label("C14"), func(ctx SpecContext) {
-		options.AnyContentType = true
+	It("reads any content type with AllowAnyContentType", Label("C14"), func(ctx SpecContext) {
+		options.AllowAnyContentType = true
 		client.respond(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
 		Expect(fetch(ctx)).NotTo(BeNil())
 	})

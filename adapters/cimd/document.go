@@ -12,10 +12,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// readDocument returns the body of a response with status 200, a JSON type and a small body, which
-// may be compressed with gzip. For any other response it returns
-// oauth.ErrMetadataNoDocument, and for a body that is incomplete or takes too long only
-// oauth.ErrMetadataUnreachable.
+// readDocument returns the body of a response with status 200, a JSON type and at most limit bytes;
+// it decompresses gzip. For any other response it returns oauth.ErrMetadataNoDocument, which wraps
+// oauth.ErrMetadataUnreachable. For a body that is incomplete or takes too long it returns the
+// latter alone.
 func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
 	if err := checkHead(response, limit, anyType); err != nil {
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)

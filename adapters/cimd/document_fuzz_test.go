@@ -13,7 +13,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -64,7 +64,7 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 	It("distinguishes an unreadable document from an unreachable one", func(ctx SpecContext) {
 		client := newSite()
 		client.respond(http.StatusOK, `{"client_id":"a","client_id":"b"}`)
-		directory := openDirectory(Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true},
+		directory := openDirectory(Config{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true},
 			patient())
 		_, err := directory.Client(ctx, client.client("/client.json"), "")
 		Expect(err).To(MatchError(oauth.ErrMetadataMalformed))

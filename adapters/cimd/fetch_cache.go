@@ -2,14 +2,13 @@ package cimd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
 
-	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -19,16 +18,9 @@ type fetchCache[T any] struct {
 	kind      oauth.DocumentKind
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
-	entries   *entries[T]
-	refetched *lru.Cache[string, time.Time] // when a fresh document was fetched again
-	failures  *lru.Cache[string, failure]
-	flights   *flights[T]
-}
-
-// failure is a failed fetch that says nothing about the client.
-type failure struct {
-	at  time.Time
-	err error
+	records   *records[T]
+	waits     singleflight.Group // by document and address
+	fetches   singleflight.Group // by document
 }
 
 const (
@@ -40,78 +32,39 @@ const (
 	renewInterval = 10 * time.Second
 )
 
-func newFetchCache[T any](d *Directory, kind oauth.DocumentKind, s sizes,
-	read func(context.Context, oauth.ClientID, map[string]any) (T, error)) *fetchCache[T] {
-	evicted := func() { d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
-	return &fetchCache[T]{
-		directory: d,
-		kind:      kind,
-		bodyBytes: s.bodyBytes,
-		read:      read,
-		entries:   newEntries[T](s.inUse, s.others, evicted),
-		refetched: newLRU[string, time.Time](s.others),
-		failures:  newLRU[string, failure](s.inUse),
-		flights:   newFlights[T](),
-	}
+// served is a document that is fresh, or the last good one after a failed fetch.
+type served[T any] struct {
+	*entry[T]
+	failure error // why it is not fresh
 }
 
 // find returns the cached document while it is fresh, otherwise one that is fetched once for all
 // concurrent requests. A fresh document that is not enough is fetched again, but not twice within
-// refetchInterval.
-func (c *fetchCache[T]) find(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
+// refetchInterval. When the fetch fails for a reason that says nothing about the client, find
+// returns the last good document, if mayServe allows that. enough reports whether the document has
+// what the caller looks for.
+func (c *fetchCache[T]) find(
+	ctx context.Context, at oauth.ClientID, enough func(T) bool, mayServe func(*entry[T], time.Time) bool,
+) (served[T], error) {
 	now := c.directory.options.Now()
-	known := c.cached(ctx, at)
-	if known.fresh(now) && enough(known.value) {
-		return known.value, nil
+	isSettled := func(e *entry[T]) bool {
+		return e.fresh(now) && (enough(e.value) || within(e.tried.at, refetchInterval, now))
 	}
-	if c.wasRefetched(at, now) { // perhaps after known was read, so it is read again
-		if latest, fresh := c.fresh(at); fresh {
-			return latest, nil
-		}
+	known, _ := c.records.get(at.String())
+	if isSettled(known) {
+		return served[T]{known, nil}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.fetch)
-	defer cancel()
-	f := c.flights.join(at)
-	defer c.flights.leave(at, f)
-	if err := c.start(ctx, f, at, known); err != nil {
-		c.observeRefusal(err)
-		return found, err
+	if known = c.newest(ctx, at, known); isSettled(known) {
+		return served[T]{known, nil}, nil
 	}
-	select {
-	case <-f.landed:
-		return f.value, f.err
-	case <-ctx.Done():
-		return found, fmt.Errorf("%w: wait for the fetch: %w", oauth.ErrMetadataUnreachable, ctx.Err())
+	if mayServe(known, now) && known.tried.err != nil && within(known.tried.at, renewInterval, now) {
+		return served[T]{known, known.tried.err}, nil
 	}
-}
-
-// lookupResult is a document that is fresh, or the last good one after a failed fetch.
-type lookupResult[T any] struct {
-	value     T
-	checkedAt time.Time // zero for a fresh document
-	failure   error     // why it is not fresh
-}
-
-// findOrStale is like find, but when the fetch fails for a reason that says nothing about the
-// client, it returns the last good document, if serves allows that.
-func (c *fetchCache[T]) findOrStale(
-	ctx context.Context, at oauth.ClientID, enough func(T) bool, serves func(*entry[T], time.Time) bool,
-) (lookupResult[T], error) {
-	now := c.directory.options.Now()
-	if last, failed := c.failures.Get(at.String()); failed && within(last.at, renewInterval, now) {
-		if known := c.newest(ctx, at); !known.fresh(now) && serves(known, now) {
-			return lookupResult[T]{known.value, known.CheckedAt, last.err}, nil
-		}
+	fetched, err := c.share(ctx, at, known)
+	if err != nil && oauth.IsMetadataOutage(err) && mayServe(known, now) {
+		return served[T]{known, err}, nil
 	}
-	value, err := c.find(ctx, at, enough)
-	if err == nil || !oauth.IsMetadataOutage(err) {
-		return lookupResult[T]{value: value}, err
-	}
-	last := c.newest(ctx, at)
-	if !serves(last, now) {
-		return lookupResult[T]{}, err
-	}
-	return lookupResult[T]{last.value, last.CheckedAt, err}, nil
+	return served[T]{fetched, nil}, err
 }
 
 // within reports whether at is less than interval before now. It is false for a time after now,
@@ -121,93 +74,69 @@ func within(at time.Time, interval time.Duration, now time.Time) bool {
 	return 0 <= age && age < interval
 }
 
-// fresh returns the cached document if it is fresh.
-func (c *fetchCache[T]) fresh(at oauth.ClientID) (value T, ok bool) {
-	known, _ := c.entries.get(at.String())
-	if !known.fresh(c.directory.options.Now()) {
-		return value, false
-	}
-	return known.value, true
-}
-
-// wasRefetched reports whether a fresh document was fetched again within refetchInterval.
-func (c *fetchCache[T]) wasRefetched(at oauth.ClientID, now time.Time) bool {
-	last, found := c.refetched.Get(at.String())
-	return found && within(last, refetchInterval, now)
-}
-
-func (c *fetchCache[T]) observeRefusal(err error) {
-	if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
-		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
-	}
-}
-
-// start waits for a slot and starts the flight, unless another request starts it first.
-func (c *fetchCache[T]) start(ctx context.Context, f *flight[T], at oauth.ClientID, known *entry[T]) error {
-	d := c.directory
-	if f.hasStarted() {
-		return nil
-	}
-	_, isKnown := c.entries.get(at.String())
-	t := oauth.Fetch{At: at, By: oauth.RequesterFrom(ctx), Known: isKnown}
-	waiting, cancel := context.WithCancel(ctx)
+// share fetches the document once for all concurrent requests. The requests of one address wait
+// together for a slot, and every address that gets a slot joins the same fetch. An attacker who
+// requests the document therefore delays no other address. A request that is cancelled does not
+// fail the others.
+func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
+	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.fetch)
 	defer cancel()
-	defer context.AfterFunc(f.started, cancel)()
-	release, waited, err := d.acquire(waiting, t)
-	if waited {
-		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
+	_, inUse := c.records.get(at.String())
+	f := oauth.Fetch{At: at, By: oauth.RequesterFrom(ctx), Known: inUse || known != nil}
+	waiting := c.waits.DoChan(at.String()+" "+f.By.Address(), func() (any, error) {
+		return c.fetchInSlot(context.WithoutCancel(ctx), f, known)
+	})
+	select {
+	case result := <-waiting:
+		fetched, _ := result.Val.(*entry[T])
+		return fetched, result.Err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: wait for the fetch: %w", oauth.ErrMetadataUnreachable, ctx.Err())
 	}
-	switch {
-	case err != nil && f.hasStarted():
-		return nil
-	case err != nil:
-		return err
-	case !c.flights.begin(f):
-		release()
-		return nil
+}
+
+// fetchInSlot waits for a slot, and then fetches the document or joins a fetch.
+func (c *fetchCache[T]) fetchInSlot(ctx context.Context, f oauth.Fetch, known *entry[T]) (any, error) {
+	d, url := c.directory, f.At.String()
+	release, err := d.acquire(ctx, f)
+	if err != nil {
+		if latest, _ := c.records.get(url); latest != known && latest.fresh(d.options.Now()) {
+			return latest, nil // another address has fetched it meanwhile
+		}
+		return nil, err
 	}
-	go func() {
-		// The request that started the flight may end without failing the others.
-		value, err := c.refresh(context.WithoutCancel(ctx), t, known)
-		release()
-		c.flights.land(at, f, value, err)
-	}()
-	return nil
+	defer release()
+	fetched, err, _ := c.fetches.Do(url, func() (any, error) { return c.refresh(ctx, f, known) })
+	return fetched, err
 }
 
 // refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if
-// another flight has landed since the caller read known.
-func (c *fetchCache[T]) refresh(ctx context.Context, t oauth.Fetch, known *entry[T]) (found T, err error) {
-	d, now := c.directory, c.directory.options.Now
-	latest, _ := c.entries.get(t.At.String())
-	again := latest.fresh(now())
-	if again && (latest != known || c.wasRefetched(t.At, now())) {
-		return latest.value, nil
+// another request has done so since the caller read known.
+func (c *fetchCache[T]) refresh(ctx context.Context, f oauth.Fetch, known *entry[T]) (*entry[T], error) {
+	d, url, now := c.directory, f.At.String(), c.directory.options.Now
+	latest, inUse := c.records.get(url)
+	wasFresh := latest.fresh(now())
+	if wasFresh && (latest != known || within(latest.tried.at, refetchInterval, now())) {
+		return latest, nil
 	}
-	d.options.Fetches.Count(t, now())
-	if again { // recorded after the fetch, so that requests join it until then
-		defer func() { c.refetched.Add(t.At.String(), now()) }()
-	}
-	fetched, err := c.fetch(ctx, t.At, known)
-	d.breaker.fetched(breakerKey(t), err, now())
-	if err != nil {
-		c.failed(ctx, t.At, err)
-		return found, err
-	}
-	c.failures.Remove(t.At.String())
-	c.entries.add(t.At.String(), c.saveIfInUse(ctx, t.At, latest, fetched), t.By.Network())
-	return fetched.value, nil
-}
-
-// failed records a failure that says nothing about the client, and withdraws the document after a
-// definite one.
-func (c *fetchCache[T]) failed(ctx context.Context, at oauth.ClientID, err error) {
+	d.options.Fetches.Count(f, now())
+	fetched, err := c.fetch(ctx, f.At, known)
+	d.breakers.record(breakerKey(f), err)
 	switch {
-	case oauth.IsMetadataOutage(err):
-		c.failures.Add(at.String(), failure{c.directory.options.Now(), err})
+	case err == nil:
+		if wasFresh { // it lacked something: do not fetch it again within refetchInterval
+			fetched.tried.at = now()
+		}
+		if inUse || latest != nil && latest.stored { // so that anonymous requests add no rows
+			fetched = c.save(ctx, fetched, oauth.Fingerprint{})
+		}
+		c.records.set(url, fetched, f.By.Network())
 	case oauth.IsMetadataWithdrawal(err):
-		c.withdraw(ctx, at)
+		c.withdraw(ctx, f.At)
+	case latest != nil:
+		c.records.replace(url, latest, latest.afterFailure(err, now()), f.By.Network())
 	}
+	return fetched, err
 }
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
@@ -230,7 +159,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if conditional && response.StatusCode == http.StatusNotModified {
 		return known.renewed(response.Header, d.options.Now()), nil
 	}
-	body, err := readDocument(response, c.bodyBytes, d.options.AnyContentType)
+	body, err := readDocument(response, c.bodyBytes, d.options.AllowAnyContentType)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 
 	BeforeEach(func() {
 		client, clock = newSite(), newClock()
-		directory = openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory = openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 	})
 
 	publish := func(kid string, headers ...string) {
@@ -105,7 +105,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	})
 
 	It("uses the same address check", Label("C17", "C18"), func(ctx SpecContext) {
-		strict := openDirectory(Options{Now: clock.now, RootCAs: client.roots()}, patient())
+		strict := openDirectory(Config{Now: clock.now, RootCAs: client.roots()}, patient())
 		_, err := strict.KeySet(ctx, client.client("/jwks.json"), "a")
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.connections.Load()).To(BeZero())
@@ -156,7 +156,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		)
 
 		It("uses them when the body stalls while all places are taken", func(ctx SpecContext) {
-			directory = openDirectory(Options{
+			directory = openDirectory(Config{
 				Now:           clock.now,
 				RootCAs:       client.roots(),
 				AllowLoopback: true,
@@ -200,12 +200,11 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		document := document(client.client("/client.json").String(),
 			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"`+client.URL+`/jwks.json"`)
 		client.respond(http.StatusOK, document)
-		directory.options.Rules = oauth.ClientMetadataRules{PrivateKeyJWT: true,
-			KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
+		directory.options.Rules = oauth.ClientMetadataRules{KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
 		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
 		directory.Keep(client.client("/client.json"), oauth.Fingerprint{1})
-		_, known := directory.keySets.entries.get(client.URL + "/jwks.json")
-		Expect(known).To(BeTrue())
+		_, inUse := directory.keySets.records.get(client.URL + "/jwks.json")
+		Expect(inUse).To(BeTrue())
 	})
 })
 
@@ -213,7 +212,7 @@ var _ = Describe("Finding the document of a connected client", Label("C56", "D33
 	It("uses an expired one for an hour while it cannot be renewed, and for authorization requests longer",
 		Label("C57"), func(ctx SpecContext) {
 			client, clock := newSite(), newClock()
-			directory := openDirectory(Options{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+			directory := openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
 			id := client.client("/client.json")
 			Expect(directory.Connected(ctx, id)).NotTo(BeNil())
 			client.answer = status(http.StatusServiceUnavailable)

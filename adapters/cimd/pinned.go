@@ -9,18 +9,17 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Pinned are the metadata documents in an operator's folder, one in each .json file. They are used
-// without a fetch. Documents reads the folder again when a file has changed; while a file is
-// invalid, the last valid documents apply. It is safe for concurrent use.
+// without a fetch. Documents reads the files that have changed; while a file is invalid, the last
+// valid documents apply. It is safe for concurrent use.
 type Pinned struct {
 	folder   string
 	clientID oauth.ClientIDRules
@@ -28,7 +27,7 @@ type Pinned struct {
 	logger   *slog.Logger
 
 	mu        sync.Mutex
-	state     []fileState
+	files     map[string]PinnedDocument
 	documents map[oauth.ClientID]PinnedDocument
 	mistake   string // the last one that was logged; "" while the folder is valid
 }
@@ -39,13 +38,6 @@ type PinnedDocument struct {
 	Modified time.Time
 	Body     []byte
 	Client   *oauth.ClientMetadata
-}
-
-// fileState is what changes when a file is replaced or edited.
-type fileState struct {
-	name     string
-	size     int64
-	modified time.Time
 }
 
 // OpenPinned reads the folder, and fails on any mistake in it.
@@ -84,76 +76,59 @@ func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *oauth.ClientMetad
 	return p.Documents(ctx)[id].Client
 }
 
-// read reads the folder if a file has changed since the last time, so that a mistake is reported
-// once.
+// read reads the folder, and changes nothing if there is a mistake in it.
 func (p *Pinned) read() error {
-	state, err := p.list()
-	if err != nil {
-		return fmt.Errorf("reading the pinned client documents: %w", err)
-	}
-	if p.state != nil && slices.Equal(state, p.state) {
-		return nil
-	}
-	p.state = state
-	documents, err := p.readAll(state)
-	if err != nil {
-		return fmt.Errorf("reading the pinned client documents: %w", err)
-	}
-	p.documents = documents
-	return nil
-}
-
-func (p *Pinned) list() ([]fileState, error) {
 	entries, err := os.ReadDir(p.folder)
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("reading the pinned client documents: %w", err)
 	}
-	state := []fileState{}
+	files, documents := map[string]PinnedDocument{}, map[oauth.ClientID]PinnedDocument{}
+	var mistakes []error
 	for _, entry := range entries {
 		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".json") || strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
-		found, err := os.Stat(filepath.Join(p.folder, entry.Name())) // follows the links of a Kubernetes ConfigMap
-		if errors.Is(err, fs.ErrNotExist) {
+		path := filepath.Join(p.folder, entry.Name())
+		document, err := p.readFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it was removed just now
 			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if !found.Mode().IsRegular() { // opening a pipe would wait for its writer, and with it every request
-			return nil, fmt.Errorf("%s is not a regular file: remove it", filepath.Join(p.folder, entry.Name()))
-		}
-		state = append(state, fileState{entry.Name(), found.Size(), found.ModTime()})
-	}
-	return state, nil
-}
-
-func (p *Pinned) readAll(state []fileState) (map[oauth.ClientID]PinnedDocument, error) {
-	documents := map[oauth.ClientID]PinnedDocument{}
-	var mistakes []error
-	for _, file := range state {
-		document, err := p.readFile(file)
-		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("%s: %w", filepath.Join(p.folder, file.name), err))
+		case err != nil:
+			mistakes = append(mistakes, fmt.Errorf("%s: %w", path, err))
 			continue
 		}
 		id := document.Client.ID()
 		if other, twice := documents[id]; twice {
 			mistakes = append(mistakes,
-				fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, document.File, id))
+				fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, path, id))
 		}
-		documents[id] = document
+		files[path], documents[id] = document, document
 	}
-	return documents, errors.Join(mistakes...)
+	if len(mistakes) > 0 {
+		return fmt.Errorf("reading the pinned client documents: %w", errors.Join(mistakes...))
+	}
+	p.files, p.documents = files, documents
+	return nil
 }
 
-func (p *Pinned) readFile(file fileState) (PinnedDocument, error) {
-	path := filepath.Join(p.folder, file.name)
-	body, err := readAtMost(path, defaultLimits.bodyBytes)
+// readFile returns the document in a file, the known one if its size and time are the same.
+func (p *Pinned) readFile(path string) (PinnedDocument, error) {
+	file, err := os.Stat(path) // follows the links of a Kubernetes ConfigMap
 	if err != nil {
 		return PinnedDocument{}, err
 	}
-	members, err := strictjson.Object(body)
+	if !file.Mode().IsRegular() { // opening a pipe would wait for its writer, and with it every request
+		return PinnedDocument{}, errors.New("it is not a regular file: remove it")
+	}
+	known, isKnown := p.files[path]
+	if isKnown && int64(len(known.Body)) == file.Size() && known.Modified.Equal(file.ModTime()) {
+		return known, nil
+	}
+	read := PinnedDocument{File: path, Modified: file.ModTime()}
+	if read.Body, err = readAtMost(path, defaultLimits.bodyBytes); err != nil {
+		return PinnedDocument{}, err
+	}
+	members, err := strictjson.Object(read.Body)
 	if err != nil {
 		return PinnedDocument{}, err
 	}
@@ -162,13 +137,8 @@ func (p *Pinned) readFile(file fileState) (PinnedDocument, error) {
 	if err != nil {
 		return PinnedDocument{}, err
 	}
-	client, err := oauth.NewClientMetadata(id, members, p.metadata)
-	return PinnedDocument{
-		File:     path,
-		Modified: file.modified,
-		Body:     body,
-		Client:   client,
-	}, err
+	read.Client, err = oauth.NewClientMetadata(id, members, p.metadata)
+	return read, err
 }
 
 func readAtMost(path string, limit int64) ([]byte, error) {

@@ -18,7 +18,7 @@ type Answer struct {
 
 // Probe fetches the document at id once, with the transport and the checks of a Directory, but
 // without its cache and budget. The error is the one for which a Directory refuses the client.
-func Probe(ctx context.Context, o Options, id oauth.ClientID) (Answer, error) {
+func Probe(ctx context.Context, o Config, id oauth.ClientID) (Answer, error) {
 	d := New(o)
 	seen := &observer{RoundTripper: d.transport}
 	d.transport = seen

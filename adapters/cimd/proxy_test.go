@@ -79,7 +79,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 	var (
 		client  *site
 		proxy   *connectProxy
-		options Options
+		options Config
 		bounds  limits
 	)
 	example := oauth.RestoreClientID("https://example.com/client.json")
@@ -88,10 +88,10 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 		client, bounds = newSite(), patient()
 		client.respond(http.StatusOK, document(example.String()))
 		proxy = newConnectProxy(client, (*httptest.Server).Start)
-		options = Options{
+		options = Config{
 			Now:      newClock().now,
 			RootCAs:  client.roots(),
-			Proxy:    proxy.at(nil),
+			Options:  Options{Proxy: proxy.at(nil)},
 			Resolver: newNameServer("1.1.1.1").resolver(),
 		}
 	})

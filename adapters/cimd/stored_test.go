@@ -50,7 +50,7 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 
 	BeforeEach(func() {
 		client, clock, store = newSite(), newClock(), &documentStore{documents: map[oauth.Digest]oauth.ClientDocument{}}
-		options := Options{
+		options := Config{
 			Now:           clock.now,
 			RootCAs:       client.roots(),
 			AllowLoopback: true,

@@ -23,13 +23,13 @@ import (
 var _ = Describe("Connecting to a client's site", func() {
 	var (
 		client  *site
-		options Options
+		options Config
 		bounds  limits
 	)
 
 	BeforeEach(func() {
 		client, bounds = newSite(), patient()
-		options = Options{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
+		options = Config{Now: newClock().now, RootCAs: client.roots(), AllowLoopback: true}
 	})
 
 	ask := func(ctx context.Context, id oauth.ClientID) error {

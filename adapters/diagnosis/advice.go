@@ -4,12 +4,13 @@ import (
 	_ "embed" // the advice
 	"strings"
 
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
-// texts are lines of a key, a tab and a text. The key of a remedy for a refusal is its rule. A kind
-// of step, and a reason for the end of a grant, have a verdict and perhaps a hint. A key in braces
-// stands for its text in the lines after it.
+// texts has one advice per line: a key, a tab and a text. The key of a remedy is the rule of the
+// refusal. KIND.verdict and KIND.hint are for a connection whose last step is of the kind,
+// REASON.verdict and REASON.hint for the reason for which a grant ended. A key in braces stands for
+// its text in the lines after it.
 //
 //go:embed advice.txt
 var texts string
@@ -27,35 +28,21 @@ var advice = func() map[string]string {
 	return found
 }()
 
+// clientRules are the letters of the rules for what a client sends or publishes.
+const clientRules = "ACDL"
+
 // hintFor returns the advice for the rule of a step, or for its outcome.
-func hintFor(step trace.Step) string {
+func hintFor(step connection.Step) string {
 	for rule := range strings.SplitSeq(step.Rule, ", ") {
 		if hint, found := advice[rule]; found && rule != "" {
 			return hint
 		}
 	}
 	switch {
-	case step.Outcome == trace.Failed:
+	case step.Outcome == connection.Failed:
 		return "The log has the cause under request " + step.Request + "."
-	case step.Rule != "" && strings.Contains("ACDL", step.Rule[:1]):
+	case step.Rule != "" && strings.Contains(clientRules, step.Rule[:1]):
 		return advice["{maker}"]
 	}
 	return ""
-}
-
-// adviseProxy adds advice for the case that no metadata host has answered, whose cause is probably
-// the network of this service.
-func adviseProxy(connections []Connection) {
-	for i := range connections {
-		if c := &connections[i]; c.State == Stopped && c.furthest().Rule == "C41" {
-			c.Hint += " " + advice["proxy"]
-		}
-	}
-}
-
-// hasReachedHost reports whether a metadata host answered in this step, or earlier if the document
-// was cached.
-func hasReachedHost(step trace.Step) bool {
-	return step.Kind == trace.ClientMetadata && (step.Outcome == trace.Passed ||
-		step.Outcome == trace.Refused && step.Rule != "C41" && step.Rule != "C53")
 }

@@ -9,12 +9,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
 // heard returns steps of one network, each written as "milliseconds agent kind" or "milliseconds
 // agent kind@attempt".
-func heard(written ...string) (steps []trace.Step) {
+func heard(written ...string) (steps []connection.Step) {
 	for i, text := range written {
 		var after int
 		var agent, kind string
@@ -30,10 +30,10 @@ func heard(written ...string) (steps []trace.Step) {
 
 // senders returns the user agents and kinds of the steps of each connection, the newest connection
 // first.
-func senders(steps []trace.Step) (found []string) {
-	for _, connection := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
+func senders(steps []connection.Step) (found []string) {
+	for _, made := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
 		var path []string
-		for _, step := range connection.Steps {
+		for _, step := range made.Steps {
 			path = append(path, step.Agent+" "+string(step.Kind))
 		}
 		found = append(found, strings.Join(path, ", "))
@@ -113,11 +113,9 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 			To(ConsistOf("browser authorize, cli exchange, cli call, cli call", "cli challenge, cli server_metadata"))
 	})
 
-	It("joins the requests of a sender that are at most a minute apart, or ten minutes if they repeat", func() {
+	It("joins the requests of a sender that are at most a minute apart", func() {
 		Expect(senders(heard("0 cli challenge", "60000 cli server_metadata"))).To(HaveLen(1))
 		Expect(senders(heard("0 cli challenge", "60001 cli server_metadata"))).To(HaveLen(2))
-		Expect(senders(heard("0 monitor challenge", "600000 monitor challenge"))).To(HaveLen(1))
-		Expect(senders(heard("0 monitor challenge", "600001 monitor challenge"))).To(HaveLen(2))
 		Expect(senders(heard("0 cli call:refused", "60000 cli exchange:refused"))).To(HaveLen(1))
 		Expect(senders(heard("0 cli call:refused", "60001 cli exchange:refused"))).To(HaveLen(2))
 		Expect(senders(heard("0 editor/1 challenge", "10 editor/2 challenge"))).To(HaveLen(2), "another version")
@@ -151,7 +149,7 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 			"30 "+one+" exchange", "40 "+one+" exchange@a", "50 "+one+" challenge"), then)
 		Expect(all).To(ConsistOf(
 			And(HaveField("Agent", HaveSuffix("(run A)")), HaveField("Steps", HaveLen(5)),
-				HaveField("State", diagnosis.Over), HaveField("Verdict", ContainSubstring("a report of its own"))),
+				HaveField("State", diagnosis.Over), HaveField("Verdict", ContainSubstring("its own report"))),
 			And(HaveField("Agent", HaveSuffix("(run B)")), HaveField("Steps", HaveLen(1)))))
 		Expect(all[0].Who()).To(HavePrefix("pasteport-doctor/1"))
 	})
@@ -179,10 +177,10 @@ var _ = Describe("Attempts of doctor", Label("T1"), func() {
 
 var _ = Describe("A client that has to register itself", Label("T3"), func() {
 	// off returns steps of metadata without a registration endpoint, and of refused registrations.
-	off := func(written ...string) []trace.Step {
+	off := func(written ...string) []connection.Step {
 		steps := heard(written...)
 		for i := range steps {
-			if steps[i].Kind == trace.Registration || steps[i].Kind == trace.ServerMetadata {
+			if steps[i].Kind == connection.Registration || steps[i].Kind == connection.ServerMetadata {
 				steps[i].Rule = "F4"
 			}
 		}
@@ -205,7 +203,7 @@ var _ = Describe("A client that has to register itself", Label("T3"), func() {
 	It("is the suspected cause when the client stops at metadata without a registration endpoint", func() {
 		steps := off("0 cli challenge", "1 cli server_metadata", "2 cli challenge")
 		waiting := diagnosis.Assemble(steps, then.Add(time.Second))[0]
-		Expect(waiting).To(And(HaveField("State", diagnosis.UnderWay), HaveField("Missing", trace.Authorize)))
+		Expect(waiting).To(And(HaveField("State", diagnosis.UnderWay), HaveField("Missing", connection.Authorize)))
 		Expect(waiting.Verdict).To(ContainSubstring("A client that has to register itself stops here"))
 		Expect(waiting.Hint).To(ContainSubstring("self-registration: true"))
 		gone := diagnosis.Assemble(steps, then.Add(time.Hour))[0]

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // State is the progress of a connection.
@@ -28,27 +28,27 @@ const (
 
 // Connection is one attempt to connect, with all its steps.
 type Connection struct {
-	ID      string       `json:"id"` // of the attempt, or of the first request for one without an attempt
-	Client  string       `json:"client_id,omitempty"`
-	Agent   string       `json:"user_agent,omitempty"`
-	Doctor  bool         `json:"doctor,omitempty"` // every step is of pasteport doctor
-	Address string       `json:"network,omitempty"`
-	State   State        `json:"state"`
-	Missing trace.Kind   `json:"missing,omitempty"` // the step that has to follow
-	Verdict string       `json:"verdict"`           // the diagnosis
-	Hint    string       `json:"hint,omitempty"`    // the remedy
-	Steps   []trace.Step `json:"steps"`
+	ID      string            `json:"id"` // of the attempt, or of the first request for one without an attempt
+	Client  string            `json:"client_id,omitempty"`
+	Agent   string            `json:"user_agent,omitempty"`
+	Doctor  bool              `json:"doctor,omitempty"` // every step is of pasteport doctor
+	Address string            `json:"network,omitempty"`
+	State   State             `json:"state"`
+	Missing connection.Kind   `json:"missing,omitempty"` // the step that has to follow
+	Verdict string            `json:"verdict"`           // the diagnosis
+	Hint    string            `json:"hint,omitempty"`    // the remedy
+	Steps   []connection.Step `json:"steps"`
 }
 
-func (c *Connection) last() trace.Step { return c.Steps[len(c.Steps)-1] }
+func (c *Connection) last() connection.Step { return c.Steps[len(c.Steps)-1] }
 
 // WithoutDoctor returns the connections of clients, and the number of those of pasteport doctor.
 // Every sender can choose its user agent, so a list that hides connections has to say how many.
 func WithoutDoctor(all []Connection) (clients []Connection, doctors int) {
 	clients = make([]Connection, 0, len(all))
-	for _, connection := range all {
-		if !connection.Doctor {
-			clients = append(clients, connection)
+	for _, c := range all {
+		if !c.Doctor {
+			clients = append(clients, c)
 		}
 	}
 	return clients, len(all) - len(clients)
@@ -70,19 +70,21 @@ func Latest(connections []Connection) int {
 }
 
 func (c Connection) reachedPage() bool {
-	return slices.ContainsFunc(c.Steps, func(s trace.Step) bool { return s.Attempt != "" || s.Kind == trace.Authorize })
+	return slices.ContainsFunc(c.Steps, func(s connection.Step) bool {
+		return s.Attempt != "" || s.Kind == connection.Authorize
+	})
 }
 
 // Find returns the connection whose id, or the id of one of its requests, begins with id. It
 // returns false if there is none or more than one.
 func Find(connections []Connection, id string) (found Connection, ok bool) {
 	matches := 0
-	for _, connection := range connections {
-		hasRequest := slices.ContainsFunc(connection.Steps, func(s trace.Step) bool {
+	for _, c := range connections {
+		hasRequest := slices.ContainsFunc(c.Steps, func(s connection.Step) bool {
 			return strings.HasPrefix(s.Request, id)
 		})
-		if id != "" && (hasRequest || oauth.MatchesID(id, connection.ID)) {
-			found, matches = connection, matches+1
+		if id != "" && (hasRequest || oauth.MatchesID(id, c.ID)) {
+			found, matches = c, matches+1
 		}
 	}
 	return found, matches == 1

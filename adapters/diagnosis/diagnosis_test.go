@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -21,17 +21,17 @@ func TestDiagnosis(t *testing.T) { suite.Run(t, "Diagnosis") }
 var then = time.UnixMilli(1_770_091_506_789).UTC()
 
 // took returns steps a second apart, each written as "kind", "kind@attempt" or "kind:outcome".
-func took(agent, network string, written ...string) (steps []trace.Step) {
+func took(agent, network string, written ...string) (steps []connection.Step) {
 	for i, text := range written {
 		text, outcome, _ := strings.Cut(text, ":")
 		kind, attempt, _ := strings.Cut(text, "@")
 		if outcome == "" {
-			outcome = string(trace.Passed)
+			outcome = string(connection.Passed)
 		}
-		steps = append(steps, trace.Step{
+		steps = append(steps, connection.Step{
 			At:      then.Add(time.Duration(i) * time.Second),
-			Kind:    trace.Kind(kind),
-			Outcome: trace.Outcome(outcome),
+			Kind:    connection.Kind(kind),
+			Outcome: connection.Outcome(outcome),
 			Attempt: attempt,
 			Request: agent + kind,
 			Agent:   agent,
@@ -50,12 +50,12 @@ func pathOf(c diagnosis.Connection) string {
 	return strings.Join(kinds, " ")
 }
 
-func pathsOf(steps []trace.Step) (paths []string) {
+func pathsOf(steps []connection.Step) (paths []string) {
 	for i := range steps {
 		steps[i].Number = int64(i + 1)
 	}
-	for _, connection := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
-		paths = append(paths, pathOf(connection))
+	for _, made := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
+		paths = append(paths, pathOf(made))
 	}
 	return paths
 }
@@ -85,28 +85,6 @@ var _ = Describe("Assembling connections", func() {
 	It("ignores steps older than seven days", func() {
 		steps := took("cli", home, "authorize@a", "page@a")
 		Expect(diagnosis.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
-	})
-
-	It("adds a wrong code to the client's newest attempt that waits for one, if any", func() {
-		for last, paths := range map[string][]string{
-			"code_issued@b": {"code_issued", "code_issued exchange"},
-			"exchange@b":    {"code_issued exchange", "exchange"},
-			"exchange@a":    {"code_issued exchange", "exchange"},
-			"ended@a":       {"code_issued ended", "exchange"},
-		} {
-			steps := took("cli", home, "code_issued@a", last, "exchange")
-			for i := range steps {
-				steps[i].Client = "https://client.example/c.json"
-			}
-			Expect(pathsOf(steps)).To(ConsistOf(paths), last)
-		}
-		Expect(pathsOf(took("cli", home, "code_issued@a", "exchange"))).
-			To(ConsistOf("code_issued", "exchange"), "without a client_id")
-		two := took("cli", home, "code_issued@a", "code_issued@b", "exchange@b", "exchange")
-		for i := range two {
-			two[i].Client = "https://client.example/c.json"
-		}
-		Expect(pathsOf(two)).To(ConsistOf("code_issued exchange", "code_issued exchange"), "the older one still waits")
 	})
 
 	It("lists the connection with the newest step first", func() {
@@ -160,7 +138,7 @@ var _ = Describe("The advice for refusals", func() {
 			Expect(string(rules)).To(ContainSubstring("**" + string(rule[1]) + "**"))
 		}
 		Expect(string(texts)).To(MatchRegexp(`^(\S+\t\S[^\t]*\S\n)+$`), "a key, a tab and a text in each line")
-		for _, kind := range []trace.Kind{trace.Challenge, trace.Exchange, trace.Page} {
+		for _, kind := range []connection.Kind{connection.Challenge, connection.Exchange, connection.Page} {
 			c := diagnosis.Assemble(took("cli", home, string(kind)+"@a"), then.Add(time.Hour))[0]
 			Expect(c.Verdict).NotTo(BeEmpty())
 			Expect(c.Hint).To(MatchRegexp(`^[^{}]+$`), "no term is left")
@@ -170,43 +148,45 @@ var _ = Describe("The advice for refusals", func() {
 
 var _ = Describe("The verdict about a connection", func() {
 	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
-	DescribeTable("is", func(state diagnosis.State, missing trace.Kind, later time.Duration, path string) {
+	DescribeTable("is", func(state diagnosis.State, missing connection.Kind, later time.Duration, path string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		c := diagnosis.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
 		Expect(c.State).To(Equal(state))
 		Expect(c.Missing).To(Equal(missing))
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
-		Entry("connected after the first call", diagnosis.Connected, trace.Kind(""), time.Hour, connected),
-		Entry("connected after a refresh", diagnosis.Connected, trace.Kind(""), time.Hour, connected+" refresh@a"),
-		Entry("connected although one call was refused", diagnosis.Connected, trace.Kind(""), time.Hour,
+		Entry("connected after the first call", diagnosis.Connected, connection.Kind(""), time.Hour, connected),
+		Entry("connected after a refresh", diagnosis.Connected, connection.Kind(""), time.Hour, connected+" refresh@a"),
+		Entry("connected although one call was refused", diagnosis.Connected, connection.Kind(""), time.Hour,
 			connected+" call@a:refused"),
-		Entry("connected although a stream was refused", diagnosis.Connected, trace.Kind(""), time.Hour,
+		Entry("connected although a stream was refused", diagnosis.Connected, connection.Kind(""), time.Hour,
 			connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", diagnosis.Connected, trace.Kind(""), time.Hour,
+		Entry("connected although the form was submitted again", diagnosis.Connected, connection.Kind(""), time.Hour,
 			connected+" token_judged@a:refused"),
-		Entry("under way while it only renews its token", diagnosis.UnderWay, trace.Call, 24*time.Hour-time.Millisecond,
+		Entry("under way while it only renews its token", diagnosis.UnderWay, connection.Call,
+			24*time.Hour-time.Millisecond,
 			"exchange@a refresh@a"),
-		Entry("half way when it never makes a call", diagnosis.HalfWay, trace.Call, 24*time.Hour-time.Second,
+		Entry("half way when it never makes a call", diagnosis.HalfWay, connection.Call, 24*time.Hour-time.Second,
 			"exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", diagnosis.UnderWay, trace.Authorize, time.Second,
+		Entry("under way although another document is missing", diagnosis.UnderWay, connection.Authorize, time.Second,
 			"server_metadata server_metadata:refused"),
-		Entry("stopped when the only document is missing", diagnosis.Stopped, trace.Kind(""), time.Second,
+		Entry("stopped when the only document is missing", diagnosis.Stopped, connection.Kind(""), time.Second,
 			"resource_metadata server_metadata:refused"),
-		Entry("stopped when the refresh was refused", diagnosis.Stopped, trace.Kind(""), time.Hour,
+		Entry("stopped when the refresh was refused", diagnosis.Stopped, connection.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", diagnosis.Stopped, trace.Kind(""), time.Hour,
+		Entry("stopped when its only call was refused", diagnosis.Stopped, connection.Kind(""), time.Hour,
 			"exchange@a call@a:refused"),
-		Entry("stopped when a step failed", diagnosis.Stopped, trace.Kind(""), time.Second,
+		Entry("stopped when a step failed", diagnosis.Stopped, connection.Kind(""), time.Second,
 			"authorize@a client_metadata@a:failed"),
-		Entry("ended, also with later steps", diagnosis.Over, trace.Kind(""), time.Hour,
+		Entry("ended, also with later steps", diagnosis.Over, connection.Kind(""), time.Hour,
 			connected+" ended@a call@a:refused"),
-		Entry("under way within the minute of a program", diagnosis.UnderWay, trace.Call, time.Minute-time.Millisecond,
+		Entry("under way within the minute of a program", diagnosis.UnderWay, connection.Call,
+			time.Minute-time.Millisecond,
 			"exchange@a"),
-		Entry("half way after that minute", diagnosis.HalfWay, trace.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", diagnosis.UnderWay, trace.TokenJudged,
+		Entry("half way after that minute", diagnosis.HalfWay, connection.Call, time.Minute, "exchange@a"),
+		Entry("under way within the ten minutes of a person", diagnosis.UnderWay, connection.TokenJudged,
 			10*time.Minute-time.Millisecond, "page@a"),
-		Entry("half way after those minutes", diagnosis.HalfWay, trace.TokenJudged, 10*time.Minute, "page@a"),
+		Entry("half way after those minutes", diagnosis.HalfWay, connection.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
 	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {
@@ -222,66 +202,16 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry(nil, oauth.EndedByPerson, "person ended"), Entry(nil, oauth.EndedByOperator, "operator ended"),
 	)
 
-	DescribeTable("gives advice for a refusal by", func(rule string, outcome trace.Outcome, hint string) {
+	DescribeTable("gives advice for a refusal by", func(rule string, outcome connection.Outcome, hint string) {
 		steps := took("cli", home, "exchange@a:"+string(outcome))
 		steps[0].Rule = rule
 		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
-		Entry("its rule", "D14", trace.Refused, "auth-code-ttl"),
-		Entry("the first of its rules with advice", "D13, D22", trace.Refused, "right deployment"),
-		Entry("the letter of a rule without advice", "D2", trace.Refused, "maker of the client"),
-		Entry("the request in the log for a failure of this service", "", trace.Failed, "request cliexchange"),
-	)
-
-	DescribeTable("advises a proxy when no metadata host has answered, and so",
-		Label("C51"), func(advised bool, earlier ...trace.Step) {
-			unreachable := trace.Step{
-				At:      then,
-				Kind:    trace.ClientMetadata,
-				Outcome: trace.Refused,
-				Rule:    "C41",
-				Request: "last",
-			}
-			connections := diagnosis.Assemble(append(earlier, unreachable), then)
-			last, found := diagnosis.Find(connections, "last")
-			Expect(found).To(BeTrue())
-			Expect(strings.Contains(last.Hint, "metadata-proxy")).To(Equal(advised))
-			Expect(last.Hint).To(ContainSubstring("firewall"))
-		},
-		Entry("the first time", true),
-		Entry("each time", true, trace.Step{
-			At:      then,
-			Kind:    trace.ClientMetadata,
-			Outcome: trace.Refused,
-			Rule:    "C41",
-			Request: "first",
-		}),
-		Entry("when other refusals were of this service", true, trace.Step{
-			At:      then,
-			Kind:    trace.ClientMetadata,
-			Outcome: trace.Failed,
-			Rule:    "C21",
-			Request: "first",
-		}),
-		Entry("when an answer is too old", true, trace.Step{
-			At:      then.Add(-trace.Memory),
-			Kind:    trace.ClientMetadata,
-			Outcome: trace.Passed,
-			Request: "first",
-		}),
-		Entry("not after a document", false, trace.Step{
-			At:      then,
-			Kind:    trace.ClientMetadata,
-			Outcome: trace.Passed,
-			Request: "first",
-		}),
-		Entry("not after an invalid answer", false, trace.Step{
-			At:      then,
-			Kind:    trace.ClientMetadata,
-			Outcome: trace.Refused,
-			Rule:    "C42",
-			Request: "first",
-		}),
+		Entry("its rule", "D14", connection.Refused, "auth-code-ttl"),
+		Entry("the rule of an unreachable host", Label("C51"), "C41", connection.Refused, "metadata-proxy"),
+		Entry("the first of its rules with advice", "D13, D22", connection.Refused, "right deployment"),
+		Entry("the letter of a rule without advice", "D2", connection.Refused, "maker of the client"),
+		Entry("the request in the log for a failure of this service", "", connection.Failed, "request cliexchange"),
 	)
 
 	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {

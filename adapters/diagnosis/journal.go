@@ -10,7 +10,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
 const (
@@ -18,59 +18,61 @@ const (
 	batchSize    = 200
 	batchPause   = 250 * time.Millisecond // between two batches, to leave the disk to requests
 	writeTimeout = 5 * time.Second        // of an attempt to write a batch
-	// so that a broken connection loses no steps; a step that the store cannot
-	// keep does not block others
+	// Several attempts to write a batch, so that a broken connection loses no steps, but not
+	// endless ones, so that a step that the store cannot keep does not block others.
 	writeAttempts = 3
-	// written steps between two deletions of old steps; a deletion costs as
-	// much as thousands of writes
+	// Written steps between two deletions of old steps. A deletion costs as much as thousands of
+	// writes.
 	trimInterval  = 5000
-	maxRemembered = 10_000
-	repeatWindow  = time.Minute
+	maxRemembered = 10_000      // sources
+	repeatWindow  = time.Minute // in which an equal step of a source is not written again
 )
 
-// Journal is a trace.Journal that queues steps, so that requests do not wait for the disk, and
-// writes them to a trace.Log in batches. It drops steps when its queue is full. It is safe for
+// Journal is a connection.Journal that queues steps, so that requests do not wait for the disk, and
+// writes them to a connection.Log in batches. It drops steps when its queue is full. It is safe for
 // concurrent use.
 type Journal struct {
-	log     trace.Log
-	logger  *slog.Logger
-	queue   chan *trace.Step // pointers, because the garbage collector would scan a buffer of steps each time
-	lost    atomic.Int64
-	mu      sync.Mutex
-	seen    *lru.Cache[source, trace.Step] // the last queued step of each source
-	pause   time.Duration                  // after each batch
-	end     sync.Once
-	closing chan struct{}
-	closed  chan struct{}
+	log    connection.Log
+	logger *slog.Logger
+	queue  chan connection.Step
+	lost   atomic.Int64
+	mu     sync.Mutex
+	seen   *lru.Cache[source, connection.Step] // the last queued step of each source
+	pause  time.Duration                       // after each batch
+	open   context.Context                     // until Close
+	close  context.CancelFunc
+	closed chan struct{}
 }
 
-// source groups steps to detect repeated ones: the passed calls or streams of a connection, its
-// other steps, or the steps of a client without a connection.
+// source groups steps to detect repeated ones: the passed steps of one kind in a connection, its
+// failed or refused steps, or the steps of one client without a connection.
 type source struct {
 	attempt, address, agent string
-	passed                  trace.Kind
+	passed                  connection.Kind
 }
 
 // NewJournal starts a goroutine that writes to log until Close.
-func NewJournal(log trace.Log, logger *slog.Logger) *Journal { return start(log, logger, batchPause) }
+func NewJournal(log connection.Log, logger *slog.Logger) *Journal {
+	return start(log, logger, batchPause)
+}
 
-func start(log trace.Log, logger *slog.Logger, pause time.Duration) *Journal {
-	seen, _ := lru.New[source, trace.Step](maxRemembered) // fails only for a size below one
+func start(log connection.Log, logger *slog.Logger, pause time.Duration) *Journal {
+	seen, _ := lru.New[source, connection.Step](maxRemembered) // fails only for a size below one
 	j := &Journal{
-		log:     log,
-		logger:  logger,
-		queue:   make(chan *trace.Step, queueSize),
-		seen:    seen,
-		pause:   pause,
-		closing: make(chan struct{}),
-		closed:  make(chan struct{}),
+		log:    log,
+		logger: logger,
+		queue:  make(chan connection.Step, queueSize),
+		seen:   seen,
+		pause:  pause,
+		closed: make(chan struct{}),
 	}
+	j.open, j.close = context.WithCancel(context.Background())
 	go j.write()
 	return j
 }
 
-// Note implements trace.Journal. Under load it drops unauthenticated steps first.
-func (j *Journal) Note(step trace.Step) {
+// Note implements connection.Journal. Under load it drops unauthenticated steps first.
+func (j *Journal) Note(step connection.Step) {
 	if !j.repeats(step) && !j.enqueue(step) {
 		j.lost.Add(1)
 		j.forgetSeen(step)
@@ -78,14 +80,13 @@ func (j *Journal) Note(step trace.Step) {
 }
 
 // enqueue reports whether the queue had room. Unauthenticated steps use only half of it.
-func (j *Journal) enqueue(step trace.Step) bool {
-	unauthenticated := step.Attempt == "" || slices.Contains(trace.Unproven, step.Kind)
+func (j *Journal) enqueue(step connection.Step) bool {
+	unauthenticated := step.Attempt == "" || slices.Contains(connection.Unproven, step.Kind)
 	if unauthenticated && len(j.queue) >= queueSize/2 {
 		return false
 	}
-	queued := step
 	select {
-	case j.queue <- &queued:
+	case j.queue <- step:
 		return true
 	default:
 		return false
@@ -93,15 +94,15 @@ func (j *Journal) enqueue(step trace.Step) bool {
 }
 
 // forgetSeen makes repeats accept the next equal steps, because these were not written.
-func (j *Journal) forgetSeen(steps ...trace.Step) {
+func (j *Journal) forgetSeen(steps ...connection.Step) {
 	for _, step := range steps {
 		j.seen.Remove(sourceOf(step))
 	}
 }
 
-func sourceOf(step trace.Step) source {
+func sourceOf(step connection.Step) source {
 	switch {
-	case step.Attempt != "" && step.Outcome == trace.Passed:
+	case step.Attempt != "" && step.Outcome == connection.Passed:
 		return source{attempt: step.Attempt, passed: step.Kind}
 	case step.Attempt != "":
 		return source{attempt: step.Attempt}
@@ -111,9 +112,9 @@ func sourceOf(step trace.Step) source {
 
 // repeats reports whether the step is redundant: a passed call of a connection after its first one
 // of a day, or the same step of a source twice in a row within a minute.
-func (j *Journal) repeats(step trace.Step) bool {
+func (j *Journal) repeats(step connection.Step) bool {
 	if isAlwaysWritten(step) {
-		j.writeNextCall(step)
+		j.forgetPassedCall(step)
 		return false
 	}
 	from := sourceOf(step)
@@ -121,61 +122,61 @@ func (j *Journal) repeats(step trace.Step) bool {
 	defer j.mu.Unlock()
 	last, seen := j.seen.Get(from)
 	age := step.At.Sub(last.At).Abs()
-	if seen && (from.passed != "" && age < trace.Renewal || age < repeatWindow && same(last, step)) {
+	if seen && (from.passed != "" && age < connection.Renewal || age < repeatWindow && same(last, step)) {
 		return true
 	}
 	j.seen.Add(from, step)
-	j.writeNextCall(step)
+	j.forgetPassedCall(step)
 	return false
 }
 
-// HasRecent implements trace.Journal, for passed calls and streams of connections only.
-func (j *Journal) HasRecent(attempt string, kind trace.Kind, at time.Time) bool {
-	if attempt == "" || kind != trace.Call && kind != trace.Stream {
+// HasRecent implements connection.Journal, for passed calls and streams of connections only.
+func (j *Journal) HasRecent(attempt string, kind connection.Kind, at time.Time) bool {
+	if attempt == "" || kind != connection.Call && kind != connection.Stream {
 		return false
 	}
 	last, seen := j.seen.Get(source{attempt: attempt, passed: kind})
-	return seen && at.Sub(last.At).Abs() < trace.Renewal
+	return seen && at.Sub(last.At).Abs() < connection.Renewal
 }
 
-// writeNextCall makes repeats accept the next passed call of the connection after a failed step, so
-// that the trace shows the recovery.
-func (j *Journal) writeNextCall(step trace.Step) {
-	if step.Outcome != trace.Passed {
-		j.seen.Remove(source{attempt: step.Attempt, passed: trace.Call})
+// forgetPassedCall makes repeats accept the next passed call of the connection after a failed step,
+// so that the trace shows the recovery.
+func (j *Journal) forgetPassedCall(step connection.Step) {
+	if step.Outcome != connection.Passed {
+		j.seen.Remove(source{attempt: step.Attempt, passed: connection.Call})
 	}
 }
 
 // isAlwaysWritten reports whether a step is written even if repeated: its request ID was shown on a
 // page, or it changes a connection.
-func isAlwaysWritten(step trace.Step) bool {
+func isAlwaysWritten(step connection.Step) bool {
 	switch step.Kind {
-	case trace.Authorize, trace.ClientMetadata, trace.Page:
+	case connection.Authorize, connection.ClientMetadata, connection.Page:
 		return true
-	case trace.Call, trace.Stream:
+	case connection.Call, connection.Stream:
 		return false
 	}
 	return step.Attempt != ""
 }
 
-func same(a, b trace.Step) bool {
+func same(a, b connection.Step) bool {
 	a.At, a.Request, b.At, b.Request = time.Time{}, "", time.Time{}, ""
 	return a == b
 }
 
 // Close writes the queued steps and stops. It drops them if the store fails.
 func (j *Journal) Close() {
-	j.end.Do(func() { close(j.closing) })
+	j.close()
 	<-j.closed
 }
 
 func (j *Journal) write() {
 	defer close(j.closed)
-	for written := 0; !j.isClosing(); {
+	for written := 0; j.open.Err() == nil; {
 		select {
 		case step := <-j.queue:
-			written += j.store(j.gather(*step))
-		case <-j.closing:
+			written += j.store(j.gather(step))
+		case <-j.open.Done():
 		}
 		if written >= trimInterval {
 			written = 0
@@ -188,21 +189,12 @@ func (j *Journal) write() {
 	j.logLost(len(j.queue))
 }
 
-func (j *Journal) isClosing() bool {
-	select {
-	case <-j.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 // gather adds queued steps up to a batch.
-func (j *Journal) gather(steps ...trace.Step) []trace.Step {
+func (j *Journal) gather(steps ...connection.Step) []connection.Step {
 	for len(steps) < batchSize {
 		select {
 		case step := <-j.queue:
-			steps = append(steps, *step)
+			steps = append(steps, step)
 		default:
 			return steps
 		}
@@ -210,12 +202,12 @@ func (j *Journal) gather(steps ...trace.Step) []trace.Step {
 	return steps
 }
 
-func (j *Journal) store(steps []trace.Step) int {
+func (j *Journal) store(steps []connection.Step) int {
 	if len(steps) == 0 {
 		return 0
 	}
 	err := j.add(steps)
-	for attempt := 1; err != nil && attempt < writeAttempts && !j.isClosing(); attempt++ {
+	for attempt := 1; err != nil && attempt < writeAttempts && j.open.Err() == nil; attempt++ {
 		j.wait()
 		err = j.add(steps)
 	}
@@ -228,7 +220,7 @@ func (j *Journal) store(steps []trace.Step) int {
 	return len(steps)
 }
 
-func (j *Journal) add(steps []trace.Step) error {
+func (j *Journal) add(steps []connection.Step) error {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
 	return j.log.AddSteps(ctx, steps)
@@ -238,7 +230,7 @@ func (j *Journal) add(steps []trace.Step) error {
 func (j *Journal) wait() {
 	select {
 	case <-time.After(j.pause):
-	case <-j.closing:
+	case <-j.open.Done():
 	}
 }
 
@@ -252,7 +244,7 @@ func (j *Journal) logLost(left int) {
 func (j *Journal) trim() {
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if _, err := j.log.ForgetSteps(ctx, time.Time{}, trace.Capacity); err != nil {
+	if _, err := j.log.ForgetSteps(ctx, time.Time{}, connection.Capacity); err != nil {
 		j.logger.Warn("cannot delete old trace steps", "error", err)
 	}
 }

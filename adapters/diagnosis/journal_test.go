@@ -16,20 +16,20 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
-// shelf is a trace.Log that can fail or block.
+// shelf is a connection.Log that can fail or block.
 type shelf struct {
 	mu    sync.Mutex
-	steps []trace.Step
+	steps []connection.Step
 	kept  []int         // the keep argument of each ForgetSteps
 	shut  error         // returned by AddSteps
 	fails int           // calls of AddSteps that fail before others succeed
 	held  chan struct{} // each batch waits for a value; nil does not block
 }
 
-func (s *shelf) AddSteps(_ context.Context, steps []trace.Step) error {
+func (s *shelf) AddSteps(_ context.Context, steps []connection.Step) error {
 	if s.held != nil {
 		<-s.held
 	}
@@ -45,7 +45,7 @@ func (s *shelf) AddSteps(_ context.Context, steps []trace.Step) error {
 	return s.shut
 }
 
-func (s *shelf) Steps(context.Context, int64) ([]trace.Step, error) { return nil, nil }
+func (s *shelf) Steps(context.Context, int64) ([]connection.Step, error) { return nil, nil }
 
 func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int, error) {
 	Expect(before).To(BeZero())
@@ -56,7 +56,7 @@ func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int,
 }
 
 // Written returns the stored steps.
-func (s *shelf) Written() []trace.Step {
+func (s *shelf) Written() []connection.Step {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.steps)
@@ -95,10 +95,10 @@ var _ = Describe("A journal", func() {
 	It("writes all steps in order before it closes", func() {
 		open()
 		for range 500 {
-			journal.Note(trace.Step{
+			journal.Note(connection.Step{
 				At:      then,
-				Kind:    trace.Refresh,
-				Outcome: trace.Passed,
+				Kind:    connection.Refresh,
+				Outcome: connection.Passed,
 				Attempt: "a",
 			})
 		}
@@ -111,7 +111,7 @@ var _ = Describe("A journal", func() {
 		kept.held = make(chan struct{})
 		open()
 		for range queueSize + 2*batchSize + 10 {
-			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
 		}
 		close(kept.held)
 		journal.Close()
@@ -119,7 +119,7 @@ var _ = Describe("A journal", func() {
 		Expect(logged).To(gbytes.Say("trace incomplete"))
 	})
 
-	DescribeTable("drops unauthenticated steps first:", func(stranger trace.Step) {
+	DescribeTable("drops unauthenticated steps first:", func(stranger connection.Step) {
 		kept.held = make(chan struct{})
 		open()
 		for i := range 2 * queueSize {
@@ -127,20 +127,20 @@ var _ = Describe("A journal", func() {
 			journal.Note(stranger)
 		}
 		for range queueSize/2 - batchSize {
-			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
 		}
 		close(kept.held)
 		journal.Close()
 		var granted int
 		for _, step := range kept.steps {
-			if step.Kind == trace.Refresh {
+			if step.Kind == connection.Refresh {
 				granted++
 			}
 		}
 		Expect(granted).To(Equal(queueSize/2 - batchSize))
 	},
-		Entry("pages", trace.Step{Kind: trace.Page, Attempt: "b"}),
-		Entry("calls with an unknown token", trace.Step{Kind: trace.Call, Outcome: trace.Refused}),
+		Entry("pages", connection.Step{Kind: connection.Page, Attempt: "b"}),
+		Entry("calls with an unknown token", connection.Step{Kind: connection.Call, Outcome: connection.Refused}),
 	)
 
 	It("logs the number of steps that it could not write before it closed", func() {
@@ -148,10 +148,10 @@ var _ = Describe("A journal", func() {
 		kept.held = make(chan struct{})
 		open()
 		for range 2*batchSize + 5 {
-			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
 		}
 		go journal.Close()
-		<-journal.closing
+		<-journal.open.Done()
 		close(kept.held)
 		<-journal.closed
 		told := 0
@@ -166,20 +166,20 @@ var _ = Describe("A journal", func() {
 	It("tries again when the store fails for a moment, so that no step is lost", func() {
 		kept.fails = writeAttempts - 1
 		openWith(time.Millisecond)
-		for _, kind := range []trace.Kind{trace.Page, trace.Exchange, trace.Refresh} {
-			journal.Note(trace.Step{At: then, Kind: kind, Attempt: "a"})
+		for _, kind := range []connection.Kind{connection.Page, connection.Exchange, connection.Refresh} {
+			journal.Note(connection.Step{At: then, Kind: kind, Attempt: "a"})
 		}
-		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", trace.Page),
-			HaveField("Kind", trace.Exchange), HaveField("Kind", trace.Refresh)))
+		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", connection.Page),
+			HaveField("Kind", connection.Exchange), HaveField("Kind", connection.Refresh)))
 		journal.Close()
 		Expect(logged.Contents()).To(BeEmpty())
 	})
 
 	It("logs a failure of the store, and writes a later call of the connection", func() {
-		call := trace.Step{
+		call := connection.Step{
 			At:      then,
-			Kind:    trace.Call,
-			Outcome: trace.Passed,
+			Kind:    connection.Call,
+			Outcome: connection.Passed,
 			Attempt: "a",
 		}
 		kept.shut = errors.New("disk full")
@@ -187,7 +187,7 @@ var _ = Describe("A journal", func() {
 		journal.Note(call)
 		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
-		Eventually(func() []trace.Step { // forgetSeen runs just after the log line
+		Eventually(func() []connection.Step { // forgetSeen runs just after the log line
 			journal.Note(call)
 			return kept.Written()
 		}).WithTimeout(writeTimeout).Should(HaveLen(1))
@@ -198,7 +198,7 @@ var _ = Describe("A journal", func() {
 	It("deletes the oldest steps regularly", func() {
 		openWith(0)
 		for range trimInterval + batchSize {
-			journal.Note(trace.Step{At: then, Kind: trace.Refresh, Attempt: "a"})
+			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
 			for len(journal.queue) > queueSize/2 {
 				runtime.Gosched()
 			}
@@ -206,7 +206,7 @@ var _ = Describe("A journal", func() {
 		Eventually(kept.Forgotten).WithTimeout(writeTimeout).Should(Equal([]int{10_000}))
 	})
 
-	DescribeTable("leaves out repeated steps:", func(first, second trace.Step, written int) {
+	DescribeTable("leaves out repeated steps:", func(first, second connection.Step, written int) {
 		open()
 		first.At = then
 		if second.At.IsZero() {
@@ -217,60 +217,66 @@ var _ = Describe("A journal", func() {
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(written))
 	},
-		Entry("a step without a connection, within a minute", trace.Step{Kind: trace.Challenge, Request: "1"},
-			trace.Step{Kind: trace.Challenge, Request: "2"}, 1),
-		Entry("but not a minute later", trace.Step{Kind: trace.Challenge},
-			trace.Step{Kind: trace.Challenge, At: then.Add(time.Minute)}, 2),
-		Entry("but not of another network", trace.Step{Kind: trace.Challenge, Address: "a"},
-			trace.Step{Kind: trace.Challenge, Address: "b"}, 2),
-		Entry("a connection's later calls", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
-			trace.Step{
-				Kind:    trace.Call,
-				Outcome: trace.Passed,
+		Entry("a step without a connection, within a minute", connection.Step{Kind: connection.Challenge, Request: "1"},
+			connection.Step{Kind: connection.Challenge, Request: "2"}, 1),
+		Entry("but not a minute later", connection.Step{Kind: connection.Challenge},
+			connection.Step{Kind: connection.Challenge, At: then.Add(time.Minute)}, 2),
+		Entry("but not of another network", connection.Step{Kind: connection.Challenge, Address: "a"},
+			connection.Step{Kind: connection.Challenge, Address: "b"}, 2),
+		Entry("a connection's later calls",
+			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
+			connection.Step{
+				Kind:    connection.Call,
+				Outcome: connection.Passed,
 				Attempt: "a",
 				Address: "elsewhere",
 				At:      then.Add(24*time.Hour - 1),
 			}, 1),
-		Entry("but not those of the next day", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
-			trace.Step{
-				Kind:    trace.Call,
-				Outcome: trace.Passed,
+		Entry("but not those of the next day",
+			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
+			connection.Step{
+				Kind:    connection.Call,
+				Outcome: connection.Passed,
 				Attempt: "a",
 				At:      then.Add(24 * time.Hour),
 			}, 2),
-		Entry("repeated refused calls", trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"},
-			trace.Step{Kind: trace.Call, Outcome: trace.Refused, Attempt: "a"}, 1),
-		Entry("but not pages, because people report their ids", trace.Step{Kind: trace.Page, Outcome: trace.Refused},
-			trace.Step{Kind: trace.Page, Outcome: trace.Refused}, 2),
-		Entry("but not another connection's", trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "a"},
-			trace.Step{Kind: trace.Call, Outcome: trace.Passed, Attempt: "b"}, 2),
-		Entry("but each wrong token", trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"},
-			trace.Step{Kind: trace.TokenJudged, Outcome: trace.Refused, Attempt: "a"}, 2),
+		Entry("repeated refused calls",
+			connection.Step{Kind: connection.Call, Outcome: connection.Refused, Attempt: "a"},
+			connection.Step{Kind: connection.Call, Outcome: connection.Refused, Attempt: "a"}, 1),
+		Entry("but not pages, because people report their ids",
+			connection.Step{Kind: connection.Page, Outcome: connection.Refused},
+			connection.Step{Kind: connection.Page, Outcome: connection.Refused}, 2),
+		Entry("but not another connection's",
+			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
+			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "b"}, 2),
+		Entry("but each wrong token",
+			connection.Step{Kind: connection.TokenJudged, Outcome: connection.Refused, Attempt: "a"},
+			connection.Step{Kind: connection.TokenJudged, Outcome: connection.Refused, Attempt: "a"}, 2),
 	)
 
 	It("writes a repeated step of a client without a connection after a different one, because the client starts again",
 		func() {
 			open()
 			for range 2 {
-				journal.Note(trace.Step{At: then, Kind: trace.Challenge})
-				journal.Note(trace.Step{At: then, Kind: trace.ResourceMetadata})
+				journal.Note(connection.Step{At: then, Kind: connection.Challenge})
+				journal.Note(connection.Step{At: then, Kind: connection.ResourceMetadata})
 			}
 			journal.Close()
 			Expect(kept.steps).To(HaveLen(4))
 		})
 
-	DescribeTable("writes the next call of a connection after a failed step:", func(kind trace.Kind) {
+	DescribeTable("writes the next call of a connection after a failed step:", func(kind connection.Kind) {
 		open()
-		call := trace.Step{
+		call := connection.Step{
 			At:      then,
-			Kind:    trace.Call,
-			Outcome: trace.Passed,
+			Kind:    connection.Call,
+			Outcome: connection.Passed,
 			Attempt: "a",
 		}
-		for _, step := range []trace.Step{call, {
+		for _, step := range []connection.Step{call, {
 			At:      then,
 			Kind:    kind,
-			Outcome: trace.Failed,
+			Outcome: connection.Failed,
 			Attempt: "a",
 		}, call, call} {
 			journal.Note(step)
@@ -278,6 +284,7 @@ var _ = Describe("A journal", func() {
 		journal.Close()
 		Expect(kept.steps).To(HaveLen(3))
 	},
-		Entry("a refresh", trace.Refresh), Entry("another call, so that the trace shows the recovery", trace.Call),
+		Entry("a refresh", connection.Refresh),
+		Entry("another call, so that the trace shows the recovery", connection.Call),
 	)
 })

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
-// clientLimit is the time in which a client takes its next step. personLimit is that of a person:
-// the lifetime of the page.
+// A client takes its next step within clientLimit, and a person within personLimit, the lifetime of
+// the page.
 const (
 	clientLimit = time.Minute
 	personLimit = 10 * time.Minute
@@ -17,33 +17,33 @@ const (
 
 // expectation is the step that has to follow another one.
 type expectation struct {
-	next   trace.Kind
+	next   connection.Kind
 	within time.Duration
 }
 
-var expectations = map[trace.Kind]expectation{
-	trace.Challenge:        {trace.ResourceMetadata, clientLimit},
-	trace.ResourceMetadata: {trace.ServerMetadata, clientLimit},
-	trace.ServerMetadata:   {trace.Authorize, clientLimit},
-	trace.Authorize:        {trace.Page, clientLimit},
-	trace.ClientMetadata:   {trace.Page, clientLimit},
-	trace.Page:             {trace.TokenJudged, personLimit},
-	trace.TokenJudged:      {trace.CodeIssued, clientLimit},
-	trace.CodeIssued:       {trace.Exchange, clientLimit},
-	trace.Exchange:         {trace.Call, clientLimit},
-	trace.Refresh:          {trace.Call, trace.Renewal},
-	trace.Stream:           {trace.Call, clientLimit},
+var expectations = map[connection.Kind]expectation{
+	connection.Challenge:        {connection.ResourceMetadata, clientLimit},
+	connection.ResourceMetadata: {connection.ServerMetadata, clientLimit},
+	connection.ServerMetadata:   {connection.Authorize, clientLimit},
+	connection.Authorize:        {connection.Page, clientLimit},
+	connection.ClientMetadata:   {connection.Page, clientLimit},
+	connection.Page:             {connection.TokenJudged, personLimit},
+	connection.TokenJudged:      {connection.CodeIssued, clientLimit},
+	connection.CodeIssued:       {connection.Exchange, clientLimit},
+	connection.Exchange:         {connection.Call, clientLimit},
+	connection.Refresh:          {connection.Call, connection.Renewal},
+	connection.Stream:           {connection.Call, clientLimit},
 }
 
 // noRegistration is the rule under which a client cannot register itself. A step of the server
 // metadata has it if the document names no registration endpoint.
 const noRegistration = "F4"
 
-// mustRegister reports whether the client was told that it cannot register itself, so that it
-// cannot have come further.
-func (c *Connection) mustRegister() bool {
-	return slices.ContainsFunc(c.Steps, func(s trace.Step) bool {
-		return s.Kind == trace.Registration && s.Rule == noRegistration
+// wasRefusedRegistration reports whether the client was told that it cannot register itself. If so,
+// it cannot have come further.
+func (c *Connection) wasRefusedRegistration() bool {
+	return slices.ContainsFunc(c.Steps, func(s connection.Step) bool {
+		return s.Kind == connection.Registration && s.Rule == noRegistration
 	})
 }
 
@@ -53,27 +53,27 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	c.acceptOlderRevisions()
 	last := c.furthest()
 	expected, expects := expectations[last.Kind]
-	lacksRegistration := last.Kind == trace.ServerMetadata && last.Rule == noRegistration
+	lacksRegistration := last.Kind == connection.ServerMetadata && last.Rule == noRegistration
 	switch {
 	case c.Doctor:
-		c.State, c.Verdict = Over, "A run of pasteport doctor, which prints a report of its own."
-	case c.mustRegister() && discovery[last.Kind]:
+		c.State, c.Verdict = Over, "A run of pasteport doctor, which prints its own report."
+	case c.wasRefusedRegistration() && discovery[last.Kind]:
 		c.State, c.Verdict, c.Hint = Stopped, "The client has to register itself, and self-registration is off.",
 			advice[noRegistration]
-	case c.reached(trace.Ended) != nil:
-		reason := c.reached(trace.Ended).Reason
+	case c.reached(connection.Ended) != nil:
+		reason := c.reached(connection.Ended).Reason
 		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(advice[reason+".verdict"], reason),
 			advice[reason+".hint"]
-	case last.Outcome != trace.Passed && !c.isUsed(last):
+	case last.Outcome != connection.Passed && !c.isConnected(last):
 		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason,
 			hintFor(last)
-	case c.isUsed(last) && last.Outcome == trace.Failed:
+	case c.isConnected(last) && last.Outcome == connection.Failed:
 		c.State, c.Verdict, c.Hint = Connected, "The client is connected, but the step \""+last.Kind.Name()+
 			"\" failed: "+last.Reason, hintFor(last)
-	case c.isUsed(last) || !expects:
+	case c.isConnected(last) || !expects:
 		c.State, c.Verdict = Connected, "The client is connected and has used its token."
-		if last.Outcome == trace.Refused {
-			c.Hint = hintFor(last)
+		if last.Outcome == connection.Refused {
+			c.Hint = cmp.Or(c.hintForLapse(last), hintFor(last))
 		}
 	case now.Sub(c.since(last)) < expected.within:
 		c.State, c.Missing, c.Verdict = UnderWay, expected.next, "Waiting for the step \""+expected.next.Name()+"\"."
@@ -91,20 +91,36 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	return *c
 }
 
-// furthest returns the last step. Discovery that follows the authorization request changes nothing,
-// and without one the step that came furthest counts, because some clients try several paths or
-// begin again with another transport.
-func (c *Connection) furthest() trace.Step {
+// noRefreshToken is the rule under which a client that could refresh gets no refresh token.
+const noRefreshToken = "A47"
+
+// hintForLapse returns the advice for a client whose access token has ended, and that could have
+// had a refresh token.
+func (c *Connection) hintForLapse(last connection.Step) string {
+	page := c.reached(connection.Page)
+	if page == nil || page.Rule != noRefreshToken || last.Kind != connection.Call || last.Rule != "G7" {
+		return ""
+	}
+	return advice[noRefreshToken]
+}
+
+// furthest returns the step that decides the verdict: the last step that is not discovery. If every
+// step is discovery, it returns the last one if no step of its kind has passed. Otherwise it
+// returns the step that comes latest in the flow, because some clients try several paths or begin
+// again with another transport.
+func (c *Connection) furthest() connection.Step {
 	for _, step := range slices.Backward(c.Steps) {
 		if !discovery[step.Kind] {
 			return step
 		}
 	}
 	last := c.last()
-	if last.Outcome != trace.Passed && c.reached(last.Kind) == nil {
+	if last.Outcome != connection.Passed && c.reached(last.Kind) == nil {
 		return last
 	}
-	for _, kind := range []trace.Kind{trace.ServerMetadata, trace.ResourceMetadata, trace.Challenge} {
+	for _, kind := range []connection.Kind{
+		connection.ServerMetadata, connection.ResourceMetadata, connection.Challenge,
+	} {
 		if reached := c.reached(kind); reached != nil {
 			furthest := *reached
 			furthest.At = last.At
@@ -120,29 +136,32 @@ func (c *Connection) acceptOlderRevisions() {
 	wentOn := false
 	for i := len(c.Steps) - 1; i >= 0; i-- {
 		step := &c.Steps[i]
-		wentOn = wentOn || step.Kind == trace.Call && step.Outcome == trace.Passed
-		if wentOn && step.Reason == trace.OlderRevision {
-			step.Outcome = trace.Passed
+		wentOn = wentOn || step.Kind == connection.Call && step.Outcome == connection.Passed
+		if wentOn && step.Reason == connection.OlderRevision {
+			step.Outcome = connection.Passed
 		}
 	}
 }
 
-// isUsed reports whether the client has made a call, unless its refresh was refused afterwards.
-func (c *Connection) isUsed(last trace.Step) bool {
-	return c.reached(trace.Call) != nil && (last.Outcome == trace.Passed || last.Kind != trace.Refresh)
+// isConnected reports whether the client has made a call, unless its refresh was refused
+// afterwards.
+func (c *Connection) isConnected(last connection.Step) bool {
+	return c.reached(connection.Call) != nil && (last.Outcome == connection.Passed || last.Kind != connection.Refresh)
 }
 
 // since returns when the wait for the next step began. A repeated refresh does not restart it.
-func (c *Connection) since(last trace.Step) time.Time {
-	if last.Kind == trace.Refresh {
-		return c.reached(trace.Refresh).At
+func (c *Connection) since(last connection.Step) time.Time {
+	if last.Kind == connection.Refresh {
+		return c.reached(connection.Refresh).At
 	}
 	return last.At
 }
 
 // reached returns the first passed step of the kind, nil if there is none.
-func (c *Connection) reached(kind trace.Kind) *trace.Step {
-	i := slices.IndexFunc(c.Steps, func(s trace.Step) bool { return s.Kind == kind && s.Outcome == trace.Passed })
+func (c *Connection) reached(kind connection.Kind) *connection.Step {
+	i := slices.IndexFunc(c.Steps, func(s connection.Step) bool {
+		return s.Kind == kind && s.Outcome == connection.Passed
+	})
 	if i < 0 {
 		return nil
 	}
@@ -151,13 +170,15 @@ func (c *Connection) reached(kind trace.Kind) *trace.Step {
 
 // byClient are the steps whose sender is the client. The others are of the person's browser, or of
 // this service.
-var byClient = []trace.Kind{trace.Challenge, trace.ResourceMetadata, trace.ServerMetadata, trace.Registration,
-	trace.Exchange, trace.Stream, trace.Call, trace.Refresh}
+var byClient = []connection.Kind{
+	connection.Challenge, connection.ResourceMetadata, connection.ServerMetadata, connection.Registration,
+	connection.Exchange, connection.Stream, connection.Call, connection.Refresh,
+}
 
 // describe sets client, address and agent from the steps. It prefers the agent of the client to
 // that of the person's browser.
 func (c *Connection) describe() {
-	c.Doctor = slices.ContainsFunc(c.Steps, IsDoctor) && !slices.ContainsFunc(c.Steps, func(s trace.Step) bool {
+	c.Doctor = slices.ContainsFunc(c.Steps, IsDoctor) && !slices.ContainsFunc(c.Steps, func(s connection.Step) bool {
 		return s.Agent != "" && !IsDoctor(s)
 	})
 	for _, step := range c.Steps {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
-// authorize shows the consent page (A).
+// authorize shows the consent page.
 func (e *Endpoints) authorize(c echo.Context) error {
 	parameters, err := readQuery(c.Request())
 	if err != nil {
@@ -27,14 +27,15 @@ func (e *Endpoints) authorize(c echo.Context) error {
 	return e.showConsent(c, http.StatusOK, consent, question{fields: pageFields(e.server.Settings().HostFields)})
 }
 
-// decide handles the submitted consent form (B). It reads the request from the sealed ticket only,
+// decide handles the submitted consent form. It reads the request from the sealed ticket only,
 // so that the person approves what the page showed.
 func (e *Endpoints) decide(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
 		return err
 	}
-	if err := form.CheckNotRepeated(append(e.inputs(), "ticket", "decision", "proof", "nonce")...); err != nil {
+	single := append(e.inputs(), "ticket", "decision", lifetimeInput, reviewedInput, "proof", "nonce")
+	if err := form.CheckNotRepeated(single...); err != nil {
 		return err
 	}
 	switch form.Get("decision") {
@@ -54,7 +55,11 @@ func (e *Endpoints) decide(c echo.Context) error {
 const approveElsewhere = "approve_elsewhere"
 
 func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
-	consent, err := e.server.OpenConsent(form.Get("ticket"))
+	choice, err := choiceIn(form)
+	if err != nil {
+		return err
+	}
+	consent, err := e.server.OpenConsent(form.Get("ticket"), choice)
 	if err != nil {
 		return err
 	}
@@ -76,19 +81,26 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	return redirectTo(c, redirect)
 }
 
-// askAgain answers a refused token with the proof page or the consent page. It returns an error
-// that has ended the request.
+// askAgain answers a refused token with the proof page, the page about changed tools or the consent
+// page. If err has ended the request, it returns err.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
-	if demand, demanded := proofDemand(err); demanded {
-		trace.From(c.Request().Context()).Refuse(err)
-		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath,
-			url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}})
+	again := url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}}
+	for _, input := range []string{choiceInput, allowInput, lifetimeInput, reviewedInput} {
+		again[input] = form.All(input)
 	}
-	question, again := askedAgain(e.server.Settings().HostFields, form, err)
-	if !again {
+	if review := new(oauth.ToolReview); errors.As(err, &review) {
+		connection.From(c.Request().Context()).Refuse(err)
+		return e.showToolReview(c, consent, review, again)
+	}
+	if demand, demanded := proofDemand(err); demanded {
+		connection.From(c.Request().Context()).Refuse(err)
+		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, again)
+	}
+	question, isOpen := retryQuestion(e.server.Settings().HostFields, form, err)
+	if !isOpen {
 		return err
 	}
-	trace.From(c.Request().Context()).Refuse(err)
+	connection.From(c.Request().Context()).Refuse(err)
 	o := e.outcomeOf(c, err)
 	o.setRetryAfter(c)
 	return e.showConsent(c, o.status, consent, question)
@@ -124,10 +136,6 @@ func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 
 func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, asked question) error {
 	settings, request := e.server.Settings(), consent.Ticket.Request()
-	var grants []string
-	for _, scope := range settings.Catalogue.Describe(request.Scopes()) {
-		grants = append(grants, scope.Description)
-	}
 	var checkedOn string
 	if at := request.CheckedAt(); !at.IsZero() {
 		checkedOn = at.UTC().Format(time.DateOnly)
@@ -144,10 +152,12 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		SelfRegistered:  request.SelfRegistered(),
 		Hosted:          settings.Hosted(request.Client()) != nil,
 		CheckedOn:       checkedOn,
-		Grants:          grants,
+		Permissions:     permissions(settings.Catalogue, request.Scopes(), request.Chosen(consent.Choice), false),
 		Offline:         request.Scopes().Has(oauth.OfflineAccess),
+		StaysConnected:  request.Chosen(consent.Choice).Has(oauth.OfflineAccess),
+		Lifetimes:       lifetimes(settings.GrantChoices, consent.Choice),
 		IdleTTL:         settings.RefreshIdleTTL,
-		GrantTTL:        settings.GrantTTL,
+		GrantTTL:        settings.LongestGrant(),
 		AccessTTL:       settings.AccessTokenTTL,
 		Server:          pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
 		Action:          settings.Issuer + authorizePath,
@@ -182,7 +192,7 @@ func (e *Endpoints) secureTransport(c echo.Context) {
 	}
 }
 
-// failOnPage answers a person. An *oauth.Refusal becomes a redirect to the client: at once after a
+// failOnPage shows an error to a person. An *oauth.Refusal redirects to the client: at once after a
 // POST or to a trusted host, else behind a button.
 func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 	var refusal *oauth.Refusal

@@ -1,9 +1,11 @@
 package http
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,26 +19,33 @@ func (e *Endpoints) connections(c echo.Context) error {
 	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings().IdentityFields)})
 }
 
-// change shows the connections of a pasted token, or ends some of them. It sets no cookie: a sealed
-// ticket in the page authorizes its buttons.
+// change shows the connections of a pasted token, amends one of them, or ends some. It sets no
+// cookie: a sealed ticket in the page authorizes its buttons.
 func (e *Endpoints) change(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
 		return err
 	}
-	if err := form.CheckNoneRepeated(); err != nil {
+	others := maps.Clone(form)
+	delete(others, allowInput)
+	if err := others.CheckNoneRepeated(); err != nil {
 		return err
 	}
-	switch form.Get("decision") {
+	decision := form.Get("decision")
+	if (decision == "end" || decision == "amend") && form.Get("grant") == "" {
+		return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
+	}
+	switch decision {
 	case "show":
 		return e.findConnections(c, form)
+	case "amend":
+		return e.amendConnection(c, form)
 	case "end":
-		if form.Get("grant") == "" {
-			return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
-		}
 		return e.endConnection(c, form, form.Get("grant"))
 	case "end_all":
 		return e.endConnection(c, form, "")
+	case "replace":
+		return e.replaceToken(c, form)
 	case "page":
 		return e.showPage(c, form)
 	}
@@ -48,7 +57,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if demand, demanded := proofDemand(err); demanded {
 		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
 	}
-	if asked, again := askedAgain(e.server.Settings().IdentityFields, form, err); again {
+	if asked, again := retryQuestion(e.server.Settings().IdentityFields, form, err); again {
 		o := e.outcomeOf(c, err)
 		o.setRetryAfter(c)
 		return e.askForToken(c, o.status, asked)
@@ -59,7 +68,27 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 	if len(found.Active) == 0 {
 		return e.askForToken(c, http.StatusOK, e.nothingFound(form))
 	}
-	return e.showConnections(c, found, 1, "")
+	return e.showConnections(c, found, 1, pages.Connections{})
+}
+
+// replaceToken gives the connections of the ticket a new token.
+func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
+	found, err := e.server.ReplaceConnections(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
+	if demand, demanded := proofDemand(err); demanded {
+		again := url.Values{"decision": {"replace"}, "ticket": {found.Sealed}}
+		return e.showProof(c, demand, e.connectionsURL(), again)
+	}
+	if asked, again := retryQuestion(e.server.Settings().HostFields, form, err); again {
+		o := e.outcomeOf(c, err)
+		o.setRetryAfter(c)
+		shown := e.connectionsPage(found, pageIn(form))
+		shown.Replacement, shown.ReplacementProblem = asked.fields, asked.problem
+		return e.writeConnections(c, o.status, shown)
+	}
+	if err != nil {
+		return e.refuseTicket(c, err)
+	}
+	return e.showConnections(c, found, 1, pages.Connections{Done: "The apps go on with what you entered."})
 }
 
 // showPage shows another page of the connections of the ticket.
@@ -68,7 +97,7 @@ func (e *Endpoints) showPage(c echo.Context, form oauth.Parameters) error {
 	if err != nil {
 		return e.refuseTicket(c, err)
 	}
-	return e.showConnections(c, found, pageIn(form), "")
+	return e.showConnections(c, found, pageIn(form), pages.Connections{})
 }
 
 func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
@@ -80,7 +109,40 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 	if grant == "" {
 		done = "All connections have ended."
 	}
-	return e.showConnections(c, left, pageIn(form), done)
+	return e.showConnections(c, left, pageIn(form), pages.Connections{Done: done})
+}
+
+func (e *Endpoints) amendConnection(c echo.Context, form oauth.Parameters) error {
+	ctx, ticket := c.Request().Context(), form.Get("ticket")
+	by, err := amendmentIn(form)
+	if err != nil {
+		return err
+	}
+	shown := pages.Connections{Done: "The change is saved. It holds from the app’s next request on."}
+	found, err := e.server.AmendConnection(ctx, ticket, form.Get("grant"), by)
+	if kind, _ := oauth.KindOf(err); kind == oauth.NothingLeft {
+		shown = pages.Connections{Problem: "Nothing would be left for this app to do. End the connection instead."}
+		found, err = e.server.ShowConnections(ctx, ticket)
+	}
+	if err != nil {
+		return e.refuseTicket(c, err)
+	}
+	return e.showConnections(c, found, pageIn(form), shown)
+}
+
+// amendmentIn reads how the person changes a connection.
+func amendmentIn(form oauth.Parameters) (by oauth.Amendment, err error) {
+	label := form.Get("label")
+	choice, err := choiceIn(form)
+	if err != nil {
+		return by, err
+	}
+	by.Label = &label
+	if choice != nil {
+		by.Scopes = &choice.Scopes
+		by.EndsIn = choice.Lifetime
+	}
+	return by, nil
 }
 
 // refuseTicket shows the form for the token again when the ticket has expired.
@@ -113,50 +175,74 @@ func (e *Endpoints) askForToken(c echo.Context, status int, asked question) erro
 // connectionsOnPage bounds the size of a page.
 const connectionsOnPage = 25
 
-func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int, done string) error {
+// showConnections shows a page of the connections, with the Done and the Problem of told.
+func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int,
+	told pages.Connections) error {
+	shown := e.connectionsPage(found, page)
+	shown.Done, shown.Problem = told.Done, told.Problem
+	return e.writeConnections(c, http.StatusOK, shown)
+}
+
+func (e *Endpoints) writeConnections(c echo.Context, status int, shown pages.Connections) error {
+	e.secureTransport(c)
+	return e.edition(c).WriteConnections(c.Response(), status, shown)
+}
+
+func (e *Endpoints) connectionsPage(found application.Connections, page int) pages.Connections {
 	all, limits := len(found.Active), e.server.Settings().Limits
 	shown := pages.Connections{
-		Fields:    pageFields(e.server.Settings().IdentityFields),
-		Action:    e.connectionsURL(),
-		Ticket:    found.Sealed,
-		Done:      done,
-		All:       all,
-		Limit:     limits.MaxGrantsPerToken,
-		NearLimit: limits.NearMaxGrants(all),
-		Pages:     max(1, (all+connectionsOnPage-1)/connectionsOnPage),
+		Fields:      pageFields(e.server.Settings().IdentityFields),
+		Replacement: pageFields(e.server.Settings().HostFields),
+		Action:      e.connectionsURL(),
+		Ticket:      found.Sealed,
+		Now:         found.At,
+		All:         all,
+		Limit:       limits.MaxGrantsPerToken,
+		NearLimit:   limits.NearMaxGrants(all),
+		Pages:       max(1, (all+connectionsOnPage-1)/connectionsOnPage),
 	}
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage
 	for _, active := range found.Active[first:min(all, first+connectionsOnPage)] {
-		shown.Active = append(shown.Active, e.pageConnection(active))
+		shown.Active = append(shown.Active, e.pageConnection(active, found.At))
 	}
-	e.secureTransport(c)
-	return e.edition(c).WriteConnections(c.Response(), http.StatusOK, shown)
+	return shown
 }
 
-func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
-	var grants []string
-	for _, scope := range e.server.Settings().Catalogue.Describe(c.Scopes) {
-		grants = append(grants, scope.Description)
-	}
+// earlierEnds are the ends that the page offers instead of a later one.
+var earlierEnds = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour}
+
+func (e *Endpoints) pageConnection(c oauth.Connection, now time.Time) pages.Connection {
 	publisher := c.ClientHost
 	if publisher == oauth.SelfRegistered {
 		publisher = ""
 	}
 	return pages.Connection{
 		Grant:         c.ID,
+		Label:         c.Label,
+		Account:       c.Account,
 		ClientName:    c.ClientName,
 		ClientHost:    publisher,
 		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
 		Loopback:      c.Loopback,
 		PrivateScheme: c.PrivateScheme,
-		Grants:        grants,
+		Permissions:   permissions(e.server.Settings().Catalogue, c.Scopes, c.Scopes, true),
+		EarlierEnds:   earlierThan(c.EndsAtLatest.Sub(now)),
 		Waiting:       c.Waiting,
 		CreatedAt:     c.CreatedAt,
 		LastUsedAt:    c.LastUsedAt,
 		EndsBy:        c.EndsBy,
 		EndsAtLatest:  c.EndsAtLatest,
 	}
+}
+
+func earlierThan(left time.Duration) (shown []pages.Lifetime) {
+	for _, end := range earlierEnds {
+		if end < left {
+			shown = append(shown, pages.Lifetime{Value: end.String(), Lasts: end})
+		}
+	}
+	return shown
 }
 
 func (e *Endpoints) connectionsURL() string {

@@ -30,7 +30,7 @@ var _ = Describe("An endpoint that fails", Label("D30"), func() {
 		Expect(failed).To(BeTrue())
 	})
 
-	It("answers nothing more once the client has hung up during the answer, which is no fault of the server", func() {
+	It("answers nothing more once the client has hung up during the answer, which is not our fault", func() {
 		failed, log := serve(func(c echo.Context) error {
 			c.Response().WriteHeader(http.StatusOK)
 			return errors.New("broken pipe")

@@ -78,17 +78,19 @@ var statuses = map[oauth.Kind]int{
 	oauth.ClientUnreachable:      http.StatusBadGateway,
 	oauth.ClientNotAllowed:       http.StatusForbidden,
 	oauth.WrongHostToken:         http.StatusForbidden,
+	oauth.OtherHostToken:         http.StatusForbidden,
 	oauth.TooManyGuesses:         http.StatusTooManyRequests,
 	oauth.TooManyFailures:        http.StatusTooManyRequests,
 	oauth.TooManyRegistrations:   http.StatusTooManyRequests,
 	oauth.ClientBusy:             http.StatusServiceUnavailable,
 	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
+	oauth.ToolsNotListable:       http.StatusServiceUnavailable,
 	oauth.MisconfiguredVerifier:  http.StatusServiceUnavailable,
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
 // outcomeOf maps an error to a response and logs it once with its incident id. The response
-// contains the text of a refusal only.
+// contains the text of a refusal; for any other error it contains a fixed text.
 func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 	o := outcome{incident: incidentOf(c)}
 	var refusal *oauth.Error
@@ -154,8 +156,7 @@ func (e *Endpoints) failInJSON(c echo.Context, err error) error {
 	}{o.code, o.description})
 }
 
-// writeJSON answers a client with application/json, uncached and readable from every origin (D,
-// JH).
+// writeJSON answers a client with application/json, uncached and readable from every origin.
 func writeJSON(c echo.Context, status int, body any) error {
 	noStore(c)
 	c.Response().Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
@@ -265,7 +266,9 @@ func explainConnections(o outcome) explanation {
 		}
 	}
 	return explanation{
-		title: "This form is not valid", text: "Nothing has ended.", detail: o.description,
+		title:  "This form is not valid",
+		text:   "Nothing has ended.",
+		detail: o.description,
 		advice: "Open the page of your connections on this site again and paste your token there.",
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 var _ = Describe("Explaining a refusal", func() {
 	It("has every text in every language", func() {
-		drawn, err := pages.New("cms.example", pages.Appearance{})
+		drawn, err := pages.New("cms.example", pages.Appearance{}, oauth.Links{})
 		Expect(err).NotTo(HaveOccurred())
 		reasons := []explanation{explain(errors.New("a bug"), outcome{}),
 			explain(oauth.Refuse(oauth.InvalidRequest, "A5", "x"), outcome{})}
@@ -23,7 +23,7 @@ var _ = Describe("Explaining a refusal", func() {
 			reasons = append(reasons, why)
 		}
 		for kind := range statuses {
-			if sentence, again := tryAgain(oauth.Refuse(kind, "B8", "x"), false); again {
+			if sentence, again := retryMessage(oauth.Refuse(kind, "B8", "x"), false); again {
 				reasons = append(reasons, explanation{title: sentence})
 			}
 		}

@@ -9,14 +9,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Follower records the steps that requests reach in the journal; with a nil journal it records
 // nothing.
 type Follower struct {
-	Journal trace.Journal
+	Journal connection.Journal
 	Now     func() time.Time
 	Always  bool // Begin makes a Recorder without a journal too, for the audit
 }
@@ -36,47 +36,52 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // Begin returns a context that records the steps of a request, for a handler that reports the
-// beginning of its response itself. It does not change the request of the echo.Context, so that
-// RequestID finds the id there only behind Identify.
+// beginning of its response itself. It leaves the request of the echo.Context unchanged: the
+// context of that request has an id only if Identify ran before.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil && !f.Always {
 		return c.Request().Context()
 	}
 	ctx, _ := withRecorder(c)
 	if f.Journal != nil {
-		trace.From(ctx).SetJournal(f.Journal, f.Now)
+		connection.From(ctx).SetJournal(f.Journal, f.Now)
 	}
 	return ctx
 }
 
 // recorderOf returns the Recorder of a request, a new one when it has none.
-func recorderOf(c echo.Context) *trace.Recorder {
+func recorderOf(c echo.Context) *connection.Recorder {
 	ctx, begun := withRecorder(c)
 	if begun {
 		c.SetRequest(c.Request().WithContext(ctx))
 	}
-	return trace.From(ctx)
+	return connection.From(ctx)
 }
 
 // withRecorder returns the context of a request with its Recorder; begun reports whether it is new.
 func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
-	if trace.From(r.Context()) != nil {
+	if connection.From(r.Context()) != nil {
 		return r.Context(), false
 	}
 	if c.Echo().IPExtractor == nil {
-		return trace.Begin(r.Context(), trace.Origin{Address: r.RemoteAddr, Agent: r.UserAgent()}, fromSocket), true
+		origin := connection.Origin{Address: r.RemoteAddr, Agent: r.UserAgent()}
+		return connection.Begin(r.Context(), origin, resolveSocketOrigin), true
 	}
-	return trace.Begin(r.Context(), trace.Origin{Address: c.RealIP(), Agent: r.UserAgent()}, fromPeer), true
+	origin := connection.Origin{Address: c.RealIP(), Agent: r.UserAgent()}
+	return connection.Begin(r.Context(), origin, resolveOrigin), true
 }
 
-func fromPeer(came trace.Origin) trace.Origin {
-	return trace.Origin{Request: newIncident(), Address: networkOf(came.Address), Agent: came.Agent}
+// resolveOrigin gives the origin an id and reduces its address to a network. connection.Begin calls
+// it only for a request that is recorded or asked for its id.
+func resolveOrigin(came connection.Origin) connection.Origin {
+	return connection.Origin{Request: newRequestID(), Address: networkOf(came.Address), Agent: came.Agent}
 }
 
-func fromSocket(came trace.Origin) trace.Origin {
+// resolveSocketOrigin is resolveOrigin for an address with a port.
+func resolveSocketOrigin(came connection.Origin) connection.Origin {
 	came.Address = echo.ExtractIPDirect()(&http.Request{RemoteAddr: came.Address})
-	return fromPeer(came)
+	return resolveOrigin(came)
 }
 
 // Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.
@@ -89,17 +94,17 @@ func Identify(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // RequestID returns the id of the request of ctx, "" when it has none.
-func RequestID(ctx context.Context) string { return trace.From(ctx).Request() }
+func RequestID(ctx context.Context) string { return connection.From(ctx).Request() }
 
 // incidentOf returns the id of a request in the log, the trace and the error page.
 func incidentOf(c echo.Context) string {
 	if id := RequestID(c.Request().Context()); id != "" {
 		return id
 	}
-	return newIncident()
+	return newRequestID()
 }
 
-func newIncident() string { return rand.Text()[:12] }
+func newRequestID() string { return rand.Text()[:12] }
 
 // networkOf returns the /24 or /48 network of a peer, because a whole address would be personal
 // data.
@@ -116,11 +121,11 @@ func networkOf(peer string) string {
 	return network.String()
 }
 
-// notFound answers 404 for documents that this server does not have, so that a catch-all route of
-// the site does not.
-func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
+// notFound answers 404 for documents that this server does not have, before a catch-all route of
+// the site can answer.
+func notFound(kind connection.Kind, rule, why string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		recorder := trace.From(c.Request().Context())
+		recorder := connection.From(c.Request().Context())
 		recorder.Record(kind)
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, rule, why))
 		return c.NoContent(http.StatusNotFound)
@@ -128,9 +133,9 @@ func notFound(kind trace.Kind, rule, why string) echo.HandlerFunc {
 }
 
 // tracing records an error in the trace before fail answers it.
-func tracing(step trace.Kind, fail errorWriter) errorWriter {
+func tracing(step connection.Kind, fail errorWriter) errorWriter {
 	return func(c echo.Context, err error) error {
-		trace.From(c.Request().Context()).RefuseAt(step, err)
+		connection.From(c.Request().Context()).RefuseAt(step, err)
 		return fail(c, err)
 	}
 }
@@ -143,6 +148,9 @@ func peerOf(c echo.Context) string {
 	}
 	return echo.ExtractIPDirect()(c.Request())
 }
+
+// RequesterOf is the requester of a request with a token of the site at an MCP endpoint.
+func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester { return e.requesterForGuesses(c) }
 
 // requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the
 // host may return something other than an IP address; all such peers count as one.

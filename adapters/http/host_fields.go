@@ -30,22 +30,24 @@ func (e *Endpoints) inputs() (names []string) {
 
 // pasted reads the token or the fields, or their proof of work, from a form.
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
-	given := application.Pasted{
+	pasted := application.Pasted{
 		Token: form.Get(tokenInput),
 		Proof: form.Get("proof"),
 		Nonce: form.Get("nonce"),
 		By:    e.requesterForGuesses(c),
+
+		Reviewed: form.Get(reviewedInput),
 	}
 	if fields := e.server.Settings().HostFields; len(fields) > 0 {
-		given.Fields = map[string]string{}
+		pasted.Fields = map[string]string{}
 		for _, field := range fields {
-			given.Fields[field.Name] = form.Get(fieldPrefix + field.Name)
+			pasted.Fields[field.Name] = form.Get(fieldPrefix + field.Name)
 		}
 	}
-	return given
+	return pasted
 }
 
-// question is what a page asks for: the fields in place of the token, and the problem of the last
+// question is what a page asks for: the fields instead of the token, and the problem of the last
 // attempt.
 type question struct {
 	fields  []pages.Field
@@ -67,7 +69,7 @@ func pageFields(fields credential.Fields) (shown []pages.Field) {
 	return shown
 }
 
-// entered returns fields with the values of a form that are no secrets.
+// entered returns fields with the values of a form that are not secrets.
 func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
 	shown := pageFields(fields)
 	for i, field := range shown {
@@ -78,11 +80,11 @@ func entered(fields credential.Fields, form oauth.Parameters) []pages.Field {
 	return shown
 }
 
-// askedAgain returns the question after a refused attempt, with the values that are no secrets;
+// retryQuestion returns the question after a refused attempt, with the values that are not secrets;
 // again is false when the request has ended.
-func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
+func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (asked question, again bool) {
 	asked.fields = entered(fields, form)
-	if asked.problem, again = tryAgain(err, len(asked.fields) > 0); !again {
+	if asked.problem, again = retryMessage(err, len(asked.fields) > 0); !again {
 		return question{}, false
 	}
 	wrong := new(credential.ValueError)
@@ -99,7 +101,7 @@ func askedAgain(fields credential.Fields, form oauth.Parameters, err error) (ask
 	return asked, true
 }
 
-// nothingFound is the question after a credential without connections.
+// nothingFound returns the question after a credential for which no connection was found.
 func (e *Endpoints) nothingFound(form oauth.Parameters) question {
 	asked := question{fields: entered(e.server.Settings().IdentityFields, form),
 		problem: "No app is connected with this token, or this site does not know it."}
@@ -133,9 +135,9 @@ func tokenProblem(problem string, wrong *credential.ValueError, pasted string) s
 // wrongToken is the message about a token that the site does not know.
 const wrongToken = "This site does not know that token. Check that you copied all of it and that it has not expired."
 
-// tryAgain returns the message to show with the form again; again is false when the request has
+// retryMessage returns the message to show with the form again; again is false when the request has
 // ended.
-func tryAgain(err error, fields bool) (message string, again bool) {
+func retryMessage(err error, fields bool) (message string, again bool) {
 	kind, _ := oauth.KindOf(err)
 	switch kind {
 	case oauth.MissingHostToken:
@@ -146,12 +148,18 @@ func tryAgain(err error, fields bool) (message string, again bool) {
 				true
 		}
 		return wrongToken, true
+	case oauth.OtherHostToken:
+		return "Nothing has changed: this site does not name the same owner for the old and the new one, or the new " +
+			"one may do less than these apps need.", true
 	case oauth.HostTokenNotVerifiable:
 		return "This site cannot check tokens just now. Nothing was granted; try again in a moment. If this lasts, " +
 			"tell the people who run it.", true
 	case oauth.MisconfiguredVerifier:
 		return "This site cannot check tokens because of a mistake in its configuration. Nothing was granted; tell " +
 			"the people who run it.", true
+	case oauth.ToolsNotListable:
+		return "The tools of this server cannot be listed just now, and you approve them together with the app. " +
+			"Nothing was granted; try again in a moment. If this lasts, tell the people who run this site.", true
 	case oauth.TooManyGuesses:
 		return "Too many tokens were tried from here. Wait a moment and try again.", true
 	}

@@ -4,8 +4,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// serverMetadata is the document of RFC 8414. It contains every field, because RFC 8414 gives a
-// default to most absent ones.
+// serverMetadata is the document of RFC 8414. It contains every field without omitempty,
+// because RFC 8414 gives a default to most absent ones.
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`
 	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
@@ -17,18 +17,25 @@ type serverMetadata struct {
 	GrantTypes               []string `json:"grant_types_supported"`
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
-	TokenAuthAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported,omitempty"`
-	RevocationAuthAlgorithms []string `json:"revocation_endpoint_auth_signing_alg_values_supported,omitempty"`
+	TokenAuthAlgorithms      []string `json:"token_endpoint_auth_signing_alg_values_supported"`
+	RevocationAuthAlgorithms []string `json:"revocation_endpoint_auth_signing_alg_values_supported"`
 	CodeChallengeMethods     []string `json:"code_challenge_methods_supported"`
 	Scopes                   []string `json:"scopes_supported"`
 	IssParameter             bool     `json:"authorization_response_iss_parameter_supported"`
 	ClientMetadataDocuments  bool     `json:"client_id_metadata_document_supported"`
 	ProtectedResources       []string `json:"protected_resources"`
+	Documentation            string   `json:"service_documentation,omitempty"`
+	OperatorPolicy           string   `json:"op_policy_uri,omitempty"`
+	OperatorTerms            string   `json:"op_tos_uri,omitempty"`
 }
 
 func (e *Endpoints) metadata() serverMetadata {
 	settings := e.server.Settings()
-	methods, algorithms := authMethods(settings)
+	methods := []string{string(oauth.PublicClient), string(oauth.PrivateKeyJWT)}
+	algorithms := oauth.AssertionAlgorithms()
+	if settings.SelfRegistration {
+		methods = append(methods, string(oauth.ClientSecretBasic), string(oauth.ClientSecretPost))
+	}
 	var resources []string
 	for _, protected := range settings.Resources {
 		resources = append(resources, protected.Resource.String())
@@ -55,14 +62,8 @@ func (e *Endpoints) metadata() serverMetadata {
 		IssParameter:             true,
 		ClientMetadataDocuments:  true,
 		ProtectedResources:       resources,
+		Documentation:            settings.Links.ServiceDocumentation,
+		OperatorPolicy:           settings.Links.OperatorPolicy,
+		OperatorTerms:            settings.Links.OperatorTerms,
 	}
-}
-
-// authMethods returns the authentication methods of clients and their signature algorithms (RFC
-// 8414 §2).
-func authMethods(settings *oauth.Settings) (methods, algorithms []string) {
-	if !settings.Metadata.PrivateKeyJWT {
-		return []string{string(oauth.PublicClient)}, nil
-	}
-	return []string{string(oauth.PublicClient), string(oauth.PrivateKeyJWT)}, oauth.AssertionAlgorithms()
 }

@@ -6,8 +6,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // rootRegisterPath is where clients of MCP 2025-03-26, and others that find no registration
@@ -32,9 +32,9 @@ func (e *Endpoints) refuseRegistration(site *echo.Echo, base string) {
 	})
 }
 
-// recordUnserved records a registration that the site does not serve. It is no route, because the
-// site may have a page of its own at /register, and Echo prefers the handler of a missing page
-// there to a route of the site with a parameter.
+// recordUnserved records a registration that the site does not serve. It is middleware
+// and not a route, because the site may have its own page at /register: Echo would prefer even a
+// RouteNotFound handler at that path to a route of the site with a parameter, such as /:page.
 func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		err := next(c)
@@ -52,7 +52,7 @@ func recordUnserved(next echo.HandlerFunc) echo.HandlerFunc {
 // recordRegistration records a refused registration, which is a POST.
 func recordRegistration(c echo.Context) {
 	if c.Request().Method == http.MethodPost {
-		trace.From(c.Request().Context()).
-			RefuseAt(trace.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
+		connection.From(c.Request().Context()).
+			RefuseAt(connection.Registration, oauth.Refuse(oauth.InvalidRequest, "F4", "self-registration is off"))
 	}
 }

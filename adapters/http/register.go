@@ -8,11 +8,11 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/http/wellknown"
-	"github.com/pasteport/pasteport/adapters/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/strictjson"
+	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // register answers a registration request (L, RFC 7591 §3).
@@ -23,11 +23,18 @@ func (e *Endpoints) register(c echo.Context) error {
 	}
 	registration, err := e.registration(c)
 	if err != nil {
-		trace.From(ctx).RefuseAt(trace.Registration, err)
+		connection.From(ctx).RefuseAt(connection.Registration, err)
 		return err
 	}
-	return writeJSON(c, http.StatusCreated,
-		registrationResponse{registration.At.Unix(), registeredDocument(registration.Client)})
+	response := registrationResponse{
+		IssuedAt:       registration.At.Unix(),
+		Secret:         registration.Secret.Reveal(),
+		clientDocument: registeredDocument(registration.Client),
+	}
+	if response.Secret != "" {
+		response.SecretExpiresAt = new(int64)
+	}
+	return writeJSON(c, http.StatusCreated, response)
 }
 
 func (e *Endpoints) registration(c echo.Context) (application.Registration, error) {
@@ -70,11 +77,13 @@ type clientDocument struct {
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types"`
 	AuthMethod    string   `json:"token_endpoint_auth_method"`
-	Registered    bool     `json:"self_registered,omitempty"` // this server does not know the client
+	Registered    bool     `json:"self_registered,omitempty"` // the name is unverified
 }
 
 type registrationResponse struct {
-	IssuedAt int64 `json:"client_id_issued_at"` // seconds
+	IssuedAt        int64  `json:"client_id_issued_at"` // seconds
+	Secret          string `json:"client_secret,omitempty"`
+	SecretExpiresAt *int64 `json:"client_secret_expires_at,omitempty"` // 0 for never, beside a secret
 	clientDocument
 }
 
@@ -95,7 +104,7 @@ func documentOf(client *oauth.ClientMetadata) clientDocument {
 		RedirectURIs:  client.RedirectURIs(),
 		GrantTypes:    grants,
 		ResponseTypes: []string{"code"},
-		AuthMethod:    string(oauth.PublicClient),
+		AuthMethod:    string(client.AuthMethod()),
 	}
 }
 

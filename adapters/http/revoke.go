@@ -13,7 +13,7 @@ func (e *Endpoints) revoke(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := e.identify(c.Request(), form)
+	client, err := identify(c.Request(), form)
 	if err != nil {
 		return err
 	}

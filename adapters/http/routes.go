@@ -12,10 +12,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
-	"github.com/pasteport/pasteport/adapters/http/wellknown"
+	"github.com/pasteport/pasteport/adapters/internal/wellknown"
 	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // Endpoints are the HTTP endpoints of the authorization server.
@@ -44,7 +44,7 @@ func New(server *application.Server, o Options) (*Endpoints, error) {
 	if err != nil {
 		return nil, err
 	}
-	drawn, err := pages.New(issuer.Host, o.Appearance)
+	drawn, err := pages.New(issuer.Host, o.Appearance, server.Settings().Links)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ const (
 
 // Mount adds every route of the authorization server to the site's Echo.
 func (e *Endpoints) Mount(site *echo.Echo) {
-	metadata := wellknown.New(trace.ServerMetadata, e.metadata())
+	metadata := wellknown.New(connection.ServerMetadata, e.metadata())
 	base := e.issuer.Path
 	if !e.server.Settings().SelfRegistration {
 		e.refuseRegistration(site, base)
@@ -85,11 +85,12 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}
 	for _, route := range append([]route{
 		{base + authorizePath, "GET, POST", map[string]endpoint{http.MethodGet: e.authorize, http.MethodPost: e.decide},
-			e.failOnPage, trace.Authorize},
+			e.failOnPage, connection.Authorize},
 		{base + connectionsPath, "GET, POST",
 			map[string]endpoint{http.MethodGet: e.connections, http.MethodPost: e.change}, e.failOnPage, ""},
 		{base + tokenPath, "POST, OPTIONS",
-			map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON, trace.Exchange},
+			map[string]endpoint{http.MethodPost: e.token, http.MethodOptions: preflight}, e.failInJSON,
+			connection.Exchange},
 		{base + revokePath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
 	}, append(e.selfRegistration(base), e.hostedClients(base)...)...) {
@@ -99,7 +100,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 	}
 	const openID = "/.well-known/openid-configuration"
 	for _, path := range []string{openID + base, openID + base + "/*", base + openID} {
-		site.Any(path, notFound(trace.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
+		site.Any(path, notFound(connection.ServerMetadata, "F5", "this server is not an OpenID provider"), e.follow)
 	}
 }
 
@@ -109,7 +110,7 @@ type route struct {
 	allow string
 	serve map[string]endpoint
 	fail  errorWriter
-	step  trace.Kind // of a refusal before the endpoint has recorded a step
+	step  connection.Kind // of a refusal before the endpoint has recorded a step
 }
 
 // selfRegistration returns the routes of clients that register themselves, none unless the operator

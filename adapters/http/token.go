@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// token exchanges a code or a refresh token (D). A request that is refused here changes no state.
+// token exchanges a code or a refresh token. A request that is refused here changes no state.
 func (e *Endpoints) token(c echo.Context) error {
 	form, err := readClientForm(c)
 	if err != nil {
@@ -22,7 +22,7 @@ func (e *Endpoints) token(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := e.identify(c.Request(), form)
+	client, err := identify(c.Request(), form)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,11 @@ func (e *Endpoints) token(c echo.Context) error {
 		return err
 	}
 	return writeJSON(c, http.StatusOK, tokenResponse{
-		AccessToken: tokens.Access.Reveal(), TokenType: "Bearer", ExpiresIn: int64(tokens.Lifetime.Seconds()),
-		Scope: tokens.Scopes.String(), RefreshToken: tokens.Refresh.Reveal(),
+		AccessToken:  tokens.Access.Reveal(),
+		TokenType:    "Bearer",
+		ExpiresIn:    int64(tokens.Lifetime.Seconds()),
+		Scope:        tokens.Scopes.String(),
+		RefreshToken: tokens.Refresh.Reveal(),
 	})
 }
 
@@ -87,22 +90,22 @@ func readClientForm(c echo.Context) (oauth.Parameters, error) {
 	return form, form.CheckNoneRepeated()
 }
 
-// identify returns the client's credentials from the form, or from a Basic header with an empty
-// password, which the official Go SDK sends first.
-// It refuses a client secret with InvalidClient.
-func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
+// identify returns the client's credentials from the form, or from a Basic header, which the
+// official Go SDK sends first, with an empty password.
+func identify(r *http.Request, form oauth.Parameters) (oauth.Credentials, error) {
 	if len(r.Header.Values(echo.HeaderAuthorization)) > 1 {
 		return oauth.Credentials{},
 			oauth.Refuse(oauth.InvalidRequest, "D7", "there is more than one Authorization header")
 	}
-	named, err := basicUser(r.Header.Get(echo.HeaderAuthorization))
+	named, password, err := basicCredentials(r.Header.Get(echo.HeaderAuthorization))
 	if err != nil {
 		return oauth.Credentials{}, err
 	}
-	if form.Get("client_secret") != "" {
-		return oauth.Credentials{}, refuseSecret()
+	if password != "" && form.Get("client_secret") != "" {
+		return oauth.Credentials{}, oauth.Refuse(oauth.InvalidRequest, "D7",
+			"the client_secret is in the Authorization header and in the body")
 	}
-	assertion, err := e.assertion(form)
+	assertion, err := assertionIn(form)
 	if err != nil {
 		return oauth.Credentials{}, err
 	}
@@ -111,41 +114,39 @@ func (e *Endpoints) identify(r *http.Request, form oauth.Parameters) (oauth.Cred
 		return oauth.Credentials{},
 			oauth.Refuse(oauth.InvalidRequest, "D7", "the client_id is not the one of the Authorization header")
 	}
-	return oauth.Credentials{Client: cmp.Or(client, named), Assertion: assertion}, nil
+	return oauth.Credentials{
+		Client:    cmp.Or(client, named),
+		Assertion: assertion,
+		Secret:    oauth.NewClientSecret(cmp.Or(password, form.Get("client_secret"))),
+	}, nil
 }
 
 const jwtBearer = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// assertion returns the client assertion (RFC 7523 §2.2), "" when there is none. It refuses one
-// unless private_key_jwt is enabled.
-func (e *Endpoints) assertion(form oauth.Parameters) (string, error) {
+// assertionIn returns the client assertion (RFC 7523 §2.2), "" when there is none.
+func assertionIn(form oauth.Parameters) (string, error) {
 	assertion, kind := form.Get("client_assertion"), form.Get("client_assertion_type")
 	switch {
 	case assertion == "" && kind == "":
 		return "", nil
-	case !e.server.Settings().Metadata.PrivateKeyJWT:
-		return "", refuseSecret()
 	case assertion == "", kind != jwtBearer:
 		return "", oauth.RefuseClient()
 	}
 	return assertion, nil
 }
 
-func refuseSecret() error {
-	return oauth.Refuse(oauth.InvalidClient, "D8", "clients are public here and have no secret")
-}
-
-// basicUser returns the form-decoded user name of a Basic header without a password; other schemes
-// are ignored.
-func basicUser(header string) (string, error) {
+// basicCredentials returns the form-decoded user name and password of a Basic header (RFC 6749
+// §2.3.1); other schemes are ignored.
+func basicCredentials(header string) (user, password string, err error) {
 	scheme, _, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") {
-		return "", nil
+		return "", "", nil
 	}
 	user, password, ok := (&http.Request{Header: http.Header{echo.HeaderAuthorization: {header}}}).BasicAuth()
-	decoded, err := url.QueryUnescape(user)
-	if !ok || err != nil || password != "" {
-		return "", refuseSecret()
+	user, userErr := url.QueryUnescape(user)
+	password, passwordErr := url.QueryUnescape(password)
+	if !ok || userErr != nil || passwordErr != nil {
+		return "", "", oauth.Refuse(oauth.InvalidClient, "D7", "the Basic header is malformed")
 	}
-	return decoded, nil
+	return user, password, nil
 }

@@ -84,8 +84,11 @@ func openSite(f testing.TB) *site {
 		f.Fatal(err)
 	}
 	authz, err := bootstrap.NewOAuthServer(oauth.Config{
-		Issuer: "http://127.0.0.1:8080", VerifyBearer: func(token string) bool { return token == "host-token" },
-		AllowLoopbackIssuer: true, AllowLoopbackClients: true, Logger: slog.New(slog.DiscardHandler),
+		Issuer:               "http://127.0.0.1:8080",
+		VerifyBearer:         func(token string) bool { return token == "host-token" },
+		AllowLoopbackIssuer:  true,
+		AllowLoopbackClients: true,
+		Logger:               slog.New(slog.DiscardHandler),
 	}, store, bootstrap.WithRootCAs(roots))
 	if err != nil {
 		f.Fatal(err)

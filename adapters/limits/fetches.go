@@ -52,7 +52,7 @@ func NewFetches(l oauth.Limits) *Fetches {
 	}
 }
 
-var errNoSlot = errors.New("no place became free in time")
+var errNoSlot = errors.New("no slot became free in time")
 
 // Acquire implements oauth.FetchLimit.
 func (f *Fetches) Acquire(ctx context.Context, fetch oauth.Fetch, now time.Time) (release func(), waited bool,
@@ -67,7 +67,7 @@ func (f *Fetches) Acquire(ctx context.Context, fetch oauth.Fetch, now time.Time)
 	case errors.Is(err, ErrFull), err != nil && errors.Is(context.Cause(waiting), errNoSlot):
 		return nil, false, fmt.Errorf("%w: %w", oauth.ErrMetadataBudget, cmp.Or(context.Cause(waiting), err))
 	case err != nil:
-		return nil, false, fmt.Errorf("%w: wait for a place: %w", oauth.ErrMetadataUnreachable, err)
+		return nil, false, fmt.Errorf("%w: wait for a slot: %w", oauth.ErrMetadataUnreachable, err)
 	}
 	return release, waited, nil
 }
@@ -108,7 +108,7 @@ func (f *Fetches) claim(fetch oauth.Fetch) oauth.Claim {
 // without one such as localhost, it returns the host.
 func domainOf(fetch oauth.Fetch) string {
 	host := fetch.Host()
-	name, _, _ := strings.Cut(host, ":")
+	name := oauth.HostOf(host)
 	if _, err := netip.ParseAddr(name); err == nil || strings.HasPrefix(host, "[") {
 		return host
 	}

@@ -1,6 +1,7 @@
 // Package limits counts what people and networks may do, and makes them wait. Guesses counts wrong
-// host tokens by network, in the memory of this process or in a store that replicas share, and
-// Rates counts what each process limits for itself.
+// host tokens by network, in the memory of this process or in a store that replicas share. Queue
+// gives slots to networks in turn; Fetches uses it for metadata documents. Rates, Registrations and
+// Failures count events of one process, and Memory bounds the bodies that it holds.
 package limits
 
 import (
@@ -41,7 +42,7 @@ type Guesses struct {
 
 	rejected times[rejection]
 	counted  times[oauth.Fingerprint]
-	known    *knownAddresses
+	known    knownAddresses
 	attempts *Rates[oauth.Fingerprint] // with tokens that have active grants
 	lookUps  networkRates
 	waited   networkRates // browsers without script, after their wait

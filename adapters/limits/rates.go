@@ -52,6 +52,13 @@ func (r *Rates[K]) Take(key K, now time.Time) (wait time.Duration) {
 	return wait
 }
 
+// wait returns when the next event is allowed, 0 for now.
+func (r *Rates[K]) wait(key K, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bucket(key, r.limit, r.burst, now).wait(now)
+}
+
 // bucket returns the bucket of a key. It is a new one if the clock was set back since its last use,
 // because a limiter gains nothing until the clock has caught up.
 func (r *Rates[K]) bucket(key K, limit rate.Limit, burst int, now time.Time) *bucket {
@@ -65,8 +72,12 @@ func (r *Rates[K]) bucket(key K, limit rate.Limit, burst int, now time.Time) *bu
 }
 
 // wait returns the time until the bucket allows an event.
-func (b *bucket) wait(now time.Time) time.Duration {
-	missing := max(0, 1-b.TokensAt(now))
+func (b *bucket) wait(now time.Time) time.Duration { return b.waitFor(1, now) }
+
+// waitFor returns the time until the bucket allows some events at once. It never allows more than
+// its burst.
+func (b *bucket) waitFor(events int, now time.Time) time.Duration {
+	missing := max(0, float64(events)-b.TokensAt(now))
 	return time.Duration(missing / float64(b.Limit()) * float64(time.Second))
 }
 
@@ -134,4 +145,28 @@ func (r Registrations) Admit(by oauth.Requester, now time.Time) (wait time.Durat
 	r.total.mu.Lock()
 	defer r.total.mu.Unlock()
 	return r.networks.take(by, now, r.total.bucket(struct{}{}, r.total.limit, r.total.burst, now))
+}
+
+// Calls is an oauth.CallLimit of this process alone. It is safe for concurrent use.
+type Calls struct{ rates *Rates[string] }
+
+// NewCalls returns a limit that has counted nothing.
+func NewCalls() Calls { return Calls{perMinute[string](1)} }
+
+// Take implements oauth.CallLimit.
+func (c Calls) Take(quotas []oauth.CallQuota, now time.Time) (wait time.Duration) {
+	c.rates.mu.Lock()
+	defer c.rates.mu.Unlock()
+	buckets := make([]*bucket, len(quotas))
+	for i, quota := range quotas {
+		buckets[i] = c.rates.bucket(quota.Key, c.rates.limit*rate.Limit(quota.PerMinute), quota.PerMinute, now)
+		wait = max(wait, buckets[i].waitFor(quota.Calls, now))
+	}
+	if wait > 0 {
+		return wait
+	}
+	for i, quota := range quotas {
+		buckets[i].AllowN(now, quota.Calls)
+	}
+	return 0
 }

@@ -35,7 +35,7 @@ func (g *Guesses) windows(guess oauth.Guess) ([]oauth.Window, error) {
 	return append(windows, ticket), err
 }
 
-// admitWeak reserves a place in each window, unless one is full. The guesses that are pending when
+// admitWeak reserves a guess in each window, unless one is full. The guesses that are pending when
 // it does so and the counts that it reads afterwards together give an exact limit in one process: a
 // guess that finishes in between is in both.
 func (g *Guesses) admitWeak(ctx context.Context, windows []oauth.Window, now time.Time) (oauth.Admission, error) {
@@ -58,7 +58,7 @@ func (g *Guesses) admitWeak(ctx context.Context, windows []oauth.Window, now tim
 	return oauth.Admission{Wait: wait}, nil
 }
 
-// reserve takes a place in each window, and returns how many others are pending there.
+// reserve adds a pending guess to each window, and returns how many others are pending there.
 func (g *Guesses) reserve(windows []oauth.Window) (pending []int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

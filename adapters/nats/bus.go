@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -41,6 +41,10 @@ type Bus struct {
 // Open connects to one of the servers in a comma-separated list of URLs. It fails when none is
 // reachable, because at startup a wrong address is more likely than an outage.
 func Open(address string, logger *slog.Logger) (*Bus, error) {
+	hosts, err := hostsOf(address)
+	if err != nil {
+		return nil, err
+	}
 	b := new(Bus)
 	connection, err := nats.Connect(address,
 		nats.Name("pasteport"), nats.Timeout(openLimit), nats.MaxReconnects(-1), nats.ReconnectWait(retryInterval),
@@ -61,32 +65,36 @@ func Open(address string, logger *slog.Logger) (*Bus, error) {
 			logger.Error("the bus reports an error", "error", err)
 		}),
 	)
-	if malformed := new(url.Error); errors.As(err, &malformed) {
-		err = malformed.Err // without the URL, which may hold a password
-	}
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the bus at %s: %w", withoutSecrets(address), err)
+		return nil, fmt.Errorf("connecting to the bus at %s: %w", hosts, err)
 	}
 	if b.connection = connection; connection.MaxPayload() < messageLimit {
 		connection.Close()
 		return nil, fmt.Errorf("connecting to the bus at %s: its max_payload is %d: set it to %d or more",
-			withoutSecrets(address), connection.MaxPayload(), messageLimit)
+			hosts, connection.MaxPayload(), messageLimit)
 	}
 	return b, nil
 }
 
-// withoutSecrets returns addresses without users and passwords.
-func withoutSecrets(addresses string) string {
-	var shown []string
+// Check returns an oauth.Mistake unless the address is a comma-separated list of URLs of NATS
+// servers. It does not repeat them, because they may hold a password.
+func Check(address string) error {
+	_, err := hostsOf(address)
+	return err
+}
+
+// hostsOf returns addresses without users and passwords.
+func hostsOf(addresses string) (string, error) {
+	var hosts []string
 	for address := range strings.SplitSeq(addresses, ",") {
-		at, err := url.Parse(strings.TrimSpace(address))
-		// May be part of a password.
-		if err != nil || at.Host == "" || at.Fragment != "" || strings.Contains(at.EscapedPath(), "@") {
-			return "the configured address"
+		at, valid := outbound.ParseServer(strings.TrimSpace(address))
+		if !valid || at.Scheme != "nats" && at.Scheme != "tls" || at.Host == "" {
+			return "", oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or "+
+				"tls://host:4222, with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
 		}
-		shown = append(shown, at.Scheme+"://"+at.Host)
+		hosts = append(hosts, at.Scheme+"://"+at.Host)
 	}
-	return strings.Join(shown, ",")
+	return strings.Join(hosts, ","), nil
 }
 
 // Listen calls handle for each message to the address, one at a time, until the bus is closed. It

@@ -12,8 +12,8 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // openNew are empty stores by the engine that keeps them.
@@ -115,7 +115,7 @@ var _ = Describe("Copying a store", func() {
 				var counters int64
 				Expect(target.reader.Model(&counterRow{}).Count(&counters).Error).To(Succeed())
 				Expect(counters).To(BeZero())
-				Expect(target.AddSteps(ctx, []trace.Step{{At: then}})).To(Succeed())
+				Expect(target.AddSteps(ctx, []connection.Step{{At: then}})).To(Succeed())
 				Expect(target.Steps(ctx, 900)).To(ConsistOf(HaveField("Number", BeNumerically("==", 901))))
 			}, NodeTimeout(time.Minute))
 		}

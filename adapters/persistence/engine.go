@@ -76,7 +76,9 @@ var sqliteEngine = engine{
 const migrationLock = 0x3d7c21f05ab4
 
 var postgresEngine = engine{
-	name: "PostgreSQL", driver: "github.com/pasteport/pasteport/adapters/persistence/postgres", server: true,
+	name:   "PostgreSQL",
+	driver: "github.com/pasteport/pasteport/adapters/persistence/postgres",
+	server: true,
 	schema: []string{
 		"{id}", "TEXT", "{text}", "TEXT", "{word}", "TEXT", "{digest}", "BYTEA", "{bytes}", "BYTEA",
 		"{integer}", "BIGINT",
@@ -174,15 +176,16 @@ var mysqlEngine = engine{
 
 // The error codes that the store distinguishes, by engine.
 const (
-	pgUnique       = "23505"
-	pgSerialize    = "40001"
-	pgDeadlock     = "40P01"
-	pgStalePlan    = "0A000" // another replica has brought the schema up to date
-	mysqlUnique    = "1062"
-	mysqlDeadlock  = "1213" // also of a change that another node of a cluster was faster with
-	mysqlStale     = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
-	mysqlTableHere = "1050"
-	mysqlKeyHere   = "1061"
+	pgUnique        = "23505"
+	pgSerialize     = "40001"
+	pgDeadlock      = "40P01"
+	pgStalePlan     = "0A000" // another replica has brought the schema up to date
+	mysqlUnique     = "1062"
+	mysqlDeadlock   = "1213" // also of a change that another node of a cluster was faster with
+	mysqlStale      = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
+	mysqlTableHere  = "1050"
+	mysqlColumnHere = "1060"
+	mysqlKeyHere    = "1061"
 )
 
 func isDuplicate(err error) bool {

@@ -52,14 +52,14 @@ var _ = Describe("A SQLite file that is lost beside its server secret", Label("J
 		Entry("when it is gone", remove, "to begin anew without it, delete that file as well"),
 		Entry("when it is empty", cut(0), "to begin anew without it, delete that file as well"),
 		Entry("when it has no tables", empty, "to begin anew without it, delete that file as well"),
-		Entry("when it is cut in its head", cut(10), "it is no SQLite database or it is damaged"),
-		Entry("when it is cut behind its head", cut(100), "it is no SQLite database or it is damaged"),
-		Entry("when its first page is left", cut(4096), "it is no SQLite database or it is damaged"),
-		Entry("when two pages are left", cut(2*4096), "it is no SQLite database or it is damaged"),
-		Entry("when it is cut in a page", cut(5000), "it is no SQLite database or it is damaged"),
+		Entry("when it is cut in its head", cut(10), "it is not a SQLite database or it is damaged"),
+		Entry("when it is cut behind its head", cut(100), "it is not a SQLite database or it is damaged"),
+		Entry("when its first page is left", cut(4096), "it is not a SQLite database or it is damaged"),
+		Entry("when two pages are left", cut(2*4096), "it is not a SQLite database or it is damaged"),
+		Entry("when it is cut in a page", cut(5000), "it is not a SQLite database or it is damaged"),
 		Entry("when it is full of zeros", func() {
 			write(strings.Repeat("\x00", 3*4096))(file)
-		}, "it is no SQLite database or it is damaged"),
+		}, "it is not a SQLite database or it is damaged"),
 	)
 
 	It("keeps its log, which SQLite would delete with a new database", func() {

@@ -44,14 +44,16 @@ func (s stepRow) Key() (column string, value any) { return "number", s.Number }
 func isReadableCode(c codeRow) bool {
 	back := codeRow(c.restore().Snapshot())
 	back.ForgetAfter = c.ForgetAfter // derived from the others
-	return oauth.CodeSnapshot(c).HasKnownState() && reflect.DeepEqual(back, c)
+	return oauth.CodeSnapshot(c).HasKnownState() && oauth.RestoreToolDigests(c.Tools).IsReadable() &&
+		reflect.DeepEqual(back, c)
 }
 
 // isReadableGrant reports that the domain restores all that the row holds.
 func isReadableGrant(g grantRow) bool {
 	back := grantRow(g.restore().Snapshot())
 	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
-	return oauth.GrantSnapshot(g).HasKnownState() && reflect.DeepEqual(back, g)
+	return oauth.GrantSnapshot(g).HasKnownState() && oauth.RestoreToolDigests(g.Tools).IsReadable() &&
+		reflect.DeepEqual(back, g)
 }
 
 // isReadableDocument reports that the row is a document under the digest of its URL.

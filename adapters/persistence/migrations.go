@@ -30,10 +30,12 @@ var migrations = []migration{
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
 			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
-			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
+			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL,
+			account {text} NOT NULL, label {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
-			created_at {integer}, expires_at {integer}, redeemed_at {integer}, withdrawn_at {integer},
-			forget_after {integer}, host_print {digest}, host_box {bytes}, host_wrap {bytes}
+			created_at {integer}, expires_at {integer}, grant_end {integer}, redeemed_at {integer},
+			withdrawn_at {integer}, forget_after {integer}, host_print {digest}, host_box {bytes}, host_wrap {bytes},
+			host_key {digest}, host_new {bytes}, tools {text} NOT NULL
 		) {keyed}`,
 		`CREATE INDEX authorization_codes_by_host ON authorization_codes (host_print, state)`,
 		`CREATE INDEX authorization_codes_by_end ON authorization_codes (forget_after)`,
@@ -41,13 +43,15 @@ var migrations = []migration{
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1,
 			client_id {text} NOT NULL, client_name {text} NOT NULL,
 			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
-			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL, roles {text} NOT NULL,
+			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL,
+			account {text} NOT NULL, label {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
 			created_at {integer}, ended_at {integer}, revoked_at {integer}, last_used_at {integer},
 			last_used_token {integer} NOT NULL, verified_at {integer}, idle_end {integer}, absolute_end {integer},
 			forget_after {integer}, generation {integer} NOT NULL, refresh_digest {digest}, rotations {bytes},
 			issued_access {integer} NOT NULL, access_tokens {bytes},
-			host_print {digest}, host_box {bytes}, host_wrap {bytes}
+			host_print {digest}, host_box {bytes}, host_wrap {bytes},
+			host_key {digest}, host_new {bytes}, tools {text} NOT NULL
 		) {updated}`,
 		`CREATE INDEX grants_by_host ON grants (host_print)`,
 		`CREATE INDEX grants_by_end ON grants (forget_after)`,
@@ -91,8 +95,7 @@ func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 // isDoneBefore reports that an interrupted migration has run the statement. Only MySQL leaves
 // migrations half done: it commits each statement.
 func isDoneBefore(err error) bool {
-	code := drivers.Code(err)
-	return code == mysqlTableHere || code == mysqlKeyHere
+	return slices.Contains([]string{mysqlTableHere, mysqlColumnHere, mysqlKeyHere}, drivers.Code(err))
 }
 
 // unreleased is the first migration of the schema before the first release.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
@@ -64,8 +64,8 @@ func openServer(address string, options ServerOptions, ready func(*Store) error)
 
 // errAddress does not contain the address, which holds a password.
 var errAddress = errors.New(
-	"the address is none of a database: write postgres://user:password@host/name or mysql://user:password@host/name, " +
-		"with %2F for a slash in the password, %23 for #, and so on")
+	"the address is not that of a database: write postgres://user:password@host/name or " +
+		"mysql://user:password@host/name, with %2F for a slash in the password, %23 for #, and so on")
 
 func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if !IsServer(address) {
@@ -161,14 +161,9 @@ func OpenUncheckedServer(address string, options ServerOptions) (*Store, error) 
 
 // IsServer reports whether OpenServer can open an address.
 func IsServer(address string) bool {
-	named, err := url.Parse(address)
-	if err != nil || servers[named.Scheme].name == "" || named.Fragment != "" ||
-		strings.Contains(named.EscapedPath(), "@") {
-		// url.Parse takes an unescaped "/" or "#" of a password as the start of a path or fragment,
-		// which Redacted would print.
-		return false
-	}
-	return named.Host != "" || named.Query().Has("host") // the folder of a socket is in the query
+	named, valid := outbound.ParseServer(address)
+	return valid && servers[named.Scheme].name != "" &&
+		(named.Host != "" || named.Query().Has("host")) // the folder of a socket is in the query
 }
 
 // Redacted returns an address without its user, password and options; options may hold a password

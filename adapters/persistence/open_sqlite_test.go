@@ -55,10 +55,10 @@ var _ = Describe("Opening a store in a SQLite file", func() {
 		Entry("when it is a directory", func(file string) {
 			Expect(os.Mkdir(file, 0o700)).To(Succeed())
 		}, "it is a directory: name a file in it"),
-		Entry("when it is something else", write("this is no database, whatever its name may say"),
-			"it is no SQLite database or it is damaged"),
-		Entry("when it is damaged", damage, "it is no SQLite database or it is damaged"),
-		Entry("when its schema is damaged", damageSchema, "it is no SQLite database or it is damaged"),
+		Entry("when it is something else", write("this is not a database, whatever its name may say"),
+			"it is not a SQLite database or it is damaged"),
+		Entry("when it is damaged", damage, "it is not a SQLite database or it is damaged"),
+		Entry("when its schema is damaged", damageSchema, "it is not a SQLite database or it is damaged"),
 		Entry("when a newer version has written it", fromTheFuture, "a newer version of Pasteport has written it"),
 		Entry("when the secret cannot be written", func(file string) {
 			Expect(os.MkdirAll(file+".secret.new/taken", 0o700)).To(Succeed())

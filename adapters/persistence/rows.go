@@ -20,17 +20,23 @@ type codeRow struct {
 	Resource      string
 	Scopes        string
 	Subject       string
+	Account       string
+	Label         string
 	Roles         string
 	State         string
 	EndReason     string
 	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
 	ExpiresAt     time.Time `gorm:"serializer:pasteport_millis"`
+	GrantEnd      time.Time `gorm:"serializer:pasteport_millis"`
 	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
 	WithdrawnAt   time.Time `gorm:"serializer:pasteport_millis"`
 	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
+	HostKey       []byte
+	HostNew       []byte
+	Tools         string
 }
 
 // TableName implements GORM's Tabler.
@@ -51,6 +57,8 @@ type grantRow struct {
 	Resource      string
 	Scopes        string
 	Subject       string
+	Account       string
+	Label         string
 	Roles         string
 	State         string
 	EndReason     string
@@ -71,6 +79,9 @@ type grantRow struct {
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
+	HostKey       []byte
+	HostNew       []byte
+	Tools         string
 }
 
 // TableName implements GORM's Tabler.

@@ -221,7 +221,7 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 }
 
 // compareFingerprint returns what fingerprints returns, or oauth.ErrOtherSecret
-// if it is none of prints.
+// if it is not one of prints.
 func compareFingerprint(db *gorm.DB, prints []oauth.Fingerprint) ([]fingerprintRow, error) {
 	known, err := fingerprints(db)
 	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {

@@ -18,8 +18,8 @@ import (
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql"
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 	"github.com/pasteport/pasteport/features/engines"
 	"github.com/pasteport/pasteport/features/storespec"
 	"github.com/pasteport/pasteport/features/suite"
@@ -106,6 +106,9 @@ func (s *server) columns(store *Store) (columns []string) {
 	return columns
 }
 
+// rollsBackSchema reports whether a failed transaction undoes changes of the schema.
+func (s *server) rollsBackSchema() bool { return s.name == "PostgreSQL" }
+
 // empty is a database without tables.
 func (s *server) empty(ctx context.Context) place {
 	GinkgoHelper()
@@ -183,6 +186,17 @@ var _ = Describe("A store on a database server", func() {
 				Expect(applied).To(HaveLen(len(migrations)))
 			}, NodeTimeout(time.Minute))
 
+			if !engine.rollsBackSchema() {
+				It("completes a migration that was interrupted after a new column", Label("H7"), func(ctx SpecContext) {
+					store := engine.place(ctx).connect()
+					DeferCleanup(store.Close)
+					for range 2 {
+						Expect(executeAll(store.writer, store.engine, "ALTER TABLE grants ADD COLUMN later {text}")).
+							To(Succeed())
+					}
+				}, NodeTimeout(time.Minute))
+			}
+
 			DescribeTable("goes to the next address when",
 				Label("N14", "I22"), func(ctx SpecContext, first func() string) {
 					at, address := engine.place(ctx), first()
@@ -250,12 +264,12 @@ var _ = Describe("A store on a database server", func() {
 				store, err := OpenServer(at.url+hostileOptions[name], ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)
-				step := trace.Step{
+				step := connection.Step{
 					At:     then,
 					Agent:  `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028",
 					Reason: "', (SELECT 1), '",
 				}
-				Expect(store.AddSteps(ctx, []trace.Step{step})).To(Succeed())
+				Expect(store.AddSteps(ctx, []connection.Step{step})).To(Succeed())
 				Expect(store.Steps(ctx, 0)).
 					To(HaveExactElements(And(HaveField("Agent", step.Agent), HaveField("Reason", step.Reason))))
 			})
@@ -375,7 +389,7 @@ var _ = Describe("Steps of the trace on a database server", Label("engines", "I2
 		} {
 			Expect(store.writer.Exec(statement).Error).To(Succeed())
 		}
-		Expect(store.AddSteps(ctx, slices.Repeat([]trace.Step{{At: then}}, 300))).To(Succeed())
+		Expect(store.AddSteps(ctx, slices.Repeat([]connection.Step{{At: then}}, 300))).To(Succeed())
 		Expect(store.Collisions()).To(BeEquivalentTo(1))
 		Expect(store.Steps(ctx, 0)).To(HaveLen(300))
 	})

@@ -10,15 +10,15 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
-// stepRow is a trace.Step with tags.
+// stepRow is a connection.Step with tags.
 type stepRow struct {
 	Number  int64     `gorm:"primaryKey;autoIncrement"`
 	At      time.Time `gorm:"serializer:pasteport_millis"`
-	Kind    trace.Kind
-	Outcome trace.Outcome
+	Kind    connection.Kind
+	Outcome connection.Outcome
 	Attempt string
 	Request string
 	Client  string
@@ -33,7 +33,7 @@ var stepTable = mapper.NewTable[stepRow](stepRow{}.TableName(), nil)
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
 
-var _ trace.Log = (*Store)(nil)
+var _ connection.Log = (*Store)(nil)
 
 // The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each
 // number of rows.
@@ -42,8 +42,8 @@ const (
 	stepsAtOnceInFile = 10
 )
 
-// AddSteps implements trace.Log.
-func (s *Store) AddSteps(ctx context.Context, steps []trace.Step) error {
+// AddSteps implements connection.Log.
+func (s *Store) AddSteps(ctx context.Context, steps []connection.Step) error {
 	for left := steps; len(left) > 0; {
 		some := s.engine.stepsAtOnce(len(left))
 		rows := make([]*stepRow, 0, some)
@@ -70,15 +70,15 @@ func (e engine) stepsAtOnce(left int) int {
 	return stepsAtOnceInFile
 }
 
-// Steps implements trace.Log.
-func (s *Store) Steps(ctx context.Context, after int64) ([]trace.Step, error) {
+// Steps implements connection.Log.
+func (s *Store) Steps(ctx context.Context, after int64) ([]connection.Step, error) {
 	var rows []stepRow
 	ctx, done := s.detached(ctx)
 	defer done()
 	err := s.reader.WithContext(ctx).Order("number").Find(&rows, "number > ?", after).Error
-	steps := make([]trace.Step, 0, len(rows))
+	steps := make([]connection.Step, 0, len(rows))
 	for _, row := range rows {
-		steps = append(steps, trace.Step(row))
+		steps = append(steps, connection.Step(row))
 	}
 	return steps, failed("reading the trace", err)
 }
@@ -91,7 +91,7 @@ const (
 	forgetsSteps = 500     // deleted in one transaction, so that others may write between two
 )
 
-// ForgetSteps implements trace.Log. When ctx ends early, the deleted steps stay deleted.
+// ForgetSteps implements connection.Log. When ctx ends early, the deleted steps stay deleted.
 func (s *Store) ForgetSteps(ctx context.Context, before time.Time, keep int) (deleted int, err error) {
 	return s.forgetStepsOf(ctx, before, keep, mostSteps)
 }
@@ -121,16 +121,16 @@ func (s *Store) oldSteps(ctx context.Context, before time.Time, most int) (numbe
 // exceedingSteps returns the steps beyond keep among the newest; the next call reaches the older
 // ones.
 func (s *Store) exceedingSteps(ctx context.Context, keep, most int) ([]int64, error) {
-	retention, attempt := trace.Retain(keep), sql.RawBytes{}
-	err := s.eachRow(ctx, func() { retention.Prove(attempt) }, []any{&attempt}, provingSteps, trace.Unproven)
+	steps, attempt := retention{keep: keep, proven: map[uint64]struct{}{}}, sql.RawBytes{}
+	err := s.eachRow(ctx, func() { steps.prove(attempt) }, []any{&attempt}, provingSteps, connection.Unproven)
 	if err != nil {
 		return nil, err
 	}
 	var number int64
 	err = s.eachRow(ctx, func() {
-		retention.Count(number, attempt)
+		steps.count(number, attempt)
 	}, []any{&number, &attempt}, newestSteps, 2*keep+most)
-	return retention.Exceeding(), err
+	return steps.exceeding(), err
 }
 
 // eachRow scans each row of a query into the same variables and calls take.

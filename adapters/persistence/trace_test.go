@@ -7,30 +7,30 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 var _ = Describe("A trace in a SQLite file", func() {
 	var store *Store
 	BeforeEach(func() { store = openFresh() })
-	steps := func(count int, attempt string, at time.Time) []trace.Step {
-		made := make([]trace.Step, count)
+	steps := func(count int, attempt string, at time.Time) []connection.Step {
+		made := make([]connection.Step, count)
 		for i := range made {
-			made[i] = trace.Step{
+			made[i] = connection.Step{
 				At:      at,
-				Kind:    trace.Refresh,
-				Outcome: trace.Passed,
+				Kind:    connection.Refresh,
+				Outcome: connection.Passed,
 				Attempt: attempt,
 			}
 		}
 		return made
 	}
 
-	knocks := func(count int) []trace.Step {
+	knocks := func(count int) []connection.Step {
 		made := steps(count, "", then)
 		for i := range made {
-			made[i].Kind = trace.Page
+			made[i].Kind = connection.Page
 		}
 		return made
 	}
@@ -40,10 +40,10 @@ var _ = Describe("A trace in a SQLite file", func() {
 	}
 
 	It("gives back every member of a step, in order, from any step on", func(ctx SpecContext) {
-		step := trace.Step{
+		step := connection.Step{
 			At:      then,
-			Kind:    trace.Exchange,
-			Outcome: trace.Refused,
+			Kind:    connection.Exchange,
+			Outcome: connection.Refused,
 			Attempt: "a",
 			Request: "r",
 			Client:  "c",
@@ -58,7 +58,7 @@ var _ = Describe("A trace in a SQLite file", func() {
 		Expect(found).To(HaveLen(301))
 		step.Number = found[300].Number
 		Expect(found[300]).To(Equal(step))
-		Expect(store.Steps(ctx, found[299].Number)).To(Equal([]trace.Step{step}))
+		Expect(store.Steps(ctx, found[299].Number)).To(Equal([]connection.Step{step}))
 	})
 
 	It("forgets what is too old", func(ctx SpecContext) {
@@ -71,11 +71,11 @@ var _ = Describe("A trace in a SQLite file", func() {
 		"displace no grant", func(ctx SpecContext) {
 		strangers := append(steps(25, "", then), steps(25, "b", then)...)
 		for i := range strangers {
-			strangers[i].Kind = trace.Unproven[i%len(trace.Unproven)]
+			strangers[i].Kind = connection.Unproven[i%len(connection.Unproven)]
 		}
-		strangers[0].Kind = trace.Call // without a grant
+		strangers[0].Kind = connection.Call // without a grant
 		granted := steps(5, "a", then)
-		granted[1].Kind = trace.Page // belongs to the same attempt
+		granted[1].Kind = connection.Page // belongs to the same attempt
 		Expect(store.AddSteps(ctx, append(granted, strangers...))).To(Succeed())
 		Expect(store.ForgetSteps(ctx, then, 4)).To(Equal(1 + 46))
 		found, err := store.Steps(ctx, 0)
@@ -95,7 +95,7 @@ var _ = Describe("A trace in a SQLite file", func() {
 	})
 
 	It("makes no table of all attempts to find out what is too many", func() {
-		for question, values := range map[string][]any{provingSteps: {trace.Unproven}, newestSteps: {mostSteps}} {
+		for question, values := range map[string][]any{provingSteps: {connection.Unproven}, newestSteps: {mostSteps}} {
 			var plan []struct{ Detail string }
 			Expect(store.reader.Raw("EXPLAIN QUERY PLAN "+question, values...).Scan(&plan).Error).To(Succeed())
 			Expect(plan).To(ConsistOf(HaveField("Detail", "SCAN trace_steps")))
@@ -141,22 +141,22 @@ func itForgetsMany(open func(SpecContext) *Store) {
 	It("deletes all surplus steps after an outage", func(ctx SpecContext) {
 		store := open(ctx)
 		const keep = 2 * forgetsSteps
-		some := make([]trace.Step, keep)
+		some := make([]connection.Step, keep)
 		for part := range 3 {
 			for i := range some {
-				some[i] = trace.Step{
+				some[i] = connection.Step{
 					At:      then,
-					Kind:    trace.Page,
-					Outcome: trace.Passed,
+					Kind:    connection.Page,
+					Outcome: connection.Passed,
 					Attempt: "reloaded",
 				}
 				switch i % 8 {
 				case 3: // without a grant
-					some[i].Kind, some[i].Attempt = trace.Call, ""
+					some[i].Kind, some[i].Attempt = connection.Call, ""
 				case 0, 4:
 					some[i].Attempt = strconv.Itoa(part*len(some) + i)
 				case 1, 2, 5, 6:
-					some[i].Kind, some[i].Attempt = trace.Refresh, "granted "+strconv.Itoa(i/8)
+					some[i].Kind, some[i].Attempt = connection.Refresh, "granted "+strconv.Itoa(i/8)
 				}
 			}
 			Expect(store.AddSteps(ctx, some)).To(Succeed())

@@ -6,7 +6,7 @@ import Provider from 'oidc-provider'
 import { MapStore } from './store.js'
 
 const redirect = 'http://127.0.0.1:4321/callback'
-const hostToken = 'bench_token-of-somebody-who-connects-apps'
+const hostTokenPrefix = 'bench_token-of-a-person-'
 const pong = '{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 const read = async stream => {
@@ -47,7 +47,7 @@ async function interact (provider, request, response) {
     return response.end(page(request.url))
   }
   const form = new URLSearchParams(await read(request))
-  if (form.get('bearer_token') !== hostToken) {
+  if (!form.get('bearer_token')?.startsWith(hostTokenPrefix)) {
     response.statusCode = 403
     return response.end()
   }

@@ -16,7 +16,8 @@ import (
 func newAuditVerify(out io.Writer) *cobra.Command {
 	var expect string
 	verify := &cobra.Command{
-		Use: "verify FILE…", Short: "Find changed, missing, moved and added lines in audit files",
+		Use:   "verify FILE…",
+		Short: "Find changed, missing, moved and added lines in audit files",
 		Long: "Check the files that a service with audit-chain has written. Name all files of the time that you want " +
 			"to check, in any order:\n" +
 			"they are sorted by the numbers of their lines. Each problem is printed with its file and line, and the " +

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/demo"
 	"github.com/pasteport/pasteport/bootstrap/cli/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
@@ -60,8 +59,10 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		Example: "  pasteport demo            watch a client connect, then try it in a browser\n" +
 			"  pasteport serve --dev     run the demo site for local clients\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp     put OAuth in front of an MCP server",
-		SilenceUsage: true, SilenceErrors: true,
-		Args: term.OnlyCommands, SuggestionsMinimumDistance: 2,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		Args:                       term.OnlyCommands,
+		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
 				return printVersion(out)
@@ -79,12 +80,13 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out),
 			newStoreCopy(out)))
 	addGroup(root, "Manage clients",
-		newGroup("clients", "List, fetch and check the documents of clients", newClientsList(out), newClientsFetch(out),
-			newClientsCheck(out)))
+		newGroup("clients", "List, fetch and check the documents of clients, and register a client",
+			newClientsList(out), newClientsFetch(out), newClientsCheck(out), newClientsRegister(out, errOut)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
 		doctor.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants",
-		newGroup("grants", "List and end grants", newGrantsList(out, errOut), newGrantsEnd(in, out, errOut)))
+		newGroup("grants", "List, amend and end grants", newGrantsList(out, errOut), newGrantsAmend(out, errOut),
+			newGrantsEnd(in, out, errOut)))
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
@@ -122,19 +124,12 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	return group
 }
 
-// withStore opens the configured store for use; services may run on it meanwhile.
-func withStore(config *service.Config, use func(*persistence.Store) error) error {
-	store, err := config.StoreLocation().OpenExisting()
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(store), store.Close())
-}
-
 func newVersion(out io.Writer) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: term.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return printVersion(out) },
+		Use:   "version",
+		Short: "Print the version",
+		Args:  term.NoArguments,
+		RunE:  func(*cobra.Command, []string) error { return printVersion(out) },
 	}
 }
 

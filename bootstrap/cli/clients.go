@@ -39,7 +39,9 @@ func newClientsList(out io.Writer) *cobra.Command {
 	settings := config.Table()
 	var asJSON bool
 	list := &cobra.Command{
-		Use: "list", Short: "List the documents of clients that are pinned or stored", Args: term.NoArguments,
+		Use:   "list",
+		Short: "List the documents of clients that are pinned or stored",
+		Args:  term.NoArguments,
 		Long: "List the documents of clients that the service has without a fetch: those in the folder " +
 			"client-documents, and the last good ones of\n" +
 			"clients that a person has approved, which serve for 30 days while the host of the client cannot be " +
@@ -65,7 +67,9 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
 	fetch := &cobra.Command{
-		Use: "fetch URL", Short: "Print the metadata document of a client, to pin it", Args: exactlyOneClient,
+		Use:   "fetch URL",
+		Short: "Print the metadata document of a client, to pin it",
+		Args:  exactlyOneClient,
 		Long: "Fetch the metadata document at a client_id as a service with these settings does, check it, and print " +
 			"it. Run it on a computer that\n" +
 			"can reach the host of the client, and put the output into the folder client-documents of the service.",
@@ -112,12 +116,13 @@ func newClientsCheck(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
 	check := &cobra.Command{
-		Use: "check", Short: "Compare pinned and stored documents with what their clients publish today",
-		Args: term.NoArguments,
+		Use:   "check",
+		Short: "Compare pinned and stored documents with what their clients publish today",
+		Args:  term.NoArguments,
 		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document " +
 			"that cannot be fetched from here is\n" +
-			"named, but is no difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or is " +
-			"not valid any more; 2: wrong usage.",
+			"named, but is not a difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or " +
+			"is not valid any more; 2: wrong usage.",
 		Example: "  pasteport clients check --config /etc/pasteport.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
@@ -149,7 +154,7 @@ func knownDocuments(ctx context.Context, config *service.Config) (known []knownD
 			body:   p.Body,
 		})
 	}
-	err = withStore(config, func(store *persistence.Store) error {
+	err = config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		stored, err := store.ClientDocuments(ctx)
 		for _, s := range stored {
 			known = append(known, knownDocument{s.URL, s.Kind, storeSource, &s.CheckedAt, s.Withdrawn(), s.Body})

@@ -31,7 +31,10 @@ func newConfig(out io.Writer) *cobra.Command {
 		},
 	}
 	table.Flags(command)
-	command.PreRunE = func(*cobra.Command, []string) error { return config.Load(table) }
+	command.PreRunE = func(*cobra.Command, []string) error {
+		_, err := config.Load(table, io.Discard)
+		return err
+	}
 	command.AddCommand(
 		newConfigPart("example", "Print a commented example file with all settings",
 			(*settings.Table).WriteExample, out),

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strings"
-	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +42,9 @@ func newGrantsList(out, errOut io.Writer) *cobra.Command {
 	var filter grantFilter
 	var asJSON bool
 	list := &cobra.Command{
-		Use: "list", Short: "List the active grants, oldest first", Args: term.NoArguments,
+		Use:   "list",
+		Short: "List the active grants, oldest first",
+		Args:  term.NoArguments,
 		Long: "List the grants of clients that have not ended. The command reads the store directly and works " +
 			"while the service runs.",
 		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
@@ -164,7 +163,7 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 // withGrants calls use with a server that can list and end the grants of the configured store. The
 // server records ended grants in the trace.
 func withGrants(config *service.Config, errOut io.Writer, use func(*application.Server) error) error {
-	return withStore(config, func(store *persistence.Store) error {
+	return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
 		recorder := diagnosis.NewJournal(store, logger)
 		defer recorder.Close()
@@ -231,100 +230,4 @@ func endGrants(ctx context.Context, grants *application.Server, filter grantFilt
 	}
 	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 	return err
-}
-
-// linesAligned is the number of lines whose columns are aligned, because the widths
-// need all of them in memory.
-const linesAligned = 1000
-
-func printGrants(out io.Writer, listed iter.Seq2[oauth.Connection, error]) (shown shownGrants, err error) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	for grant, err := range listed {
-		if err == nil && shown.number%linesAligned == 0 {
-			err = table.Flush()
-			_, _ = fmt.Fprintln(table, "ID\tCLIENT\tNAME\tSERVER\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY")
-		}
-		if err != nil {
-			return shown, errors.Join(err, table.Flush())
-		}
-		printGrant(table, grant)
-		shown.number++
-		if grant.CreatedAt.After(shown.newest) {
-			shown.newest = grant.CreatedAt
-		}
-	}
-	if shown.number == 0 {
-		_, err := fmt.Fprintln(out, "No active grants match.")
-		return shown, err
-	}
-	if err := table.Flush(); err != nil {
-		return shown, fmt.Errorf("printing the grants: %w", err)
-	}
-	return shown, nil
-}
-
-func printGrant(table io.Writer, grant oauth.Connection) {
-	used := "never"
-	if !grant.LastUsedAt.IsZero() {
-		used = term.Time(grant.LastUsedAt)
-	}
-	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID, grant.ClientHost,
-		onOneLine(grant.ClientName),
-		onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
-		term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy))
-}
-
-// onOneLine replaces control characters, because clients and sites choose the names.
-func onOneLine(text string) string {
-	return term.OrDash(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text))
-}
-
-// listedGrant is the JSON form of a grant.
-type listedGrant struct {
-	ID         string     `json:"id"`
-	Client     string     `json:"client"`
-	Name       string     `json:"name"`
-	Resource   string     `json:"resource"`
-	Server     string     `json:"resource_name"`
-	Subject    string     `json:"subject"`
-	Scopes     []string   `json:"scopes"`
-	Waiting    bool       `json:"waiting"`
-	CreatedAt  time.Time  `json:"created_at"`
-	LastUsedAt *time.Time `json:"last_used_at"`
-	EndsBy     time.Time  `json:"ends_by"`
-}
-
-// described iterates over the JSON forms of the grants.
-func described(listed iter.Seq2[oauth.Connection, error]) iter.Seq2[listedGrant, error] {
-	return func(yield func(listedGrant, error) bool) {
-		for grant, err := range listed {
-			if !yield(describe(grant), err) {
-				return
-			}
-		}
-	}
-}
-
-func describe(grant oauth.Connection) listedGrant {
-	one := listedGrant{
-		ID:        grant.ID,
-		Client:    grant.ClientHost,
-		Name:      grant.ClientName,
-		Resource:  grant.Resource.String(),
-		Server:    grant.ResourceName,
-		Subject:   grant.Subject,
-		Scopes:    strings.Fields(grant.Scopes.String()),
-		Waiting:   grant.Waiting,
-		CreatedAt: grant.CreatedAt,
-		EndsBy:    grant.EndsBy,
-	}
-	if !grant.LastUsedAt.IsZero() {
-		one.LastUsedAt = &grant.LastUsedAt
-	}
-	return one
 }

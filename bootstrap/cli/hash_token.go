@@ -19,7 +19,9 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var person oauth.Principal
 	hash := &cobra.Command{
-		Use: "hash-token", Short: "Print the token file line of a token", Args: noTokenArgument,
+		Use:   "hash-token",
+		Short: "Print the token file line of a token",
+		Args:  noTokenArgument,
 		Long: "Read a token of your site from standard input, or prompt for it without echo on a terminal, and print " +
 			"its line for a token file.\n" +
 			"The line holds an argon2id hash of the token and its person, never the token itself.",

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/adapters/readiness"
+	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -17,7 +17,9 @@ import (
 func newHealth(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	health := &cobra.Command{
-		Use: "health", Short: "Check whether a running service is ready", Args: term.NoArguments,
+		Use:   "health",
+		Short: "Check whether a running service is ready",
+		Args:  term.NoArguments,
 		Long: "Request /readyz from the admin listener of a service on this computer. The exit code is 0 if the " +
 			"service is ready, else 1.\n" +
 			"A service whose upstream does not work is degraded, but ready.\n" +
@@ -42,15 +44,15 @@ func newHealth(out io.Writer) *cobra.Command {
 }
 
 // askReadiness returns an error with the problems of a service that is not ready.
-func askReadiness(ctx context.Context, addr string) (report readiness.Report, err error) {
+func askReadiness(ctx context.Context, addr string) (report admin.Readiness, err error) {
 	if addr == "" || addr == service.AdminOff {
 		return report, fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s",
 			service.DefaultAdminAddr)
 	}
-	report, err = readiness.Read(ctx, addr)
-	other := new(readiness.OtherServerError)
+	report, err = admin.ReadReport(ctx, addr)
+	other := new(admin.OtherServerError)
 	switch {
-	case errors.Is(err, readiness.ErrAddress):
+	case errors.Is(err, admin.ErrAddress):
 		return report, fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s",
 			addr, service.DefaultAdminAddr)
 	case errors.As(err, &other):
@@ -66,7 +68,7 @@ func askReadiness(ctx context.Context, addr string) (report readiness.Report, er
 	return report, fmt.Errorf("the service is %s: %s", report.Status, problemsOf(report))
 }
 
-func problemsOf(report readiness.Report) string {
+func problemsOf(report admin.Readiness) string {
 	var problems []string
 	for _, check := range report.Checks {
 		if check.Problem != "" {

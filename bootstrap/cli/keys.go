@@ -22,13 +22,15 @@ func newKeysList(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var asJSON bool
 	list := &cobra.Command{
-		Use: "list", Short: "List the server secrets with their ages", Args: term.NoArguments,
+		Use:   "list",
+		Short: "List the server secrets with their ages",
+		Args:  term.NoArguments,
 		Long: "Show when each server secret was generated and replaced, never the secret itself. A replaced secret " +
 			"is needed until the last\n" +
 			"grant that may use it has ended: grant-ttl after the replacement.",
 		Example: "  pasteport keys list --data /var/lib/pasteport",
 		RunE: func(*cobra.Command, []string) error {
-			return withStore(config, func(store *persistence.Store) error {
+			return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 				listed, err := listKeys(store, config.GrantTTL)
 				switch {
 				case err != nil:
@@ -49,24 +51,24 @@ func newKeysRotate(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var age time.Duration
 	rotate := &cobra.Command{
-		Use: "rotate", Short: "Generate a new server secret, and keep the old ones", Args: term.NoArguments,
+		Use:   "rotate",
+		Short: "Generate a new server secret, and keep the old ones",
+		Args:  term.NoArguments,
 		Long: "Generate a new server secret. Running services on the data folder use it immediately, without a " +
 			"restart. Connections, tokens\n" +
 			"and open consent pages that were made under older secrets stay valid. Secrets that were replaced a year " +
 			"ago are forgotten,\n" +
 			"because no grant lives that long; --forget-old forgets more. People and the site cannot find and end " +
 			"grants under a\n" +
-			"forgotten secret. Such grants end at their next refresh; \"pasteport grants end --all\" ends all grants " +
-			"immediately.",
+			"forgotten secret. Their tokens are unknown at once, so their clients connect again.",
 		Example: "  pasteport keys rotate --data /var/lib/pasteport\n" +
 			"  pasteport keys rotate --forget-old=4320h   forget secrets that were replaced 180 days ago\n" +
-			"  pasteport keys rotate --forget-old         forget all old secrets, after a leak: clients reconnect at " +
-			"their next refresh",
+			"  pasteport keys rotate --forget-old         forget all old secrets, after a leak: clients reconnect",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if age < 0 {
 				return term.Usagef("--forget-old is %s: write an age such as 4320h", age)
 			}
-			return withStore(config, func(store *persistence.Store) error {
+			return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 				return rotateKeys(cmd.Context(), store, age, out)
 			})
 		},

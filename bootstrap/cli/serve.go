@@ -19,7 +19,8 @@ import (
 
 func newServe(out, errOut io.Writer) *cobra.Command {
 	serve := &cobra.Command{
-		Use: "serve", Short: "Run the demo site as a service",
+		Use:   "serve",
+		Short: "Run the demo site as a service",
 		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C. " +
 			"It is for trying and\n" +
 			"testing; for an MCP server of your own, run \"pasteport gateway\".\n\n" +
@@ -41,7 +42,8 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 
 func newGateway(out, errOut io.Writer) *cobra.Command {
 	gateway := &cobra.Command{
-		Use: "gateway", Short: "Add OAuth to an existing MCP server",
+		Use:   "gateway",
+		Short: "Add OAuth to an existing MCP server",
 		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key, until SIGTERM or " +
 			"Ctrl-C. People paste\n" +
 			"their key once; clients get short-lived tokens, and the server gets the key as bearer token, or as " +
@@ -71,26 +73,30 @@ func runsService(command *cobra.Command, unused []string, check func(service.Con
 	table := config.Table()
 	table.Flags(command, table.NamesBut(unused)...)
 	command.Args = term.NoArguments
-	command.PreRunE = func(*cobra.Command, []string) error { return logged(config.Load(table, check), *config, errOut) }
+	var plan *service.Plan
+	command.PreRunE = func(*cobra.Command, []string) (err error) {
+		plan, err = config.Load(table, errOut, check)
+		return logged(err, *config, errOut)
+	}
 	command.RunE = func(*cobra.Command, []string) error {
-		config.Logger = config.NewLogger(errOut)
-		return logged(serveUntilStopped(command.Context(), *config, out), *config, errOut)
+		return logged(serveUntilStopped(command.Context(), plan, out), *config, errOut)
 	}
 	return command
 }
 
-func serveUntilStopped(ctx context.Context, config service.Config, out io.Writer) error {
-	listener, err := config.Listen()
+func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) error {
+	listener, err := plan.Listen()
 	if err != nil {
 		return err
 	}
-	if config.Issuer == "" {
-		config.Issuer = config.LocalIssuer(listener.Addr())
+	if plan.Issuer == "" {
+		plan.Issuer = plan.LocalIssuer(listener.Addr())
 	}
-	memory.LimitGarbage(config.Logger)
+	memory.LimitGarbage(plan.Logger)
+	config := plan.Config
 	lines := startLinesTo(out, config)
-	config.UpstreamsChecked = lines.upstreams
-	service, err := service.Open(ctx, config)
+	plan.UpstreamsChecked = lines.upstreams
+	service, err := plan.Open(ctx)
 	if err != nil {
 		_ = listener.Close()
 		return err
@@ -99,8 +105,8 @@ func serveUntilStopped(ctx context.Context, config service.Config, out io.Writer
 	if service.NewToken != "" {
 		lines.print("demo token: "+service.NewToken, "demo token", "token", service.NewToken)
 	}
-	lines.print(fmt.Sprintf("serving %s on %s, %s", config.Issuer, listener.Addr(), place(config)),
-		"serving", "issuer", config.Issuer, "address", listener.Addr().String(), "storage", place(config))
+	lines.print(fmt.Sprintf("serving %s on %s, %s", config.Issuer, listener.Addr(), storageLine(config)),
+		"serving", "issuer", config.Issuer, "address", listener.Addr().String(), "storage", storageLine(config))
 	for _, protected := range service.Authz.Resources() {
 		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client",
 			"url", protected.Resource.String())
@@ -133,8 +139,8 @@ func onHangup(reopen func()) (stop func()) {
 	}
 }
 
-// place describes where the data is, without a password.
-func place(config service.Config) string {
+// storageLine describes where the data is, without a password.
+func storageLine(config service.Config) string {
 	if config.Database.URL == "" {
 		return "data in " + config.DataDir
 	}

@@ -19,7 +19,9 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	table := config.Table()
 	stdio := &cobra.Command{
-		Use: "stdio", Short: "Serve the demo site's tools to a local client, without OAuth", Args: term.NoArguments,
+		Use:   "stdio",
+		Short: "Serve the demo site's tools to a local client, without OAuth",
+		Args:  term.NoArguments,
 		Long: "Serve the demo site's MCP tools over standard input and output, for a client that starts it as a " +
 			"local process.\n" +
 			"It needs no OAuth, because a user who can start the process can read its files. The tools run with the " +

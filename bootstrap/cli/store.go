@@ -15,8 +15,9 @@ import (
 func newStoreMigrate(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	migrate := &cobra.Command{
-		Use: "migrate", Short: "Update the database schema before services of this version start",
-		Args: term.NoArguments,
+		Use:   "migrate",
+		Short: "Update the database schema before services of this version start",
+		Args:  term.NoArguments,
 		Long: "Update the schema of the store, or create it in an empty database. Services do the same when they " +
 			"start; use this command for a\n" +
 			"rolling upgrade that starts with the database. Replicas may run or start meanwhile. No server secret is " +
@@ -28,11 +29,11 @@ func newStoreMigrate(out io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			said := "no migrations needed: the schema is up to date"
+			line := "no migrations needed: the schema is up to date"
 			if len(applied) > 0 {
-				said = "applied: " + strings.Join(applied, ", ")
+				line = "applied: " + strings.Join(applied, ", ")
 			}
-			_, err = fmt.Fprintf(out, "%s\n%s\n", config.StoreLocation(), said)
+			_, err = fmt.Fprintf(out, "%s\n%s\n", config.StoreLocation(), line)
 			return err
 		},
 	}
@@ -44,7 +45,9 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var asJSON bool
 	command := &cobra.Command{
-		Use: "check", Short: "Check the store without changing it", Args: term.NoArguments,
+		Use:   "check",
+		Short: "Check the store without changing it",
+		Args:  term.NoArguments,
 		Long: "Check the store without changing it; services may run meanwhile. The checks: the schema, durable " +
 			"settings, the server secret,\n" +
 			"the clocks, and that every row can be read. The exit code is 1 if a check\n" +
@@ -76,13 +79,13 @@ func report(t term.Terminal, checks []maintenance.Check, asJSON bool) error {
 	}
 	failed := 0
 	for _, check := range checks {
-		status, said := t.Green("ok    "), check.Found
+		status, line := t.Green("ok    "), check.Found
 		if check.Problem != "" {
 			failed++
-			status, said = t.Red("FAILED"), check.Problem
+			status, line = t.Red("FAILED"), check.Problem
 		}
 		if !asJSON {
-			t.Printf("%s  %-17s  %s\n", status, check.Name, said)
+			t.Printf("%s  %-17s  %s\n", status, check.Name, line)
 		}
 	}
 	if failed > 0 {

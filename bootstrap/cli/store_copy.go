@@ -20,7 +20,9 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var from, to string
 	command := &cobra.Command{
-		Use: "copy", Short: "Copy the store to another database", Args: term.NoArguments,
+		Use:   "copy",
+		Short: "Copy the store to another database",
+		Args:  term.NoArguments,
 		Long: "Copy grants, tokens and the trace from one store to another, and compare both at the end. Stop the " +
 			"services on the source first:\n" +
 			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database " +

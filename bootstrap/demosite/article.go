@@ -122,7 +122,7 @@ func (a *Article) Archive(now time.Time) error {
 // Delete deletes the article permanently.
 func (a *Article) Delete(now time.Time) error {
 	if a.State == Published {
-		return refuse("%q is published; archive_article it before deleting it", a.Slug)
+		return refuse("%q is published; archive it with archive_article before deleting it", a.Slug)
 	}
 	a.deleted, a.Updated = true, now
 	return nil

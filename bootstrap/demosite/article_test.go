@@ -92,7 +92,7 @@ var _ = Describe("An article", func() {
 		Entry("when a draft is archived", Draft, archive, "only a published article"),
 		Entry("when an archived article is archived", Archived, archive, "only a published article"),
 		Entry("when an archived article is revised", Archived, revise, "publish_article brings it back"),
-		Entry("when a published article is deleted", Published, remove, "archive_article it before"),
+		Entry("when a published article is deleted", Published, remove, "archive it with archive_article before"),
 	)
 
 	It("stores the time of its latest publication", func() {

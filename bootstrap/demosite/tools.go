@@ -23,25 +23,53 @@ type updateInput struct {
 }
 
 func (t *toolServer) addTools() {
-	addTool(t, &mcp.Tool{Name: "list_articles", Title: "List articles", Annotations: reads(),
-		Description: "Lists the articles that you may see, newest first and without their text."}, t.site.list)
-	addTool(t, &mcp.Tool{Name: "get_article", Title: "Read an article", Annotations: reads(),
-		Description: "Returns one article with its Markdown text."}, t.site.getArticle)
-	addTool(t, &mcp.Tool{Name: "create_article", Title: "Create an article", Annotations: writes(false, false),
-		Description: "Creates a draft with you as the author. Readers see it only after publish_article."},
+	addTool(t, &mcp.Tool{
+		Name:        "list_articles",
+		Title:       "List articles",
+		Annotations: reads(),
+		Description: "Lists the articles that you may see, newest first and without their text.",
+	}, t.site.list)
+	addTool(t, &mcp.Tool{
+		Name:        "get_article",
+		Title:       "Read an article",
+		Annotations: reads(),
+		Description: "Returns one article with its Markdown text.",
+	}, t.site.getArticle)
+	addTool(t, &mcp.Tool{
+		Name:        "create_article",
+		Title:       "Create an article",
+		Annotations: writes(false, false),
+		Description: "Creates a draft with you as the author. Readers see it only after publish_article.",
+	},
 		t.site.createArticle)
-	addTool(t, &mcp.Tool{Name: "update_article", Title: "Update an article", Annotations: writes(true, true),
+	addTool(t, &mcp.Tool{
+		Name:        "update_article",
+		Title:       "Update an article",
+		Annotations: writes(true, true),
 		Description: "Replaces the title, the text or both; the previous version is not kept. Authors may update " +
 			"their own drafts, " +
-			"editors every draft and published article."}, t.site.updateArticle)
-	addTool(t, &mcp.Tool{Name: "publish_article", Title: "Publish an article", Annotations: writes(false, true),
-		Description: "Makes a draft or an archived article visible to all readers."},
+			"editors every draft and published article.",
+	}, t.site.updateArticle)
+	addTool(t, &mcp.Tool{
+		Name:        "publish_article",
+		Title:       "Publish an article",
+		Annotations: writes(false, true),
+		Description: "Makes a draft or an archived article visible to all readers.",
+	},
 		t.site.changeBy((*Article).Publish))
-	addTool(t, &mcp.Tool{Name: "archive_article", Title: "Archive an article", Annotations: writes(false, true),
-		Description: "Hides a published article from readers; publish_article brings it back."},
+	addTool(t, &mcp.Tool{
+		Name:        "archive_article",
+		Title:       "Archive an article",
+		Annotations: writes(false, true),
+		Description: "Hides a published article from readers; publish_article brings it back.",
+	},
 		t.site.changeBy((*Article).Archive))
-	addTool(t, &mcp.Tool{Name: "delete_article", Title: "Delete an article", Annotations: writes(true, true),
-		Description: "Deletes a draft or an archived article permanently, and returns it."},
+	addTool(t, &mcp.Tool{
+		Name:        "delete_article",
+		Title:       "Delete an article",
+		Annotations: writes(true, true),
+		Description: "Deletes a draft or an archived article permanently, and returns it.",
+	},
 		t.site.changeBy((*Article).Delete))
 }
 

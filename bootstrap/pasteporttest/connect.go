@@ -69,8 +69,9 @@ func (s *Site) hint(err error) string {
 func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
 	config := &auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
-		RedirectURL:                    redirectURI, RequestRefreshToken: true,
-		NewTokenSource: c.keep,
+		RedirectURL:                    redirectURI,
+		RequestRefreshToken:            true,
+		NewTokenSource:                 c.keep,
 		AuthorizationCodeFetcher: func(ctx context.Context,
 			args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 			return approve(ctx, token, args.URL)

@@ -22,7 +22,8 @@ type library struct {
 // libraryConfig returns the production config of the library.
 func libraryConfig() oauth.Config {
 	return oauth.Config{
-		Issuer: "https://library.example", Verifier: members{
+		Issuer: "https://library.example",
+		Verifier: members{
 			"ada-token": {Subject: "ada", Scopes: []string{"books:read", "books:write"}},
 			"bob-token": {Subject: "bob", Scopes: []string{"books:read"}},
 		},

@@ -98,7 +98,7 @@ func (s *Site) Config(config oauth.Config) oauth.Config {
 		servers = append(servers, server)
 	}
 	config.MoreServers = servers
-	config.AllowLoopbackIssuer, config.AllowLoopbackClients, config.MetadataProxy = true, true, ""
+	config.AllowLoopbackIssuer, config.AllowLoopbackClients = true, true
 	if allowed := config.AllowClient; allowed != nil {
 		config.AllowClient = func(host string) bool { return host == s.client.host() || allowed(host) }
 	}
@@ -202,7 +202,10 @@ func (c *publishedClient) document(w http.ResponseWriter, _ *http.Request) {
 	c.fetches.Add(1)
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"client_id": c.id(), "client_name": "pasteporttest", "redirect_uris": []string{redirectURI},
-		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none",
+		"client_id":                  c.id(),
+		"client_name":                "pasteporttest",
+		"redirect_uris":              []string{redirectURI},
+		"grant_types":                []string{"authorization_code", "refresh_token"},
+		"token_endpoint_auth_method": "none",
 	})
 }

@@ -1,11 +1,13 @@
 package service
 
 import (
+	"context"
 	"errors"
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
+	domain "github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -74,17 +76,21 @@ func (s *Service) openAudit(config Config) (err error) {
 
 // auditOptions returns the option that records calls, none without an audit.
 func (s *Service) auditOptions(config Config) []bootstrap.MCPOption {
-	log, file := config.Audit.Log, s.audit != nil
-	switch {
-	case log && file:
-		return []bootstrap.MCPOption{
-			bootstrap.WithAudit(audit.Both(audit.Log(config.Logger, config.Audit.Arguments), s.audit.Record))}
-	case log:
-		return []bootstrap.MCPOption{bootstrap.WithAudit(audit.Log(config.Logger, config.Audit.Arguments))}
-	case file:
-		return []bootstrap.MCPOption{bootstrap.WithAudit(s.audit.Record)}
+	var recorders []domain.Recorder
+	if config.Audit.Log {
+		recorders = append(recorders, audit.Log(config.Logger, config.Audit.Arguments))
 	}
-	return nil
+	if s.audit != nil {
+		recorders = append(recorders, s.audit.Record)
+	}
+	if len(recorders) == 0 {
+		return nil
+	}
+	return []bootstrap.MCPOption{bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
+		for _, record := range recorders {
+			record(ctx, call)
+		}
+	})}
 }
 
 // ReopenAudit opens the audit file again if it was renamed. If that fails, lines go on in the

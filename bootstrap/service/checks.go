@@ -9,52 +9,21 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/verification/remote"
+	oauthhttp "github.com/pasteport/pasteport/adapters/http"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var errNoIssuer = errors.New("the issuer, the public https URL of this service, is missing: add --issuer https://…, " +
 	"or --dev and a loopback --addr to try it on this computer")
 
-// Load reads the settings of c's table and reports every mistake at once, before anything is
-// opened. The additional checks run after the settings are read.
-func (c *Config) Load(table *settings.Table, checks ...func(Config) error) error {
-	err := table.Read()
-	if !table.Unread() {
-		c.developWith(table)
-		err = errors.Join(err, c.readLogo(), c.checkSettings())
-		for _, check := range checks {
-			err = errors.Join(err, check(*c))
-		}
-	}
-	c.checked = err == nil
-	return table.Explain(err)
-}
-
-// checkSettings is check for a service whose issuer may depend on the address that it will listen
-// on.
-func (c Config) checkSettings() error {
-	addr, err := net.ResolveTCPAddr("tcp", c.Addr)
-	switch {
-	case err != nil:
-		err = oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s",
-			oauth.Field("Addr"), c.Addr, DefaultAddr)
-	case c.Issuer == "" && c.Development && addr.IP.IsLoopback():
-		c.Issuer = c.LocalIssuer(addr)
-	}
-	return errors.Join(err, c.checkAdminAddr(), c.checkDemoToken(), c.check())
-}
-
-func (c Config) checkAdminAddr() error {
-	if c.AdminAddr == "" || c.AdminAddr == AdminOff {
-		return nil
-	}
-	if _, err := net.ResolveTCPAddr("tcp", c.AdminAddr); err != nil {
-		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s, or %s",
-			oauth.Field("AdminAddr"), c.AdminAddr, DefaultAdminAddr, AdminOff)
+func checkAddress(field oauth.Field, address, example string) error {
+	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
+		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s", field,
+			address, example)
 	}
 	return nil
 }
@@ -64,7 +33,7 @@ func (c Config) checkDemoToken() error {
 		return oauth.NewMistake("%s is invalid: %s", oauth.Field("EditorToken"), err)
 	}
 	return verifierField{"EditorToken", c.EditorToken != "", false,
-		[]string{VerifierSite}}.check(c.Verification.chosen(c.IsGateway()))
+		[]string{VerifierSite}}.check(c.verifier())
 }
 
 // LocalIssuer returns the issuer of a service that only this computer can reach, with the port of
@@ -88,21 +57,28 @@ func (c *Config) Resolve() {
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); c.Issuer == "" && err == nil && addr.Port != 0 {
 		c.Issuer = c.LocalIssuer(addr)
 	}
-	c.Verification.Verifier = c.Verification.chosen(c.IsGateway())
+	c.Verification.Verifier = c.verifier()
 	c.Appearance = c.appearance()
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
-	c.Config = c.Gateway.resources(c.Config, c.kindOfVerifier).WithDefaults().NamedAfter(c.Appearance.Name)
+	c.Config = c.Gateway.resources(c.Config).WithDefaults().NamedAfter(c.Appearance.Name)
 	if c.Issuer == "" {
 		c.Resource = resource
 	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
 }
 
-// GrantSettings returns what a command needs to find the grants in the store of a service.
+// GrantSettings returns what a command needs to find the grants in the store of a service, and to
+// register clients.
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	c.Resolve()
+	if len(c.AllowClients) > 0 {
+		c.AllowClient = c.allows
+	}
+	if c.verifier() == VerifierUpstream {
+		c.Verifier = new(check.Verifier) // by its type, every field of the credential identifies a person
+	}
 	c.Secrets = store
 	return c.Config.GrantSettings()
 }
@@ -117,39 +93,14 @@ func (c Config) appearance() bootstrap.Appearance {
 	return appearance
 }
 
-// check finds mistakes before any file is created.
-func (c Config) check() error {
-	var mistakes []error
-	if c.Issuer == "" {
-		mistakes = append(mistakes, errNoIssuer)
+func (c Config) checkWellKnownFiles() error {
+	if c.WellKnownFiles == "" {
+		return nil
 	}
-	config := c.oauth(c.kindOfVerifier)
-	return errors.Join(append(mistakes, config.Check(), c.Appearance.Check(), c.Verification.check(c.IsGateway()),
-		c.Gateway.check(config, c.Verification), checkProxies(c.TrustedProxies), c.checkPages(),
-		c.checkMaxRequestBody(),
-		oauth.Within("TLS", c.TLS.check()), c.Database.check(), c.checkBus(), c.checkClientDocuments(),
-		c.checkSelfRegistration(), c.Audit.check())...)
-}
-
-// kindOfVerifier returns a verifier that verifies nothing, but shows which fields of the credential
-// the configured one does: an upstream all, the others the token.
-func (c Config) kindOfVerifier(string) oauth.BearerVerifier {
-	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
-		return new(remote.MCP)
+	if err := oauthhttp.CheckWellKnownFiles(c.WellKnownFiles); err != nil {
+		return oauth.NewMistake("%s cannot be served: %s", oauth.Field("WellKnownFiles"), err)
 	}
 	return nil
-}
-
-// oauth returns the config of the OAuth server. verifierOf returns the verifier of an upstream's
-// tokens, or of the site's for "".
-func (c Config) oauth(verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
-	config := c.Gateway.resources(c.Config, verifierOf)
-	config.AllowLoopbackIssuer, config.AllowLoopbackClients = c.Development, c.Development
-	config.HostedClients = append(slices.Clone(config.HostedClients), c.hostedClients()...)
-	if len(c.AllowClients) > 0 {
-		config.AllowClient = c.allows
-	}
-	return config
 }
 
 // checkSelfRegistration refuses settings under which clients register themselves and cannot
@@ -171,26 +122,20 @@ func (c Config) checkSelfRegistration() error {
 // allows reports whether the client's host may connect. It ignores the port, which client-id-ports
 // decides.
 func (c Config) allows(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return slices.Contains(c.AllowClients, strings.ToLower(host))
+	return slices.Contains(c.AllowClients, strings.ToLower(oauth.HostOf(host)))
 }
 
-func (c Config) checkMaxRequestBody() error {
-	if c.MaxRequestBody != 0 && (c.MaxRequestBody < 64<<10 || c.MaxRequestBody > 1<<30) {
-		return oauth.NewMistake("%s is %d bytes: choose 64KiB to 1GiB", oauth.Field("MaxRequestBody"), c.MaxRequestBody)
-	}
-	return nil
-}
-
-// checkPages also refuses AllowedHosts for a public service, which would ignore them.
-func (c Config) checkPages() error {
-	err := oauth.CheckOriginsAndHosts(c.AllowedOrigins, c.AllowedHosts)
+// checkRequests also refuses AllowedHosts for a public service, which would ignore them.
+func (c Config) checkRequests() error {
+	err := guard.Options{
+		AllowedOrigins: c.AllowedOrigins,
+		AllowedHosts:   c.AllowedHosts,
+		MaxRequestBody: c.MaxRequestBody,
+	}.Check()
 	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.HasLoopbackIssuer() {
 		err = errors.Join(err,
 			oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out",
-				oauth.Field("WithAllowedHosts")))
+				oauth.Field("AllowedHosts")))
 	}
 	return err
 }

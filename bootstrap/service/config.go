@@ -6,8 +6,10 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"time"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -19,10 +21,9 @@ const (
 	DefaultAdminAddr = "127.0.0.1:8081"
 	AdminOff         = "off"
 
-	defaultDataDir        = "pasteport-data"
-	defaultAccent         = "#0b5a4a" // as in style.css
-	defaultMaxRequestBody = 4 << 20
-	logoLimit             = 12 << 10
+	defaultDataDir = "pasteport-data"
+	defaultAccent  = "#0b5a4a" // as in style.css
+	logoLimit      = 12 << 10
 )
 
 // Config describes a service. DefaultConfig returns one with the defaults, and its Table reads the
@@ -34,11 +35,13 @@ type Config struct {
 	Database DatabaseConfig // database server that holds the grants instead of oauth.db
 	// URL of the NATS server that connects the replicas, with its password; "" for none.
 	Bus          string
-	Development  bool     // allows an http issuer and metadata documents on this computer
+	Development  bool // allows an http issuer and metadata documents on this computer
+	Metadata     cimd.Options
 	DoctorClient bool     // publishes the client document of doctor
 	AllowClients []string // hosts of the clients that may connect; empty for every client
 	// Folder of metadata documents that are used without a fetch; "" for none.
 	ClientDocuments string
+	WellKnownFiles  string               // folder of further files below /.well-known/; "" for none
 	Appearance      bootstrap.Appearance // of the consent, error and connections pages
 	LogoFile        string               // read into Appearance.Logo
 	Verification    Verification         // how pasted tokens are verified
@@ -48,20 +51,17 @@ type Config struct {
 	AllowedOrigins  []string             // origins of web pages that may call the MCP endpoints from a browser
 	AllowedHosts    []string             // additional Host names that a service on this computer accepts
 	TrustedProxies  []netip.Prefix       // networks whose X-Forwarded-For or Forwarded is trusted
-	MaxRequestBody  int64                // bytes of a message to an MCP server; 0 for 4 MiB
+	MaxRequestBody  int64                // bytes of a message to an MCP server
 	TLS             TLSConfig
 	// Open at the same time; 0 derives the number from the process's limits on memory and files.
 	MaxConnections int
 	RootCAs        *x509.CertPool // nil for the system's
-	SharedLimits   bool           // count limits in the store, for several processes on one data folder
 	Audit          AuditConfig
 	LogFormat      string // text or json
 	LogLevel       string // debug, info, warn or error
 
-	CheckLimit       time.Duration          // of a check of an upstream; 0 for 5 seconds
-	UpstreamsChecked func([]UpstreamStatus) // called by Serve after the first check of all upstreams; nil for none
-
-	checked bool // by Load
+	More             []bootstrap.OAuthOption // of the OAuth server
+	UpstreamsChecked func([]UpstreamStatus)  // called by Serve after the first check of all upstreams; nil for none
 }
 
 // DefaultConfig returns the defaults that the command line shows.
@@ -73,15 +73,15 @@ func DefaultConfig() *Config {
 		LogFormat: "text",
 		LogLevel:  "info",
 	}
-	c.MaxRequestBody = defaultMaxRequestBody
+	c.MaxRequestBody = guard.DefaultRequestBody
 	c.Database.Connections = defaultDatabaseConnections
 	c.TLS.Directory, c.Gateway.Credential, c.Gateway.Patience = letsEncrypt, bootstrap.CredentialHostToken,
-		bootstrap.DefaultPatience
+		upstream.DefaultPatience
 	c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
 	for _, l := range c.Lifetimes() {
 		*l.Value = l.Default
 	}
-	c.RefreshGrace, c.Limits = oauth.DefaultRefreshGrace, oauth.DefaultLimits()
+	c.RefreshTokens, c.Limits = oauth.RefreshRequested, oauth.DefaultLimits()
 	return c
 }
 
@@ -112,7 +112,7 @@ const LogJSON = "json"
 func (c *Config) NewLogger(w io.Writer) *slog.Logger {
 	var options slog.HandlerOptions
 	var level slog.Level
-	if level.UnmarshalText([]byte(c.LogLevel)) == nil { // LogLevel is always one of the four
+	if level.UnmarshalText([]byte(c.LogLevel)) == nil { // an invalid level, which the settings refuse, leaves info
 		options.Level = level
 	}
 	if c.LogFormat == LogJSON {

@@ -6,17 +6,19 @@ import (
 	"net/url"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+const maxAuthorities = 1 << 20 // bytes
+
 // ConnectConfig is how a gateway connects to its upstreams.
 type ConnectConfig struct {
-	CAFile            string // PEM file with authorities that are trusted besides those of the system
-	CertFile, KeyFile string // PEM files of the certificate that the gateway presents (mutual TLS)
-	Proxy             string // http or https URL of a proxy for https upstreams, with its password
-	MaxConnections    int    // to each upstream; 0 for no limit
+	CAFile            string   // PEM file with authorities that are trusted besides those of the system
+	CertFile, KeyFile string   // PEM files of the certificate that the gateway presents (mutual TLS)
+	Proxy             *url.URL // http or https, of a proxy for https upstreams, with its password; nil for none
+	MaxConnections    int      // to each upstream; 0 for no limit
 }
 
 func (c *ConnectConfig) settings() []*settings.Setting {
@@ -29,7 +31,7 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 			DefaultText("none").Example("/etc/pasteport/upstream-cert.pem"),
 		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").
 			Example("/etc/pasteport/upstream-key.pem"),
-		settings.Secret("upstream-proxy", &c.Proxy,
+		settings.SecretURL("upstream-proxy", &c.Proxy,
 			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
 		settings.Number("upstream-connections", &c.MaxConnections,
@@ -38,42 +40,21 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 	}
 }
 
-// check reports mistakes, and reads the files.
-func (c ConnectConfig) check() error {
-	var mistakes []error
-	if _, err := c.roots(nil); err != nil {
-		mistakes = append(mistakes, err)
-	}
-	if c.Proxy != "" && !oauth.IsProxyURL(c.Proxy) {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with "+
-				"user:password@ before "+
-				"the host if the proxy requires them", oauth.Field("Proxy")))
-	}
-	return errors.Join(append(mistakes, checkKeyPair(c.CertFile, c.KeyFile))...)
-}
-
-// options returns the options of the connections to upstreams. http is allowed, because most
-// upstreams run on this computer.
-func (c ConnectConfig) options(config Config) (outbound.Options, error) {
-	o := outbound.Options{AllowHTTP: true, MaxConnections: c.MaxConnections}
+// open returns the options of the connections to upstreams, or every mistake. http is allowed,
+// because most upstreams run on this computer.
+func (c ConnectConfig) open(config Config) (upstream.Reach, error) {
+	reach := upstream.Reach{AllowHTTP: true, Proxy: c.Proxy, MaxConnections: c.MaxConnections}
+	mistakes := []error{reach.CheckProxy()}
 	var err error
-	if o.RootCAs, err = c.roots(config.RootCAs); err != nil {
-		return o, err
-	}
-	if c.Proxy != "" {
-		if o.Proxy, err = url.Parse(c.Proxy); err != nil {
-			return o, oauth.NewMistake("%s is no URL", oauth.Field("Proxy"))
+	reach.RootCAs, err = c.roots(config.RootCAs)
+	mistakes = append(mistakes, err)
+	if c.CertFile+c.KeyFile != "" {
+		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.Now, config.Logger)
+		if mistakes = append(mistakes, err); err == nil {
+			reach.Certificate = files.Client
 		}
 	}
-	if c.CertFile != "" {
-		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.clock(), config.Logger)
-		if err != nil {
-			return o, err
-		}
-		o.Certificate = files.Client
-	}
-	return o, nil
+	return reach, oauth.Within("Gateway.Connect", errors.Join(mistakes...))
 }
 
 // roots returns known, nil for those of the system, with the authorities in CAFile.
@@ -81,9 +62,9 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 	if c.CAFile == "" {
 		return known, nil
 	}
-	text, err := readPEM("CAFile", c.CAFile)
+	text, err := settings.ReadFile(c.CAFile, maxAuthorities)
 	if err != nil {
-		return nil, err
+		return nil, oauth.NewMistake("%s cannot be read: %s", oauth.Field("CAFile"), err)
 	}
 	roots := x509.NewCertPool()
 	if known != nil {

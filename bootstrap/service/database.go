@@ -2,6 +2,7 @@ package service
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -113,6 +114,15 @@ func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
 	}
 	store, err := persistence.OpenExisting(l.file)
 	return store, l.explain(err)
+}
+
+// UseExisting opens a database that exists for use; services may be running on it.
+func (l StoreLocation) UseExisting(use func(*persistence.Store) error) error {
+	store, err := l.OpenExisting()
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(store), store.Close())
 }
 
 // OpenUnchecked opens a database without checking its schema and secret.

@@ -46,5 +46,5 @@ func (c Config) checkClientDocuments() error {
 func (c Config) NewClientProbe() (*bootstrap.ClientProbe, error) {
 	config := c.Config
 	config.AllowLoopbackClients = c.Development
-	return bootstrap.NewClientProbe(config, bootstrap.WithRootCAs(c.RootCAs))
+	return bootstrap.NewClientProbe(config, bootstrap.WithMetadata(c.Metadata), bootstrap.WithRootCAs(c.RootCAs))
 }

@@ -21,7 +21,8 @@ type fieldMapping struct {
 func fieldItem() settings.Item[credential.Field] {
 	mapping := settings.Mapping[fieldMapping]("mappings such as {name: user}")
 	return settings.Item[credential.Field]{
-		Expected: mapping.Expected, Mapping: mapping.Mapping,
+		Expected: mapping.Expected,
+		Mapping:  mapping.Mapping,
 		Parse: func(text string) (credential.Field, error) {
 			m, err := mapping.Parse(text)
 			return m.field(), err

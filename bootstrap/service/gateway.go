@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -15,11 +16,11 @@ import (
 
 // GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
 type GatewayConfig struct {
-	bootstrap.Upstream // without URL
-	Upstreams          []UpstreamAddress
-	ToolScopes         []ToolScope
-	Connect            ConnectConfig
-	Policy             PolicyConfig
+	bootstrap.UpstreamOptions
+	Upstreams  []UpstreamAddress
+	ToolScopes []ToolScope
+	Connect    ConnectConfig
+	Policy     PolicyConfig
 }
 
 // UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which
@@ -56,7 +57,7 @@ func (c *Config) gateway() settings.Group {
 			"or \"?parameter=template\" with {token} in the template").DefaultText(secret.DefaultEntry).
 			Example("X-Api-Key: {token}").OrSingle(),
 		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
-			"what people enter in place of one token, each as a mapping with name, label, help, secret, pattern, "+
+			"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, "+
 				"default, required and hosts").DefaultText("one token").
 			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
@@ -65,7 +66,8 @@ func (c *Config) gateway() settings.Group {
 			"key that signs the caller's headers for \"credential: static\"; 32 bytes or more").
 			Example("another-long-random-text-of-32-bytes"),
 		settings.Duration("upstream-timeout", &g.Patience,
-			"time limit for the start of an upstream's response, 1s to 1h"),
+			"time limit for the start of an upstream's response, "+
+				settings.FormatDuration(upstream.LeastPatience)+" to "+settings.FormatDuration(upstream.MostPatience)),
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem,
 			"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
 			Example("delete_* = articles:write"),
@@ -100,38 +102,32 @@ func isPattern(text string) bool {
 // DemoName is the default name of the demo site on its pages, under any issuer.
 const DemoName = "Demo site"
 
-// resources adds a protected resource under the issuer for every upstream, or for the demo site
-// without upstreams.
-func (g GatewayConfig) resources(config oauth.Config,
-	verifierOf func(upstream string) oauth.BearerVerifier) oauth.Config {
+// resources adds a protected resource under the issuer for every upstream.
+func (g GatewayConfig) resources(config oauth.Config) oauth.Config {
 	if len(g.Upstreams) == 0 {
-		config.Verifier = verifierOf("")
 		return config
 	}
-	first := g.Upstreams[0]
-	if config.Verifier = verifierOf(first.URL); first.Path != "" && config.Issuer != "" {
+	if first := g.Upstreams[0]; first.Path != "" && config.Issuer != "" {
 		config.Resource = config.Issuer + first.Path
 	}
 	for _, further := range g.Upstreams[1:] {
-		config.MoreServers = append(config.MoreServers, oauth.ProtectedServer{
-			Resource: config.Issuer + further.Path, Name: config.ResourceName, Verifier: verifierOf(further.URL),
-		})
+		config.MoreServers = append(config.MoreServers,
+			oauth.ProtectedServer{Resource: config.Issuer + further.Path, Name: config.ResourceName})
 	}
 	config.HostTokenInUse = g.Credential == bootstrap.CredentialHostToken
 	return config
 }
 
 // check reports every mistake at once; config already contains the resources of the gateway.
-func (g GatewayConfig) check(config oauth.Config, v Verification) error {
+func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	if len(g.Upstreams) == 0 {
 		return g.checkIdle(config)
 	}
 	config = config.WithDefaults()
-	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(v), g.checkKeys(v), g.checkUnkeyed(v),
-		g.checkToolScopes(config), g.Policy.check(config, v.chosen(true) != VerifierUpstream)}
+	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
+		g.checkUnkeyed(verifier), g.checkToolScopes(config)}
 	if g.hasURL() {
-		mistakes = append(mistakes, oauth.Within("Gateway", g.CheckOptions(config.HostFields, g.urls()...)),
-			oauth.Within("Gateway.Connect", g.Connect.check()))
+		mistakes = append(mistakes, oauth.Within("Gateway", g.UpstreamOptions.Check(config.HostFields, g.urls()...)))
 	}
 	return errors.Join(mistakes...)
 }
@@ -147,11 +143,22 @@ func (g GatewayConfig) urls() (urls []string) {
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
 	return unused("%s is not: leave it out, or name the MCP server behind the gateway",
 		oauth.Field("Gateway.Upstreams"),
-		append(g.fieldsOfURLs(), configured{"Gateway.Secret", g.Secret != ""},
-			configured{"Gateway.ToolScopes", len(g.ToolScopes) > 0},
-			configured{"HostFields", len(config.HostFields) > 0}, configured{toolRules, len(g.Policy.Tools) > 0},
-			configured{promptRules, len(g.Policy.Prompts) > 0},
-			configured{resourceRules, len(g.Policy.Resources) > 0})...)
+		append(g.Connect.fields(), []configured{
+			{"Gateway.Host", g.Host != ""}, {"Gateway.Present", len(g.Present) > 0},
+			{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Secret", g.Secret != ""},
+			{"Gateway.SigningSecret", g.SigningSecret != ""}, {"Gateway.ToolScopes", len(g.ToolScopes) > 0},
+			{"HostFields", len(config.HostFields) > 0}, {toolRules, len(g.Policy.Tools) > 0},
+			{promptRules, len(g.Policy.Prompts) > 0}, {resourceRules, len(g.Policy.Resources) > 0},
+		}...)...)
+}
+
+// fields are those that have an effect only on upstreams with a URL.
+func (c ConnectConfig) fields() []configured {
+	return []configured{
+		{"Gateway.Connect.CAFile", c.CAFile != ""}, {"Gateway.Connect.CertFile", c.CertFile != ""},
+		{"Gateway.Connect.KeyFile", c.KeyFile != ""}, {"Gateway.Connect.Proxy", c.Proxy != nil},
+		{"Gateway.Connect.MaxConnections", c.MaxConnections != 0},
+	}
 }
 
 // configured is a field, and whether it is set.
@@ -198,21 +205,21 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 
 // checkKeys makes sure that each key is sent only to the upstream that issued it. Only the
 // upstreams can verify that.
-func (g GatewayConfig) checkKeys(v Verification) error {
+func (g GatewayConfig) checkKeys(verifier string) error {
 	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken ||
-		v.chosen(true) == VerifierUpstream {
+		verifier == VerifierUpstream {
 		return nil
 	}
 	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: "+
 		"choose %s %q, or one gateway per upstream",
-		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), v.chosen(true),
+		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), verifier,
 		oauth.Field("Verification.Verifier"),
 		VerifierUpstream)
 }
 
 // checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any.
-func (g GatewayConfig) checkUnkeyed(v Verification) error {
-	if g.Credential != bootstrap.CredentialNone || v.chosen(true) != VerifierUpstream || g.hasProgram() {
+func (g GatewayConfig) checkUnkeyed(verifier string) error {
+	if g.Credential != bootstrap.CredentialNone || verifier != VerifierUpstream || g.hasProgram() {
 		return nil
 	}
 	return oauth.NewMistake("%s is %q, but %s is %q, and a server that needs no key accepts any token: choose %s %q "+

@@ -12,7 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/http/admin"
+	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
@@ -72,9 +72,10 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 		})
 	o.metrics.Upstreams(s.upstreams.Gauges)
 	o.admin = admin.New(admin.Options{
-		Address: o.addr, Metrics: o.metrics.Handler(),
-		Routes: admin.Connections(s.Authz.Trace, s.upstreams.Results, now),
-		Checks: o.checks(s),
+		Address: o.addr,
+		Metrics: o.metrics.Handler(),
+		Routes:  admin.Connections(s.Authz.Trace, s.upstreams.Results, now),
+		Checks:  o.checks(s),
 	})
 }
 

@@ -3,6 +3,7 @@ package service
 import (
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
@@ -20,8 +21,9 @@ func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
 			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
-			"or for all; the first rule that matches decides, and what no rule matches is denied").DefaultText("all").
-			Example("deny delete_*", "allow *"),
+			"or for all, and \" at 5/min\" to limit the calls of a person to the tools that a rule allows; the first "+
+			"rule that matches decides, and what no rule matches is denied").DefaultText("all").
+			Example("deny delete_*", "allow export_* at 5/min", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
 			"which prompts people see and may get, as rules like those of tools").DefaultText("all").
 			Example("allow * for role:editor"),
@@ -71,6 +73,7 @@ func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) 
 		Readings: l.read,
 		Forms:    l.forms,
 		Roles:    roles,
+		Quotas:   l.field == toolRules,
 		Scopes:   func(name string) []string { return containing(scopes, name) },
 	})
 	var mistakes []error
@@ -80,24 +83,23 @@ func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) 
 	return rules, errors.Join(mistakes...)
 }
 
-// check reports every mistake with the number of its rule.
-func (p PolicyConfig) check(config oauth.Config, roles bool) error {
+// options returns the options for the rules, and every mistake with the number of its rule.
+func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []bootstrap.MCPOption, _ error) {
 	var mistakes []error
 	for _, list := range p.lists() {
-		_, err := list.parse(config.Scopes, roles)
+		rules, err := list.parse(scopes, roles)
 		mistakes = append(mistakes, err)
-	}
-	return errors.Join(mistakes...)
-}
-
-// options returns the options for the rules, which were checked.
-func (p PolicyConfig) options(config oauth.Config) (options []bootstrap.MCPOption) {
-	for _, list := range p.lists() {
-		if rules, _ := list.parse(config.Scopes, true); !rules.Empty() {
+		if !rules.Empty() {
 			options = append(options, list.use(rules.Permit))
 		}
+		if rules.HasQuota() {
+			options = append(options, bootstrap.WithToolQuota(func(caller oauth.Caller, tool string) (string, int) {
+				perMinute, index := rules.Quota(caller, tool)
+				return strconv.Itoa(index), perMinute
+			}))
+		}
 	}
-	return options
+	return options, errors.Join(mistakes...)
 }
 
 // containing returns the scopes that contain a scope: itself and those that imply it, also

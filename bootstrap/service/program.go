@@ -75,7 +75,7 @@ func splitWords(line string) (words []string, err error) {
 	return words, nil
 }
 
-// formatProgram is the inverse of parseProgram.
+// formatProgram returns programPrefix and a command line that parseProgram reads as p.
 func formatProgram(p bootstrap.Program) string {
 	words := []string{programPrefix}
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
@@ -100,7 +100,7 @@ func (u UpstreamAddress) IsProgram() bool {
 		u.mistake != nil
 }
 
-// check returns the mistakes of one upstream.
+// checkProgram returns the mistakes of one upstream that is a program.
 func (g GatewayConfig) checkProgram(u UpstreamAddress, fields credential.Fields) (mistakes []error) {
 	if u.mistake != nil {
 		return []error{u.mistake}
@@ -122,9 +122,8 @@ func (g GatewayConfig) hasURL() bool {
 }
 
 // at returns the options of one upstream. Those of HTTP have no effect on a program.
-func (g GatewayConfig) at(address UpstreamAddress, v Verification) bootstrap.Upstream {
-	to := g.Upstream
-	to.VerifiesTokens = v.chosen(true) == VerifierUpstream
+func (g GatewayConfig) at(address UpstreamAddress) bootstrap.Upstream {
+	to := bootstrap.Upstream{UpstreamOptions: g.UpstreamOptions}
 	if address.IsProgram() {
 		to.Host, to.Present, to.Headers, to.SigningSecret = "", nil, nil, ""
 		to.Program = &address.Program
@@ -135,12 +134,12 @@ func (g GatewayConfig) at(address UpstreamAddress, v Verification) bootstrap.Ups
 }
 
 // checkPrograms reports mistakes of a gateway with a program.
-func (g GatewayConfig) checkPrograms(v Verification) error {
+func (g GatewayConfig) checkPrograms(verifier string) error {
 	if !g.hasProgram() {
 		return nil
 	}
-	mistakes := []error{oauth.Within("Gateway.ProgramLimits", g.ProgramLimits.Check())}
-	if v.chosen(true) == VerifierUpstream {
+	var mistakes []error
+	if verifier == VerifierUpstream {
 		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell "+
 			"whether the key is valid: choose %s %q, %q or %q",
 			oauth.Field("Verification.Verifier"), VerifierUpstream, oauth.Field("Verification.Verifier"), VerifierHTTP,
@@ -153,37 +152,13 @@ func (g GatewayConfig) checkPrograms(v Verification) error {
 			oauth.Field("Gateway.Credential"), g.Credential))
 	}
 	if g.hasURL() {
-		return errors.Join(mistakes...)
+		return errors.Join(append(mistakes, oauth.Within("Gateway.ProgramLimits", g.ProgramLimits.Check()))...)
 	}
-	if g.Credential == bootstrap.CredentialStatic && g.Secret == "" {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s is empty: %s %q needs it", oauth.Field("Gateway.Secret"),
-				oauth.Field("Gateway.Credential"),
-				g.Credential))
-	}
-	if g.Credential != bootstrap.CredentialStatic && g.Secret != "" {
-		mistakes = append(mistakes,
-			oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", oauth.Field("Gateway.Secret"),
-				oauth.Field("Gateway.Credential"), g.Credential,
-				bootstrap.CredentialStatic))
-	}
-	mistakes = append(mistakes, unused("has no effect on %s: leave it out", "a program", g.fieldsOfURLs()...))
-	return errors.Join(mistakes...)
+	return errors.Join(append(mistakes, oauth.Within("Gateway", g.CheckProgram()),
+		unused("has no effect on %s: leave it out", "a program", g.Connect.fields()...))...)
 }
 
-// fieldsOfURLs are the fields that have an effect only on upstreams with a URL.
-func (g GatewayConfig) fieldsOfURLs() []configured {
-	return []configured{
-		{"Gateway.Host", g.Host != ""}, {"Gateway.SigningSecret", g.SigningSecret != ""},
-		{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Present", len(g.Present) > 0},
-		{"Gateway.Connect.CAFile", g.Connect.CAFile != ""}, {"Gateway.Connect.CertFile", g.Connect.CertFile != ""},
-		{"Gateway.Connect.KeyFile", g.Connect.KeyFile != ""},
-		{"Gateway.Connect.Proxy", g.Connect.Proxy != ""},
-		{"Gateway.Connect.MaxConnections", g.Connect.MaxConnections != 0},
-	}
-}
-
-// programSettings are the limits of programs.
+// programSettings returns the settings for the limits of programs.
 func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{

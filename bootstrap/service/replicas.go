@@ -2,14 +2,10 @@ package service
 
 import (
 	"context"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/bootstrap/settings"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // settleLimit bounds the wait for requests of other replicas when the service stops.
@@ -24,21 +20,11 @@ func (c *Config) replicas() settings.Group {
 	)}
 }
 
-// checkBus checks the URLs of NATS servers. Its error does not repeat them, because they may hold a
-// password.
 func (c Config) checkBus() error {
 	if c.Bus == "" {
 		return nil
 	}
-	for address := range strings.SplitSeq(c.Bus, ",") {
-		at, err := url.Parse(strings.TrimSpace(address))
-		if err != nil || !slices.Contains([]string{"nats", "tls"}, at.Scheme) || at.Host == "" || at.Fragment != "" ||
-			strings.Contains(at.EscapedPath(), "@") {
-			return oauth.NewMistake("%s is not the URL of a NATS server: write nats://host:4222, or tls://host:4222, "+
-				"with %%2F for a slash in the password, and so on", oauth.Field("Bus"))
-		}
-	}
-	return nil
+	return nats.Check(c.Bus)
 }
 
 // openBus connects to the other replicas. A gateway has no bus: its sessions belong to the

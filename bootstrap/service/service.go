@@ -1,10 +1,10 @@
 // Package service is Pasteport as a service: the demo site, or a gateway to other MCP servers. The
-// program fills in a Config from its settings; Open checks it, opens the databases and mounts every
-// endpoint; Service.Serve serves until its context ends.
+// program fills in a Config from its settings; Config.Plan checks it and reads the files that it
+// names; Plan.Open opens the databases and mounts every endpoint; Service.Serve serves until its
+// context ends.
 package service
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -16,13 +16,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gofrs/flock"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/pasteport/pasteport/adapters/audit"
+	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -52,38 +52,40 @@ type Service struct {
 	bounds     httpserver.Bounds
 }
 
+// Open plans a service and opens it.
+func Open(ctx context.Context, config Config) (*Service, error) {
+	plan, err := config.Plan()
+	if err != nil {
+		return nil, err
+	}
+	return plan.Open(ctx)
+}
+
 // Open opens both databases and mounts every endpoint, in the order that a host uses: store, OAuth
 // server, MCP server, Register.
-func Open(ctx context.Context, config Config) (*Service, error) {
-	if !config.checked {
-		if err := config.check(); err != nil {
-			return nil, err
-		}
-	}
-	config.Logger = slog.New(requestLog{cmp.Or(config.Logger, slog.Default()).Handler()})
-	if config.Now == nil {
-		config.Now = time.Now
-	}
+func (p *Plan) Open(ctx context.Context) (*Service, error) {
+	config := p.Config
 	operations, err := openOperations(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	service := &Service{Echo: echo.New(), logger: config.Logger, operations: operations}
-	service.bounds, service.checked = config.bounds(), config.UpstreamsChecked
-	if service.tls, err = config.TLS.server(config); err != nil {
-		return nil, errors.Join(err, service.Close())
+	service := &Service{
+		Echo:       echo.New(),
+		logger:     config.Logger,
+		operations: operations,
+		tls:        p.tls,
+		bounds:     config.bounds(),
+		checked:    config.UpstreamsChecked,
 	}
-	if err := service.openDatabases(config); err != nil {
-		return nil, errors.Join(err, service.Close())
-	}
-	if err := service.openAudit(config); err != nil {
-		return nil, errors.Join(err, service.Close())
-	}
-	if err := service.openBus(config); err != nil {
-		return nil, errors.Join(err, service.Close())
-	}
-	if err := service.assemble(ctx, config); err != nil {
-		return nil, errors.Join(err, service.Close())
+	for _, open := range []func() error{
+		func() error { return service.openDatabases(config) },
+		func() error { return service.openAudit(config) },
+		func() error { return service.openBus(config) },
+		func() error { return service.assemble(ctx, p) },
+	} {
+		if err := open(); err != nil {
+			return nil, errors.Join(err, service.Close())
+		}
 	}
 	return service, nil
 }
@@ -106,30 +108,28 @@ func (s *Service) openDatabases(config Config) (err error) {
 	return err
 }
 
-func (s *Service) assemble(ctx context.Context, config Config) (err error) {
-	verifierOf, err := config.verifiers(s.Site)
-	if err != nil {
-		return err
+func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
+	config, authorization := p.Config, p.oauth()
+	if config.verifier() == VerifierSite {
+		authorization.Verifier = s.Site
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithRootCAs(config.RootCAs), bootstrap.WithClientDocuments(config.ClientDocuments),
+		bootstrap.WithMetadata(config.Metadata), bootstrap.WithRootCAs(config.RootCAs),
+		bootstrap.WithClientDocuments(config.ClientDocuments),
 		bootstrap.WithAppearance(config.appearance()),
 		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
-	if config.SharedLimits {
-		options = append(options, bootstrap.WithSharedLimits())
-	}
-	s.Authz, err = bootstrap.NewOAuthServer(config.oauth(verifierOf), s.store, options...)
+	s.Authz, err = bootstrap.NewOAuthServer(authorization, s.store, append(options, config.More...)...)
 	if err != nil {
 		return err
 	}
 	// Other verifiers do not know the site's own tokens.
-	if config.Verification.chosen(config.IsGateway()) == VerifierSite {
+	if config.verifier() == VerifierSite {
 		if s.NewToken, err = s.Site.EnsureEditorToken(ctx, config.EditorToken); err != nil {
 			return err
 		}
 	}
-	if s.servers, err = s.newServers(config); err != nil {
+	if s.servers, err = s.newServers(p); err != nil {
 		return err
 	}
 	s.upstreams = config.watch(s.servers, s.Authz.Resources())
@@ -140,6 +140,10 @@ func (s *Service) assemble(ctx context.Context, config Config) (err error) {
 	s.Echo.GET("/", func(c echo.Context) error {
 		return c.String(http.StatusOK, s.greeting())
 	})
+	if config.WellKnownFiles != "" {
+		files := oauthhttp.WellKnownFiles(config.WellKnownFiles)
+		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, "/.well-known/*", files)
+	}
 	if err := s.servers.Register(s.Echo); err != nil {
 		return err
 	}
@@ -216,7 +220,8 @@ func Version() string {
 // mcpServers holds the protected MCP servers: the demo site's, or one for each upstream.
 type mcpServers []*bootstrap.MCPServer
 
-func (s *Service) newServers(config Config) (servers mcpServers, err error) {
+func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
+	config := p.Config
 	common := []bootstrap.MCPOption{
 		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
@@ -230,18 +235,17 @@ func (s *Service) newServers(config Config) (servers mcpServers, err error) {
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
-	if g.Reach, err = g.Connect.options(config); err != nil {
-		return nil, err
-	}
 	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
 			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
-		options = append(options, g.Policy.options(config.WithDefaults())...)
-		g.Logger, g.Observe = config.Logger, func(r bootstrap.UpstreamRequest) {
+		options = append(options, p.policy...)
+		to := g.at(address)
+		to.VerifiesTokens = config.verifier() == VerifierUpstream
+		to.Reach, to.Logger, to.Observe = p.reach, config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
 		}
-		server, err := bootstrap.NewGateway(g.at(address, config.Verification), options...)
+		server, err := bootstrap.NewGateway(to, options...)
 		if err != nil {
 			return nil, err
 		}

@@ -1,11 +1,10 @@
 package service
 
 import (
-	"errors"
-	"net/netip"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -25,9 +24,8 @@ var otherNames = map[oauth.Field]oauth.Field{
 	"AllowLoopbackIssuer":  "Development",
 	"Appearance.Logo":      "LogoFile",
 	"MoreServers":          "Gateway.Upstreams",
-	"WithAllowedHosts":     "AllowedHosts",
-	"WithAllowedOrigins":   "AllowedOrigins",
 	"WithClientDocuments":  "ClientDocuments",
+	"WithMetadata.Proxy":   "Metadata.Proxy",
 }
 
 // Table returns every setting of the program, grouped by topic; reading it fills in c.
@@ -60,7 +58,8 @@ func (c *Config) addresses() settings.Group {
 			DefaultText("the issuer's host and loopback; any name with a public issuer").
 			Example("host.docker.internal"),
 		settings.Size("max-request-body", &c.MaxRequestBody,
-			"maximum size of a message to an MCP server, 64KiB to 1GiB"),
+			"maximum size of a message to an MCP server, "+settings.FormatSize(guard.LeastRequestBody)+" to "+
+				settings.FormatSize(guard.MostRequestBody)),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
 			"on loopback, publishes client documents for local clients and doctor, "+
@@ -94,6 +93,8 @@ func (c *Config) verification() settings.Group {
 			"limit the scopes that a token can grant to the scope in the introspection response"),
 		settings.Switch("verify-over-http", &v.VerifyOverHTTP,
 			"allow http for verify-url and introspection-url, on loopback and private networks only"),
+		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
+			"in the Authorization header, for clients that can send only a header"),
 	}}
 }
 
@@ -110,6 +111,8 @@ func (c *Config) tokens() settings.Group {
 			Example("articles:read = Read articles", "articles:write articles:read = Change articles"),
 		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that request none").
 			DefaultText("the first of scopes").Example("articles:read"),
+		settings.Switch("bind-tools", &c.BindTools, "let clients call only tools that are as they were when the "+
+			"person approved; who approved while it was off has to approve again"),
 	}}
 }
 
@@ -120,21 +123,27 @@ func (c *Config) lifetimes() settings.Group {
 		c.lifetime("refresh-idle-ttl", &c.RefreshIdleTTL,
 			"a grant ends after this time without a refresh; at least access-token-ttl"),
 		c.lifetime("grant-ttl", &c.GrantTTL, "maximum lifetime of a grant"),
-		settings.DurationOrOff("refresh-grace", &c.RefreshGrace, "time in which the last four replaced refresh "+
-			"tokens return the newest tokens again, at most 1h; 0 turns it off"),
+		settings.List("grant-choices", &c.GrantChoices, durationItem,
+			"lifetimes of a grant that people choose from on the consent page, 1h to grant-ttl, the longest as the "+
+				"default").DefaultText("grant-ttl alone").Example("1h", "24h", "168h", "720h"),
+		settings.Choice("refresh-tokens", &c.RefreshTokens, []string{oauth.RefreshRequested, oauth.RefreshRegistered},
+			"which clients get refresh tokens: those that request offline_access, or also those that only declare "+
+				"the grant type refresh_token"),
+		c.lifetime("refresh-grace", &c.RefreshGrace,
+			"time in which the last four replaced refresh tokens return the newest tokens again"),
 		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
-		settings.Duration("recheck-every", &c.RecheckEvery,
-			"interval for verifying pasted tokens again while they are in use, at least 1m; 0 verifies at "+
-				"refreshes only"),
+		c.lifetime("recheck-every", &c.RecheckEvery,
+			"interval for verifying pasted tokens again while they are in use, and not only at refreshes"),
 	}}
 }
 
 // lifetime adds the bounds of a duration to its description.
 func (c *Config) lifetime(name string, target *time.Duration, doc string) *settings.Setting {
-	for _, l := range c.Lifetimes() {
-		if l.Value == target {
-			doc += ", " + settings.FormatDuration(l.Least) + " to " + settings.FormatDuration(l.Most)
-		}
+	lifetimes := c.Lifetimes()
+	l := lifetimes[slices.IndexFunc(lifetimes, func(l oauth.Lifetime) bool { return l.Value == target })]
+	doc += ", " + settings.FormatDuration(l.Least) + " to " + settings.FormatDuration(l.Most)
+	if l.MayBeOff {
+		return settings.DurationOrOff(name, target, doc+"; 0 turns it off")
 	}
 	return settings.Duration(name, target, doc)
 }
@@ -151,8 +160,6 @@ func (c *Config) clients() settings.Group {
 		settings.Switch("doctor-client", &c.DoctorClient,
 			"publish a client document for \"pasteport doctor\", so that it can check a whole login").
 			DefaultText("off; on with dev"),
-		settings.Switch("private-key-jwt", &c.PrivateKeyJWT,
-			"support client authentication with private_key_jwt (RFC 7523)"),
 		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts,
 			"hosts to which errors are redirected without a click").Example("claude.ai"),
 		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),
@@ -163,21 +170,21 @@ func (c *Config) clients() settings.Group {
 
 func (c *Config) metadata() settings.Group {
 	return settings.Group{Title: "Client metadata", Settings: []*settings.Setting{
-		settings.Texts("client-id-ports", &c.ClientIDPorts, "ports besides 443 that a client_id URL may have").
+		settings.List("client-id-ports", &c.ClientIDPorts, portItem, "ports besides 443 that a client_id URL may have").
 			Example("8443"),
 		settings.Folder("client-documents", &c.ClientDocuments,
 			"folder of metadata documents, one in each .json file, that are used without a fetch; read again when a "+
 				"file changes").DefaultText("none").Example("/etc/pasteport/clients"),
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID,
 			"accept metadata documents without a client_id"),
-		settings.Switch("allow-any-content-type", &c.AllowAnyContentType,
+		settings.Switch("allow-any-content-type", &c.Metadata.AllowAnyContentType,
 			"accept metadata documents that are not served as JSON"),
-		settings.List("denied-prefixes", &c.DeniedPrefixes, networkItem,
+		settings.List("denied-prefixes", &c.Metadata.DeniedPrefixes, networkItem,
 			"additional networks from which metadata is never fetched").Example("192.0.2.0/24"),
-		settings.Secret("metadata-proxy", &c.MetadataProxy,
+		settings.SecretURL("metadata-proxy", &c.Metadata.Proxy,
 			"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
-		settings.Switch("allow-nat64", &c.AllowNAT64, "allow metadata hosts that are reached through NAT64"),
+		settings.Switch("allow-nat64", &c.Metadata.AllowNAT64, "allow metadata hosts that are reached through NAT64"),
 	}}
 }
 
@@ -193,6 +200,23 @@ func (c *Config) pages() settings.Group {
 			Example("logo.svg"),
 		settings.URL("token-help", &c.Appearance.TokenHelp, "URL of the page where people find their token").
 			Example("https://cms.example.com/account/tokens"),
+		settings.URL("service-documentation", &c.Links.ServiceDocumentation,
+			"URL of a page for developers of clients, for the metadata (RFC 8414) and the pages, like the next five").
+			Example("https://cms.example.com/developers"),
+		settings.URL("op-policy-uri", &c.Links.OperatorPolicy, "URL of your privacy policy").
+			Example("https://cms.example.com/privacy"),
+		settings.URL("op-tos-uri", &c.Links.OperatorTerms, "URL of your terms of service").
+			Example("https://cms.example.com/terms"),
+		settings.URL("resource-documentation", &c.Links.ResourceDocumentation,
+			"URL of a page about the MCP servers (RFC 9728)").Example("https://cms.example.com/mcp-help"),
+		settings.URL("resource-policy-uri", &c.Links.ResourcePolicy,
+			"URL of the privacy policy of the MCP servers, if it is another").
+			Example("https://cms.example.com/mcp-privacy"),
+		settings.URL("resource-tos-uri", &c.Links.ResourceTerms,
+			"URL of the terms of the MCP servers, if they are others").Example("https://cms.example.com/mcp-terms"),
+		settings.Folder("well-known-files", &c.WellKnownFiles, "folder of files of at most 1 MiB that are served "+
+			"below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents").
+			DefaultText("none").Example("/etc/pasteport/well-known"),
 	}}
 }
 
@@ -235,8 +259,8 @@ func (c *Config) limits() settings.Group {
 			"fetches of unknown metadata documents in 1m for one address; above that, three from each "+
 				"registrable domain"),
 		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain,
-			"fetches of unknown metadata documents in 1m from one registrable domain; above that, only for networks "+
-				"below their share"),
+			"fetches of unknown metadata documents in 1m from one registrable domain; above that, three for "+
+				"each network"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
 			"unknown codes and refresh tokens of one address in 1m"),
 		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,
@@ -250,54 +274,7 @@ func (c *Config) limits() settings.Group {
 			"open MCP sessions of one person; one more ends their longest idle session"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
 			"connections made with one token; one more ends the least recently used one"),
+		settings.Number("calls-per-minute", &l.CallsPerMinute, "calls of tools that one person may make in 1m at one "+
+			"MCP server per replica; more get 429; 0 for any number; tools can limit those of some tools"),
 	}}
-}
-
-// networkItem is a list item that holds a network or a single address.
-var networkItem = settings.Item[netip.Prefix]{
-	Parse: func(written string) (netip.Prefix, error) {
-		if address, err := netip.ParseAddr(written); err == nil && address.Zone() == "" {
-			address = address.Unmap()
-			return netip.PrefixFrom(address, address.BitLen()), nil
-		}
-		network, err := netip.ParsePrefix(written)
-		if err == nil && network.Addr().Is4In6() { // addresses are unmapped before they are compared
-			err = errors.New("an IPv4 network is written as one")
-		}
-		return network, err
-	},
-	Format:   netip.Prefix.String,
-	Expected: "networks such as 10.0.0.0/8, or addresses",
-}
-
-var hostItem = settings.Item[string]{
-	Parse: func(host string) (string, error) {
-		if host == "" || strings.ContainsAny(host, "/:@?# *") {
-			return "", errors.New("it is not a host name")
-		}
-		return strings.ToLower(host), nil
-	},
-	Format:   strings.Clone,
-	Expected: "host names without scheme, port and path, such as claude.ai",
-}
-
-// scopeItem is a scope in one line. Names are separated by spaces, which no scope contains (RFC
-// 6749 §3.3).
-var scopeItem = settings.Item[oauth.Scope]{
-	Parse: func(line string) (oauth.Scope, error) {
-		names, description, _ := strings.Cut(line, " = ")
-		words := strings.Fields(names)
-		if len(words) == 0 {
-			return oauth.Scope{}, errors.New("it has no name")
-		}
-		return oauth.Scope{Name: words[0], Implies: words[1:], Description: strings.TrimSpace(description)}, nil
-	},
-	Format: func(scope oauth.Scope) string {
-		line := strings.Join(append([]string{scope.Name}, scope.Implies...), " ")
-		if scope.Description != "" {
-			line += " = " + scope.Description
-		}
-		return line
-	},
-	Expected: "scopes such as \"articles:write articles:read = Change articles\"",
 }

@@ -5,17 +5,13 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const (
-	letsEncrypt = certificates.LetsEncrypt
-	pemLimit    = 1 << 20
-)
+const letsEncrypt = certificates.LetsEncrypt
 
 // TLSConfig chooses the source of the certificate: two files, an ACME authority, or none behind a
 // proxy that terminates TLS.
@@ -26,7 +22,8 @@ type TLSConfig struct {
 	Directory         string   // URL of the authority
 }
 
-func (c TLSConfig) check() error {
+// open returns the TLS configuration, nil for plain HTTP, or every mistake.
+func (c TLSConfig) open(config Config) (*tls.Config, error) {
 	const cert, domains, directory = oauth.Field("CertFile"), oauth.Field("Domains"), oauth.Field("Directory")
 	var mistakes []error
 	if c.CertFile != "" && len(c.Domains) > 0 {
@@ -52,65 +49,23 @@ func (c TLSConfig) check() error {
 			oauth.NewMistake("%s is not https: write the directory URL of the authority, for example %s", directory,
 				certificates.LetsEncrypt))
 	}
-	return errors.Join(append(mistakes, checkKeyPair(c.CertFile, c.KeyFile))...)
-}
-
-// checkKeyPair reports mistakes in the fields CertFile and KeyFile, and reads the two PEM files;
-// the names are empty for none.
-func checkKeyPair(certFile, keyFile string) error {
-	const cert, key = oauth.Field("CertFile"), oauth.Field("KeyFile")
+	var opened *tls.Config
 	switch {
-	case certFile == "" && keyFile == "":
-		return nil
-	case certFile == "" || keyFile == "":
-		return oauth.NewMistake("%s and %s belong together: name both files", cert, key)
-	}
-	chain, certErr := readPEM(cert, certFile)
-	secret, keyErr := readPEM(key, keyFile)
-	if err := errors.Join(certErr, keyErr); err != nil {
-		return err
-	}
-	if _, err := tls.X509KeyPair(chain, secret); err != nil {
-		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", cert, key, err)
-	}
-	return nil
-}
-
-func readPEM(field oauth.Field, file string) ([]byte, error) {
-	text, err := settings.ReadFile(file, pemLimit)
-	if err != nil {
-		return nil, oauth.NewMistake("%s cannot be read: %s", field, err)
-	}
-	return text, nil
-}
-
-// clock returns the configured clock, or the system's.
-func (c Config) clock() func() time.Time {
-	if c.Now == nil {
-		return time.Now
-	}
-	return c.Now
-}
-
-// server returns the TLS configuration, nil for plain HTTP.
-func (c TLSConfig) server(config Config) (*tls.Config, error) {
-	switch {
-	case c.CertFile != "":
-		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.clock(), config.Logger)
-		if err != nil {
-			return nil, err
+	case c.CertFile+c.KeyFile != "":
+		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.Now, config.Logger)
+		if mistakes = append(mistakes, err); err == nil {
+			opened = files.TLS()
 		}
-		return files.TLS(), nil
 	case len(c.Domains) > 0:
-		return certificates.Authority{
+		opened = certificates.Authority{
 			Directory: c.Directory,
 			Domains:   c.Domains,
 			Email:     c.Email,
 			Cache:     filepath.Join(config.DataDir, "acme"),
 			Roots:     config.RootCAs,
-		}.TLS(), nil
+		}.TLS()
 	}
-	return nil, nil
+	return opened, oauth.Within("TLS", errors.Join(mistakes...))
 }
 
 func (c *Config) tls() settings.Group {

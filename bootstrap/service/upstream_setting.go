@@ -27,7 +27,8 @@ func upstreamItem() settings.Item[UpstreamAddress] {
 	mapping := settings.Mapping[upstreamMapping]("MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = " +
 		"http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'")
 	return settings.Item[UpstreamAddress]{
-		Expected: mapping.Expected, Mapping: mapping.Mapping,
+		Expected: mapping.Expected,
+		Mapping:  mapping.Mapping,
 		Parse: func(text string) (UpstreamAddress, error) {
 			if !strings.HasPrefix(text, "{\"") { // {field} begins an address
 				return parseUpstream(text)
@@ -94,7 +95,7 @@ func (c Config) watch(servers mcpServers, resources []oauth.ProtectedResource) *
 		}
 		all = append(all, u)
 	}
-	return upstreams.New(all, c.CheckLimit, c.Logger)
+	return upstreams.New(all, c.Logger)
 }
 
 func (g GatewayConfig) countNamed(name string) (count int) {

@@ -2,12 +2,12 @@ package service
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/adapters/verification/remote"
 	"github.com/pasteport/pasteport/adapters/verification/tokenfile"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -59,9 +59,8 @@ func (v Verification) fields() []verifierField {
 	}
 }
 
-// check reports every mistake at once, each with the field and the remedy.
-func (v Verification) check(gateway bool) error {
-	chosen := v.chosen(gateway)
+// check reports every mistake in the fields of a verifier, each with the remedy.
+func (v Verification) check(chosen string, gateway bool) error {
 	switch {
 	case !slices.Contains(verifiers, chosen):
 		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verification.Verifier"), chosen,
@@ -77,14 +76,6 @@ func (v Verification) check(gateway bool) error {
 	var mistakes []error
 	for _, field := range v.fields() {
 		mistakes = append(mistakes, field.check(chosen))
-	}
-	switch chosen {
-	case VerifierFile:
-		mistakes = append(mistakes, v.checkTokenFile())
-	case VerifierHTTP:
-		mistakes = append(mistakes, v.checkURL("Verification.VerifyURL", v.VerifyURL))
-	case VerifierIntrospection:
-		mistakes = append(mistakes, v.checkURL("Verification.IntrospectionURL", v.IntrospectionURL))
 	}
 	return errors.Join(mistakes...)
 }
@@ -102,81 +93,78 @@ func (f verifierField) check(chosen string) error {
 	return nil
 }
 
-func (v Verification) checkURL(name oauth.Field, address string) error {
-	if address == "" {
-		return nil
-	}
-	if err := v.transport(Config{}).CheckURL(address); err != nil {
-		return oauth.NewMistake("%s: %s", name, err)
-	}
-	return nil
-}
-
-// checkTokenFile logs nothing, because Open opens the file again with the logger of the service.
-func (v Verification) checkTokenFile() error {
-	if v.TokenFile == "" {
-		return nil
-	}
-	if _, err := tokenfile.Open(v.TokenFile, slog.New(slog.DiscardHandler)); err != nil {
-		return oauth.NewMistake("%s: %s", oauth.Field("Verification.TokenFile"), err)
-	}
-	return nil
-}
-
-func (v Verification) chosen(gateway bool) string {
+// verifier returns the kind of verifier that is chosen, also by default.
+func (c Config) verifier() string {
 	switch {
-	case v.Verifier != "":
-		return v.Verifier
-	case gateway:
+	case c.Verification.Verifier != "":
+		return c.Verification.Verifier
+	case c.IsGateway():
 		return VerifierUpstream
 	}
 	return VerifierSite
 }
 
-func (v Verification) transport(c Config) remote.Transport {
-	return remote.Transport{Options: outbound.Options{AllowHTTP: v.VerifyOverHTTP, RootCAs: c.RootCAs},
-		Logger: c.Logger}
-}
-
-// verifiers returns a function from an upstream's URL to the verifier of its tokens. The config
-// must have passed check.
-func (c Config) verifiers(site oauth.BearerVerifier) (func(upstream string) oauth.BearerVerifier, error) {
-	if c.Verification.chosen(c.IsGateway()) == VerifierUpstream {
-		connect, err := c.Gateway.Connect.options(c)
-		if err != nil {
-			return nil, err
-		}
-		o := remote.MCPOptions{Host: c.Gateway.Host,
-			Transport: remote.Transport{Options: connect, Logger: c.Logger}, Now: c.Now}
-		o.Presentation, _ = secret.Parse(c.Gateway.Present, c.HostFields) // was checked
-		o.Fields = c.HostFields
-		for _, scope := range c.WithDefaults().Scopes {
-			o.Scopes = append(o.Scopes, scope.Name)
-		}
-		return func(upstream string) oauth.BearerVerifier {
-			o.URL = upstream
-			return remote.NewMCP(o)
-		}, nil
+// verifiers returns those of Plan, and every mistake in the fields that they use.
+func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err error) {
+	v, transport := c.Verification, remote.Transport{
+		Options: upstream.Reach{AllowHTTP: c.Verification.VerifyOverHTTP, RootCAs: c.RootCAs},
+		Logger:  c.Logger,
 	}
-	one, err := c.verifier(site)
-	return func(string) oauth.BearerVerifier { return one }, err
-}
-
-func (c Config) verifier(site oauth.BearerVerifier) (oauth.BearerVerifier, error) {
-	v := c.Verification
-	switch v.chosen(c.IsGateway()) {
+	switch c.verifier() {
+	case VerifierUpstream:
+		all = c.upstreamVerifiers(reach)
 	case VerifierFile:
-		return tokenfile.Open(v.TokenFile, c.Logger)
+		if v.TokenFile == "" {
+			break
+		}
+		file, wrong := tokenfile.Open(v.TokenFile, c.Logger)
+		if wrong != nil {
+			err = oauth.NewMistake("%s: %s", oauth.Field("Verification.TokenFile"), wrong)
+		}
+		all = append(all, file)
 	case VerifierHTTP:
-		return remote.NewEndpoint(v.VerifyURL, v.transport(c)), nil
+		err = checkURL("Verification.VerifyURL", v.VerifyURL, transport)
+		all = append(all, remote.NewEndpoint(v.VerifyURL, transport))
 	case VerifierIntrospection:
-		return remote.NewIntrospection(remote.IntrospectionOptions{
-			Transport:    v.transport(c),
+		err = checkURL("Verification.IntrospectionURL", v.IntrospectionURL, transport)
+		all = append(all, remote.NewIntrospection(remote.IntrospectionOptions{
+			Transport:    transport,
 			URL:          v.IntrospectionURL,
 			ScopeCeiling: v.IntrospectionScopes,
 			Now:          c.Now,
 			Client:       remote.Client{ID: v.IntrospectionClientID, Secret: v.IntrospectionClientSecret},
-		}), nil
+		}))
 	}
-	return site, nil
+	return all, errors.Join(v.check(c.verifier(), c.IsGateway()), err)
+}
+
+func checkURL(name oauth.Field, address string, transport remote.Transport) error {
+	if address == "" { // Verification.check reports it
+		return nil
+	}
+	if err := transport.CheckURL(address); err != nil {
+		return oauth.NewMistake("%s: %s", name, err)
+	}
+	return nil
+}
+
+// upstreamVerifiers returns a verifier for each upstream. GatewayConfig.check reports the mistakes
+// in their options.
+func (c Config) upstreamVerifiers(reach upstream.Reach) (all []oauth.BearerVerifier) {
+	o := check.VerifierOptions{
+		Reach:  reach,
+		Host:   c.Gateway.Host,
+		Fields: c.HostFields,
+		Now:    c.Now,
+		Logger: c.Logger,
+	}
+	o.Presentation, _ = secret.Parse(c.Gateway.Present, c.HostFields)
+	for _, scope := range c.WithDefaults().Scopes {
+		o.Scopes = append(o.Scopes, scope.Name)
+	}
+	for _, address := range c.Gateway.Upstreams {
+		o.URL = address.URL
+		all = append(all, check.NewVerifier(o))
+	}
+	return all
 }

@@ -20,9 +20,9 @@ const (
 
 // document is a file of settings: a flat mapping from names to values.
 type document struct {
-	path   string
-	values map[string]*yaml.Node
-	places map[string]string
+	path      string
+	values    map[string]*yaml.Node
+	positions map[string]string
 }
 
 // open reads the file that a flag or the environment names, or the default file of the working
@@ -70,7 +70,7 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 
 // parse reports every syntax mistake. The values are checked when they are set.
 func (t *Table) parse(path string, text []byte) (document, error) {
-	d := document{path: path, values: map[string]*yaml.Node{}, places: map[string]string{}}
+	d := document{path: path, values: map[string]*yaml.Node{}, positions: map[string]string{}}
 	var root, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	switch err := decoder.Decode(&root); {
@@ -109,17 +109,17 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 
 // take adds one entry of the file.
 func (t *Table) take(d document, key, value *yaml.Node) error {
-	place := fmt.Sprintf("%s:%d", d.path, key.Line)
+	position := fmt.Sprintf("%s:%d", d.path, key.Line)
 	name := key.Value
 	switch {
 	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", place)
+		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", position)
 	case t.lookup(name) == nil:
-		return fmt.Errorf("%s: unknown setting %q%s", place, name, t.suggestion(name))
-	case d.places[name] != "":
-		return fmt.Errorf("%s: %s is already set in %s: keep one", place, name, d.places[name])
+		return fmt.Errorf("%s: unknown setting %q%s", position, name, t.suggestion(name))
+	case d.positions[name] != "":
+		return fmt.Errorf("%s: %s is already set in %s: keep one", position, name, d.positions[name])
 	}
-	d.values[name], d.places[name] = value, place
+	d.values[name], d.positions[name] = value, position
 	return nil
 }
 

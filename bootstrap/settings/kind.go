@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ type kind struct {
 	complete cobra.CompletionFunc
 }
 
-// wrongText is a text that is no value of its setting, or no item of its list.
+// wrongText is a text that is not a value of its setting, or no item of its list.
 type wrongText struct {
 	text   string
 	number int // of the item
@@ -66,6 +67,23 @@ func textual(target *string, expected, format string, directive cobra.ShellCompD
 		schema:   jsonschema.Schema{Type: "string", Format: format},
 		complete: cobra.FixedCompletions(nil, directive),
 	})
+}
+
+func address(target **url.URL) kind {
+	parse := func(text string) (*url.URL, error) {
+		if text == "" {
+			return nil, nil
+		}
+		return url.Parse(text)
+	}
+	format := func(u *url.URL) string {
+		if u == nil {
+			return ""
+		}
+		return u.String()
+	}
+	return bind(target, parse, format, textual(new(string), "a URL, with %2F for a slash in the password, and so on",
+		"", cobra.ShellCompDirectiveNoFileComp))
 }
 
 func onOff(target *bool) kind {
@@ -130,7 +148,7 @@ func words(choices ...string) cobra.CompletionFunc {
 const sizePattern = `^[0-9]+(\.[0-9]+)? ?([kKMGT]i?)?[bB]?$`
 
 func size(target *int64) kind {
-	return bind(target, parseSize, formatSize, kind{
+	return bind(target, parseSize, FormatSize, kind{
 		flagType: "size",
 		tags:     []string{"!!str", "!!int"},
 		expected: "a size such as 4MiB, or a number of bytes",
@@ -150,8 +168,8 @@ func parseSize(text string) (int64, error) {
 	return int64(bytes), nil
 }
 
-// formatSize uses the largest binary unit that fits without a remainder.
-func formatSize(bytes int64) string {
+// FormatSize uses the largest binary unit that fits without a remainder.
+func FormatSize(bytes int64) string {
 	for _, unit := range []struct {
 		name  string
 		bytes int64

@@ -40,7 +40,7 @@ func parseMapping[T any](text string) (value T, err error) {
 	if _, key, isUnknown := strings.Cut(err.Error(), "unknown field "); isUnknown {
 		return value, errors.New("the mapping cannot be read: the key " + key + " is unknown")
 	}
-	return value, errors.New("it is no mapping")
+	return value, errors.New("it is not a mapping")
 }
 
 // formatMapping is the reverse of parseMapping.
@@ -61,7 +61,7 @@ func textOf(node *yaml.Node) (string, error) {
 	}
 	var value map[string]any
 	if err := node.Decode(&value); err != nil {
-		return "", errors.New("it is no mapping: " + strings.TrimPrefix(err.Error(), "yaml: "))
+		return "", errors.New("it is not a mapping: " + strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	text, err := json.Marshal(value)
 	return string(text), err

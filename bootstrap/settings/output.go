@@ -114,7 +114,9 @@ func (s *Setting) meaning() string {
 // WriteSchema prints the JSON schema of the file, for completion and checks in editors.
 func (t *Table) WriteSchema(w io.Writer) error {
 	schema := jsonschema.Schema{
-		Schema: "https://json-schema.org/draft/2020-12/schema", Title: "Settings of Pasteport", Type: "object",
+		Schema:               "https://json-schema.org/draft/2020-12/schema",
+		Title:                "Settings of Pasteport",
+		Type:                 "object",
 		Properties:           map[string]*jsonschema.Schema{},
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}

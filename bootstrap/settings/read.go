@@ -48,7 +48,7 @@ func (s *Setting) read(d document) error {
 		s.origin = origin{source: byEnvironment, name: s.Name}
 		texts, err = s.split(value)
 	case node != nil:
-		s.origin = origin{source: byFile, name: s.Name, place: d.places[s.Name]}
+		s.origin = origin{source: byFile, name: s.Name, place: d.positions[s.Name]}
 		texts, err = s.textsOf(node)
 	default:
 		return nil

@@ -18,6 +18,7 @@ package settings
 import (
 	"bytes"
 	"encoding/csv"
+	"net/url"
 	"reflect"
 	"strings"
 	"time"
@@ -112,9 +113,17 @@ func Folder(name string, target *string, doc string) *Setting {
 
 // Secret is a text that is never shown. NAME-file can name a file with the secret instead.
 func Secret(name string, target *string, doc string) *Setting {
-	s := Text(name, target, doc)
-	s.secret, s.fromFile = true, File(name+"-file", new(string), "file that contains "+name).
-		Example("/run/secrets/"+name)
+	return Text(name, target, doc).asSecret()
+}
+
+// SecretURL is a URL that is never shown, because it may hold a password. An empty text is nil.
+func SecretURL(name string, target **url.URL, doc string) *Setting {
+	return newSetting(name, doc, target, address(target)).asSecret()
+}
+
+func (s *Setting) asSecret() *Setting {
+	s.secret, s.fromFile = true, File(s.Name+"-file", new(string), "file that contains "+s.Name).
+		Example("/run/secrets/"+s.Name)
 	return s
 }
 

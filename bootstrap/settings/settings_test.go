@@ -35,7 +35,7 @@ var _ = Describe("Printing durations", func() {
 var _ = Describe("Reading sizes", func() {
 	DescribeTable("accepts units, and prints the largest exact unit", func(typed string, bytes int64, printed string) {
 		Expect(parseSize(typed)).To(Equal(bytes))
-		Expect(formatSize(bytes)).To(Equal(printed))
+		Expect(FormatSize(bytes)).To(Equal(printed))
 		Expect(parseSize(printed)).To(Equal(bytes))
 		Expect(typed).To(MatchRegexp(sizePattern))
 	},
@@ -118,7 +118,7 @@ var _ = Describe("Reading mappings", func() {
 			`people (from f.yaml:1): number 2: the mapping cannot be read: the key "nmae" is unknown`),
 		Entry("a value of another type", "people: [{name: Ada, age: s3cret}]",
 			"number 1: age has a value of another type: write int"),
-		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is no mapping"),
+		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is not a mapping"),
 		Entry("a list in the list", "people: [[s3cret]]", "people (from f.yaml:1) is a list: write a list of people"),
 		Entry("a mapping for a text", "some-texts: [{a: b}]",
 			"some-texts (from f.yaml:1) is a list: write a list of texts"),

@@ -26,6 +26,8 @@ type rule struct {
 	forAll   bool
 	roles    []string
 	scopes   []string
+
+	perMinute int // calls of a person under this rule; 0 for any number
 }
 
 // pattern is a pattern as it was written, and in the forms of Vocabulary.
@@ -41,16 +43,30 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
 	}
+	decides := r.indexFor(caller, name)
+	return decides >= 0 && r.rules[decides].allows
+}
+
+// Quota returns how many calls in a minute the rule that decides about a name permits a person,
+// together for all names under that rule, and the index of the rule. It returns 0 for any number.
+func (r Rules) Quota(caller oauth.Caller, name string) (perMinute, index int) {
+	if index = r.indexFor(caller, name); index < 0 {
+		return 0, index
+	}
+	return r.rules[index].perMinute, index
+}
+
+// HasQuota reports whether a rule limits calls.
+func (r Rules) HasQuota() bool {
+	return slices.ContainsFunc(r.rules, func(one rule) bool { return one.perMinute > 0 })
+}
+
+// indexFor returns the index of the rule that decides about a name, -1 for none.
+func (r Rules) indexFor(caller oauth.Caller, name string) int {
 	readings := r.readings(name)
-	if len(readings) == 0 {
-		return false
-	}
-	for _, rule := range r.rules {
-		if rule.concerns(caller) && rule.matches(name, readings) {
-			return rule.allows
-		}
-	}
-	return false
+	return slices.IndexFunc(r.rules, func(one rule) bool {
+		return len(readings) > 0 && one.concerns(caller) && one.matches(name, readings)
+	})
 }
 
 // Empty reports whether there is no rule.

@@ -38,7 +38,8 @@ var known = Vocabulary{
 		before, _, _ := strings.Cut(fold(pattern), `\?`)
 		return []string{fold(pattern)}, []string{before}
 	},
-	Roles: true,
+	Roles:  true,
+	Quotas: true,
 	Scopes: func(name string) []string {
 		return map[string][]string{"read": {"read", "write"}, "write": {"write"}}[name]
 	},
@@ -123,14 +124,19 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 			`number 1: "a//b" matches no name that a caller may use: write it without dot segments`),
 		Entry("no caller", "allow * for", "number 1: nothing follows for: write role:NAME or scope:NAME"),
 		Entry("a caller of another kind", "allow * for admin",
-			`number 1: "admin" is no caller: after for, write role:NAME`),
-		Entry("a role without a name", "allow * for role:", `"role:" is no caller`),
+			`number 1: "admin" is not a caller: after for, write role:NAME`),
+		Entry("a role without a name", "allow * for role:", `"role:" is not a caller`),
 		Entry("an unknown scope", "allow * for scope:reed",
 			`number 1: "reed" is not a scope of this server: add it to scopes`),
 		Entry("a rule after one for everything", "allow *; deny delete_*",
 			"number 2: it has no effect, because earlier rules decide about all its names"),
 		Entry("a rule for one role after one for everything", "deny *; allow a for role:admin",
 			"number 2: it has no effect"),
+		Entry("a quota without a unit", "allow a at 5; allow *",
+			`number 1: "5" is not a quota: after at, write a number of calls`),
+		Entry("a quota of nothing", "allow a at 0/min; allow *", `number 1: "0/min" is not a quota`),
+		Entry("a quota for what is denied", "deny a at 5/min; allow *",
+			"number 1: it has a quota, which only a rule that"),
 		Entry("a repeated rule", "allow a b; allow b a", "number 2: it has no effect"),
 		Entry("rules that only deny", "deny delete_*",
 			`no rule allows a name, and a name without a rule is denied: add "allow *"`),
@@ -145,6 +151,8 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Entry("the opposite for another name", "allow a; deny b; allow *"),
 		Entry("space between words", "  allow   a\tb  for   role:x "),
 		Entry("a role with a colon", "allow a for role:urn:x"),
+		Entry("a quota", "allow a for role:x at 5/min; allow *"),
+		Entry("a tool whose name is at", "allow at; deny x at; allow *"),
 	)
 
 	It("reports a role if callers have none", func() {

@@ -1,7 +1,7 @@
 // Package credential defines the fields of which a person's credential for a site consists: one
 // token by default, or several such as the address of the site, a user, and a key. Fields.Parse
 // checks the values that a person has entered, and Values.Encode writes them as the one text that
-// is sealed, fingerprinted and compared in place of a token; Decode reads it.
+// is sealed, fingerprinted and compared instead of a token; Decode reads it.
 package credential
 
 import (
@@ -144,7 +144,8 @@ func (f Field) check() error {
 		return errors.New("the field token is not secret: mark it as secret, or choose another name")
 	}
 	if _, err := f.pattern(); err != nil {
-		return errors.New("the pattern is no regular expression: write it in the syntax of RE2, such as [a-z0-9]{32}")
+		return errors.New("the pattern is not a regular expression: write it in the syntax of RE2, " +
+			"such as [a-z0-9]{32}")
 	}
 	for _, host := range f.Hosts {
 		if err := checkHostPattern(host); err != nil {
@@ -255,7 +256,7 @@ func (f Fields) Select(values Values) Values {
 }
 
 func (f Field) parse(entered string) (string, error) {
-	value := TrimInvisible(entered)
+	value := trimInvisible(entered)
 	if value == "" {
 		if f.Optional {
 			return "", nil

@@ -12,8 +12,8 @@ func IsInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// TrimInvisible removes white space and invisible characters from both ends.
-func TrimInvisible(text string) string {
+// trimInvisible removes white space and invisible characters from both ends.
+func trimInvisible(text string) string {
 	return strings.TrimFunc(text, func(r rune) bool { return unicode.IsSpace(r) || IsInvisible(r) })
 }
 
@@ -36,7 +36,7 @@ var quotes = []string{`""`, `''`, "``", "“”", "‘’", "„“", "‚‘", 
 func UnwrapToken(pasted string) string {
 	token := strings.Join(strings.FieldsFunc(pasted, IsInvisible), "")
 	for {
-		before := TrimInvisible(token)
+		before := trimInvisible(token)
 		if token = unquote(unname(before)); token == before {
 			return token
 		}

@@ -12,7 +12,7 @@ type Target struct {
 	path  string
 }
 
-// IsTarget reports whether a text names a field in place of an address.
+// IsTarget reports whether a text names a field instead of an address.
 func IsTarget(text string) bool { return strings.HasPrefix(text, "{") }
 
 var targetPath = regexp.MustCompile(`^(?:/[A-Za-z0-9._~-]+)*/?$`)
@@ -24,7 +24,7 @@ func (f Fields) ParseTarget(text string) (Target, error) {
 	field, found := f.Find(name)
 	switch {
 	case !IsTarget(text) || !closed || !targetPath.MatchString(path) || dotSegment.MatchString(path):
-		return Target{}, errors.New("it is no address with a field: write it like {url} or {url}/mcp")
+		return Target{}, errors.New("it is not an address with a field: write it like {url} or {url}/mcp")
 	case !found:
 		return Target{}, errors.New("the field in its braces is unknown: name one of fields")
 	case len(field.Hosts) == 0 || field.Optional:

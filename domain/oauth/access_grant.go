@@ -43,7 +43,7 @@ type AccessGrant struct {
 	revokedAt     time.Time // when a token was revoked last: an access token, or all of them by the end of the grant
 	verifiedAt    time.Time // when the site last confirmed the host token
 	idleExpiresAt time.Time // the last time for a refresh; without refresh tokens the expiry of the access token
-	expiresAt     time.Time // GrantTTL after the approval
+	expiresAt     time.Time // as long after the approval as the person has chosen, at most GrantTTL
 	generation    uint32    // number of the newest refresh token; 0 without refresh tokens
 	refresh       Digest    // of the newest refresh token
 	rotations     []rotation
@@ -60,9 +60,10 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 		consent:    code.consent,
 		state:      grantActive,
 		verifiedAt: code.createdAt,
-		expiresAt:  code.createdAt.Add(settings.GrantTTL),
+		expiresAt:  code.grantEnd,
 		host:       code.host,
 	}
+	g.authMethod = code.authMethod.chosen(by.Signed)
 	access := accessRequest{entropy: by.Fresh.Access, holder: by.Code, scopes: scopes}
 	tokens, err := g.issueAccess(access, settings, now)
 	if err != nil {
@@ -126,10 +127,10 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	return g.idleExpiresAt.Add(day - 1).Truncate(day)
 }
 
-// PermittedBy reports whether the principal of the host token is still the person of this grant,
+// PermittedBy reports whether the principal of the host token is still the person of this consent,
 // and may still grant one of its scopes. Otherwise the caller ends the grant.
-func (g *AccessGrant) PermittedBy(principal Principal, settings *Settings) bool {
-	return principal.Subject == g.subject && !g.scopesFor(principal, settings).Without(OfflineAccess).Empty()
+func (c *consent) PermittedBy(principal Principal, settings *Settings) bool {
+	return principal.Subject == c.subject && !c.scopesFor(principal, settings).Without(OfflineAccess).Empty()
 }
 
 // RecordVerification records the principal of a verification that began at the given time. It can
@@ -148,11 +149,11 @@ func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings
 // maxAnswerAge is longer than any verification. A larger age means that the clock was set back.
 const maxAnswerAge = time.Minute
 
-func (g *AccessGrant) scopesFor(principal Principal, settings *Settings) Scopes {
+func (c *consent) scopesFor(principal Principal, settings *Settings) Scopes {
 	if principal.Scopes == nil {
-		return g.scopes
+		return c.scopes
 	}
-	return g.scopes.Intersect(settings.ceiling(principal))
+	return c.scopes.Intersect(settings.ceiling(principal))
 }
 
 // keepHostForAccess keeps the box only if an access token can open it. It is for

@@ -43,6 +43,7 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 		Roles:     slices.Clone(g.roles),
 		Scopes:    g.scopesOf(token),
 		ExpiresAt: token.expiresAt,
+		Tools:     g.tools,
 	}, nil
 }
 
@@ -104,10 +105,22 @@ func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time
 		wrap:      wrap,
 		expiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
 	}
-	kept := slices.DeleteFunc(slices.Clone(g.access), func(old accessToken) bool { return expired(old.expiresAt, now) })
-	g.access = append(kept[max(0, len(kept)-maxAccessTokens+1):], token)
+	g.access = append(g.keptAccess(now), token)
 	return g.respond(secret, &token, now), nil
 }
+
+// keptAccess returns the access tokens that are kept beside a new one: none that has expired, and
+// revoked ones only where there is room, so that they end no valid one.
+func (g *AccessGrant) keptAccess(now time.Time) []accessToken {
+	kept := slices.DeleteFunc(slices.Clone(g.access), func(old accessToken) bool { return expired(old.expiresAt, now) })
+	for len(kept) >= maxAccessTokens {
+		oldest := max(0, slices.IndexFunc(kept, accessToken.isRevoked))
+		kept = slices.Delete(kept, oldest, oldest+1)
+	}
+	return kept
+}
+
+func (t accessToken) isRevoked() bool { return !t.revokedAt.IsZero() }
 
 // respond returns the response with an access token.
 func (g *AccessGrant) respond(secret Secret, token *accessToken, now time.Time) *Tokens {
@@ -117,7 +130,7 @@ func (g *AccessGrant) respond(secret Secret, token *accessToken, now time.Time) 
 // accessWrap wraps the data key for an access token. It returns nil unless access tokens
 // have to open the host token.
 func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
-	if !settings.accessTokensUnseal() || g.host.box == nil {
+	if !settings.accessTokensUnseal() || g.host.isEmpty() {
 		return nil, nil
 	}
 	held, err := g.host.rewrapFor(holder, access, g.id, settings.Keys)
@@ -150,7 +163,9 @@ func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings
 	if token == nil {
 		return HostToken{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
 	}
-	opened, err := sealedHostToken{box: g.host.box, wrap: token.wrap}.open(presented, g.id, settings.Keys)
+	host := g.host
+	host.wrap = token.wrap
+	opened, err := host.open(presented, g.id, settings.Keys)
 	if err != nil {
 		return HostToken{}, err
 	}
@@ -160,7 +175,7 @@ func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings
 
 // Use is the last use of a grant.
 type Use struct {
-	At     time.Time // recorded at most once a minute
+	At     time.Time // recorded at most once a minute and access token
 	Access uint32    // the largest number of an access token that was used
 }
 

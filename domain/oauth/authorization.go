@@ -22,12 +22,15 @@ type consent struct {
 	resource   Resource
 	scopes     Scopes
 	subject    string
+	account    string // the person's name for people; "" for the subject
+	label      string // the person's own name for the connection
 	roles      []string
 	createdAt  time.Time
 	hostPrint  Fingerprint
+	tools      ToolDigests
 }
 
-// ID returns the id of the approved ticket, which a code and its grant share. It is no secret.
+// ID returns the id of the approved ticket, which a code and its grant share. It is not a secret.
 func (c *consent) ID() string { return c.id }
 
 // Client returns the client_id.
@@ -36,7 +39,7 @@ func (c *consent) Client() ClientID { return c.client }
 // ClientName returns the name that the client claims.
 func (c *consent) ClientName() string { return c.clientName }
 
-// AuthMethod returns how the client authenticates, as determined at the approval.
+// AuthMethod returns how the client authenticates.
 func (c *consent) AuthMethod() AuthMethod { return c.authMethod }
 
 // Resource returns the MCP server that the client may call.
@@ -51,14 +54,27 @@ func (c *consent) Scopes() Scopes { return c.scopes }
 // HostPrint returns the fingerprint of the host token. It is zero once a grant has ended.
 func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
 
+// accountName returns what a person knows the account by. A subject that is the fingerprint of a
+// host token, because the site names none, says nothing; that token may have been replaced.
+func (c *consent) accountName() string {
+	_, notHex := hex.DecodeString(c.subject)
+	isPrint := notHex == nil && len(c.subject) == hex.EncodedLen(len(c.hostPrint))
+	if c.account == "" && !isPrint {
+		return c.subject
+	}
+	return c.account
+}
+
 func (c *consent) connection() Connection {
 	publisher := c.client.Host()
-	if c.authMethod == SealedClientID {
+	if c.authMethod.selfRegistered() {
 		publisher = SelfRegistered
 	}
 	return Connection{
 		ID:            c.id,
 		Subject:       c.subject,
+		Account:       c.accountName(),
+		Label:         c.label,
 		ClientName:    c.clientName,
 		ClientHost:    publisher,
 		Loopback:      c.redirect.Loopback(),
@@ -78,6 +94,9 @@ type Authorization interface {
 	// Connection returns the view for its person. active is false for a code that cannot be
 	// redeemed and for a grant that has ended or expired.
 	Connection(now time.Time) (shown Connection, active bool)
+	// Amend names or narrows it. It reports whether it was active. It refuses with NothingLeft and
+	// InvalidRequest.
+	Amend(a Amendment, settings *Settings, now time.Time) (amended bool, err error)
 	// End withdraws the code or ends the grant. It reports whether it was active.
 	End(reason EndReason, now time.Time) (wasActive bool)
 }
@@ -166,6 +185,8 @@ func lastSeen(one Authorization, now time.Time) time.Time {
 type Connection struct {
 	ID            string
 	Subject       string // the person's name at the site
+	Account       string // the name of the account for people; "" if the site names none
+	Label         string // the person's own name for the connection
 	ClientName    string // the client's own claim
 	ClientHost    string // or SelfRegistered
 	Loopback      bool   // the redirect URI is a program on the person's computer
@@ -177,7 +198,7 @@ type Connection struct {
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // to the minute; zero when it was never used
 	EndsBy        time.Time // expiry, unless the client refreshes or redeems it
-	EndsAtLatest  time.Time // expiry that no refresh moves; zero for a code
+	EndsAtLatest  time.Time // expiry that no refresh moves
 }
 
 // Connection implements Authorization.
@@ -201,40 +222,40 @@ func (c Connection) LastSeen() time.Time {
 
 const connectionsPurpose = "connections"
 
-// SealConnections seals the fingerprints of a pasted host token into the connections page, so that
-// its form can end their grants. The form expires after TicketTTL.
-func SealConnections(prints []Fingerprint, settings *Settings, now time.Time) (string, error) {
+// SealConnections seals a pasted host token with its fingerprints into the connections page, so
+// that its forms can end and change their grants. They expire after TicketTTL.
+func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, now time.Time) (string, error) {
 	var joined strings.Builder
 	for _, print := range prints {
 		joined.WriteString(hex.EncodeToString(print[:]))
 	}
 	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints",
-		joined.String())
+		joined.String(), "token", host.Reveal())
 }
 
-// OpenConnections opens the fingerprints of SealConnections. It refuses like OpenTicket. It treats
+// OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket. It treats
 // a form sealed with a replaced server secret as expired, because its fingerprints do not match
 // newer grants.
-func OpenConnections(sealed string, settings *Settings, now time.Time) ([]Fingerprint, error) {
+func OpenConnections(sealed string, settings *Settings, now time.Time) (prints []Fingerprint, host HostToken,
+	err error) {
 	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: connectionsPurpose, Owner: settings.Issuer})
 	if err != nil {
-		return nil, err
+		return nil, HostToken{}, err
 	}
 	values, sealedAt, err := openValuesWith(sealers, sealed)
 	if err != nil {
-		return nil, err
+		return nil, HostToken{}, err
 	}
 	_, _, replaced := openValuesWith(sealers[:1], sealed)
 	if replaced != nil || expired(sealedAt.Add(settings.TicketTTL), now) {
-		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
+		return nil, HostToken{}, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	joined, err := hex.DecodeString(values.Get("prints"))
 	if err != nil {
-		return nil, fmt.Errorf("reading an opened form: %w", err)
+		return nil, HostToken{}, fmt.Errorf("reading an opened form: %w", err)
 	}
-	var prints []Fingerprint
 	for print := range slices.Chunk(joined, len(Fingerprint{})) {
 		prints = append(prints, Fingerprint(print))
 	}
-	return prints, nil
+	return prints, HostToken{conceal(values.Get("token"))}, nil
 }

@@ -33,26 +33,32 @@ type AuthorizationCode struct {
 	state       codeState
 	endReason   EndReason
 	expiresAt   time.Time
+	grantEnd    time.Time // when the grant ends at the latest
 	redeemedAt  time.Time
 	withdrawnAt time.Time
 	host        sealedHostToken // sealed for the holder of the code
 }
 
-// Approval is a person's consent: the ticket of the consent page, the verified host token with its
-// principal, and the code to issue.
+// Approval is a person's consent: the ticket of the consent page with what the person has chosen,
+// the verified host token with its principal, and the code to issue.
 type Approval struct {
 	Ticket    *Ticket
+	Choice    *Choice // nil for all that the ticket requests
 	Host      HostToken
 	Principal Principal
+	Tools     ToolDigests // with Settings.BindTools
 	Code      Secret
 	Random    io.Reader // source of the data key of the sealed host token
 }
 
 // IssueCode issues the code of an approval. It refuses with AccessDenied when the host token may
-// grant none of the requested scopes.
+// grant none of the chosen scopes, and like CheckChoice.
 func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCode, error) {
 	request := a.Ticket.request
-	scopes := request.scopes.Intersect(settings.ceiling(a.Principal))
+	if err := request.CheckChoice(a.Choice); err != nil {
+		return nil, err
+	}
+	scopes := request.Chosen(a.Choice).Intersect(settings.ceiling(a.Principal))
 	if scopes.Without(OfflineAccess).Empty() {
 		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
 	}
@@ -70,14 +76,17 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 			resource:   request.resource,
 			scopes:     scopes,
 			subject:    a.Principal.Subject,
+			account:    a.Principal.Name,
 			roles:      slices.Clone(a.Principal.Roles),
 			createdAt:  now,
 			hostPrint:  print,
+			tools:      a.Tools,
 		},
 		digest:    a.Code.Digest(),
 		challenge: request.challenge,
 		state:     codeIssued,
 		expiresAt: now.Add(settings.AuthCodeTTL),
+		grantEnd:  now.Add(settings.lifetimeOf(a.Choice)),
 	}
 	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() {
 		return c, nil
@@ -107,16 +116,17 @@ type Redemption struct {
 	RedirectURI string // optional, because PKCE binds the code to the client
 	Resources   []string
 	Scope       string
+	Signed      bool // the client has authenticated with an assertion
 	Fresh       FreshEntropy
 }
 
-// CodeRetryWindow is the time after a redemption in which the same request counts as a retry, for
+// codeRetryWindow is the time after a redemption in which the same request counts as a retry, for
 // example by a proxy, and not as a replay.
-const CodeRetryWindow = 10 * time.Second
+const codeRetryWindow = 10 * time.Second
 
 // MayRedeem checks everything that Redeem checks, except that a key opens the sealed host token. It
 // refuses a second redemption with InvalidGrant. If that request is otherwise valid, the cause is
-// ErrRetried within CodeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
+// ErrRetried within codeRetryWindow, and ErrReplayed later. After ErrReplayed the caller ends the
 // grant with the id of the code.
 func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now time.Time) error {
 	switch {
@@ -131,7 +141,7 @@ func (c *AuthorizationCode) MayRedeem(by Redemption, settings *Settings, now tim
 			mismatch(by.RedirectURI, c.redirect.raw)))
 	case !c.challenge.VerifiedBy(by.Verifier):
 		return refuseGrant("D16", errors.New("the code_verifier does not fit the code_challenge"))
-	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= CodeRetryWindow:
+	case c.state == codeRedeemed && now.Sub(c.redeemedAt) <= codeRetryWindow:
 		return refuseGrant("D19", ErrRetried)
 	case c.state == codeRedeemed:
 		return refuseGrant("D19", ErrReplayed)
@@ -158,7 +168,7 @@ func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.T
 	if err != nil {
 		return nil, nil, refuseLostKey(err)
 	}
-	c.state, c.redeemedAt, c.host = codeRedeemed, now, sealedHostToken{}
+	c.state, c.redeemedAt, c.host, c.authMethod = codeRedeemed, now, sealedHostToken{}, grant.authMethod
 	return grant, tokens, nil
 }
 
@@ -208,7 +218,7 @@ func (c *AuthorizationCode) active(now time.Time) bool {
 // Connection implements Authorization.
 func (c *AuthorizationCode) Connection(now time.Time) (shown Connection, active bool) {
 	shown = c.connection()
-	shown.Waiting, shown.EndsBy = true, c.expiresAt
+	shown.Waiting, shown.EndsBy, shown.EndsAtLatest = true, c.expiresAt, c.grantEnd
 	return shown, c.active(now)
 }
 

@@ -36,8 +36,8 @@ var _ = Describe("An authorization code", func() {
 	It("tells a retry from a replay", Label("D19"), func() {
 		f := approved(settings)
 		Expect(f.redeem(noon)).To(Succeed())
-		Expect(f.redeem(noon.Add(CodeRetryWindow))).To(And(Refused(InvalidGrant), MatchError(ErrRetried)))
-		Expect(f.redeem(noon.Add(CodeRetryWindow + time.Millisecond))).
+		Expect(f.redeem(noon.Add(codeRetryWindow))).To(And(Refused(InvalidGrant), MatchError(ErrRetried)))
+		Expect(f.redeem(noon.Add(codeRetryWindow + time.Millisecond))).
 			To(And(Refused(InvalidGrant), MatchError(ErrReplayed)))
 	})
 

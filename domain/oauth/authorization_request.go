@@ -1,9 +1,6 @@
 package oauth
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"net/url"
 	"slices"
 	"strings"
@@ -24,6 +21,7 @@ type AuthorizationRequest struct {
 	resource         Resource
 	state            string
 	scopes           Scopes
+	forgetsRefresh   bool // see ForgetsRefresh
 	challenge        CodeChallenge
 	settings         *Settings
 }
@@ -73,13 +71,13 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 		state:            state,
 		settings:         settings,
 	}
-	if err := request.read(p, client.mayRefresh); err != nil {
+	if err := request.read(p, client.refreshing); err != nil {
 		return nil, request.Refuse(err)
 	}
 	return request, nil
 }
 
-func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
+func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 	if err := p.CheckNotRepeated("response_type", "response_mode", "code_challenge", "code_challenge_method",
 		"scope"); err != nil {
 		return err
@@ -95,9 +93,13 @@ func (r *AuthorizationRequest) read(p Parameters, mayRefresh bool) error {
 	if err != nil {
 		return err
 	}
-	if !mayRefresh {
+	switch {
+	case refreshing == refreshExcluded:
 		scopes = scopes.Without(OfflineAccess)
+	case refreshing == refreshDeclared && r.settings.RefreshTokens == RefreshRegistered:
+		scopes = scopes.With(OfflineAccess)
 	}
+	r.forgetsRefresh = refreshing == refreshDeclared && !scopes.Has(OfflineAccess)
 	r.challenge, r.scopes = challenge, scopes
 	r.resource, err = r.settings.selectResource(p.All("resource"))
 	return err
@@ -150,9 +152,13 @@ func (r *AuthorizationRequest) Resource() Resource { return r.resource }
 // Scopes returns the requested scopes.
 func (r *AuthorizationRequest) Scopes() Scopes { return r.scopes }
 
+// ForgetsRefresh reports whether the client gets no refresh token because it does not request
+// OfflineAccess, although it declares the grant type.
+func (r *AuthorizationRequest) ForgetsRefresh() bool { return r.forgetsRefresh }
+
 // SelfRegistered reports whether the client registered itself, so that only its redirect URI is
 // verified.
-func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod == SealedClientID }
+func (r *AuthorizationRequest) SelfRegistered() bool { return r.authMethod.selfRegistered() }
 
 // ForeignRedirect reports whether the redirect URI is on another host than the client's document.
 func (r *AuthorizationRequest) ForeignRedirect() bool {
@@ -173,7 +179,7 @@ func (r *AuthorizationRequest) CheckCallbackCopy(s *Settings) error {
 // Grant builds the successful response.
 func (r *AuthorizationRequest) Grant(code Secret) Redirect { return r.answer("code", code.Reveal()) }
 
-// Refuse returns err as a *Refusal. It returns an err that is no refusal unchanged.
+// Refuse returns err as a *Refusal. It returns an err that is not a refusal unchanged.
 func (r *AuthorizationRequest) Refuse(err error) error {
 	kind, refused := KindOf(err)
 	if !refused {
@@ -203,100 +209,4 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 		Host:      r.redirect.Host(),
 		Automatic: r.settings.trustsRedirect(r.redirect),
 	}
-}
-
-// CodeChallenge is the S256 challenge of RFC 7636.
-type CodeChallenge struct{ encoded string }
-
-// ParseCodeChallenge accepts S256 only and refuses with InvalidRequest.
-func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
-	switch {
-	case challenge == "":
-		return CodeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
-	case method != "S256":
-		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
-	}
-	if _, ok := decode32(challenge); !ok {
-		return CodeChallenge{},
-			Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
-	}
-	return CodeChallenge{challenge}, nil
-}
-
-// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself
-// because Go's decoder skips them, even when strict.
-func decode32(encoded string) (decoded [32]byte, ok bool) {
-	if len(encoded) != 43 || strings.ContainsAny(encoded, "\r\n") {
-		return decoded, false
-	}
-	_, err := base64.RawURLEncoding.Strict().Decode(decoded[:], []byte(encoded))
-	return decoded, err == nil
-}
-
-// RestoreCodeChallenge rebuilds a challenge that was accepted before.
-func RestoreCodeChallenge(encoded string) CodeChallenge { return CodeChallenge{encoded} }
-
-// String returns the challenge as it was sent; it is public.
-func (c CodeChallenge) String() string { return c.encoded }
-
-const (
-	minVerifierLength  = 43
-	maxVerifierLength  = 128
-	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-)
-
-// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
-func (c CodeChallenge) VerifiedBy(verifier string) bool {
-	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength ||
-		strings.Trim(verifier, verifierCharacters) != "" {
-		return false
-	}
-	challenge, ok := decode32(c.encoded)
-	proof := sha256.Sum256([]byte(verifier))
-	return ok && subtle.ConstantTimeCompare(proof[:], challenge[:]) == 1
-}
-
-// Parameters are the decoded parameters of one request, from its query or its form, never from
-// both.
-type Parameters map[string][]string
-
-// Get returns the value of a parameter that may occur once; an empty value counts as absent.
-func (p Parameters) Get(name string) string {
-	if values := p.All(name); len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
-// All returns the values of a parameter that may be repeated, without the empty ones.
-func (p Parameters) All(name string) []string {
-	if !slices.Contains(p[name], "") {
-		return p[name]
-	}
-	return slices.DeleteFunc(slices.Clone(p[name]), func(value string) bool { return value == "" })
-}
-
-// CheckNotRepeated refuses with InvalidRequest when one of the named parameters occurs more than
-// once (RFC 6749 §3.1).
-func (p Parameters) CheckNotRepeated(names ...string) error {
-	for _, name := range names {
-		if len(p.All(name)) > 1 {
-			return Refuse(InvalidRequest, "A5", "a parameter is repeated")
-		}
-	}
-	return nil
-}
-
-// CheckNoneRepeated refuses like Once for every parameter but resource, the only one that may be
-// repeated (RFC 8707 §2).
-func (p Parameters) CheckNoneRepeated() error {
-	for name := range p {
-		if name == "resource" {
-			continue
-		}
-		if len(p[name]) > 1 { // also an empty one: no client has a reason to send it
-			return Refuse(InvalidRequest, "D5", "a parameter is repeated")
-		}
-	}
-	return nil
 }

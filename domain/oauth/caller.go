@@ -20,6 +20,7 @@ import (
 // the tool policy of the MCP server only.
 type Principal struct {
 	Subject string
+	Name    string // of the account, for people; Subject
 	Roles   []string
 	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling
 }
@@ -27,9 +28,9 @@ type Principal struct {
 // Check returns an error for a text that not every store can keep, and for a role that is empty or
 // has a control character, because stores join roles with line feeds.
 func (p Principal) Check() error {
-	for _, text := range append([]string{p.Subject}, p.Roles...) {
+	for _, text := range append([]string{p.Subject, p.Name}, p.Roles...) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return errors.New("the subject or a role is no UTF-8 or holds NUL")
+			return errors.New("the subject, the name or a role is not UTF-8 or holds NUL")
 		}
 	}
 	for _, role := range p.Roles {
@@ -40,32 +41,23 @@ func (p Principal) Check() error {
 	return nil
 }
 
-// KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of
-// their token. It returns the previous subject if that is the fingerprint under another server
-// secret that is still kept, so that a rotation does not change it.
-func KeyedSubject(host HostToken, previous string, keys seal.KeyRing) (string, error) {
-	prints, err := keys.Fingerprints(host)
-	if err != nil {
-		return "", err
-	}
-	for _, print := range prints {
-		if hex.EncodeToString(print[:]) == previous {
-			return previous, nil
-		}
-	}
-	return hex.EncodeToString(prints[0][:]), nil
+// KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of the
+// token with which they connect.
+func KeyedSubject(host HostToken, keys seal.KeyRing) (string, error) {
+	print, err := keys.Fingerprint(host)
+	return hex.EncodeToString(print[:]), err
 }
 
 // shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text
 // can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject or a role contains the token, or the value of a secret field,
-// because both are stored in clear. It ignores secrets shorter than shortestSecret.
+// Reveals reports whether the subject, the name or a role contains the token, or the value of a
+// secret field. All of them are stored in clear. It ignores secrets shorter than shortestSecret.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
 		return len(secret) >= shortestSecret &&
-			slices.ContainsFunc(append([]string{p.Subject}, p.Roles...), func(text string) bool {
+			slices.ContainsFunc(append([]string{p.Subject, p.Name}, p.Roles...), func(text string) bool {
 				return credential.NewFinder(secret).Finds(text)
 			})
 	})
@@ -79,6 +71,7 @@ type Caller struct {
 	Roles     []string
 	Scopes    Scopes
 	ExpiresAt time.Time // of the access token
+	Tools     ToolDigests
 }
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which

@@ -14,7 +14,7 @@ var _ = Describe("Describing the person behind a host token", Label("B10"), func
 		Entry("an empty role", Principal{Subject: "ada", Roles: []string{"editor", ""}}),
 		Entry("a role with a line feed", Principal{Subject: "ada", Roles: []string{"a\nb"}}),
 		Entry("a subject with NUL", Principal{Subject: "a\x00da"}),
-		Entry("a subject that is no UTF-8", Principal{Subject: "a\xffda"}),
+		Entry("a subject that is not UTF-8", Principal{Subject: "a\xffda"}),
 	)
 
 	It("reveals a token or a secret field in a name, and no other field", Label("B15"), func() {

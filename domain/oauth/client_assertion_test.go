@@ -13,8 +13,6 @@ func signing(members map[string]any) {
 	members["token_endpoint_auth_method"], members["jwks_uri"] = "private_key_jwt", "https://client.example/jwks.json"
 }
 
-func offering(c *Config) { c.PrivateKeyJWT = true }
-
 var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), func() {
 	settle := func(settings *Settings, change ...func(map[string]any)) (*ClientMetadata, error) {
 		return NewClientMetadata(RestoreClientID(clientURL), document(change...), settings.Metadata)
@@ -35,31 +33,33 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 		return func(members map[string]any) { members["token_endpoint_auth_signing_alg"] = name }
 	}
 
-	DescribeTable("chooses", func(where []func(*Config), method AuthMethod, change ...func(map[string]any)) {
-		client, err := settle(settingsOf(where...), change...)
+	DescribeTable("chooses", func(method AuthMethod, change ...func(map[string]any)) {
+		client, err := settle(settingsOf(), change...)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(client.authentication.method).To(Equal(method))
 	},
-		Entry("none when nothing is said", []func(*Config){offering}, PublicClient),
-		Entry("none when it is declared", []func(*Config){offering}, PublicClient,
+		Entry("none when nothing is said", PublicClient),
+		Entry("either when none is declared and a signature is listed", NoneOrPrivateKeyJWT,
 			methods("none", "private_key_jwt", "none")),
-		Entry("a signature when it is declared", []func(*Config){offering}, PrivateKeyJWT, methods("private_key_jwt")),
-		Entry("a signature when it is declared and none is listed first", []func(*Config){offering}, PrivateKeyJWT,
+		Entry("a signature when it is declared", PrivateKeyJWT, methods("private_key_jwt")),
+		Entry("either when a signature is declared and none is listed, as ChatGPT does", NoneOrPrivateKeyJWT,
 			methods("private_key_jwt", "none", "private_key_jwt")),
-		Entry("none when a signature is declared but not offered", nil, PublicClient,
-			methods("private_key_jwt", "none", "private_key_jwt")),
-		Entry("the first of the list that is offered", []func(*Config){offering}, PrivateKeyJWT,
+		Entry("those of the list that are offered", NoneOrPrivateKeyJWT,
 			methods(nil, "tls_client_auth", "private_key_jwt", "none")),
-		Entry("none when the client signs in a way that is not offered", []func(*Config){offering}, PublicClient,
+		Entry("the only one of the list that is offered", PrivateKeyJWT,
+			methods(nil, "tls_client_auth", "private_key_jwt")),
+		Entry("none when the client lists both and has no keys", PublicClient,
+			methods("private_key_jwt", "none", "private_key_jwt"), func(m map[string]any) { delete(m, "jwks_uri") }),
+		Entry("none when the client signs in a way that is not offered", PublicClient,
 			methods("private_key_jwt", "private_key_jwt", "none"), algorithm("ES512")),
 	)
 
 	DescribeTable("refuses", func(kind Kind, change ...func(map[string]any)) {
-		_, err := settle(settingsOf(offering), append([]func(map[string]any){signing}, change...)...)
+		_, err := settle(settingsOf(), append([]func(map[string]any){signing}, change...)...)
 		Expect(err).To(Refused(kind))
 	},
 		Entry("an algorithm that is not offered", UnsupportedClient, algorithm("HS256")),
-		Entry("an algorithm that is no text", UnsupportedClient, algorithm(256.0)),
+		Entry("an algorithm that is not text", UnsupportedClient, algorithm(256.0)),
 		Entry("an unknown method", UnsupportedClient, methods("tls_client_auth")),
 		Entry("a client that signs without a key", InvalidClientDocument, func(m map[string]any) {
 			delete(m, "jwks_uri")
@@ -76,9 +76,9 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 	)
 
 	It("travels in the ticket to the grant", func() {
-		client, err := settle(settingsOf(offering), signing)
+		client, err := settle(settingsOf(), signing)
 		Expect(err).NotTo(HaveOccurred())
-		settings := settingsOf(offering)
+		settings := settingsOf()
 		request, err := ask(settings)
 		Expect(err).NotTo(HaveOccurred())
 		request.authMethod = client.authentication.method
@@ -112,7 +112,7 @@ var _ = Describe("Finding a key", Label("D33"), func() {
 		Entry("by an id that two keys have", func() KeySet { return set("a", "a") }, "a", false),
 		Entry("by no id, of one", func() KeySet { return set("a") }, "", true),
 		Entry("by no id, of two", func() KeySet { return set("a", "b") }, "", false),
-		Entry("by an id that is no text", func() KeySet { return set(1.0) }, "1", false),
+		Entry("by an id that is not text", func() KeySet { return set(1.0) }, "1", false),
 		Entry("by an id, of one that has none", func() KeySet { return set(nil) }, "a", false),
 	)
 })
@@ -120,7 +120,7 @@ var _ = Describe("Finding a key", Label("D33"), func() {
 var _ = Describe("Checking an assertion", Label("D33"), func() {
 	check := func(change func(*ClientAssertion)) error {
 		GinkgoHelper()
-		settings := settingsOf(offering)
+		settings := settingsOf()
 		client, err := NewClientMetadata(RestoreClientID(clientURL), document(signing), settings.Metadata)
 		Expect(err).NotTo(HaveOccurred())
 		a := ClientAssertion{

@@ -8,7 +8,7 @@ import (
 )
 
 // AuthMethod is how a client authenticates at the token and revocation endpoints. It is fixed when
-// a person approves.
+// a person approves or, for a client that may choose, when the client redeems its code.
 type AuthMethod string
 
 // The methods of RFC 7591 §2 that need no shared secret, and that of clients that registered
@@ -17,7 +17,42 @@ const (
 	PublicClient   AuthMethod = "none"             // the client_id alone, with PKCE
 	PrivateKeyJWT  AuthMethod = "private_key_jwt"  // an assertion signed with a key that the client publishes
 	SealedClientID AuthMethod = "sealed_client_id" // a client_id that this server has sealed, with PKCE
+
+	// The methods of a client that registered itself with a secret. It may send the secret in
+	// either way.
+	ClientSecretBasic AuthMethod = "client_secret_basic"
+	ClientSecretPost  AuthMethod = "client_secret_post"
+
+	// NoneOrPrivateKeyJWT is the method of a client that publishes keys and also lists "none",
+	// until it redeems its code.
+	NoneOrPrivateKeyJWT AuthMethod = "none_or_private_key_jwt"
 )
+
+// Allows reports whether the client may authenticate with an assertion, or without one.
+func (m AuthMethod) Allows(assertion bool) bool {
+	return m == NoneOrPrivateKeyJWT || assertion == (m == PrivateKeyJWT)
+}
+
+// HasSecret reports whether the client has a secret of this server.
+func (m AuthMethod) HasSecret() bool { return m == ClientSecretBasic || m == ClientSecretPost }
+
+func (m AuthMethod) selfRegistered() bool { return m == SealedClientID || m.HasSecret() }
+
+// proves reports whether the client authenticates with a key or secret, so that a stolen code or
+// refresh token is useless alone.
+func (m AuthMethod) proves() bool { return m == PrivateKeyJWT || m.HasSecret() }
+
+// chosen returns the method of a client that has redeemed its code with an assertion or without
+// one.
+func (m AuthMethod) chosen(assertion bool) AuthMethod {
+	switch {
+	case m != NoneOrPrivateKeyJWT:
+		return m
+	case assertion:
+		return PrivateKeyJWT
+	}
+	return PublicClient
+}
 
 // TokenPath is the path of the token endpoint below the issuer. Together they may be the audience
 // of an assertion.
@@ -31,6 +66,7 @@ func AssertionAlgorithms() []string { return []string{"ES256", "RS256", "PS256",
 type Credentials struct {
 	Client    string // the client_id; may be empty beside an assertion, which names the client too (RFC 7521 §4.2)
 	Assertion string // a signed JWT; empty for a public client
+	Secret    ClientSecret
 }
 
 // ClientAssertion holds the claims of a JWT with a valid signature (RFC 7523 §3). A time without a
@@ -96,16 +132,25 @@ type clientAuthentication struct {
 }
 
 func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthentication, error) {
-	method, err := d.authMethod(rules.PrivateKeyJWT)
-	if err != nil || method != PrivateKeyJWT {
+	method, err := d.authMethod()
+	if err != nil || method == PublicClient {
 		return clientAuthentication{method: method}, err
 	}
-	proof := clientAuthentication{method: method}
+	signing, err := d.signing(rules)
+	if err != nil && method == NoneOrPrivateKeyJWT {
+		return clientAuthentication{method: PublicClient}, nil
+	}
+	signing.method = method
+	return signing, err
+}
+
+// signing returns the algorithm and the keys of a client that signs.
+func (d clientDocument) signing(rules ClientMetadataRules) (proof clientAuthentication, err error) {
 	proof.algorithm, _ = d["token_endpoint_auth_signing_alg"].(string)
 	if address, elsewhere := d["jwks_uri"].(string); elsewhere {
 		if proof.keysAt, err = ParseClientID(address, rules.KeySets); err != nil {
 			return clientAuthentication{},
-				invalidDocument("C20", "the document's jwks_uri is no URL that can be fetched")
+				invalidDocument("C20", "the document's jwks_uri is not a URL that can be fetched")
 		}
 		return proof, nil
 	}
@@ -116,9 +161,9 @@ func (d clientDocument) authentication(rules ClientMetadataRules) (clientAuthent
 
 var secretAuthMethods = []string{"client_secret_basic", "client_secret_post", "client_secret_jwt"}
 
-// authMethod returns the declared method if this server offers it, otherwise the first offered one
-// of the client's list.
-func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
+// authMethod returns the method that this server offers of those that the client declares and
+// lists.
+func (d clientDocument) authMethod() (AuthMethod, error) {
 	declared, hasDeclared := d["token_endpoint_auth_method"]
 	method, isText := declared.(string)
 	supported, hasList, ok := d.list("token_endpoint_auth_methods_supported")
@@ -133,10 +178,16 @@ func (d clientDocument) authMethod(privateKeyJWT bool) (AuthMethod, error) {
 	case !hasDeclared && !hasList:
 		return PublicClient, nil
 	}
-	for _, wanted := range append([]string{method}, supported...) {
-		if wanted == string(PublicClient) || wanted == string(PrivateKeyJWT) && privateKeyJWT && d.signsAsOffered() {
-			return AuthMethod(wanted), nil
-		}
+	named := func(method AuthMethod) bool {
+		return declared == string(method) || slices.Contains(supported, string(method))
+	}
+	switch signs := named(PrivateKeyJWT) && d.signsAsOffered(); {
+	case signs && named(PublicClient):
+		return NoneOrPrivateKeyJWT, nil
+	case signs:
+		return PrivateKeyJWT, nil
+	case named(PublicClient):
+		return PublicClient, nil
 	}
 	return "", Refuse(UnsupportedClient, "C30", "the client authenticates in a way that this server does not offer")
 }
@@ -160,7 +211,7 @@ var privateKeyMembers = []string{"d", "p", "q", "dp", "dq", "qi", "oth", "k"}
 func NewKeySet(members map[string]any) (KeySet, error) {
 	entries, ok := members["keys"].([]any)
 	if !ok {
-		return KeySet{}, invalidDocument("C31", "the client's jwks is no key set")
+		return KeySet{}, invalidDocument("C31", "the client's jwks is not a key set")
 	}
 	var set KeySet
 	for _, entry := range entries {
@@ -170,7 +221,7 @@ func NewKeySet(members map[string]any) (KeySet, error) {
 			return has
 		})
 		if !ok || private || key["kty"] == any("oct") {
-			return KeySet{}, invalidDocument("C31", "the client's jwks holds a key that is no public key")
+			return KeySet{}, invalidDocument("C31", "the client's jwks holds a key that is not a public key")
 		}
 		set.keys = append(set.keys, key)
 	}

@@ -60,7 +60,7 @@ func DocumentDigest(kind DocumentKind, url string) Digest {
 	return sha256.Sum256([]byte("pasteport/v1/document\x00" + string(kind) + "\x00" + url))
 }
 
-// ForgetAfter returns the time from which on the document does not serve any more, even if its host
+// ForgetAfter returns the time after which the document is not used any more, even if its host
 // cannot be reached.
 func (d ClientDocument) ForgetAfter() time.Time {
 	if d.Kind == KeySetDocument && !d.Withdrawn() {
@@ -111,7 +111,7 @@ func IsMetadataWithdrawal(err error) bool {
 // replicas share them and they survive a restart. DeleteExpired deletes documents whose ForgetAfter
 // has passed.
 type ClientDocumentStore interface {
-	// ClientDocument returns the document with the digest. ErrNotFound.
+	// ClientDocument returns the document with the digest, or ErrNotFound.
 	ClientDocument(ctx context.Context, digest Digest) (ClientDocument, error)
 
 	// SaveClientDocument stores the document, unless the stored version has a later CheckedAt. The

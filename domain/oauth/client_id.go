@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,12 +14,12 @@ type ClientID struct{ raw, authority string }
 
 // ClientIDRules are the rules for client_id URLs that an operator may relax.
 type ClientIDRules struct {
-	Ports []string // besides the default port; nil allows only 443
+	Ports []uint16 // besides the default port; nil allows only 443
 	// The issuer's own host, with its port if it has one, so that this server does not fetch from
 	// itself.
 	ForbidHost   string
 	AllowAnyHost bool     // development only; allows http on this computer too
-	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none (L7)
+	Registered   string   // the beginning of the ids of clients that registered themselves; "" for none
 	Hosted       []string // the ids of clients whose documents this server publishes
 }
 
@@ -86,7 +87,7 @@ func (r ClientIDRules) cutScheme(raw string) (rest string, allowed bool) {
 	}
 	rest, isHTTP := strings.CutPrefix(raw, httpPrefix)
 	authority, _, _ := splitPath(rest)
-	return rest, isHTTP && r.AllowAnyHost && loopbackHost(hostOf(authority))
+	return rest, isHTTP && r.AllowAnyHost && loopbackHost(HostOf(authority))
 }
 
 // splitPath cuts "host:port/path?query" before its path; found is false when it has no path.
@@ -126,7 +127,7 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 		return refuseOwnHost()
 	case r.AllowAnyHost:
 		return nil
-	case port != "" && port != "443" && !slices.Contains(r.Ports, port), strings.HasSuffix(authority, ":"):
+	case port != "" && port != "443" && !r.allowsPort(port), strings.HasSuffix(authority, ":"):
 		return Refuse(MalformedClientID, "C7", "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
 		return Refuse(MalformedClientID, "C8", "the client_id's host is not a public DNS name")
@@ -134,6 +135,10 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 		return refuseOwnHost()
 	}
 	return nil
+}
+
+func (r ClientIDRules) allowsPort(port string) bool {
+	return slices.ContainsFunc(r.Ports, func(allowed uint16) bool { return strconv.Itoa(int(allowed)) == port })
 }
 
 func refuseOwnHost() error {

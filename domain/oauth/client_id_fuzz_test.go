@@ -20,7 +20,7 @@ var (
 // FuzzClientID accepts what the reference finds no flaw in, as it is, and shows the host that would
 // be asked.
 func FuzzClientID(f *testing.F) {
-	rules := ClientIDRules{ForbidHost: "cms.example", Ports: []string{"8443"}}
+	rules := ClientIDRules{ForbidHost: "cms.example", Ports: []uint16{8443}}
 	f.Fuzz(func(t *testing.T, raw string) {
 		id, err := ParseClientID(raw, rules)
 		if found := flaw(raw); (err == nil) != (found == "") {

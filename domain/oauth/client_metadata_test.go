@@ -23,7 +23,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		Entry("members that it does not know", Label("C35"), with("software_version", 7.0)),
 		Entry("further grant types", Label("C32"),
 			with("grant_types", []any{"authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"})),
-		Entry("ChatGPT's preference, because none is offered too", Label("C30"), func(m map[string]any) {
+		Entry("signing without keys, because none is listed too", Label("C30"), func(m map[string]any) {
 			m["token_endpoint_auth_method"] = "private_key_jwt"
 			m["token_endpoint_auth_methods_supported"] = []any{"none", "private_key_jwt"}
 		}),
@@ -46,7 +46,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 	},
 		Entry("another client_id", Label("C23"), InvalidClientDocument,
 			with("client_id", "https://client.example:443/client.json")),
-		Entry("a client_id that is no string", Label("C23"), InvalidClientDocument,
+		Entry("a client_id that is not a string", Label("C23"), InvalidClientDocument,
 			with("client_id", []any{clientURL})),
 		Entry("no client_id", Label("C23"), InvalidClientDocument, without("client_id")),
 		Entry("no client_name", Label("C24"), InvalidClientDocument, without("client_name")),
@@ -55,7 +55,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 			with("client_name", "A\x00client")),
 		Entry("no redirect_uris", Label("C25"), InvalidClientDocument, without("redirect_uris")),
 		Entry("redirect_uris that are null", Label("C25"), InvalidClientDocument, with("redirect_uris", nil)),
-		Entry("redirect_uris that are no strings", Label("C25"), InvalidClientDocument,
+		Entry("redirect_uris that are not strings", Label("C25"), InvalidClientDocument,
 			with("redirect_uris", []any{1.0})),
 		Entry("no redirect URI", Label("C25"), InvalidClientDocument, with("redirect_uris", []any{})),
 		Entry("only unusable redirect URIs", Label("C26", "C27"), InvalidClientDocument,
@@ -71,7 +71,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 			m["token_endpoint_auth_methods_supported"] = []any{"none"}
 		}),
 		Entry("a method that is not offered", Label("C30", "C44"), UnsupportedClient,
-			with("token_endpoint_auth_method", "private_key_jwt")),
+			with("token_endpoint_auth_method", "tls_client_auth")),
 		Entry("a private key", Label("C31"), InvalidClientDocument,
 			with("jwks", map[string]any{"keys": []any{map[string]any{"kty": "EC", "d": "x"}}})),
 		Entry("a symmetric key", Label("C31"), InvalidClientDocument,

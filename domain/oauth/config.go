@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -32,19 +31,33 @@ type Config struct {
 	RefreshIdleTTL time.Duration // also at least AccessTokenTTL
 	GrantTTL       time.Duration
 	TicketTTL      time.Duration
-	RefreshGrace   time.Duration // 5 minutes; at most 1 hour; negative switches it off
+	// GrantChoices are the times for which people may connect a client, the default the longest of
+	// them; each from 1 hour to GrantTTL. Without any, it is GrantTTL.
+	GrantChoices []time.Duration
+	// RefreshTokens decides which clients get a refresh token: RefreshRequested, the default, or
+	// RefreshRegistered.
+	RefreshTokens string
+	RefreshGrace  time.Duration // or Off
 
 	// RecheckEvery makes the site verify the host token of a grant also while access tokens are
-	// used, at most once in this time: 0, which means at refreshes only, or 1 minute or more.
-	// Callers get 503 while the site cannot verify tokens.
+	// used, at most once in this time. Callers get 503 while the site cannot verify tokens. Off,
+	// the default, verifies it at refreshes only.
 	RecheckEvery time.Duration
 
 	// HostTokenInUse lets access tokens open the host token, for a gateway that sends it to the
 	// upstream server.
 	HostTokenInUse bool
 
-	// HostFields are the fields that people enter in place of one token, such as a user and a key.
-	// They are sealed together. A Verifier that is no FieldsVerifier gets the field "token".
+	// AcceptHostTokens lets clients send the site's own token to an MCP server in place of an
+	// access token. It is verified at most once in a minute, and opens no grant.
+	AcceptHostTokens bool
+
+	// BindTools lets a client call only the tools of an MCP server that are as they were when the
+	// person approved it. The person has to approve a tool that is new or has changed.
+	BindTools bool
+
+	// HostFields are the fields that people enter instead of one token, such as a user and a key.
+	// They are sealed together. A Verifier that is not a FieldsVerifier gets the field "token".
 	HostFields credential.Fields
 
 	Resource      string            // the MCP endpoint; Issuer + "/mcp"
@@ -70,23 +83,16 @@ type Config struct {
 
 	TrustedRedirectHosts          []string // hosts to which an error is redirected without a click
 	AutoErrorRedirect             bool     // redirects errors to every host without a click
-	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor" (A14)
+	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor"
 	AllowDocumentsWithoutClientID bool     // accepts metadata documents without a client_id
-	// Lets clients authenticate with private_key_jwt (RFC 7523); a client that has used it once
-	// must keep using it.
-	PrivateKeyJWT       bool
-	SelfRegistration    bool           // lets clients register themselves (RFC 7591); nothing is stored for them (L)
-	ClientIDPorts       []string       // ports besides 443 that a client_id may name
-	AllowAnyContentType bool           // accepts metadata documents of any media type
-	AllowNAT64          bool           // lets metadata hosts be reached through NAT64
-	DeniedPrefixes      []netip.Prefix // more networks from which no metadata document is fetched
-	// URL of the HTTP proxy through which metadata documents are fetched, with its password; "" for
-	// none.
-	MetadataProxy        string
+
+	SelfRegistration     bool           // lets clients register themselves (RFC 7591)
+	ClientIDPorts        []uint16       // ports besides 443 that a client_id may name
 	AllowLoopbackIssuer  bool           // lets Issuer be http on this computer
 	AllowLoopbackClients bool           // development: metadata documents on this computer; needs a loopback Issuer
 	HostedClients        []HostedClient // clients whose documents this server publishes
 
+	Links  Links  // web pages about the service and its MCP servers
 	Limits Limits // for each address, each person, and all clients together
 
 	Now    func() time.Time // the clock; the system's
@@ -113,14 +119,19 @@ func (c Config) Settings() (*Settings, error) {
 		ClientID:             clientID,
 		Keys:                 seal.NewKeyRing(c.keeper()),
 		Limits:               c.Limits,
+		Links:                c.Links,
 		AccessTokenTTL:       c.AccessTokenTTL,
 		AuthCodeTTL:          c.AuthCodeTTL,
 		RefreshIdleTTL:       c.RefreshIdleTTL,
 		GrantTTL:             c.GrantTTL,
 		RefreshGrace:         max(c.RefreshGrace, 0),
 		TicketTTL:            c.TicketTTL,
-		RecheckEvery:         c.RecheckEvery,
+		RecheckEvery:         max(c.RecheckEvery, 0),
+		GrantChoices:         c.grantChoices(),
+		RefreshTokens:        c.RefreshTokens,
 		HostTokenInUse:       c.HostTokenInUse,
+		AcceptHostTokens:     c.AcceptHostTokens,
+		BindTools:            c.BindTools,
 		HostFields:           c.HostFields,
 		IdentityFields:       c.identityFields(),
 		SelfRegistration:     c.SelfRegistration,
@@ -137,7 +148,7 @@ func (c Config) Check() error {
 	named := c.Resource
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
-		[]error{Within("Limits", errors.Join(c.Limits.check()...))})
+		[]error{Within("Limits", errors.Join(c.Limits.check()...)), Within("Links", errors.Join(c.Links.check()...))})
 	switch {
 	case c.Issuer != "":
 		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())
@@ -154,14 +165,21 @@ func (c Config) ClientRules() (ClientIDRules, ClientMetadataRules, error) {
 	return clientID, metadata, errors.Join(c.checkClientRules()...)
 }
 
-// GrantSettings returns settings that suffice to find grants in a store and to end them.
-// They need no valid Config.
+// GrantSettings returns settings that suffice to find grants in a store, to end them, and to
+// register clients. They need no valid Config.
 func (c Config) GrantSettings() *Settings {
+	clientID, metadata := c.clientRules()
+	clientID.Registered = c.Issuer + RegisteredClientsPath
 	return &Settings{
-		Resources:      c.ProtectedResources(),
-		Keys:           seal.NewKeyRing(c.keeper()),
-		HostFields:     c.HostFields,
-		IdentityFields: c.identityFields(),
+		Issuer:           c.Issuer,
+		ClientID:         clientID,
+		Metadata:         metadata,
+		SelfRegistration: c.SelfRegistration,
+		allowClient:      c.AllowClient,
+		Resources:        c.ProtectedResources(),
+		Keys:             seal.NewKeyRing(c.keeper()),
+		HostFields:       c.HostFields,
+		IdentityFields:   c.identityFields(),
 	}
 }
 
@@ -170,7 +188,7 @@ func (c Config) clientRules() (ClientIDRules, ClientMetadataRules) {
 		AllowAnyHost: c.AllowLoopbackClients}
 	return clientID, ClientMetadataRules{
 		AllowedPrivateSchemes: c.AllowedPrivateSchemes, AllowDocumentsWithoutClientID: c.AllowDocumentsWithoutClientID,
-		PrivateKeyJWT: c.PrivateKeyJWT, KeySets: clientID,
+		KeySets: clientID,
 	}
 }
 
@@ -183,7 +201,7 @@ func (c Config) WithDefaults() Config {
 	for _, l := range c.Lifetimes() {
 		setDefault(l.Value, l.Default)
 	}
-	setDefault(&c.RefreshGrace, DefaultRefreshGrace)
+	setDefault(&c.RefreshTokens, RefreshRequested)
 	setDefault(&c.Resource, c.Issuer+defaultPath)
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
@@ -203,34 +221,11 @@ func setDefault[T comparable](value *T, fallback T) {
 	}
 }
 
-// DefaultRefreshGrace is the default of RefreshGrace.
-const DefaultRefreshGrace = 5 * time.Minute
-
-// Lifetime is a duration of a Config with its default and bounds.
-type Lifetime struct {
-	Field                Field
-	Value                *time.Duration
-	Default, Least, Most time.Duration
-}
-
-// Lifetimes returns the durations of a Config that have both bounds.
-func (c *Config) Lifetimes() []Lifetime {
-	return []Lifetime{
-		{"AccessTokenTTL", &c.AccessTokenTTL, time.Hour, time.Minute, 24 * time.Hour},
-		{"AuthCodeTTL", &c.AuthCodeTTL, 5 * time.Minute, 10 * time.Second, 10 * time.Minute},
-		{"GrantTTL", &c.GrantTTL, 180 * 24 * time.Hour, time.Hour, MaxGrantTTL},
-		{"RefreshIdleTTL", &c.RefreshIdleTTL, 30 * 24 * time.Hour, max(time.Hour, c.AccessTokenTTL), MaxGrantTTL},
-		{"TicketTTL", &c.TicketTTL, 10 * time.Minute, time.Minute, 30 * time.Minute},
-	}
-}
-
-// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five
-// minutes do not refresh all the time.
-const EarlyRefresh = 6 * time.Minute
-
-// MaxGrantTTL is the upper bound of GrantTTL and RefreshIdleTTL. No sealed data is needed for
-// longer.
-const MaxGrantTTL = 365 * 24 * time.Hour
+// The values of Config.RefreshTokens.
+const (
+	RefreshRequested  = "requested"  // clients that request OfflineAccess
+	RefreshRegistered = "registered" // also those that declare the grant type refresh_token
+)
 
 // MinSecretLength is the minimum length of the server secret, in bytes.
 const MinSecretLength = seal.MinSecretLength
@@ -252,19 +247,6 @@ func (c Config) keeper() SecretKeeper {
 		secrets = append(secrets, slices.Clone(previous))
 	}
 	return secrets
-}
-
-func (c Config) checkHostFields() (mistakes []error) {
-	for _, wrong := range c.HostFields.Check() {
-		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
-	}
-	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() &&
-		(!hasToken || token.Optional) {
-		mistakes = append(mistakes,
-			NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
-				Field("HostFields"), credential.Token, credential.Token))
-	}
-	return mistakes
 }
 
 // identityFields returns what Settings.IdentityFields describes.

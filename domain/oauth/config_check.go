@@ -1,14 +1,13 @@
 package oauth
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 func (c Config) checkURLs() []error {
@@ -136,21 +135,8 @@ func (c Config) checkRequired() (mistakes []error) {
 	return append(mistakes, c.checkSecrets()...)
 }
 
-// checkClientRules checks the fields about metadata documents and redirect URIs of clients.
+// checkClientRules checks the fields about redirect URIs of clients.
 func (c Config) checkClientRules() (mistakes []error) {
-	if c.MetadataProxy != "" && !IsProxyURL(c.MetadataProxy) {
-		mistakes = append(mistakes,
-			NewMistake("%s is no URL of an HTTP proxy: write http://host:3128 or https://host:3128, with "+
-				"user:password@ before "+
-				"the host if the proxy requires them, %%2F for a slash in the password and so on, and nothing after "+
-				"the port", Field("MetadataProxy")))
-	}
-	for _, port := range c.ClientIDPorts {
-		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-			mistakes = append(mistakes,
-				NewMistake("%s has %q: a port is a number from 1 to 65535", Field("ClientIDPorts"), port))
-		}
-	}
 	for _, host := range c.TrustedRedirectHosts {
 		if host == "" || strings.ContainsAny(host, "/@?# ") {
 			mistakes = append(mistakes,
@@ -169,44 +155,31 @@ func (c Config) checkClientRules() (mistakes []error) {
 	return mistakes
 }
 
-// IsProxyURL reports whether raw names a proxy and nothing else. Errors must not repeat raw,
-// because it may hold a password.
-func IsProxyURL(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return false
-	}
-	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
-	return err == nil && port > 0 && !strings.HasSuffix(u.Host, ":") && strings.Trim(u.Path, "/") == "" &&
-		!strings.ContainsAny(raw, "?#")
-}
-
 // HasLoopbackIssuer reports whether the issuer is a loopback address.
 func (c Config) HasLoopbackIssuer() bool { return loopbackIssuer(c.Issuer) }
 
-func loopbackIssuer(raw string) bool { return loopbackHost(hostOf(hostPort(raw))) }
+func loopbackIssuer(raw string) bool { return loopbackHost(HostOf(hostPort(raw))) }
 
 func hostPort(raw string) string {
 	_, rest, _ := strings.Cut(raw, ":")
 	return authorityOf(rest)
 }
 
-func (c Config) checkLifetimes() []error {
-	var mistakes []error
+func (c Config) checkLifetimes() (mistakes []error) {
 	for _, l := range c.Lifetimes() {
-		if *l.Value < l.Least || *l.Value > l.Most {
-			mistakes = append(mistakes,
-				NewMistake("%s is %s: choose from %s to %s", l.Field, *l.Value, l.Least, l.Most))
+		if err := l.check(); err != nil {
+			mistakes = append(mistakes, err)
 		}
 	}
-	if c.RefreshGrace > time.Hour {
-		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1h0m0s, or a negative value to switch it off",
-			Field("RefreshGrace"), c.RefreshGrace))
+	for _, choice := range c.GrantChoices {
+		if choice < shortestGrant || choice > c.GrantTTL {
+			mistakes = append(mistakes, NewMistake("%s has %s: choose from %s to %s, which is %s",
+				Field("GrantChoices"), choice, shortestGrant, c.GrantTTL, Field("GrantTTL")))
+		}
 	}
-	if c.RecheckEvery != 0 && c.RecheckEvery < time.Minute {
-		mistakes = append(mistakes,
-			NewMistake("%s is %s: choose at least 1m0s, or 0 to verify at refreshes only", Field("RecheckEvery"),
-				c.RecheckEvery))
+	if c.RefreshTokens != RefreshRequested && c.RefreshTokens != RefreshRegistered {
+		mistakes = append(mistakes, NewMistake("%s is %q: choose %s or %s", Field("RefreshTokens"), c.RefreshTokens,
+			RefreshRequested, RefreshRegistered))
 	}
 	return mistakes
 }
@@ -234,56 +207,22 @@ func (c Config) checkSecrets() (mistakes []error) {
 	return mistakes
 }
 
-// CheckOriginsAndHosts returns an error for each allowed origin that no browser sends, and for each
-// allowed host that no request can name, because such entries never match.
-func CheckOriginsAndHosts(origins, hosts []string) error {
-	var mistakes []error
-	for _, origin := range origins {
-		if err := checkOrigin(origin); err != nil {
-			mistakes = append(mistakes, NewMistake("%s has %q: %s", Field("WithAllowedOrigins"), origin, err))
+func (c Config) checkHostFields() (mistakes []error) {
+	for _, wrong := range c.HostFields.Check() {
+		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
+	}
+	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() &&
+		(!hasToken || token.Optional) {
+		mistakes = append(mistakes,
+			NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
+				Field("HostFields"), credential.Token, credential.Token))
+	}
+	for _, field := range c.HostFields {
+		if c.AcceptHostTokens && field.Name != credential.Token && !field.Optional {
+			mistakes = append(mistakes,
+				NewMistake("%s is on, but %s has the required field %q, which no header has: switch it off",
+					Field("AcceptHostTokens"), Field("HostFields"), field.Name))
 		}
 	}
-	for _, host := range hosts {
-		if err := CheckHost(host); err != nil {
-			mistakes = append(mistakes, NewMistake("%s has %q: %s", Field("WithAllowedHosts"), host, err))
-		}
-	}
-	return errors.Join(mistakes...)
-}
-
-func checkOrigin(origin string) error {
-	switch {
-	case origin == LoopbackOrigins:
-		return nil
-	case origin == "*":
-		return errors.New("it would allow every web page: name each origin, as scheme://host or scheme://host:port")
-	case strings.Contains(origin, "*"):
-		return errors.New("it is a pattern: name each origin, as scheme://host or scheme://host:port, or write " +
-			"loopback for every port of this computer")
-	case origin == "null":
-		return errors.New(
-			`it is the origin of sandboxed frames and local files, which any page can have: serve the page from its ` +
-				`own origin`)
-	case !printable(origin):
-		return errors.New("write it as browsers send it, in ASCII (xn--…) and without spaces")
-	}
-	u, err := url.Parse(origin)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil {
-		return errors.New("write scheme://host or scheme://host:port, for example http://localhost:6274")
-	}
-	if sent := comparableForm(u.Scheme + "://" + strings.TrimSuffix(u.Host, ":")); sent != origin {
-		return fmt.Errorf("browsers send an origin without path and default port, in lower case: write %q", sent)
-	}
-	return nil
-}
-
-// CheckHost returns an error when no request can name the host.
-func CheckHost(host string) error {
-	switch {
-	case strings.Contains(host, "*"):
-		return errors.New("it is a pattern: name each host, as host or host:port")
-	case host == "", strings.ContainsAny(host, "/@?#"), !printable(host):
-		return errors.New("write host or host:port, without scheme and path")
-	}
-	return nil
+	return mistakes
 }

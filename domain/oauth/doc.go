@@ -32,7 +32,7 @@
 // §4.1.2).
 //
 // Only the newest refresh token of a grant rotates. A request with one of the last four that were
-// replaced gets the same successor again within the grace window; the one that was replaced last
-// gets it also beyond the window, while no token of the successor was used. Any other replaced
-// refresh token is reuse and ends the grant (RFC 9700 §4.14.2).
+// replaced gets the newest tokens within the grace window; the one that was replaced last gets them
+// also beyond the window, while no token of its successor was used. Any other replaced refresh
+// token is reuse and ends the grant (RFC 9700 §4.14.2).
 package oauth

@@ -50,11 +50,16 @@ var (
 	StateNotPrintable      = Kind{"state_not_printable", "invalid_request"}
 	InvalidTicket          = Kind{"invalid_ticket", "invalid_request"}
 	ExpiredTicket          = Kind{"expired_ticket", "invalid_request"}
+	NothingLeft            = Kind{"nothing_left", "invalid_request"}
 	UsedTicket             = Kind{"used_ticket", "invalid_request"}
 	MissingHostToken       = Kind{"missing_host_token", "invalid_request"}
 	TooManyGuesses         = Kind{"too_many_guesses", "temporarily_unavailable"}
 	TooManyFailures        = Kind{"too_many_failures", "temporarily_unavailable"}
+	TooManyCalls           = Kind{"too_many_calls", "access_denied"}
 	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
+	OtherHostToken         = Kind{"other_host_token", "access_denied"}
+	ToolsChanged           = Kind{"tools_changed", "access_denied"}
+	ToolsNotListable       = Kind{"tools_not_listable", "temporarily_unavailable"}
 	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
 	MisconfiguredVerifier  = Kind{"misconfigured_verifier", "temporarily_unavailable"}
 )
@@ -72,10 +77,11 @@ var (
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
 	ErrUnknownSession      = errors.New("oauth: the MCP server does not know this session")
+	ErrUnlistedTool        = errors.New("oauth: the MCP server does not list this tool")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
-	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is no document", ErrMetadataUnreachable)
+	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is not a document", ErrMetadataUnreachable)
 	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
 	ErrMetadataAddress     = errors.New("the address is refused") // beside ErrMetadataUnreachable
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")

@@ -113,7 +113,7 @@ var _ = Describe("Sealing the host token", Label("J12"), func() {
 		print, err := settings.Keys.Fingerprint(host.HostToken)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(print[:]).To(Equal(bytesOf("b8a7dec2d7f0517a58ee81dbb3974aaf")))
-		code, err := (&Ticket{id: someGrant}).Code(host.HostToken, settings.Keys)
+		code, err := (&Ticket{id: someGrant}).Code(host.HostToken, nil, settings.Keys)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(code.Reveal()).
 			To(Equal("ppc_ASNFZ4mrze8BI0VniavN7wAAAAChqn_-TjdHN425L039b6hJV9_9ZwL_ygRMfuMRE04mFa0HjcpKp0ib"))

@@ -77,11 +77,26 @@ func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
 	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
-// sealedHostToken is a host token under envelope encryption: box is the token, encrypted with a
-// data key; wrap is the data key, encrypted for the holder of the grant's current secret.
-type sealedHostToken struct{ box, wrap []byte }
+// sealedHostToken is a host token under envelope encryption. The zero value has none.
+type sealedHostToken struct {
+	box    []byte // the token, encrypted with a data key; nil beside a replacement
+	wrap   []byte // the data key, encrypted for the holder of the grant's current secret
+	public []byte // public half of the key pair of the data key
+	// A token that has replaced the one in the box, encrypted to the public half. The next holder
+	// who changes the wrap turns it into a box.
+	replacement []byte
+}
 
-const hostBox = "host"
+func (h sealedHostToken) isEmpty() bool { return h.public == nil }
+
+const (
+	hostBox         = "host"
+	replacementKind = "host-replacement"
+)
+
+func replacementOf(grant string) seal.Binding {
+	return seal.Binding{Kind: replacementKind, Owner: grant}
+}
 
 // wrapSealers returns the sealers for the data key, which only the holder of a secret of the grant
 // can derive.
@@ -104,7 +119,25 @@ func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader
 	if err != nil {
 		return sealedHostToken{}, err
 	}
-	return sealedHostToken{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey)}, nil
+	public, err := seal.PublicKey(dataKey, replacementOf(grant))
+	if err != nil {
+		return sealedHostToken{}, err
+	}
+	return sealedHostToken{box: inner.Seal([]byte(host.Reveal())), wrap: outer.Seal(dataKey), public: public}, nil
+}
+
+// replace seals another host token, which the holders of the data key open from now on.
+func (h sealedHostToken) replace(host HostToken, grant string, keys seal.KeyRing) (sealedHostToken, error) {
+	if h.isEmpty() {
+		return h, nil
+	}
+	sealers, err := keys.PairSealers(replacementOf(grant))
+	if err != nil {
+		return h, err
+	}
+	h.box = nil
+	h.replacement, err = sealers.Seal(h.public, []byte(host.Reveal()))
+	return h, err
 }
 
 // unwrap returns the data key, or ErrHostTokenLost when no key fits.
@@ -126,18 +159,38 @@ func (h sealedHostToken) open(holder Secret, grant string, keys seal.KeyRing) (*
 		return nil, err
 	}
 	opened := &UnsealedHostToken{wrap: h.wrap, dataKey: dataKey}
-	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
+	text, err := h.openBox(dataKey, grant, keys)
 	if err != nil {
 		opened.Forget()
 		return nil, err
 	}
-	text, err := inner.Open(h.box)
-	if err != nil {
-		opened.Forget()
-		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
-	}
 	opened.HostToken = HostToken{conceal(string(text))}
 	return opened, nil
+}
+
+// openBox returns the text of the token, or ErrHostTokenLost when the data key does not fit.
+func (h sealedHostToken) openBox(dataKey []byte, grant string, keys seal.KeyRing) (text []byte, err error) {
+	if h.replacement != nil {
+		sealers, err := keys.PairSealers(replacementOf(grant))
+		if err != nil {
+			return nil, err
+		}
+		text, err = sealers.Open(dataKey, h.replacement)
+		return text, lostKey(err)
+	}
+	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
+	if err != nil {
+		return nil, err
+	}
+	text, err = inner.Open(h.box)
+	return text, lostKey(err)
+}
+
+func lostKey(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 }
 
 // rewrapFor wraps the data key for another holder.
@@ -154,12 +207,26 @@ func (h sealedHostToken) rewrapFor(from, to Secret, grant string, keys seal.KeyR
 	return h.rewrapDataKey(dataKey, to, grant, keys)
 }
 
-// rewrapDataKey is rewrapFor with an unwrapped data key.
+// rewrapDataKey is rewrapFor with an unwrapped data key. It also turns a replacement into a box,
+// which costs less to open.
 func (h sealedHostToken) rewrapDataKey(dataKey []byte, to Secret, grant string,
 	keys seal.KeyRing) (sealedHostToken, error) {
 	outer, err := wrapSealers(to, grant, keys)
 	if err != nil {
 		return sealedHostToken{}, err
 	}
-	return sealedHostToken{box: h.box, wrap: outer.Seal(dataKey)}, nil
+	h.wrap = outer.Seal(dataKey)
+	if h.replacement == nil {
+		return h, nil
+	}
+	text, err := h.openBox(dataKey, grant, keys)
+	if err != nil {
+		return sealedHostToken{}, err
+	}
+	inner, err := seal.NewSealer(dataKey, seal.Binding{Kind: hostBox, Owner: grant})
+	if err != nil {
+		return sealedHostToken{}, err
+	}
+	h.box, h.replacement = inner.Seal(text), nil
+	return h, nil
 }

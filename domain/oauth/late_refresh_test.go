@@ -140,6 +140,20 @@ var _ = Describe("Presenting a replaced refresh token", Label("D27", "J9"), func
 		Entry("returns the newest refresh token a week later", 7*24*time.Hour),
 	)
 
+	DescribeTable("that one process of a client comes for late, serves the others", func(inUse func(*Tokens)) {
+		r.rotate(time.Second)
+		tokens, err := r.present(0, time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		inUse(tokens)
+		_, err = r.present(0, 5*time.Minute-time.Millisecond)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = r.present(0, time.Millisecond)
+		expectReuse(err)
+	},
+		Entry("while it works with the tokens", func(tokens *Tokens) { r.call(tokens.Access) }),
+		Entry("after it has refreshed again", func(*Tokens) { r.rotate(0) }),
+	)
+
 	It("replaces an expired access token for all that come late", func() {
 		r.rotate(time.Second)
 		tokens, err := r.present(0, time.Hour)
@@ -295,6 +309,19 @@ var _ = Describe("The size of a grant", Label("H6"), func() {
 		_, err := r.grant.Admits(r.issued[0].Access, r.settings.Resource(), r.now)
 		Expect(err).To(Refused(InvalidToken))
 		r.call(r.issued[1].Access)
+	})
+
+	It("ends revoked ones before valid ones", Label("G7"), func() {
+		r := refreshedGrant(settingsOf())
+		for range 7 {
+			r.rotate(time.Second)
+		}
+		for _, tokens := range r.issued[1:] {
+			r.grant.Revoke(tokens.Access, clientURL, r.now)
+		}
+		r.rotate(time.Second)
+		r.call(r.issued[0].Access)
+		r.call(r.newest().Access)
 	})
 
 	It("shrinks when a refresh comes after the others have expired", func() {

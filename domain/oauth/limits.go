@@ -22,8 +22,8 @@ type Limits struct {
 	MaxAttemptsPerToken       int // 30 in a minute without a proof of work, of a token with active grants
 	// 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser.
 	ProofBits int
-	// 20 seconds, the wait of browsers without script; ten from one address are admitted in that
-	// time.
+	// 20 seconds, which a browser without script waits instead of a proof of work. Ten of one
+	// address are admitted in that time.
 	ProofWait time.Duration
 
 	MaxVerifications           int // 64 tokens that one verifier checks at once
@@ -32,9 +32,9 @@ type Limits struct {
 	MaxFetches           int // 32 metadata documents at once
 	MaxFetchesPerAddress int // 4 of them for one address
 	MaxFetchesPerDomain  int // 4 of them from one registrable domain
-	// 30, of documents that are not known yet; beyond that, 3 from each registrable domain.
+	// 30 fetches of unknown documents for one address; beyond that, 3 from each registrable domain.
 	MaxFetchesPerMinuteAndAddress int
-	// 60 of those; above that, only networks that have used less than their share may fetch.
+	// 60 fetches of unknown documents from one registrable domain; beyond that, 3 for each network.
 	MaxFetchesPerMinuteAndDomain int
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
@@ -45,6 +45,7 @@ type Limits struct {
 	MaxSessions          int // 10 000 sessions of an MCP server, and streams through a gateway, in each process
 	MaxSessionsPerPerson int // 100 of them, in all clients together
 	MaxGrantsPerToken    int // 100 connections made with one host token
+	CallsPerMinute       int // 0, any number of calls of tools by one person at one MCP server, in each process
 }
 
 // DefaultLimits returns the limits of a Config that sets none.
@@ -149,12 +150,13 @@ const (
 	LimitRegistrations Limit = "registrations"
 	LimitSessions      Limit = "sessions"
 	LimitGrants        Limit = "grants"
+	LimitCalls         Limit = "calls"
 )
 
 // LimitNames returns every Limit.
 func LimitNames() []Limit {
 	return []Limit{LimitWrongTokens, LimitVerifications, LimitFetches, LimitUnknownTokens, LimitRegistrations,
-		LimitSessions, LimitGrants}
+		LimitSessions, LimitGrants, LimitCalls}
 }
 
 // LimitEffect is the effect of a limit on a request.
@@ -181,5 +183,5 @@ func (o LimitObserver) Observe(limit Limit, effect LimitEffect) {
 	}
 }
 
-// NearMaxGrants reports whether a host token has nine tenths of MaxGrantsPerToken.
+// NearMaxGrants reports whether a host token has nine tenths of its connections.
 func (l Limits) NearMaxGrants(connections int) bool { return 10*connections >= 9*l.MaxGrantsPerToken }

@@ -44,19 +44,22 @@ func (m *Mistake) replaced(replacement func(Field) any) []any {
 }
 
 // Within returns the mistakes of a struct as those of the struct that has it in the field outer.
-func Within(outer Field, err error) error {
+func Within(outer Field, err error) error { return Prefixed(outer+".", err) }
+
+// Prefixed returns the mistakes with a prefix for each field.
+func Prefixed(prefix Field, err error) error {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
 	case *Mistake:
 		return &Mistake{e.sentence, e.replaced(func(inner Field) any {
 			if strings.HasPrefix(string(inner), OfConfig) {
 				return inner
 			}
-			return outer + "." + inner
+			return prefix + inner
 		})}
 	case interface{ Unwrap() []error }:
 		branches := slices.Clone(e.Unwrap())
 		for i, branch := range branches {
-			branches[i] = Within(outer, branch)
+			branches[i] = Prefixed(prefix, branch)
 		}
 		return errors.Join(branches...)
 	}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // What a guarded call asks of the rules.
@@ -64,5 +66,45 @@ func BenchmarkConnect(b *testing.B) {
 		if err := approved(settings).redeem(noon); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What the box of a host token costs an approval, and its key pair alone.
+func BenchmarkSealHostToken(b *testing.B) {
+	RegisterTestingT(b)
+	settings, holder, token := settingsOf(), newSecret(CodeSecret), HostToken{conceal("host-token")}
+	b.Run("with its key pair", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := sealHostToken(token, holder, "grant", rand.Reader, settings.Keys); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("key pair alone", func(b *testing.B) {
+		key := make([]byte, seal.KeySize)
+		for b.Loop() {
+			if _, err := seal.PublicKey(key, replacementOf("grant")); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// What it costs to open a box, and a replacement until the next refresh.
+func BenchmarkOpenHostToken(b *testing.B) {
+	RegisterTestingT(b)
+	settings, holder := settingsOf(), newSecret(CodeSecret)
+	box, err := sealHostToken(HostToken{conceal("host-token")}, holder, "grant", rand.Reader, settings.Keys)
+	Expect(err).NotTo(HaveOccurred())
+	replaced, err := box.replace(HostToken{conceal("another")}, "grant", settings.Keys)
+	Expect(err).NotTo(HaveOccurred())
+	for name, sealed := range map[string]sealedHostToken{"box": box, "replacement": replaced} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := sealed.open(holder, "grant", settings.Keys); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

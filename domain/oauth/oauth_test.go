@@ -62,8 +62,11 @@ func newFreshEntropy() FreshEntropy { return FreshEntropy{Access: newEntropy(), 
 func settingsOf(change ...func(*Config)) *Settings {
 	GinkgoHelper()
 	config := Config{
-		Issuer: "https://cms.example", VerifyBearer: func(string) bool { return true }, Secret: serverSecret,
-		Now: func() time.Time { return noon }, Random: rand.Reader,
+		Issuer:       "https://cms.example",
+		VerifyBearer: func(string) bool { return true },
+		Secret:       serverSecret,
+		Now:          func() time.Time { return noon },
+		Random:       rand.Reader,
 	}
 	for _, apply := range change {
 		apply(&config)
@@ -91,8 +94,12 @@ func ask(settings *Settings, change ...func(Parameters)) (*AuthorizationRequest,
 	client, err := NewClientMetadata(RestoreClientID(clientURL), document(), settings.Metadata)
 	Expect(err).NotTo(HaveOccurred())
 	parameters := Parameters{
-		"response_type": {"code"}, "redirect_uri": {"https://client.example/callback"}, "state": {"s"},
-		"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"}, "scope": {"mcp offline_access"},
+		"response_type":         {"code"},
+		"redirect_uri":          {"https://client.example/callback"},
+		"state":                 {"s"},
+		"code_challenge":        {challengeOf(verifier)},
+		"code_challenge_method": {"S256"},
+		"scope":                 {"mcp offline_access"},
 	}
 	for _, apply := range change {
 		apply(parameters)

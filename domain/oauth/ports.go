@@ -49,6 +49,11 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 // Unwrap returns the same reason as VerifierUnavailable.
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
 
+// ToolLister lists the tools of the MCP server of a resource, as it lists them to the caller now.
+type ToolLister interface {
+	Tools(ctx context.Context, resource Resource, caller Caller, host HostToken) ([]Tool, error)
+}
+
 // ClientDirectory finds the metadata document of a client. If a cached document does not list
 // redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
 // causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
@@ -63,8 +68,8 @@ type ClientKeeper interface {
 	ClientDirectory
 	// Keep marks a client as in use: documents of other clients do not evict its document and its
 	// keys, and their fetches do not use up its places. by is the host token that approved the
-	// client: a token with many clients evicts only documents of these. It is zero for a client
-	// that had active grants at startup.
+	// client: a token with many clients evicts only documents of these. It is zero if the store
+	// does not know that token.
 	Keep(id ClientID, by Fingerprint)
 	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
 	// cached document for up to an hour after its expiry.
@@ -96,4 +101,17 @@ type RegistrationLimit interface {
 // long an address over the limit has to wait.
 type FailureLimit interface {
 	Failed(address string, now time.Time) (wait time.Duration)
+}
+
+// CallQuota is a number of calls that may be made in a minute, and how many of them a message
+// makes.
+type CallQuota struct {
+	Key              string
+	Calls, PerMinute int
+}
+
+// CallLimit counts calls of tools. Each process counts separately. Take counts the calls of a
+// message in every quota, or in none of them; then it returns how long to wait.
+type CallLimit interface {
+	Take(quotas []CallQuota, now time.Time) (wait time.Duration)
 }

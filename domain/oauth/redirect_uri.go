@@ -31,8 +31,8 @@ func ParseRedirectURI(raw string, privateSchemes []string) (RedirectURI, error) 
 	case !found, strings.Contains(authority, "@"), !realPort:
 		return RedirectURI{},
 			Refuse(InvalidRequest, "A11", "the redirect_uri is relative, names a user or has no possible port")
-	case scheme == "https" && hostOf(authority) != "" && !strings.Contains(authority, "%"),
-		scheme == "http" && loopbackHost(hostOf(authority)):
+	case scheme == "https" && HostOf(authority) != "" && !strings.Contains(authority, "%"),
+		scheme == "http" && loopbackHost(HostOf(authority)):
 		return RedirectURI{raw}, nil
 	case slices.Contains(privateSchemes, scheme) && !slices.Contains(forbiddenSchemes, scheme):
 		return RedirectURI{raw}, nil
@@ -84,7 +84,7 @@ func (u RedirectURI) Host() string {
 // Loopback reports whether the receiver is a program on the person's own computer (RFC 8252 §7.3).
 func (u RedirectURI) Loopback() bool {
 	rest, found := strings.CutPrefix(u.raw, "http:")
-	return found && loopbackHost(hostOf(authorityOf(rest)))
+	return found && loopbackHost(HostOf(authorityOf(rest)))
 }
 
 // PrivateScheme reports whether an application claims the URI's scheme for itself (RFC 8252 §7.1).
@@ -135,7 +135,8 @@ func authorityOf(rest string) string {
 	return rest
 }
 
-func hostOf(authority string) string {
+// HostOf returns the host of host:port, an IPv6 address with its brackets.
+func HostOf(authority string) string {
 	host, _ := splitPort(authority)
 	return host
 }
@@ -145,17 +146,14 @@ func loopbackHost(host string) bool {
 	return host == "127.0.0.1" || host == "[::1]" || host == "localhost"
 }
 
-// LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own
-// computer, with http or https and on any port.
-const LoopbackOrigins = "loopback"
-
-// IsLoopbackOrigin reports whether LoopbackOrigins allows an Origin header, which is in lower case.
+// IsLoopbackOrigin reports whether an origin in lower case is on the person's own computer, with
+// http or https and on any port.
 func IsLoopbackOrigin(origin string) bool {
 	scheme, _, _ := strings.Cut(origin, "://")
 	authority := hostPort(origin)
 	_, realPort := withoutPort(origin)
 	return (scheme == "http" || scheme == "https") && origin == scheme+"://"+authority && realPort &&
-		loopbackHost(hostOf(authority))
+		loopbackHost(HostOf(authority))
 }
 
 // unescape decodes a query component, and returns a malformed one unchanged.

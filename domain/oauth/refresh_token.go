@@ -83,7 +83,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 		late = fmt.Sprintf("%d minutes after it was replaced", int(now.Sub(g.rotations[i].replacedAt).Minutes()))
 	}
 	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
-	if g.authMethod != PrivateKeyJWT {
+	if !g.authMethod.proves() {
 		cause = fmt.Errorf("%w: %w", cause, ErrReused)
 	}
 	return refuseGrant("D27", cause)
@@ -179,6 +179,7 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 	if err != nil {
 		return nil, err
 	}
+	g.extendGrace(settings, now)
 	token := g.findAccess(found.access)
 	if token.serves(requested, settings, now) || token.isValid(now) && g.hasMostAccess(now) {
 		tokens := g.respond(found.access, token, now)
@@ -212,7 +213,7 @@ func (t *accessToken) isValid(now time.Time) bool {
 func (g *AccessGrant) hasMostAccess(now time.Time) bool {
 	valid := 0
 	for _, token := range g.access {
-		if !expired(token.expiresAt, now) {
+		if !token.isRevoked() && !expired(token.expiresAt, now) {
 			valid++
 		}
 	}

@@ -95,7 +95,8 @@ var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 		settings := settingsOf()
 		f := redeemed(settings)
 		snapshot := f.grant.Snapshot()
-		_, err := sealedHostToken{snapshot.HostBox, snapshot.HostWrap}.open(f.code, snapshot.ID, settings.Keys)
+		kept := sealedHostToken{box: snapshot.HostBox, wrap: snapshot.HostWrap}
+		_, err := kept.open(f.code, snapshot.ID, settings.Keys)
 		Expect(err).To(MatchError(ErrHostTokenLost))
 		Expect(f.grant.UnsealWithRefreshToken(f.refresh, settings)).To(HaveField("Reveal()", "host-token"))
 	})

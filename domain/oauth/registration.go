@@ -78,18 +78,29 @@ func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, er
 			return nil, refuseMetadata(err)
 		}
 	}
-	client := s.registered(name, nil, document.mayRefresh())
+	client := s.registered(name, nil, document.refreshing(), document.registeredAuthMethod())
 	client.redirects, err = document.registeredRedirects(client.privateSchemes(s.Metadata))
 	return client, err
 }
 
-func (s *Settings) registered(name string, redirects []RedirectURI, mayRefresh bool) *ClientMetadata {
+// registeredAuthMethod returns the method that a registration asks for if it has a secret. Every
+// other client is public, whatever it asks for.
+func (d clientDocument) registeredAuthMethod() AuthMethod {
+	asked, _ := d["token_endpoint_auth_method"].(string)
+	if method := AuthMethod(asked); method.HasSecret() {
+		return method
+	}
+	return SealedClientID
+}
+
+func (s *Settings) registered(name string, redirects []RedirectURI, refreshing refreshing,
+	method AuthMethod) *ClientMetadata {
 	return &ClientMetadata{
 		name:             name,
 		redirects:        redirects,
-		mayRefresh:       mayRefresh,
+		refreshing:       refreshing,
 		declaresClientID: true,
-		authentication:   clientAuthentication{method: SealedClientID},
+		authentication:   clientAuthentication{method: method},
 	}
 }
 
@@ -178,7 +189,7 @@ func (s *Settings) registrationSealers() (seal.Sealers, error) {
 
 // packRegistration returns the version and the compressed metadata.
 func (m *ClientMetadata) packRegistration() []byte {
-	texts := []string{strconv.FormatBool(m.mayRefresh), m.name}
+	texts := []string{string(m.refreshing), string(m.authentication.method), m.name}
 	packed := bytes.NewBuffer([]byte{registrationVersion})
 	writer, _ := flate.NewWriter(packed, flate.DefaultCompression) // fails only for an unknown level
 	_, _ = writer.Write(pack(append(texts, m.RedirectURIs()...)))  // a buffer accepts every write
@@ -195,14 +206,14 @@ func (s *Settings) unpackRegistration(plain []byte) (*ClientMetadata, error) {
 		return nil, fmt.Errorf("decompressing: %w", err)
 	}
 	texts, err := unpackTexts(packed)
-	if err != nil || len(texts) < 3 {
+	if err != nil || len(texts) < 4 {
 		return nil, errors.Join(errors.New("it is incomplete"), err)
 	}
 	var redirects []RedirectURI
-	for _, raw := range texts[2:] {
+	for _, raw := range texts[3:] {
 		redirects = append(redirects, RestoreRedirectURI(raw))
 	}
-	return s.registered(texts[1], redirects, texts[0] == "true"), nil
+	return s.registered(texts[2], redirects, refreshing(texts[0]), AuthMethod(texts[1])), nil
 }
 
 // IsSelfRegistered reports whether the id is one of RegisterClient. It may not open any more.

@@ -39,7 +39,7 @@ var _ = Describe("Approving the same form again", Label("B13", "I5"), func() {
 	It("has the same code for the same form and token, and another for any other", Label("H1", "J2"), func() {
 		form := ticket()
 		code := func(keys seal.KeyRing, t *Ticket, token string) Digest {
-			secret, err := t.Code(host(token), keys)
+			secret, err := t.Code(host(token), nil, keys)
 			Expect(err).NotTo(HaveOccurred())
 			_, err = ParseSecret(CodeSecret, secret.Reveal(), keys)
 			Expect(err).NotTo(HaveOccurred())

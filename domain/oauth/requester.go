@@ -6,7 +6,7 @@ import (
 )
 
 // Requester is the client address of a request with its enclosing networks, for limits. The zero
-// value has no limits of its own, and counts only towards totals.
+// value has no limits itself, and counts only towards totals.
 type Requester struct{ networks []netip.Prefix }
 
 // The prefix lengths of the networks around an address. In IPv6 a home usually has a /64 or a /56,

@@ -146,7 +146,7 @@ func (c Config) checkResources() (mistakes []error) {
 						withoutUser(other)))
 			}
 		}
-		if site := originOf(first); first != site && comparableForm(uri) == site {
+		if site, _ := SplitOrigin(first); first != site && comparableForm(uri) == site {
 			mistakes = append(mistakes,
 				NewMistake("%s %q has the metadata address that the first server has too: make it %s",
 					Field("MoreServers"), withoutUser(uri), Field("Resource")))
@@ -180,9 +180,12 @@ func conflictOf(uri, other string) string {
 	return ""
 }
 
-// originOf returns scheme and authority of a URI in comparable form.
-func originOf(uri string) string {
+// SplitOrigin returns the origin of a URL and its path without a trailing slash.
+func SplitOrigin(uri string) (origin, path string) {
 	scheme, rest, _ := strings.Cut(uri, "://")
-	authority, _, _ := strings.Cut(rest, "/")
-	return scheme + "://" + authority
+	authority, path, found := strings.Cut(rest, "/")
+	if found {
+		path = "/" + path
+	}
+	return scheme + "://" + authority, strings.TrimSuffix(path, "/")
 }

@@ -19,7 +19,7 @@ type rotation struct {
 	digest     Digest // of the replaced refresh token
 	access     uint32 // number of the first access token that was issued with the successor
 	box        []byte
-	replacedAt time.Time
+	replacedAt time.Time // or when a client came late for the answer
 }
 
 // served reports whether the replaced token may still get its successor: within the grace window,
@@ -32,6 +32,16 @@ func (r *rotation) served(g *AccessGrant, settings *Settings, now time.Time) boo
 func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
 	age := now.Sub(r.replacedAt)
 	return age < settings.RefreshGrace && age > -settings.RefreshGrace
+}
+
+// extendGrace begins the window of the last replacement again when a client comes for an answer
+// that it has never got: other processes of the client may be about to do the same. In the first
+// half of the window it changes nothing, so that racers do not write one after the other.
+func (g *AccessGrant) extendGrace(settings *Settings, now time.Time) {
+	last := &g.rotations[len(g.rotations)-1]
+	if last.unused(g) && now.Sub(last.replacedAt) >= settings.RefreshGrace/2 {
+		last.replacedAt = now
+	}
 }
 
 // unused reports that neither the successor nor an access token that was

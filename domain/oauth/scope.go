@@ -120,8 +120,12 @@ func (c ScopeCatalogue) Expand(granted Scopes) Scopes {
 	}
 }
 
+// openIDScopes are the scopes of OpenID Connect (Core §5.4), which some clients always request.
+var openIDScopes = NewScopes("openid", "profile", "email", "address", "phone")
+
 // Resolve returns the known ones of the requested scopes. It refuses with InvalidScope when none is
-// known, and adds the defaults when OfflineAccess is the only one.
+// known, unless all are scopes of OpenID. It adds the defaults when no known scope is requested, or
+// only OfflineAccess.
 func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
 	requested, err := ParseScopes(text)
 	if err != nil {
@@ -132,10 +136,10 @@ func (c ScopeCatalogue) Resolve(text string) (Scopes, error) {
 	}
 	known := requested.Intersect(c.Known().With(OfflineAccess))
 	switch {
-	case known.Empty():
+	case !known.Without(OfflineAccess).Empty():
+		return known, nil
+	case known.Empty() && !openIDScopes.Contains(requested):
 		return Scopes{}, Refuse(InvalidScope, "A25", "none of the requested scopes is known here")
-	case known.Without(OfflineAccess).Empty():
-		return c.defaults.With(OfflineAccess), nil
 	}
-	return known, nil
+	return c.defaults.With(known.Values()...), nil
 }

@@ -8,8 +8,8 @@ package oauth
 type SessionLimiter[S comparable] struct {
 	max, maxPerPerson int
 	sessions          map[S]*limitedSession[S]
-	people            map[string]sessionsOf[S]
-	clock             uint64 // number of uses so far, which orders the sessions by their last use
+	people            map[string]int // their sessions
+	clock             uint64         // number of uses so far, which orders the sessions by their last use
 }
 
 // limitedSession is an open session.
@@ -20,9 +20,6 @@ type limitedSession[S comparable] struct {
 	lastUsed uint64 // when a call last began or ended, by SessionLimiter.clock
 }
 
-// sessionsOf are the sessions of a person.
-type sessionsOf[S comparable] map[S]*limitedSession[S]
-
 // NewSessionLimiter returns a limiter without sessions, with the limits MaxSessions and
 // MaxSessionsPerPerson.
 func NewSessionLimiter[S comparable](limits Limits) *SessionLimiter[S] {
@@ -30,7 +27,7 @@ func NewSessionLimiter[S comparable](limits Limits) *SessionLimiter[S] {
 		max:          limits.MaxSessions,
 		maxPerPerson: limits.MaxSessionsPerPerson,
 		sessions:     map[S]*limitedSession[S]{},
-		people:       map[string]sessionsOf[S]{},
+		people:       map[string]int{},
 	}
 }
 
@@ -47,49 +44,32 @@ func (l *SessionLimiter[S]) Add(session S, person string) (evicted S, evicts boo
 	}
 	added := &limitedSession[S]{session: session, person: person}
 	l.sessions[session] = added
-	if l.people[person] == nil {
-		l.people[person] = sessionsOf[S]{}
-	}
-	l.people[person][session] = added
+	l.people[person]++
 	l.use(added)
 	return evicted, evicts
 }
 
-// victim returns the session to evict for a new session of the person, nil below the limits.
-func (l *SessionLimiter[S]) victim(person string) *limitedSession[S] {
-	switch own := l.people[person]; {
-	case len(own) >= l.maxPerPerson:
-		return own.idlest()
-	case len(l.sessions) >= l.max:
-		return l.largest(person).idlest()
+// victim returns the session to evict for a new session of the person, nil below the limits: the
+// idlest one of the person or, at the limit of all people, of those with the most sessions.
+func (l *SessionLimiter[S]) victim(person string) (victim *limitedSession[S]) {
+	isFull := l.people[person] >= l.maxPerPerson
+	if !isFull && len(l.sessions) < l.max {
+		return nil
 	}
-	return nil
-}
-
-// largest returns the sessions of the person with the most, including the new one of newcomer;
-// among equals, those of the one with the idlest session.
-func (l *SessionLimiter[S]) largest(newcomer string) (largest sessionsOf[S]) {
 	most := 0
-	for person, sessions := range l.people {
-		size := len(sessions)
-		if person == newcomer {
-			size++
+	for _, s := range l.sessions {
+		if isFull && s.person != person {
+			continue
 		}
-		if size > most || size == most && sessions.idlest().idlerThan(largest.idlest()) {
-			largest, most = sessions, size
+		size := l.people[s.person]
+		if s.person == person {
+			size++ // with the new one
 		}
-	}
-	return largest
-}
-
-// idlest returns the session to evict first.
-func (s sessionsOf[S]) idlest() (idlest *limitedSession[S]) {
-	for _, session := range s {
-		if idlest == nil || session.idlerThan(idlest) {
-			idlest = session
+		if size > most || size == most && s.idlerThan(victim) {
+			victim, most = s, size
 		}
 	}
-	return idlest
+	return victim
 }
 
 // idlerThan reports whether s is evicted before other.
@@ -127,8 +107,7 @@ func (l *SessionLimiter[S]) Remove(session S) {
 		return
 	}
 	delete(l.sessions, session)
-	delete(l.people[s.person], session)
-	if len(l.people[s.person]) == 0 {
+	if l.people[s.person]--; l.people[s.person] == 0 {
 		delete(l.people, s.person)
 	}
 }

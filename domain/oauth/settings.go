@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,12 +19,18 @@ type Settings struct {
 	ClientID  ClientIDRules
 	Keys      seal.KeyRing
 	Limits    Limits
+	Links     Links
 
 	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
 
-	HostTokenInUse bool
-	HostFields     credential.Fields
-	// Of HostFields: those that the verifier verifies and that have a value; none for the token.
+	GrantChoices     []time.Duration // the longest first; empty for GrantTTL alone
+	RefreshTokens    string
+	HostTokenInUse   bool
+	AcceptHostTokens bool
+	BindTools        bool
+	HostFields       credential.Fields
+	// The HostFields that identify a credential: those that the verifier verifies and that have a
+	// value; nil for the token.
 	IdentityFields   credential.Fields
 	SelfRegistration bool
 
@@ -41,22 +48,33 @@ func (s *Settings) withKeys(keys seal.KeyRing) *Settings {
 }
 
 // CheckClient refuses a client that Config.AllowClient does not allow, with ClientNotAllowed.
-// Naming a HostedClient allows it.
+// A client of Config.HostedClients is always allowed.
 func (s *Settings) CheckClient(id ClientID) error {
-	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(hostOf(strings.ToLower(s.PublisherOf(id)))) {
+	if s.hosted[id.raw] == nil && s.allowClient != nil && !s.allowClient(HostOf(strings.ToLower(s.PublisherOf(id)))) {
 		return Refuse(ClientNotAllowed, "A8", "this app is not allowed here")
 	}
 	return nil
 }
 
 // Identity returns what identifies the credential of a person: the token, or the IdentityFields.
-// Its fingerprint finds the grants, so that a field that was not verified neither hides a grant nor
-// adds to the limits.
+// Grants are found by its fingerprint. It leaves out fields that are not verified, because a
+// changed value would hide grants and get around limits.
 func (s *Settings) Identity(host HostToken) HostToken {
 	if len(s.HostFields) == 0 {
 		return host
 	}
 	return HostToken{conceal(s.IdentityFields.Select(host.Values()).Encode())}
+}
+
+// CompletedBy returns the old credential with those values of the new one that do not identify it,
+// for a verifier that needs all fields.
+func (s *Settings) CompletedBy(old, host HostToken) HostToken {
+	if len(s.HostFields) == 0 {
+		return old
+	}
+	values := host.Values()
+	maps.Copy(values, s.Identity(old).Values())
+	return HostToken{conceal(values.Encode())}
 }
 
 // Fingerprints returns the fingerprints of the Identity, that under the current server secret

@@ -24,7 +24,7 @@ type Claim struct {
 }
 
 // Quota limits the claims with one key: a claim waits while they hold Max slots, which is at least
-// 1, and fails if MaxWaiting of them wait already; 0 is no limit.
+// 1, and fails if MaxWaiting of them wait already; 0 means no limit.
 type Quota struct {
 	Key             string
 	Max, MaxWaiting int

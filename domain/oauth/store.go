@@ -13,8 +13,8 @@ import (
 // error, the store returns that error and keeps nothing.
 //
 // bootstrap finds optional capabilities by type assertion: AuthorizationLister,
-// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter and trace.Log. A
-// host that wraps its store has to implement those that it needs, because the wrapper hides them.
+// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter and connection.Log.
+// A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// AddCode keeps a new code. When there is one with the same id, supersede decides: nil
 	// replaces the earlier code.

@@ -60,7 +60,7 @@ func MatchesID(typed, id string) bool {
 	return strings.HasPrefix(id, typed) || strings.HasPrefix(id[clock:], typed)
 }
 
-// ID returns the ticket's id, which is no secret.
+// ID returns the ticket's id, which is not a secret.
 func (t *Ticket) ID() string { return t.id }
 
 // Request returns the request that the page showed.
@@ -83,11 +83,11 @@ func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
 }
 
 // Code derives the authorization code for an approval of the ticket with the host token. Submitting
-// the form twice returns the same code, unless the server secret was rotated in between, so that
-// both responses lead to the same grant. The code cannot be predicted without the server secret and
-// the host token.
-func (t *Ticket) Code(host HostToken, keys seal.KeyRing) (Secret, error) {
-	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal())
+// the form twice with the same choice returns the same code, unless the server secret was rotated
+// in between, so that both responses lead to the same grant. The code cannot be predicted without
+// the server secret and the host token.
+func (t *Ticket) Code(host HostToken, by *Choice, keys seal.KeyRing) (Secret, error) {
+	tags, err := keys.Tags("code", t.id, "\x00", host.Reveal(), by.text())
 	if err != nil {
 		return Secret{}, fmt.Errorf("deriving a code: %w", err)
 	}
@@ -103,7 +103,7 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	}
 	resource := NewResource(values.Get("resource"))
 	if !settings.protects(resource) {
-		return nil, Refuse(InvalidTicket, "B4", "the form was made for a resource that is none of ours")
+		return nil, Refuse(InvalidTicket, "B4", "the form was made for a resource that is not protected here")
 	}
 	if expired(issuedAt.Add(settings.TicketTTL), now) {
 		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")

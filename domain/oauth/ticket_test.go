@@ -115,9 +115,11 @@ var _ = Describe("A consent ticket", Label("B4"), func() {
 			}), settings.Metadata)
 		Expect(err).NotTo(HaveOccurred())
 		request, err := NewAuthorizationRequest(client, Parameters{
-			"response_type": {"code"}, "redirect_uri": {"https://client.example" + slashes},
-			"state":          {strings.Repeat("/", maxStateLength)},
-			"code_challenge": {challengeOf(verifier)}, "code_challenge_method": {"S256"},
+			"response_type":         {"code"},
+			"redirect_uri":          {"https://client.example" + slashes},
+			"state":                 {strings.Repeat("/", maxStateLength)},
+			"code_challenge":        {challengeOf(verifier)},
+			"code_challenge_method": {"S256"},
 		}, settings)
 		Expect(err).NotTo(HaveOccurred())
 		ticket, err := NewTicket(request, rand.Reader, noon)

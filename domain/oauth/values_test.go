@@ -153,13 +153,14 @@ var _ = Describe("Granting scopes", Label("A23", "A24", "A25", "A27"), func() {
 	},
 		Entry("nothing to the defaults", "", "mcp"), Entry("unknown ones away", "mcp profile", "mcp"),
 		Entry("duplicates and extra spaces away", " write  mcp write ", "mcp write"),
+		Entry("nothing but scopes of OpenID to the defaults", "openid email", "mcp"),
 		Entry("offline_access alone to the defaults with it", "offline_access", "mcp offline_access"),
 		Entry("nothing that is known", "admin offline_access", "admin offline_access"),
 	)
 	DescribeTable("refuses", func(asked string) {
 		_, err := catalogue.Resolve(asked)
 		Expect(err).To(Refused(InvalidScope))
-	}, Entry("only unknown ones", "profile email"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"),
+	}, Entry("only unknown ones", "profile admin2"), Entry("other case", "MCP"), Entry("a tab", "mcp\twrite"),
 		Entry("a quote", `"mcp"`), Entry("a backslash", `m\cp`), Entry("too much", strings.Repeat("x", 1025)))
 
 	It("adds what a broad scope implies", func() {

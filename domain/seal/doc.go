@@ -8,6 +8,7 @@
 //	Sealers      encrypt boxes with AES-256-GCM, for one purpose and one owner: browser forms,
 //	             messages between replicas, and with HolderSealers data that only the holder of a
 //	             token can open
+//	PairSealers  encrypt boxes for the holder of a key, knowing only its public half
 //	Tag          a keyed hash of a text, such as a session ID with its owner
 //	Fingerprint  a short keyed hash, by which a store finds the grants of a host token
 //

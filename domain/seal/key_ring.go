@@ -25,8 +25,8 @@ const (
 type SecretKeeper interface {
 	// Secrets returns the secrets, the newest first, each of MinSecretLength bytes or more. A
 	// KeyRing calls it for every operation, so that every process uses a new secret immediately.
-	// Without it a process could not open the box that another one has just sealed, and would end
-	// the grant. An error means an outage: the KeyRing returns it, and nothing ends.
+	// With an old secret a process could not open the box that another one has just sealed, and
+	// would end the grant. An error means an outage: the KeyRing returns it, and no grant ends.
 	Secrets() ([][]byte, error)
 }
 

@@ -32,9 +32,13 @@ func guessRows() (all []row) {
 		{"works", "does the work on one core", work}}
 	for _, k := range kinds {
 		for _, o := range origins {
-			all = append(all, row{name: o.name + "-" + k.name, attacker: o.title + ", " + k.title, warmUp: warmUp,
-				during: working(fromElsewhere),
-				attack: func(ctx context.Context, s *scene) { k.attack(ctx, s, o.address()) }})
+			all = append(all, row{
+				name:     o.name + "-" + k.name,
+				attacker: o.title + ", " + k.title,
+				warmUp:   warmUp,
+				during:   working(fromElsewhere),
+				attack:   func(ctx context.Context, s *scene) { k.attack(ctx, s, o.address()) },
+			})
 		}
 	}
 	return all

@@ -21,9 +21,13 @@ func sendUnknownTokens(ctx context.Context, s *scene) {
 		values := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.client},
 			"refresh_token": {"ppr_" + made[:43]}}
 		if n.Add(1)%2 == 0 {
-			values = url.Values{"grant_type": {"authorization_code"}, "client_id": {s.client},
+			values = url.Values{
+				"grant_type":    {"authorization_code"},
+				"client_id":     {s.client},
 				"code":          {"ppc_" + made[:43]},
-				"code_verifier": {made}, "redirect_uri": {redirect}}
+				"code_verifier": {made},
+				"redirect_uri":  {redirect},
+			}
 		}
 		_, _ = s.attack(office).post(ctx, s.attackers.issuer+"/oauth/token", values)
 	})

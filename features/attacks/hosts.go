@@ -55,9 +55,14 @@ func startHosts(dir string) (*hosts, error) {
 	if h.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
 	}
-	h.parent = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "attacks"},
-		NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA:     true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	h.parent = &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "attacks"},
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, h.parent, h.parent, h.key.Public(), h.key)
 	if err != nil {
 		return nil, fmt.Errorf("making a certificate authority: %w", err)
@@ -66,9 +71,12 @@ func startHosts(dir string) (*hosts, error) {
 		0o600); err != nil {
 		return nil, err
 	}
-	h.server = &http.Server{Handler: h, ReadHeaderTimeout: time.Minute,
-		ErrorLog:  slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate}}
+	h.server = &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: time.Minute,
+		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate},
+	}
 	return h, nil
 }
 
@@ -109,9 +117,13 @@ func (h *hosts) add() (string, error) {
 
 func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	origin := "https://" + r.Host
-	document := map[string]any{"client_id": origin + r.URL.Path, "client_name": "Client",
-		"redirect_uris": []string{redirect},
-		"grant_types":   []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": "none"}
+	document := map[string]any{
+		"client_id":                  origin + r.URL.Path,
+		"client_name":                "Client",
+		"redirect_uris":              []string{redirect},
+		"grant_types":                []string{"authorization_code", "refresh_token"},
+		"token_endpoint_auth_method": "none",
+	}
 	switch first, _, _ := strings.Cut(r.URL.Path[1:], "/"); first {
 	case "client":
 		w.Header().Set("Cache-Control", "max-age=3600")

@@ -76,8 +76,13 @@ func (p *Person) Connect(ctx context.Context) error {
 		return failed("get a code", sent, err)
 	}
 	return p.tokens(ctx, "exchange",
-		url.Values{"grant_type": {"authorization_code"}, "code": {target.Query().Get("code")},
-			"code_verifier": {verifier}, "redirect_uri": {redirect}, "resource": {p.network.issuer + "/mcp"}})
+		url.Values{
+			"grant_type":    {"authorization_code"},
+			"code":          {target.Query().Get("code")},
+			"code_verifier": {verifier},
+			"redirect_uri":  {redirect},
+			"resource":      {p.network.issuer + "/mcp"},
+		})
 }
 
 func (p *Person) authorization(verifier string) string {

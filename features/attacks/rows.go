@@ -74,38 +74,69 @@ const floodWidth = 8
 // rows are the attacks, in the order of the table.
 func rows() []row {
 	elsewhere, inOffice := ordinary(fromElsewhere), ordinary(fromOffice)
-	return []row{
-		{name: "office", attacker: "wrong tokens from one address, at full speed, on both pages",
-			people: "behind the same address",
-			before: working(fromOffice), during: working(fromOffice), attack: guessFrom(func() string {
+	return append([]row{
+		{
+			name:     "office",
+			attacker: "wrong tokens from one address, at full speed, on both pages",
+			people:   "behind the same address",
+			before:   working(fromOffice),
+			during:   working(fromOffice),
+			attack: guessFrom(func() string {
 				return office
-			})},
-		{name: "office-looks", attacker: "a colleague looks at an empty connections page, at full speed",
-			people: "behind the same address",
-			before: inOffice, during: inOffice, attack: lookAtEmptyPage},
-		{name: "prefix48",
+			}),
+		},
+		{
+			name:     "office-looks",
+			attacker: "a colleague looks at an empty connections page, at full speed",
+			people:   "behind the same address",
+			before:   inOffice,
+			during:   inOffice,
+			attack:   lookAtEmptyPage,
+		},
+		{
+			name:     "prefix48",
 			attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second",
 			people:   "elsewhere",
-			before:   working(fromElsewhere), during: working(fromElsewhere),
-			attack: guessOn(100, 1.7, freshSubnets())},
-		{name: "prefix48-fast", attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second",
-			people: "elsewhere",
-			before: working(fromElsewhere), during: working(fromElsewhere), attack: guessOn(0, 50, freshSubnets())},
-		{name: "colleagues-10", attacker: "none; the site takes 1 s to check a token",
-			people: "ten approve at once behind one address",
-			delay:  time.Second, before: elsewhere, during: atOnce(10)},
-		{name: "colleagues-30", attacker: "none; the site takes 1 s to check a token",
-			people: "thirty approve at once behind one address",
-			delay:  time.Second, before: elsewhere, during: atOnce(30)},
-		{name: "slow-hosts",
+			before:   working(fromElsewhere),
+			during:   working(fromElsewhere),
+			attack:   guessOn(100, 1.7, freshSubnets()),
+		},
+		{
+			name:     "prefix48-fast",
+			attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second",
+			people:   "elsewhere",
+			before:   working(fromElsewhere),
+			during:   working(fromElsewhere),
+			attack:   guessOn(0, 50, freshSubnets()),
+		},
+		{
+			name:     "colleagues-10",
+			attacker: "none; the site takes 1 s to check a token",
+			people:   "ten approve at once behind one address",
+			delay:    time.Second,
+			before:   elsewhere,
+			during:   atOnce(10),
+		},
+		{
+			name:     "colleagues-30",
+			attacker: "none; the site takes 1 s to check a token",
+			people:   "thirty approve at once behind one address",
+			delay:    time.Second,
+			before:   elsewhere,
+			during:   atOnce(30),
+		},
+		{
+			name:     "slow-hosts",
 			attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second for each replica",
 			people:   "elsewhere, each with another new app",
-			before:   ordinary(withNewApp), during: ordinary(withNewApp), attack: fetchSlowly},
+			before:   ordinary(withNewApp),
+			during:   ordinary(withNewApp),
+			attack:   fetchSlowly,
+		},
 		{
 			name:     "slow-and-many",
 			attacker: "after 1,100 valid documents of 40 hosts, the same",
 			people:   "refresh with apps that sign",
-			settings: []string{"--private-key-jwt"},
 			before:   manyWithSigningApps(),
 			during:   refreshing(),
 			between:  fetchMany,
@@ -121,9 +152,14 @@ func rows() []row {
 			between:  untilStale,
 			attack:   fetchMadeUp,
 		},
-		{name: "token-endpoint", attacker: "made-up codes and refresh tokens from one address, at full speed",
-			people: "behind the same address",
-			before: inOffice, during: inOffice, attack: sendUnknownTokens},
+		{
+			name:     "token-endpoint",
+			attacker: "made-up codes and refresh tokens from one address, at full speed",
+			people:   "behind the same address",
+			before:   inOffice,
+			during:   inOffice,
+			attack:   sendUnknownTokens,
+		},
 		{
 			name:     "end-all",
 			attacker: "none; `grants end --all` with 150 clients behind one address",
@@ -151,7 +187,7 @@ func rows() []row {
 			attack:   approve,
 			note:     attackersPage,
 		},
-	}
+	}, headerRows()...)
 }
 
 // atOnce are colleagues who press Approve at the same moment, every six seconds.

@@ -33,6 +33,8 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 		return nil, err
 	}
 	as, data := "mysql", filepath.Join(s.folder, "data")
+	// Every server empties its temporary folder of tables as it starts, also of those in use.
+	temporary := "--tmpdir=" + s.folder
 	if s.owner == nil {
 		known, err := user.Current()
 		if err != nil {
@@ -40,13 +42,13 @@ func MariaDB(ctx context.Context, settings ...string) (*Server, error) {
 		}
 		as = known.Username
 	}
-	if err := s.run(install, "--no-defaults", "--datadir="+data, "--user="+as,
+	if err := s.run(install, "--no-defaults", "--datadir="+data, temporary, "--user="+as,
 		"--auth-root-authentication-method=normal", "--skip-test-db"); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.program = program
 	s.flags = []string{
-		"--no-defaults", "--datadir=" + data, "--user=" + as, "--bind-address=127.0.0.1",
+		"--no-defaults", "--datadir=" + data, temporary, "--user=" + as, "--bind-address=127.0.0.1",
 		"--port=" + strconv.Itoa(port),
 		"--socket=" + filepath.Join(s.folder, "socket"), "--pid-file=" + filepath.Join(s.folder, "pid"),
 		"--skip-log-bin",

@@ -15,7 +15,7 @@ import { registering as goSDK } from './clients/go_sdk.js';
 import { registering as inspector } from './clients/inspector.js';
 import { clients as mcpRemote, registering as mcpRemoteByDefault } from './clients/mcp_remote.js';
 import { clients as oauth4webapi } from './clients/oauth4webapi.js';
-import { clients as openidClient } from './clients/openid_client.js';
+import { clients as openidClient, registering as openidClientWithSecret } from './clients/openid_client.js';
 import { clients as typescript, registering as typescriptRegistering } from './clients/typescript_sdk.js';
 import { startPasteport } from './pasteport.js';
 import { report } from './report.js';
@@ -25,7 +25,7 @@ const steps = ['connect', 'list', 'call', 'refresh', 'reconnect', 'revoke'];
 const publishing = [...typescript, ...oauth4webapi, ...openidClient, ...mcpRemote];
 
 async function main(binary, goclient) {
-  const registering = [...typescriptRegistering, ...mcpRemoteByDefault, ...goSDK(resolve(goclient)), ...inspector];
+  const registering = [...typescriptRegistering, ...mcpRemoteByDefault, ...openidClientWithSecret, ...goSDK(resolve(goclient)), ...inspector];
   const dir = await mkdtemp(join(tmpdir(), 'pasteport-interop-'));
   const site = await openClientSite(dir);
   try {

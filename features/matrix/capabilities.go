@@ -24,8 +24,11 @@ func (m *Matrix) capabilities() (found []capability) {
 			revisions = "all"
 		}
 		found = append(found, capability{
-			Name: escapes.Replace(titles(specs)), File: path.Base(specs[0].File),
-			Rules: list(specs, m.letters), Revisions: revisions, Standards: list(specs, Spec.standards),
+			Name:      escapes.Replace(titles(specs)),
+			File:      path.Base(specs[0].File),
+			Rules:     list(specs, m.letters),
+			Revisions: revisions,
+			Standards: list(specs, Spec.standards),
 		})
 	}
 	return found

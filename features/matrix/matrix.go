@@ -59,13 +59,13 @@ func (m *Matrix) Problems() (found []string) {
 		for _, label := range spec.Labels() {
 			if isNumber(label) && !numbers[label] {
 				found = append(found,
-					fmt.Sprintf("%s: %q has the label %s, which is no rule", spec.File, spec.Sentence(), label))
+					fmt.Sprintf("%s: %q has the label %s, which is not a rule", spec.File, spec.Sentence(), label))
 			}
 		}
 	}
 	for _, cited := range m.Citations {
 		if !numbers[cited.Number] {
-			found = append(found, fmt.Sprintf("%s: %s is no rule", cited.File, cited.Number))
+			found = append(found, fmt.Sprintf("%s: %s is not a rule", cited.File, cited.Number))
 		}
 	}
 	slices.Sort(found)

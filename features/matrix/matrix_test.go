@@ -29,7 +29,7 @@ func shared() { It("is shared", Label("Q5"), nil) }
 
 var _ = Describe("A thing", Label("Q1"), func() {
 	It("does " + "this", Label("Q2"), func() {})
-	When("it is odd", Label("Q4"), func() { Specify("is one", func() { It("is no spec", Label("Q9"), nil) }) })
+	When("it is odd", Label("Q4"), func() { Specify("is one", func() { It("is not a spec", Label("Q9"), nil) }) })
 	` + "P" + `It("waits", Label("Q8"), func() {})
 	DescribeTable("takes", Label("Q3"), func(int) {}, Entry("one", Label("Q2"), 1), Entry(nil, 2))
 	DescribeTableSubtree("in", func(revision string) { It("speaks", Label("Q6"), nil) }, revisions())
@@ -90,11 +90,11 @@ var _ = Describe("Comparing the rules with the specs", func() {
 			"Q8 has neither a spec nor a reason: eight"),
 		Entry("a rule with both", strings.Replace(rules, "six", "six\ttoo hard", 1),
 			"Q6 has a spec, so it needs no reason: too hard"),
-		Entry("a label that is no rule", strings.Replace(rules, "Q5\tfive\n", "", 1),
-			`"A thing is shared" has the label Q5, which is no rule`),
+		Entry("a label that is not a rule", strings.Replace(rules, "Q5\tfive\n", "", 1),
+			`"A thing is shared" has the label Q5, which is not a rule`),
 	)
 
-	It("reports a number in the product that is no rule, and a label of an unknown subject", func() {
+	It("reports a number in the product that is not a rule, and a label of an unknown subject", func() {
 		root := GinkgoT().TempDir()
 		product := `package p; var known, unknown, text = "Q1", "Z9", "Z9."`
 		Expect(os.WriteFile(filepath.Join(root, "p.go"), []byte(product), 0o600)).To(Succeed())
@@ -104,8 +104,8 @@ var _ = Describe("Comparing the rules with the specs", func() {
 		Expect(err).NotTo(HaveOccurred())
 		specs, cited, err := readSource(root)
 		Expect(err).NotTo(HaveOccurred())
-		Expect((&Matrix{table, specs, cited}).Problems()).To(ConsistOf("p.go: Z9 is no rule",
-			ContainSubstring(`"A thing is shared" has the label Z8, which is no rule`)))
+		Expect((&Matrix{table, specs, cited}).Problems()).To(ConsistOf("p.go: Z9 is not a rule",
+			ContainSubstring(`"A thing is shared" has the label Z8, which is not a rule`)))
 	})
 
 	DescribeTable("refuses a list", func(table string) {

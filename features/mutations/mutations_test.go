@@ -91,7 +91,7 @@ var _ = Describe("The rows of mutations", func() {
 		Expect(len(rows)).To(BeNumerically("<=", 150))
 		unguarded := promises()
 		for _, r := range rows {
-			Expect(promises()).To(ContainElement(HavePrefix(r.promise)), "the heading of a row is no promise")
+			Expect(promises()).To(ContainElement(HavePrefix(r.promise)), "the heading of a row is not a promise")
 			isGuarded := func(text string) bool { return strings.HasPrefix(text, r.promise) }
 			unguarded = slices.DeleteFunc(unguarded, isGuarded)
 		}

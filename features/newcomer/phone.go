@@ -69,9 +69,10 @@ func (p *phone) pastes(ctx context.Context, token string) error {
 	return p.do(ctx, chromedp.SendKeys(chromedp.CSS(`input[type="password"], input[type="text"]`), token))
 }
 
-// taps taps the button with this text.
+// taps taps the button with this text, or the summary that opens a box.
 func (p *phone) taps(ctx context.Context, words string) error {
-	return p.do(ctx, chromedp.Tap(chromedp.Search(fmt.Sprintf(`//button[normalize-space()=%q]`, words))))
+	return p.do(ctx, chromedp.Tap(chromedp.Search(
+		fmt.Sprintf(`//*[self::button or self::summary][normalize-space()=%q]`, words))))
 }
 
 // sees waits for a page with all the words, checks that it fits the screen, and takes a screenshot.

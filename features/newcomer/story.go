@@ -142,8 +142,10 @@ func (n *newcomer) seeConnection(ctx context.Context) (string, error) {
 }
 
 func (n *newcomer) endConnection(ctx context.Context) (string, error) {
-	if err := n.phone.taps(ctx, "End this connection"); err != nil {
-		return "", err
+	for _, words := range []string{"End this connection", "End it"} {
+		if err := n.phone.taps(ctx, words); err != nil {
+			return "", err
+		}
 	}
 	return "it has ended, and there is no other",
 		n.phone.sees(ctx, "5-ended", "The connection has ended.", "No app is connected with this token now.")

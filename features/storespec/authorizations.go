@@ -57,6 +57,22 @@ func authorizations(w *world) {
 		})).To(Succeed())
 	})
 
+	It("finds codes and grants by their newest host token, and by no earlier one", Label("J19"), func(ctx SpecContext) {
+		code, grant := w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now, "mine")
+		theirs := w.grantAt(ctx, w.now, "theirs")
+		Expect(w.replaceAll(ctx, "mine", "renewed", func() {})).To(Succeed())
+		Expect(w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))).To(BeZero())
+		renewed, err := w.store.AuthorizationsOf(ctx, w.fingerprint("renewed"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ids(renewed)).To(Equal([]string{code, grant}))
+		replaced := renewed.Grants[0].Snapshot()
+		Expect(replaced.HostNew).NotTo(BeEmpty())
+		Expect(replaced.HostBox).To(BeEmpty())
+		left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("theirs"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ids(left)).To(Equal([]string{theirs}))
+	})
+
 	It("changes none of them when the change returns an error", func(ctx SpecContext) {
 		code, grant := w.codeAt(ctx, w.now, "mine"), w.grantAt(ctx, w.now.Add(time.Millisecond), "mine")
 		Expect(w.store.UpdateAuthorizationsOf(ctx, w.fingerprint("mine"), func(found oauth.Authorizations) error {
@@ -66,6 +82,20 @@ func authorizations(w *world) {
 		left, err := w.store.AuthorizationsOf(ctx, w.fingerprint("mine"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ids(left)).To(Equal([]string{code, grant}))
+	})
+}
+
+// replaceAll replaces the host token of all its codes and grants.
+func (w *world) replaceAll(ctx context.Context, hostToken, replacement string, inside func()) error {
+	return w.store.UpdateAuthorizationsOf(ctx, w.fingerprint(hostToken), func(found oauth.Authorizations) error {
+		inside()
+		resource := w.settings.Resources[0].Resource
+		_, err := found.Replace(oauth.Replacement{
+			Host:     host(replacement),
+			Verified: map[oauth.Resource]oauth.Principal{resource: {Subject: "ada"}},
+			Began:    w.now,
+		}, w.settings, w.now)
+		return err
 	})
 }
 

@@ -1,6 +1,7 @@
 package storespec
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,12 +107,20 @@ func concurrency(w *world) {
 			code := w.secret(oauth.CodeSecret, ticket.ID())
 			Expect(w.store.AddCode(ctx, w.issueAs(ticket, "host token", code), noEarlierCode)).To(Succeed())
 			var redemptions []error
+			again := w.issueAs(ticket, "host token", code)
 			approve := func(inside func()) error {
-				return w.store.AddCode(ctx,
-					w.issueAs(ticket, "host token", code), func(*oauth.AuthorizationCode) error {
-						inside()
+				err := w.store.AddCode(ctx, again, func(earlier *oauth.AuthorizationCode) error {
+					inside()
+					err := again.Supersedes(earlier)
+					if errors.Is(err, oauth.ErrCodeStillValid) {
 						return nil
-					})
+					}
+					return err
+				})
+				if _, refused := errors.AsType[*oauth.Error](err); refused { // a redemption was faster
+					return nil
+				}
+				return err
 			}
 			redeem := func(func()) error {
 				both := newBarrier()

@@ -194,6 +194,24 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
+	"finds grants by their first host token": func(f *flawed) {
+		first := map[oauth.Fingerprint]oauth.Authorizations{}
+		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
+			if found, listed := first[host]; listed {
+				return found, nil
+			}
+			return f.memory.AuthorizationsOf(ctx, host)
+		}
+		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
+			found, _ := f.memory.AuthorizationsOf(ctx, host)
+			err := f.memory.UpdateAuthorizationsOf(ctx, host, change)
+			if again, _ := f.memory.AuthorizationsOf(ctx, host); len(again.Grants) < len(found.Grants) &&
+				found.Grants[0].EndReason() == "" {
+				first[host] = found
+			}
+			return err
+		}
+	},
 	"does not roll back a refused change of all grants": func(f *flawed) {
 		f.updateOf = func(ctx context.Context, host oauth.Fingerprint,
 			change func(oauth.Authorizations) error) (refused error) {

@@ -88,6 +88,8 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "lists grants only", "lists the codes and grants of one host token, oldest first"),
 		Entry(nil, "changes the grants of every host token",
 			"changes all codes and grants of one host token, and no others"),
+		Entry(nil, "finds grants by their first host token",
+			"finds codes and grants by their newest host token, and by no earlier one"),
 		Entry(nil, "changes a copy of the codes", "changes all codes and grants of one host token, and no others"),
 		Entry(nil, "does not roll back a refused change of all grants",
 			"changes none of them when the change returns an error"),

@@ -51,8 +51,11 @@ func (w *world) ticket() *oauth.Ticket {
 	Expect(err).NotTo(HaveOccurred())
 	proof := sha256.Sum256([]byte(verifier))
 	request, err := oauth.NewAuthorizationRequest(client, oauth.Parameters{
-		"redirect_uri": {redirect}, "response_type": {"code"}, "scope": {"mcp " + oauth.OfflineAccess},
-		"code_challenge": {base64.RawURLEncoding.EncodeToString(proof[:])}, "code_challenge_method": {"S256"},
+		"redirect_uri":          {redirect},
+		"response_type":         {"code"},
+		"scope":                 {"mcp " + oauth.OfflineAccess},
+		"code_challenge":        {base64.RawURLEncoding.EncodeToString(proof[:])},
+		"code_challenge_method": {"S256"},
 	}, w.settings)
 	Expect(err).NotTo(HaveOccurred())
 	ticket, err := oauth.NewTicket(request, rand.Reader, w.now)

@@ -2,9 +2,9 @@
 //
 // A Test function calls Run, or RunParallel where the specs take long. Both leave out specs with
 // a label of Extra unless SPECS_ALSO or the label filter names it, keep temporary files in
-// memory where the system has room for them, and write how long each spec took into the folder
-// that SPECS_TIMES names. RunParallel spreads the specs over several processes, because go test
-// starts only one per package.
+// memory where the system has room for them, and write how long each spec took, and why it failed,
+// into the folder that SPECS_TIMES names. RunParallel spreads the specs over several processes,
+// because go test starts only one per package.
 package suite
 
 import (
@@ -25,7 +25,7 @@ import (
 // The environment variables that Run and RunParallel read.
 const (
 	alsoVariable      = "SPECS_ALSO"      // labels of Extra whose specs run too
-	timesVariable     = "SPECS_TIMES"     // a folder for files with a line per spec: seconds, package, sentence
+	timesVariable     = "SPECS_TIMES"     // a folder for the times and the failures of the specs
 	processesVariable = "SPECS_PROCESSES" // how many processes RunParallel starts; 1 runs the specs in this one
 )
 
@@ -131,24 +131,35 @@ func prepare(t *testing.T, shared []Resource) (release func()) {
 	}
 }
 
-// After a run, process 1 writes the times of the specs of all processes.
-var _ = ginkgo.ReportAfterSuite("Writing the times of the specs", func(report ginkgo.Report) {
+// After a run, process 1 writes two files about the specs of all processes: one line per spec that
+// ran, with seconds, package and sentence, and the messages of those that failed.
+var _ = ginkgo.ReportAfterSuite("Writing the times and failures of the specs", func(report ginkgo.Report) {
 	folder := os.Getenv(timesVariable)
 	if folder == "" {
 		return
 	}
-	var lines strings.Builder
+	var times, failures strings.Builder
 	for _, spec := range report.SpecReports {
 		if spec.LeafNodeType.Is(types.NodeTypeIt) && spec.State != types.SpecStateSkipped {
-			fmt.Fprintf(&lines, "%.2f\t%s\t%s\n", spec.RunTime.Seconds(), filepath.Base(report.SuitePath),
+			fmt.Fprintf(&times, "%.2f\t%s\t%s\n", spec.RunTime.Seconds(), filepath.Base(report.SuitePath),
 				spec.FullText())
 		}
+		if spec.Failed() {
+			fmt.Fprintf(&failures, "%s %s: %s\n  %s\n  %s\n", spec.State, spec.LeafNodeType, spec.FullText(),
+				spec.FailureLocation(), spec.FailureMessage())
+		}
 	}
-	file := filepath.Join(folder, strings.ReplaceAll(report.SuitePath, string(filepath.Separator), "_")+".tsv")
-	if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
-		ginkgo.Fail(fmt.Sprintf("writing the times of the specs: %v", err))
-	}
+	file := filepath.Join(folder, strings.ReplaceAll(report.SuitePath, string(filepath.Separator), "_"))
+	write(file+".tsv", times.String())
+	write(file+".failed", failures.String())
 })
+
+func write(file, text string) {
+	ginkgo.GinkgoHelper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		ginkgo.Fail(fmt.Sprintf("writing the results of the specs: %v", err))
+	}
+}
 
 // processes returns the number of processes for a parallel run.
 func processes(t *testing.T) int {

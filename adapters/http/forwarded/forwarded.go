@@ -1,8 +1,8 @@
 // Package forwarded finds the address of a client behind reverse proxies.
 //
-// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, reads the entries
-// of X-Forwarded-For or Forwarded (RFC 7239) from the last to the first while the address before is
-// a trusted proxy, and returns the first address that is none.
+// Extractor returns an echo.IPExtractor. It starts at the peer of the connection, and while the
+// address is that of a trusted proxy, it goes to the entry of X-Forwarded-For or Forwarded
+// (RFC 7239) before. It returns the first address on this way that is not a trusted proxy.
 package forwarded
 
 import (
@@ -20,8 +20,8 @@ import (
 // address.
 type Extractor struct {
 	Proxies []netip.Prefix // the networks of the proxies in front
-	// warns once about an invalid entry, and about a proxy that is not
-	// listed; slog.Default() when nil
+	// Logger gets one warning about an invalid entry, and one about a proxy that is not listed;
+	// slog.Default() when nil.
 	Logger *slog.Logger
 }
 
@@ -39,14 +39,14 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 	trusted := func(address netip.Addr) bool {
 		return slices.ContainsFunc(proxies, func(network netip.Prefix) bool { return network.Contains(address) })
 	}
-	var warning, forgotten sync.Once
+	var warnInvalid, warnUnlisted sync.Once
 	return func(r *http.Request) string {
 		peer, ok := parse(r.RemoteAddr)
 		if !ok {
 			return r.RemoteAddr
 		}
 		if !trusted(peer) && isForwarded(r.Header) {
-			forgotten.Do(func() {
+			warnUnlisted.Do(func() {
 				logger.Warn("a request names the address of its client, but does not come from a trusted proxy: "+
 					"if it comes from your proxy, list its network in trusted-proxies; until then its clients share "+
 					"the limits of one address", "peer", peer.String())
@@ -54,7 +54,7 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 		}
 		address, entry, ok := client(peer, r.Header, trusted)
 		if !ok {
-			warning.Do(func() {
+			warnInvalid.Do(func() {
 				logger.Warn("cannot parse the client address from a trusted proxy; its clients share the limits of "+
 					"the proxy",
 					"proxy", address.String(), "entry", entry[:min(len(entry), maxLogged)])
@@ -71,9 +71,10 @@ func isForwarded(header http.Header) bool {
 // maxLogged bounds the logged part of an entry, in bytes.
 const maxLogged = 64
 
-// client returns the last address that is not a proxy's. An invalid entry ends the search at the
-// proxy that has written it; client then returns the entry and ok is false. An empty entry is
-// invalid, because the entry before it is from the client.
+// client returns the address nearest to this server that is not a trusted proxy, or the first entry
+// if all are trusted. An invalid entry ends the search at the proxy that wrote it; client then
+// returns the entry and ok is false. An empty entry is invalid, because the entry before it is from
+// the client.
 func client(peer netip.Addr, header http.Header, trusted func(netip.Addr) bool) (address netip.Addr,
 	entry string, ok bool) {
 	address = peer
@@ -110,8 +111,8 @@ func forwardedFor(header http.Header) (entries []string) {
 
 const whitespace = " \t"
 
-// parameter returns the value of a parameter of a Forwarded element (RFC 7239, section 4), without
-// quotes, and "" when there is none.
+// parameter returns the value of a parameter of a Forwarded element (RFC 7239 §4) as it is written,
+// with its quotes, or "" if there is none.
 func parameter(element, name string) string {
 	for _, pair := range split(element, ';') {
 		key, value, _ := strings.Cut(pair, "=")

@@ -47,7 +47,7 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 		Entry("an address in quotes", xff(`"203.0.113.7"`), "203.0.113.7"),
 		Entry("an address in quotes with brackets and a port", xff(`"[2001:db8::7]:80"`), "2001:db8::7"),
 		Entry("an address among spaces and tabs", xff(" \t203.0.113.7 \t"), "203.0.113.7"),
-		Entry("the last of several that is no proxy", xff("198.51.100.1, 203.0.113.7, 10.1.2.3"), "203.0.113.7"),
+		Entry("the last of several that is not a proxy", xff("198.51.100.1, 203.0.113.7, 10.1.2.3"), "203.0.113.7"),
 		Entry("the last of several with ports", xff("198.51.100.1:1,203.0.113.7:2,10.1.2.3:3"), "203.0.113.7"),
 		Entry("the last of several headers", xff("198.51.100.1", "203.0.113.7"), "203.0.113.7"),
 		Entry("the first when all are proxies", xff("10.9.9.9, 10.1.2.3"), "10.9.9.9"),
@@ -65,7 +65,7 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 		Entry("Forwarded with a port and other parameters",
 			rfc7239(`proto=https; For="203.0.113.7:47011" ;by=10.0.0.1`), "203.0.113.7"),
 		Entry("Forwarded in IPv6", rfc7239(`for="[2001:db8::7]:47011"`), "2001:db8::7"),
-		Entry("the last element of Forwarded that is no proxy",
+		Entry("the last element of Forwarded that is not a proxy",
 			rfc7239(`for=198.51.100.1, for="203.0.113.7";proto=http`, "for=10.1.2.3"), "203.0.113.7"),
 		Entry("Forwarded with separators in quotes", rfc7239(`for=203.0.113.7;host="a,b;for=198.51.100.1\""`),
 			"203.0.113.7"),
@@ -77,7 +77,7 @@ var _ = Describe("The address of a client", Label("B6"), func() {
 			http.Header{"X-Forwarded-For": {"203.0.113.7"}, "Forwarded": {"for=198.51.100.1"}}, "203.0.113.7"),
 	)
 
-	It("is the peer's where the peer is no proxy", func() {
+	It("is the peer's where the peer is not a proxy", func() {
 		Expect(from("192.0.2.1:80", xff("203.0.113.7"))).To(Equal("192.0.2.1"))
 		Expect(from("[2001:db8:2::1]:80", rfc7239("for=203.0.113.7"))).To(Equal("2001:db8:2::1"))
 	})

@@ -20,7 +20,7 @@ type Appearance struct {
 	Name      string // of the site, instead of its host
 	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until its contrast suffices
 	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
-	TokenHelp string // https address of the page where people find their token
+	TokenHelp string // http or https URL of the page where people find their token
 }
 
 const (
@@ -41,7 +41,7 @@ func (a Appearance) Check() error {
 	}
 	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is no PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
+			oauth.NewMistake("%s is not a PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
 	}
 	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
@@ -96,8 +96,8 @@ func (a Appearance) colours() string {
 
 // blendFor blends a colour towards another until it has enough contrast to the background.
 func blendFor(color, towards, background colorful.Color) colorful.Color {
-	for share := 0.0; share < 1; share += .02 {
-		if blended := color.BlendLab(towards, share).Clamped(); contrast(blended, background) >= minContrast {
+	for weight := 0.0; weight < 1; weight += .02 {
+		if blended := color.BlendLab(towards, weight).Clamped(); contrast(blended, background) >= minContrast {
 			return blended
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/lucasb-eyer/go-colorful"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Looking like the site", func() {
@@ -73,7 +75,7 @@ var _ = Describe("Looking like the site", func() {
 	})
 
 	DescribeTable("names the mistake", func(appearance Appearance, words string) {
-		_, err := New("cms.example", appearance)
+		_, err := New("cms.example", appearance, oauth.Links{})
 		Expect(err).To(MatchError(ContainSubstring(words)))
 	},
 		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))},
@@ -81,7 +83,7 @@ var _ = Describe("Looking like the site", func() {
 		Entry("with the accent", Appearance{Accent: "green"},
 			`Appearance.Accent is "green": write a colour as #0b5a4a`),
 		Entry("with the accent that would be more", Appearance{Accent: "#fff;}body{display:none"}, "Appearance.Accent"),
-		Entry("with a logo that is no picture", Appearance{Logo: []byte("<html>")}, "Appearance.Logo"),
+		Entry("with a logo that is not a picture", Appearance{Logo: []byte("<html>")}, "Appearance.Logo"),
 		Entry("with a logo that is too large", Appearance{Logo: append(picture, make([]byte, 12<<10)...)},
 			"Appearance.Logo"),
 		Entry("with the address of the help", Appearance{TokenHelp: "javascript:alert(1)"}, "Appearance.TokenHelp"),

@@ -13,6 +13,13 @@ const longest = 80
 // claim makes a client's text fit to show: one line, no invisible or direction-changing characters,
 // cut at its end.
 func claim(text string) string {
+	return shorten(text, longest)
+}
+
+// excerpt is claim for a longer text.
+func excerpt(text string) string { return shorten(text, 3*longest) }
+
+func shorten(text string, longest int) string {
 	shown := []rune(clean(text))
 	if len(shown) <= longest {
 		return string(shown)

@@ -13,29 +13,36 @@ type Connections struct {
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
-	Fields  []Field      // in place of the token
-	Done    string       // result of the last button
+	Fields  []Field      // instead of the token
+	Done    string       // what the last submitted form has done
+	Now     time.Time    // when the connections were found
+
+	Replacement        []Field // for the new credential, in place of a token
+	ReplacementProblem string  // why the last replacement failed
 
 	All         int  // active connections of all pages
 	Page, Pages int  // from 1
-	Limit       int  // of All
-	NearLimit   bool // the page shows Limit
+	Limit       int  // maximum of All
+	NearLimit   bool // All is close to Limit, so the page shows Limit
 }
 
 // Connection is an app with access to the site for a person.
 type Connection struct {
-	Grant         string
+	Grant         string // its id
+	Label         string // the person's own name for it
+	Account       string // at the site; empty if it is not known
 	ClientName    string // the client's claim
 	ClientHost    string // empty for an app that registered itself
 	Server        Server
 	Loopback      bool
 	PrivateScheme bool
-	Grants        []string // one sentence per scope
-	Waiting       bool     // the app has not redeemed its code
+	Permissions   []Permission
+	Waiting       bool // the app has not redeemed its code
 	CreatedAt     time.Time
 	LastUsedAt    time.Time // zero when it never was
 	EndsBy        time.Time // if it is unused until then
-	EndsAtLatest  time.Time // zero while Waiting
+	EndsAtLatest  time.Time
+	EarlierEnds   []Lifetime // that the person can choose instead
 }
 
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// Consent is the content of the consent page. Texts from the client need no escaping.
+// Consent is the content of the consent page. The page escapes texts from the client.
 type Consent struct {
 	ClientName   string // name that the client claims
 	ClientHost   string // host of client_id, in ASCII form
-	RedirectHost string // host[:port] of redirect_uri; may be empty for a private-use scheme
+	RedirectHost string // host[:port] of redirect_uri, or "scheme:" for a private-use scheme
 
 	Loopback        bool // the redirect goes to this computer
 	PrivateScheme   bool // the redirect opens an installed app
@@ -22,30 +22,52 @@ type Consent struct {
 
 	CheckedOn string // the day of the last check of the client's document, if it could not be checked now
 
-	Grants  []string // one sentence per granted scope except offline_access, see Offline
-	Offline bool     // the app may refresh its access without the person
+	Permissions []Permission // the requested scopes except offline_access, see Offline
+	Offline     bool         // the app asks to refresh its access without the person
 
-	// How long the access lasts: unused, at the latest, and at all if it is not Offline.
+	StaysConnected bool       // the checkbox for Offline is checked
+	Lifetimes      []Lifetime // to choose from; empty for GrantTTL
+
+	// Access that is Offline lasts at most IdleTTL without use and GrantTTL in all; other access
+	// lasts for the shorter of AccessTTL and GrantTTL.
 	IdleTTL, GrantTTL, AccessTTL time.Duration
 
-	Server Server // that the app will reach
+	Server Server // the MCP server that the app will reach
 
 	Action  string // URL that the form is posted to, without a query
 	Manage  string // URL of the connections page
 	Ticket  string // sealed ticket, posted back unchanged
 	Problem string // why the last attempt failed; empty at first
 
-	Fields []Field // in place of the token
+	Fields []Field // inputs instead of the one for a token; nil for a token
 
 	Upstream UpstreamCondition // of the server that the app will reach
 }
+
+// Permission is a scope that the app asks for.
+type Permission struct {
+	Text      string // a sentence
+	Scope     string // the value of its checkbox; empty for one that the person cannot take away
+	Allowed   bool   // the checkbox is checked
+	ImpliedBy string // the Text of another one that includes it; empty for none
+}
+
+// Lifetime is a time after which the connection ends.
+type Lifetime struct {
+	Value  string // in the form
+	Lasts  time.Duration
+	Chosen bool
+}
+
+// offersChoice reports whether the page has a checkbox.
+func (c Consent) offersChoice() bool { return len(c.Permissions) > 1 || c.Offline }
 
 // UpstreamCondition is what people are told about the server behind a gateway.
 type UpstreamCondition int
 
 // The conditions.
 const (
-	UpstreamWorks UpstreamCondition = iota // or is not known
+	UpstreamWorks UpstreamCondition = iota // also if the condition is not known
 	UpstreamDown
 	UpstreamMisconfigured
 )
@@ -55,7 +77,7 @@ func (c Consent) Warns() bool {
 	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered || c.CheckedOn != ""
 }
 
-// onThisComputer reports whether the title says so, because no other host vouches for the app.
+// onThisComputer reports whether the title says "on this computer": the app's host is not verified.
 func (c Consent) onThisComputer() bool { return c.Loopback && (c.SelfRegistered || c.Hosted) }
 
 // headline names the app by what was checked: the host that publishes it or, if there is none, the
@@ -87,8 +109,8 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 	return nil
 }
 
-// withGaps replaces the values of a request by marked gaps. Empty values stay empty, because the
-// templates test for them.
+// withGaps returns the content with marked gaps instead of the values of a request, so that the
+// rendered page can be cached. Empty values stay empty, because the templates test for them.
 func (c Consent) withGaps(mark string) Consent {
 	c.ClientHost, c.Ticket = mark+clientGap, mark+ticketGap
 	if c.ClientName != "" {

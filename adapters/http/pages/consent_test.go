@@ -12,7 +12,7 @@ var _ = Describe("Asking for consent", func() {
 	It("shows who asks, where the key goes, what is granted and by whom", Label("A35"), func() {
 		page := showConsent(plain(func(c *Consent) {
 			c.ClientHost, c.RedirectHost = "claude.ai", "localhost:51234"
-			c.Grants = []string{"Read articles.", "Publish articles."}
+			c.Permissions = permissionsOf("Read articles.", "Publish articles.")
 		})).Body.String()
 		Expect(page).To(
 			ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi>cms.example</bdi>?</h1>`))
@@ -76,7 +76,7 @@ var _ = Describe("Asking for consent", func() {
 			page := showConsent(plain(func(c *Consent) {
 				c.Offline, c.IdleTTL, c.GrantTTL = true, idle, longest
 			})).Body.String()
-			Expect(page).To(ContainSubstring("can renew this access by itself while your token is valid. " + sentence))
+			Expect(page).To(ContainSubstring(sentence))
 		},
 		Entry(nil, 30*24*time.Hour, 180*24*time.Hour,
 			"It ends if unused for 30 days, and at the latest 180 days after you approve."),

@@ -5,7 +5,7 @@ import "slices"
 // Field is an input of a form with several fields. Label and Help are texts of the site.
 type Field struct {
 	Name     string
-	Label    string // empty for that of a well-known name, or the name
+	Label    string // if empty, the page shows the label of a well-known name, or else Name
 	Help     string
 	Value    string // shown in the field; empty for a secret one
 	Secret   bool
@@ -34,8 +34,8 @@ func (f Field) describedBy() string {
 	return ids
 }
 
-// hasFocus reports whether the page opens with the cursor in the field: the first one with a
-// problem of its own, else after a problem the first one.
+// hasFocus reports whether the page opens with the cursor in field i: after a problem, in the first
+// field with its own problem, or else in the first field.
 func hasFocus(fields []Field, i int, problem string) bool {
 	first := slices.IndexFunc(fields, func(f Field) bool { return f.Problem != "" })
 	return problem != "" && i == max(first, 0)

@@ -48,7 +48,7 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 			func(c *Consent) {
 				c.Server, c.Action, c.Manage, c.Problem = Server{hostile, hostile}, hostile, hostile, hostile
 			},
-			func(c *Consent) { c.Grants = []string{hostile, hostile} },
+			func(c *Consent) { c.Permissions = permissionsOf(hostile, hostile) },
 			func(c *Consent) {
 				*c = crowded()
 				c.ClientName, c.ClientHost, c.RedirectHost, c.Ticket = hostile, hostile, hostile, hostile
@@ -64,7 +64,7 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		Entry("of entities", "&amp;&lt;&#60;&#x3c;&lt&"), Entry("of plus signs", "1+1&#43;1"),
 		Entry("of actions", `{{.Page}}{{template "key"}}{{"`),
 		Entry("of formats", "%s%[1]s%!d%%"), Entry("of NUL", "a\x00b"),
-		Entry("of what is no UTF-8", "a\xff\xc0\xafb\xe2\x80"), Entry("of lines", "a\r\nb\u2028c"),
+		Entry("of what is not UTF-8", "a\xff\xc0\xafb\xe2\x80"), Entry("of lines", "a\r\nb\u2028c"),
 		Entry("from right to left", "\u202eevil\u202c \u05d0\u2066"), Entry("of gaps", "01234"),
 		Entry("of a script's address", "javascript:alert(1)"), Entry("of every byte", everyByte),
 		Entry("of every character", everyPair),
@@ -148,7 +148,8 @@ var _ = Describe("Filling a form", Label("A35", "A36", "A37"), func() {
 		for _, pages := range []*Pages{gazette, herald} {
 			for _, tag := range []language.Tag{language.English, language.German} {
 				for _, grants := range [][]string{nil, {""}, {"a", "b"}, {"ab"}, {"b", "a"}, {`a","b`}} {
-					expectTheTemplates(Edition{pages, tag}, plain(func(c *Consent) { c.Grants = grants }))
+					page := plain(func(c *Consent) { c.Permissions = permissionsOf(grants...) })
+					expectTheTemplates(Edition{pages, tag}, page)
 				}
 			}
 		}

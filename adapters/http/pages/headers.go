@@ -4,7 +4,7 @@ import "net/http"
 
 const policyHeader = "Content-Security-Policy"
 
-// setHeaders sets the security headers of HTML pages (HH). The caller sets
+// setHeaders sets the security headers of HTML pages. The caller sets
 // Strict-Transport-Security, which depends on the scheme.
 func setHeaders(h http.Header, nonce string, logo bool) {
 	h.Set("Content-Type", "text/html; charset=utf-8")

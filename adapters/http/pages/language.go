@@ -82,7 +82,7 @@ func readAll() map[language.Tag]func() *message.Printer {
 }
 
 // say translates a text and formats it with the parts. A text without parts may be the site's own,
-// so that its per cent signs are not verbs.
+// so its per cent signs are printed as they are.
 func (s sheet) say(text string, parts ...any) string {
 	format := text
 	if len(parts) == 0 {
@@ -93,9 +93,9 @@ func (s sheet) say(text string, parts ...any) string {
 
 // tell is say with parts that are markup.
 func (s sheet) tell(text string, parts ...markup) markup {
-	said := make([]any, len(parts))
+	texts := make([]any, len(parts))
 	for i, part := range parts {
-		said[i] = part
+		texts[i] = part
 	}
-	return markup(s.say(text, said...))
+	return markup(s.say(text, texts...))
 }

@@ -28,8 +28,8 @@ func spoken() map[string]bool {
 		}
 		unread += len(regexp.MustCompile(`\bs\.(say|tell)\([^"]`).FindAllString(string(source), -1))
 	}
-	Expect(unread).To(Equal(9), "texts that others bring along: the title twice, the text, the advice, the problem, "+
-		"that of a field, what was done, scopes twice")
+	Expect(unread).To(Equal(11), "texts that others bring along: the title twice, the text, the advice, the problem, "+
+		"that of a field, what was done, scopes four times")
 	Expect(texts).NotTo(BeEmpty())
 	return texts
 }
@@ -112,7 +112,7 @@ var _ = Describe("Speaking the reader's language", func() {
 			w := httptest.NewRecorder()
 			page := plain(func(c *Consent) {
 				c.ClientHost, c.RedirectHost, c.ForeignRedirect, c.Problem = "<b>%s", "<b>%d", true, "<b>%v"
-				c.Grants = []string{"100% of <b>%d"}
+				c.Permissions = permissionsOf("100% of <b>%d")
 			})
 			Expect(Edition{drawn(Appearance{Name: "<b>%x"}), tag}.WriteConsent(w, http.StatusOK, page)).To(Succeed())
 			Expect(w.Body.String()).NotTo(ContainSubstring("<b>"))

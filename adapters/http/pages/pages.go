@@ -1,10 +1,10 @@
-// Package pages renders the HTML pages for people: Consent, Callback, Connections, Proof and
-// Problem. Pages are those of one site with its Appearance; Pages.For returns an Edition in one
-// language, whose Write methods answer a request.
+// Package pages renders the HTML pages for people: Consent, ToolReview, Callback, Connections,
+// Proof and Problem. Pages are those of one site with its Appearance; Pages.For returns an Edition
+// in one language, whose Write methods answer a request.
 //
 // Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has
 // checked, are shown as facts. A page needs no second request, and only Proof and Callback have a
-// script, which they can do without. Every response has the HTML headers (HH) with a new style
+// script, which they can do without. Every response has the security headers with a new style
 // nonce.
 package pages
 
@@ -22,6 +22,8 @@ import (
 	"github.com/a-h/templ"
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -path ../../..
@@ -36,18 +38,23 @@ type Pages struct {
 	logo       templ.SafeURL
 	colours    string
 	forms      *lru.Cache[kind, form]
+	links      oauth.Links
 }
 
 // New returns the pages of the site at host. It returns all mistakes of the appearance in one
 // error.
-func New(host string, appearance Appearance) (*Pages, error) {
+func New(host string, appearance Appearance, links oauth.Links) (*Pages, error) {
 	if err := appearance.Check(); err != nil {
 		return nil, err
 	}
 	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
 	return &Pages{
-		forms: forms, site: cmp.Or(clean(appearance.Name), host),
-		appearance: appearance, logo: appearance.logo(), colours: appearance.colours(),
+		site:       cmp.Or(clean(appearance.Name), host),
+		appearance: appearance,
+		logo:       appearance.logo(),
+		colours:    appearance.colours(),
+		forms:      forms,
+		links:      links,
 	}, nil
 }
 

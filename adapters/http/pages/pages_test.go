@@ -16,6 +16,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/features/suite"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func TestPages(t *testing.T) {
@@ -27,13 +29,25 @@ const (
 	manage = "https://cms.example/oauth/connections"
 )
 
+// permissionsOf returns permissions without checkboxes.
+func permissionsOf(texts ...string) (permissions []Permission) {
+	for _, text := range texts {
+		permissions = append(permissions, Permission{Text: text})
+	}
+	return permissions
+}
+
 // plain is a consent page without a warning; change adjusts it.
 func plain(change ...func(*Consent)) Consent {
 	c := Consent{
-		ClientName: "Claude", ClientHost: "claude.ai", RedirectHost: "claude.ai",
-		Grants: []string{"Use the tools that your token allows."},
-		Server: Server{"cms.example", "https://cms.example/mcp"},
-		Action: action, Manage: manage, Ticket: "sealed-ticket",
+		ClientName:   "Claude",
+		ClientHost:   "claude.ai",
+		RedirectHost: "claude.ai",
+		Permissions:  permissionsOf("Use the tools that your token allows."),
+		Server:       Server{"cms.example", "https://cms.example/mcp"},
+		Action:       action,
+		Manage:       manage,
+		Ticket:       "sealed-ticket",
 	}
 	for _, apply := range change {
 		apply(&c)
@@ -44,7 +58,7 @@ func plain(change ...func(*Consent)) Consent {
 // drawn are the pages of cms.example.
 func drawn(appearance Appearance) *Pages {
 	GinkgoHelper()
-	pages, err := New("cms.example", appearance)
+	pages, err := New("cms.example", appearance, oauth.Links{})
 	Expect(err).NotTo(HaveOccurred())
 	return pages
 }
@@ -126,7 +140,7 @@ var _ = Describe("Writing a page", func() {
 	It("names no address to load, none to follow but the site's own, and runs no script", Label("A37", "A40"), func() {
 		everything := showConsent(crowded()).Body.String() + showProblem(withReturn()).Body.String() +
 			showConnections(living()).Body.String()
-		everything = strings.ReplaceAll(everything, `<a href="`+manage+`">`, "")
+		everything = strings.NewReplacer(`<a href="`+manage+`">`, "", `<a href="#grants">`, "").Replace(everything)
 		Expect(everything).
 			NotTo(MatchRegexp(
 				`(?i)<(script|img|link|iframe|object|a|base)\b|\b(src|href|srcset|background|on\w+)\s*=|url\(|` +
@@ -147,7 +161,7 @@ func crowded() Consent {
 		c.Loopback, c.PrivateScheme, c.ForeignRedirect, c.Unnamed, c.Offline = true, true, true, true, true
 		c.ClientName = strings.Repeat("<", 200)
 		c.ClientHost, c.RedirectHost = strings.Repeat("a.", 126)+"b", strings.Repeat("c.", 126)+"d"
-		c.Grants = []string{"Read articles.", "Write articles.", "Publish articles.", "Change settings."}
+		c.Permissions = permissionsOf("Read articles.", "Write articles.", "Publish articles.", "Change settings.")
 		c.Problem = "This site did not accept the token."
 		c.Ticket = strings.Repeat("t", 8<<10)
 	})

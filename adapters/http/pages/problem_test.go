@@ -10,8 +10,11 @@ import (
 var _ = Describe("Telling a problem", Label("A40"), func() {
 	It("says what happened, what to do, and which incident to report", Label("C43"), func() {
 		page := showProblem(Problem{
-			Title: "This app’s description is not valid", Text: "It breaks a rule.", Code: "invalid_client",
-			Incident: "7KQ2M4XW", ClientHost: "app.example",
+			Title:      "This app’s description is not valid",
+			Text:       "It breaks a rule.",
+			Code:       "invalid_client",
+			Incident:   "7KQ2M4XW",
+			ClientHost: "app.example",
 		}).Body.String()
 		Expect(page).To(ContainSubstring("<title>This app’s description is not valid</title>"))
 		Expect(page).To(ContainSubstring("<h1>This app’s description is not valid</h1>"))

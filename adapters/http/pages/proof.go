@@ -18,7 +18,7 @@ var proofScript string
 // Proof is the page on which a browser computes a proof of work before a pasted token is checked.
 type Proof struct {
 	Action     string     // URL that the form is posted to
-	Form       url.Values // hidden fields, one value each
+	Form       url.Values // hidden fields
 	Challenge  string
 	Bits       int           // leading zero bits that the proof must have
 	Iterations int           // rounds of PBKDF2 for each try
@@ -30,10 +30,12 @@ func (p Proof) Seconds() int { return int((p.Wait + time.Second - 1) / time.Seco
 
 type field struct{ name, value string }
 
-// fields returns the hidden fields, sorted by name.
-func (p Proof) fields() (fields []field) {
-	for _, name := range slices.Sorted(maps.Keys(p.Form)) {
-		fields = append(fields, field{name, p.Form.Get(name)})
+// hiddenFields returns the values of a form, sorted by name.
+func hiddenFields(form url.Values) (fields []field) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, value := range form[name] {
+			fields = append(fields, field{name, value})
+		}
 	}
 	return fields
 }

@@ -68,8 +68,8 @@ func New(bytes int, ended func(session string)) *Store {
 }
 
 func keyOf(session, stream string) streamKey {
-	var place [128]byte
-	sum := sha256.Sum256(append(append(append(place[:0], session...), 0), stream...))
+	var buffer [128]byte
+	sum := sha256.Sum256(append(append(append(buffer[:0], session...), 0), stream...))
 	return streamKey(sum[:])
 }
 
@@ -196,15 +196,15 @@ func (s *Store) after(key streamKey, index int) (missed [][]byte, err error) {
 	if !known || index+1 < p.first || index >= p.next {
 		return nil, sdk.ErrEventsPurged
 	}
-	place := p.last
+	offset := p.last
 	for range p.next - 1 - index {
-		head := s.header(place)
+		head := s.header(offset)
 		if head.size == tooLong {
 			return nil, sdk.ErrEventsPurged
 		}
 		event := make([]byte, head.size)
-		s.kept.read(place+headerBytes, event)
-		missed, place = append(missed, event), head.previous
+		s.kept.read(offset+headerBytes, event)
+		missed, offset = append(missed, event), head.previous
 	}
 	slices.Reverse(missed)
 	return missed, nil
@@ -216,13 +216,13 @@ func (s *Store) Seen(session string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.streams[keyOf(session, "")]
-	index, place := p.next-1, p.last
+	index, offset := p.next-1, p.last
 	for ; index >= max(p.first, p.written); index-- {
-		head := s.header(place)
+		head := s.header(offset)
 		if head.size == tooLong {
 			break
 		}
-		place = head.previous
+		offset = head.previous
 	}
 	return index
 }

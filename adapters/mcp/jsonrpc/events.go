@@ -14,13 +14,13 @@ func IsEventStream(header http.Header) bool {
 	return strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), EventStream)
 }
 
-// AppendEvent appends an event of a type with data in one line, and an id unless it is empty.
-func AppendEvent(to []byte, kind, id string, data []byte) []byte {
-	to = append(append(to, "event: "...), kind...)
+// Event returns an event of a type with data in one line, and an id unless it is empty.
+func Event(kind, id string, data []byte) []byte {
+	event := append([]byte("event: "), kind...)
 	if id != "" {
-		to = append(append(to, "\nid: "...), id...)
+		event = append(append(event, "\nid: "...), id...)
 	}
-	return append(append(append(to, "\ndata: "...), data...), "\n\n"...)
+	return append(append(append(event, "\ndata: "...), data...), "\n\n"...)
 }
 
 // Boundary is what ends at the end of a piece of a stream.
@@ -41,7 +41,7 @@ type Splitter struct {
 }
 
 // Next returns the length of the first piece of p, which has to have a byte, and what ends with it.
-// A LF after a CR is a piece of its own, because it can come much later.
+// A LF after a CR is a separate piece, because it can come much later.
 func (s *Splitter) Next(p []byte) (length int, ends Boundary) {
 	if s.wasCR && p[0] == '\n' {
 		s.wasCR = false
@@ -73,11 +73,12 @@ func lineLength(p []byte) int {
 	return end + 1
 }
 
-var byteOrderMark = []byte("\ufeff")
+// ByteOrderMark begins texts of some servers.
+var ByteOrderMark = []byte("\ufeff")
 
 // EventField returns the name and the value of a line of an event.
 func EventField(line []byte) (name, value []byte) {
-	line = bytes.TrimRight(bytes.TrimPrefix(line, byteOrderMark), "\r\n")
+	line = bytes.TrimRight(bytes.TrimPrefix(line, ByteOrderMark), "\r\n")
 	name, value, _ = bytes.Cut(line, []byte(":"))
 	return name, bytes.TrimPrefix(value, []byte(" "))
 }
@@ -112,7 +113,7 @@ func ParseEvent(event []byte) (data []byte, kind string) {
 	return bytes.Join(parts, []byte("\n")), kind
 }
 
-// WithEventData returns an event with other data, in the place of its first data line.
+// WithEventData returns an event with other data at its first data line.
 func WithEventData(event, data []byte) (changed []byte) {
 	written := false
 	for _, line := range EventLines(event) {

@@ -11,11 +11,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Headers that repeat parts of the body.
+// Headers of MCP and of its streams.
 const (
-	nameHeader   = "Mcp-Name"
-	methodHeader = "Mcp-Method"
+	SessionHeader   = "Mcp-Session-Id"
+	VersionHeader   = "Mcp-Protocol-Version"
+	MethodHeader    = "Mcp-Method" // repeats the method of the body, as the next one its name
+	nameHeader      = "Mcp-Name"
+	LastEventHeader = "Last-Event-Id"
 )
+
+// FirstStateless is the first revision of MCP without sessions.
+const FirstStateless = "2026-07-28"
 
 // ReadStrict reads a message, and refuses one that the upstream could read differently.
 func ReadStrict(header http.Header, body []byte) (Message, error) {
@@ -44,13 +50,13 @@ func isJSON(contentType string) bool {
 // addHeaderNames adds the names of tools, prompts or resources in the headers of a request, because
 // an upstream may use those and not the body.
 func (m *Message) addHeaderNames(header http.Header) error {
-	methods := header.Values(methodHeader)
+	methods := header.Values(MethodHeader)
 	for _, method := range methods {
 		if len(method) > maxMethod {
-			return longError(methodHeader, maxMethod)
+			return longError(MethodHeader, maxMethod)
 		}
 		if exact := variantOfMethod(method); exact != "" {
-			return &messageError{code: mcp.CodeHeaderMismatch, text: methodHeader + " is another spelling of " + exact}
+			return &messageError{code: mcp.CodeHeaderMismatch, text: MethodHeader + " is another spelling of " + exact}
 		}
 	}
 	for _, kind := range []struct {

@@ -62,7 +62,7 @@ func (id ID) IsZero() bool { return id.Text == "" }
 // unknown is the number of no call.
 const unknown = -1
 
-// Numbered returns a JSON string of our own in place of an id or a progress token, from which
+// Numbered returns a JSON string of our own instead of an id or a progress token, from which
 // Unnumbered reads it back, also after the call was answered.
 func Numbered(number int64, text string) string {
 	return `"` + strconv.FormatInt(number, 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(text)) + `"`
@@ -82,7 +82,7 @@ func Unnumbered(raw []byte) (number int64, text string, ok bool) {
 	return number, string(decoded), true
 }
 
-// Renumber returns the messages of a body with numbered ids in place of those of calls, and of
+// Renumber returns the messages of a body with numbered ids instead of those of calls, and of
 // those that cancellations name. A body that cannot be read is returned as it is.
 func (s *Sequence) Renumber(body []byte) [][]byte {
 	found, _, err := Scan(body, math.MaxInt)

@@ -25,7 +25,7 @@ type member struct {
 
 func membersOf(names ...string) (all []member) {
 	for _, name := range names {
-		m := readMember([]byte(name))
+		m := readMember(name)
 		m.exact = name
 		all = append(all, m)
 	}
@@ -34,9 +34,9 @@ func membersOf(names ...string) (all []member) {
 
 // readMember reads a member name. It stops at the first character that no known name has in any
 // spelling, because a name can be as long as the body.
-func readMember(name []byte) (m member) {
+func readMember(name string) (m member) {
 	for len(name) > 0 && m.length <= longestMember {
-		r, size := utf8.DecodeRune(name)
+		r, size := utf8.DecodeRuneInString(name)
 		switch {
 		case strings.ContainsRune(separators, r):
 			m.separated = true
@@ -62,19 +62,19 @@ func (m *member) add(letters string) {
 }
 
 // lettersOf returns the ASCII that case folding and NFKC make of a character, "" for none.
-func lettersOf(encoded []byte, r rune) string {
+func lettersOf(encoded string, r rune) string {
 	switch {
 	case r == '\u00df', r == '\u1e9e':
 		return "ss"
 	case r >= utf8.RuneSelf:
-		encoded = norm.NFKC.Properties(encoded).Decomposition()
+		encoded = string(norm.NFKC.PropertiesString(encoded).Decomposition())
 	}
-	for _, b := range encoded {
-		if b >= utf8.RuneSelf {
+	for i := range len(encoded) {
+		if encoded[i] >= utf8.RuneSelf {
 			return ""
 		}
 	}
-	return strings.ToLower(string(encoded))
+	return strings.ToLower(encoded)
 }
 
 // isVariantOf reports whether the name is another spelling. One without separators is none of a
@@ -86,7 +86,7 @@ func (m member) isVariantOf(known member) bool {
 // IsMember reports whether a decoder could read a member name as the exact one, which has at most
 // longestMember letters.
 func IsMember(name, exact string) bool {
-	return name == exact || readMember([]byte(name)).isVariantOf(readMember([]byte(exact)))
+	return name == exact || readMember(name).isVariantOf(readMember(exact))
 }
 
 // Length returns the bytes of a name after the compatibility decomposition, which is its longest

@@ -16,7 +16,7 @@ var _ = Describe("Reading a member name", Label("U11"), func() {
 			if !utf8.ValidRune(r) || isInvisible(r) || strings.ContainsFunc(folded, isOther) {
 				continue
 			}
-			name := readMember([]byte(string(r)))
+			name := readMember(string(r))
 			separator := strings.Trim(folded, "-_") == ""
 			Expect(name.separated).To(Equal(separator), "U+%04X", r)
 			if !separator {
@@ -26,7 +26,7 @@ var _ = Describe("Reading a member name", Label("U11"), func() {
 	})
 
 	DescribeTable("finds the name of which it is another spelling", func(name, exact string) {
-		Expect(variantOf([]byte(name), significant)).To(Equal(exact))
+		Expect(variantOf(name, significant)).To(Equal(exact))
 	},
 		Entry("in capitals", "METHOD", "method"),
 		Entry("with separators", "_me-thod\ufe4f", "method"),

@@ -8,8 +8,10 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -32,7 +34,9 @@ type Message struct {
 	Initialize  bool     // opens a session
 	Listen      bool     // opens a long stream
 	ID          []byte   // raw, of the only request; nil in a batch and for a notification
+	Calls       int      // of tools
 	Tools       []string // that its elements name in methods for tools
+	Arguments   [][]byte // of these elements, empty for none, and of any that an upstream could take for one
 	Prompts     []string // that its elements name; only ReadStrict reads them, like Resources
 	Resources   []string // URIs, and the templates of completions
 	HasResponse bool     // an element answers a request of the MCP server
@@ -51,18 +55,22 @@ func Peek(body []byte) (Message, error) {
 		return m, nil
 	}
 	found, batch, err := Scan(body, maxBatch)
-	for i := range found {
-		m.add(&found[i], body)
+	m.addAll(found, batch, err)
+	if errors.Is(err, errManyMessages) {
+		return m, err
 	}
-	switch {
-	case errors.Is(err, ErrManyMessages):
-		return m, errLongBatch
-	case err != nil: // the SDK refuses it, but could read a name where our reader stops
-		m.Decoded = false
-	case !batch && found[0].ID.to > 0:
-		m.ID = found[0].ID.Of(body)
-	}
+	m.Decoded = m.Decoded && err == nil // the SDK refuses it, but could read a name where our reader stops
 	return m, m.checkLengths()
+}
+
+// addAll adds what was found before the error.
+func (m *Message) addAll(found []Located, batch bool, err error) {
+	for i := range found {
+		m.add(&found[i], m.Body)
+	}
+	if err == nil && !batch && found[0].ID.to > 0 {
+		m.ID = found[0].ID.Of(m.Body)
+	}
 }
 
 func (m *Message) add(found *Located, body []byte) {
@@ -72,22 +80,36 @@ func (m *Message) add(found *Located, body []byte) {
 	for _, method := range found.methods {
 		m.longMethod = m.longMethod || len(method) > maxMethod
 	}
-	m.addMethods(found.methods, found.Names)
+	if m.addMethods(found.methods, found.Names) || found.Arguments.to > 0 {
+		m.Arguments = append(m.Arguments, found.Arguments.Of(body))
+	}
 }
 
 // addMethods adds the methods of one message, and the names of tools that it may call. A call
-// without a name has an empty one.
-func (m *Message) addMethods(methods, names []string) {
+// without a name has an empty one. It reports whether one of the methods is for tools.
+func (m *Message) addMethods(methods, names []string) (isForTools bool) {
+	if slices.Contains(methods, "tools/call") {
+		m.Calls++
+	}
 	m.Initialize = m.Initialize || slices.Contains(methods, "initialize")
 	m.Listen = m.Listen || slices.Contains(methods, "subscriptions/listen")
 	if !slices.ContainsFunc(methods, func(method string) bool { return strings.HasPrefix(method, toolMethods) }) {
-		return
+		return false
 	}
 	named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
 	if (len(named) < len(names) || len(names) == 0) && slices.Contains(methods, "tools/call") {
 		named = append(named, "")
 	}
 	m.Tools = append(m.Tools, named...)
+	return true
+}
+
+// Replace returns copies of the message and its request with another body.
+func (m Message) Replace(r *http.Request, body []byte) (Message, *http.Request) {
+	r = r.Clone(r.Context())
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	m.Body = body
+	return m, r
 }
 
 // tooDeep reports whether a body nests deeper than maxDepth, because the decoder is recursive.
@@ -126,21 +148,22 @@ func WriteErrorFor(w http.ResponseWriter, status int, id []byte, code int64, mes
 	_, _ = w.Write(ErrorFor(id, code, message))
 }
 
-// ErrorFor returns a JSON-RPC error response. Without a valid id it has none, because MCP's schema
-// does not allow null.
+// ErrorFor returns a JSON-RPC error response.
 func ErrorFor(id []byte, code int64, message string) []byte {
+	return EncodeError(id, &sdk.Error{Code: code, Message: message})
+}
+
+// EncodeError returns a JSON-RPC error response. Without a valid id it has none, because MCP's
+// schema does not allow null.
+func EncodeError(id []byte, failure *sdk.Error) []byte {
 	response := struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id,omitempty"`
-		Error   struct {
-			Code    int64  `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}{Version: "2.0"}
+		Error   *sdk.Error      `json:"error"`
+	}{Version: "2.0", Error: failure}
 	if json.Valid(id) && string(id) != "null" {
 		response.ID = id
 	}
-	response.Error.Code, response.Error.Message = code, message
 	body, _ := json.Marshal(response) // strings, numbers and valid JSON always encode
 	return body
 }

@@ -16,7 +16,7 @@ type Outcome struct {
 	Code    *int64 // of the error
 	Failed  bool   // it is a result with isError, of a tool
 
-	scan   scanner
+	reader responseReader
 	field  []byte // the beginning of a line of an event
 	inData bool   // of a data field
 	split  Splitter
@@ -29,7 +29,7 @@ const maxField = 6
 func (o *Outcome) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && !o.Found; {
 		if !o.Events {
-			o.scan.write(rest)
+			o.reader.write(rest)
 			o.finish()
 			break
 		}
@@ -47,15 +47,15 @@ func (o *Outcome) readLine(part []byte) {
 		return
 	}
 	if o.inData {
-		o.scan.write(part)
+		o.reader.write(part)
 		return
 	}
 	needed := min(max(0, maxField-len(o.field)), len(part))
 	o.field = append(o.field, part[:needed]...)
 	if name, value, found := bytes.Cut(o.field, []byte(":")); found && string(name) == "data" {
 		o.inData = true
-		o.scan.write(value)
-		o.scan.write(part[needed:])
+		o.reader.write(value)
+		o.reader.write(part[needed:])
 	}
 }
 
@@ -66,7 +66,7 @@ func (o *Outcome) endLine(ends Boundary) {
 		return
 	case EventEnd:
 		o.finish()
-		o.scan = scanner{}
+		o.reader = responseReader{}
 	}
 	o.field, o.inData = o.field[:0], false
 }
@@ -74,7 +74,7 @@ func (o *Outcome) endLine(ends Boundary) {
 // finish takes the outcome from a complete message that is a response. Requests and notifications
 // have neither a result nor an error.
 func (o *Outcome) finish() {
-	s := &o.scan
+	s := &o.reader
 	if !s.complete || !s.hasResult && !s.hasError {
 		return
 	}
@@ -84,9 +84,9 @@ func (o *Outcome) finish() {
 	}
 }
 
-// scanner finds the members of a JSON-RPC response at the two outer levels. It also accepts invalid
-// JSON, because the response passes unchanged.
-type scanner struct {
+// responseReader finds the members of a JSON-RPC response at the two outer levels. It also accepts
+// invalid JSON, because the response passes unchanged.
+type responseReader struct {
 	complete                     bool
 	hasResult, hasError, isError bool
 	code                         []byte // of the error
@@ -114,7 +114,7 @@ const (
 
 const maxText = 20 // bytes of names and literals that are kept
 
-func (s *scanner) write(p []byte) {
+func (s *responseReader) write(p []byte) {
 	quote, slash := -1, -1 // the next ones, to scan each byte once
 	for i := 0; i < len(p) && !s.complete; i++ {
 		c := p[i]
@@ -150,13 +150,13 @@ func indexFrom(p []byte, from int, c byte, known int) int {
 }
 
 // keep keeps the beginning of a string.
-func (s *scanner) keep(p []byte) {
+func (s *responseReader) keep(p []byte) {
 	if s.depth <= 2 {
 		s.name = append(s.name, p[:min(len(p), maxText-len(s.name))]...)
 	}
 }
 
-func (s *scanner) structure(c byte) {
+func (s *responseReader) structure(c byte) {
 	switch c {
 	case '{', '[':
 		s.open(c == '{')
@@ -177,7 +177,7 @@ func (s *scanner) structure(c byte) {
 	}
 }
 
-func (s *scanner) open(object bool) {
+func (s *responseReader) open(object bool) {
 	s.inValue = false
 	if s.depth < 2 {
 		s.isObject[s.depth] = object
@@ -187,7 +187,7 @@ func (s *scanner) open(object bool) {
 }
 
 // member begins the value of a member.
-func (s *scanner) member() {
+func (s *responseReader) member() {
 	if s.expects = false; !s.isName || s.depth > 2 {
 		return
 	}
@@ -208,7 +208,7 @@ func (s *scanner) member() {
 }
 
 // endLiteral takes the number or literal that ends here.
-func (s *scanner) endLiteral() {
+func (s *responseReader) endLiteral() {
 	if !s.inValue {
 		return
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // messageError is the reason for refusing a message. Its text repeats nothing of the message,
 // because it goes into logs and traces.
 type messageError struct {
 	status int    // 0 for 400
-	rule   string // "" for U11
+	rule   string // "" for the rule about messages in general
 	code   int64  // of JSON-RPC
 	text   string
 }
@@ -51,9 +51,9 @@ type Refusal struct {
 	id      []byte   // of the message; nil in a batch or if it is not readable
 	Answers [][]byte // JSON-RPC errors for the requests of the MCP server to which the message contains responses
 
-	Readable bool     // the message was refused for what it names
-	Errors   [][]byte // of a readable message: JSON-RPC errors for its requests
-	batch    bool
+	ByName bool     // the message is valid, but names what its sender may not use
+	Errors [][]byte // if ByName: JSON-RPC errors for the requests of the message
+	batch  bool
 }
 
 // RefuseNames returns the refusal of a body that names what its sender may not use. Each of its
@@ -61,7 +61,7 @@ type Refusal struct {
 func RefuseNames(body []byte, rule string, code int64, text string) *Refusal {
 	refused := Refuse(&messageError{rule: rule, code: code,
 		text: "the caller may not use a tool, prompt or resource that the message names"}, body)
-	refused.Readable = true
+	refused.ByName = true
 	found, batch := refusedIDs(body)
 	refused.batch = batch
 	for _, m := range found {
@@ -93,7 +93,7 @@ func Refuse(err error, body []byte) *Refusal {
 
 // Write answers with a JSON-RPC error.
 func (m *Refusal) Write(w http.ResponseWriter) {
-	if m.Readable {
+	if m.ByName {
 		m.writeErrors(w)
 		return
 	}
@@ -117,7 +117,7 @@ func (m *Refusal) writeErrors(w http.ResponseWriter) {
 }
 
 // Trace records the refusal.
-func (m *Refusal) Trace(recorder *trace.Recorder) {
+func (m *Refusal) Trace(recorder *connection.Recorder) {
 	recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, m.brokenRule(), m.text))
 }
 

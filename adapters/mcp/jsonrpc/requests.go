@@ -35,7 +35,9 @@ func newRequest(m *Located, body []byte) Request {
 	case "tools/call", "prompts/get":
 		request.Name, request.Arguments = m.name(), Canonical(m.Arguments.Of(body))
 	case "resources/read":
-		request.Arguments = ResourceArguments(m.URI)
+		var uri string
+		_ = json.Unmarshal(m.uri.Of(body), &uri) // another value is not a URI
+		request.Arguments = ResourceArguments(uri)
 	}
 	return request
 }

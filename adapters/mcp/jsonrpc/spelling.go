@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -33,10 +34,7 @@ var methods = func() map[string]string {
 // invisible characters: a method of MCP, or another one that names tools, prompts or resources. It
 // returns "" for an exact method and for any other one.
 func variantOfMethod(method string) string {
-	folded := method
-	if !isFolded(method) {
-		folded = fold(withoutInvisible(method))
-	}
+	folded := fold(withoutInvisible(method))
 	if exact := methods[folded]; exact != "" {
 		if exact == method {
 			return ""
@@ -64,36 +62,20 @@ func FoldToolName(name string) string {
 // MCP server may ignore these differences. Use it only to require scopes or to deny: if it folds
 // too much, a call needs one more scope. The caller limits the length.
 func Fold(name string) string {
-	if isGraphic(name) {
-		return strings.ToLower(name)
-	}
 	return fold(trimInvisible(name))
-}
-
-// isGraphic reports whether a name is ASCII without space and controls, as most names are. Folding
-// others takes long.
-func isGraphic(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
-// isFolded reports whether a name is ASCII without capitals and space, as most names are.
-func isFolded(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f || 'A' <= c && c <= 'Z' {
-			return false
-		}
-	}
-	return true
 }
 
 // fold applies case folding and NFKC, because some frameworks normalize names.
 func fold(name string) string {
+	if isFolded(name) {
+		return name
+	}
 	return norm.NFKC.String(cases.Fold().String(norm.NFKC.String(name)))
+}
+
+// isFolded reports whether a name is ASCII without capitals, as most names are. Folding takes long.
+func isFolded(name string) bool {
+	return !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf || 'A' <= r && r <= 'Z' })
 }
 
 // trimInvisible removes all characters at both ends that the trim function of any language removes.
@@ -127,7 +109,7 @@ func withVariants(tools []string) []string {
 }
 
 // significant are the member names that determine the meaning of a message.
-var significant = membersOf("jsonrpc", "id", "method", "params", "name", "_meta")
+var significant = membersOf("jsonrpc", "id", "method", "params", "name", "arguments", "_meta")
 
 // referring are the other members of params that can name a prompt or a resource.
 var referring = membersOf("uri", "ref", "notifications", "resourceSubscriptions")
@@ -135,8 +117,8 @@ var referring = membersOf("uri", "ref", "notifications", "resourceSubscriptions"
 // variantOfMember returns the significant member that a decoder would read if it ignores case,
 // hyphens or underscores. It also returns a text for __proto__, which sets the prototype in
 // JavaScript. It returns "" for an exact significant member and for any other name.
-func variantOfMember(name []byte) string {
-	if string(name) == "__proto__" {
+func variantOfMember(name string) string {
+	if name == "__proto__" {
 		return "a prototype"
 	}
 	return variantOf(name, significant)
@@ -144,8 +126,8 @@ func variantOfMember(name []byte) string {
 
 // variantOf returns the one of some members of which a name is another spelling, "" for none and
 // for an exact name.
-func variantOf(name []byte, known []member) string {
-	if slices.ContainsFunc(known, func(m member) bool { return m.exact == string(name) }) {
+func variantOf(name string, known []member) string {
+	if slices.ContainsFunc(known, func(m member) bool { return m.exact == name }) {
 		return ""
 	}
 	read := readMember(name)

@@ -13,7 +13,7 @@ import (
 // escapeLength is the length of \u0000.
 const escapeLength = 6
 
-// replaceSurrogates returns a copy of the body with U+FFFD in place of unpaired surrogates in
+// replaceSurrogates returns a copy of the body with U+FFFD instead of unpaired surrogates in
 // values, or the body itself if there are none. Offsets in both are the same. It refuses an
 // unpaired surrogate in a member name.
 func replaceSurrogates(body []byte) ([]byte, error) {

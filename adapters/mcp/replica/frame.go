@@ -79,10 +79,19 @@ type caller struct {
 	Grant, Client, Subject string
 	Roles, Scopes          []string
 	ExpiresAt              time.Time
+	Tools                  string `json:",omitempty"`
 }
 
 func callerFrom(c *oauth.Caller) caller {
-	return caller{c.Grant, c.Client.String(), c.Subject, c.Roles, c.Scopes.Values(), c.ExpiresAt}
+	return caller{
+		Grant:     c.Grant,
+		Client:    c.Client.String(),
+		Subject:   c.Subject,
+		Roles:     c.Roles,
+		Scopes:    c.Scopes.Values(),
+		ExpiresAt: c.ExpiresAt,
+		Tools:     c.Tools.String(),
+	}
 }
 
 func (c caller) restore() oauth.Caller {
@@ -93,6 +102,7 @@ func (c caller) restore() oauth.Caller {
 		Roles:     c.Roles,
 		Scopes:    oauth.NewScopes(c.Scopes...),
 		ExpiresAt: c.ExpiresAt,
+		Tools:     oauth.RestoreToolDigests(c.Tools),
 	}
 }
 

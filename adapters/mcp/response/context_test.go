@@ -43,8 +43,7 @@ var _ = Describe("The context of a response", Label("G16"), func() {
 
 	It("returns the identity of its caller as soon as it is known, also after the end", func() {
 		Expect(answer.Value(identityKey{})).To(Equal("of the request"))
-		answer.identity = &answer.value
-		answer.value.Caller = oauth.Caller{Grant: "A"}
+		answer.identity = &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}}
 		answer.end(nil)
 		Expect(answer.Value(identityKey{})).To(BeIdenticalTo(answer.identity))
 	})

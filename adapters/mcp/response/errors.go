@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -12,6 +14,8 @@ const (
 	RetryAfter = "5"
 	// TooManyBodies is the description of the 503 for a body without memory.
 	TooManyBodies = "Too many messages are being processed"
+	// ShuttingDown is the description of the 503 during a shutdown.
+	ShuttingDown = "The service is shutting down"
 )
 
 // Unavailable answers 503 without a challenge, so that clients keep their tokens.
@@ -27,4 +31,21 @@ func WriteError(w http.ResponseWriter, status int, code, description string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// NoSession answers 404, so that the client initializes another session.
+func NoSession(w http.ResponseWriter) {
+	jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: there is no such session")
+}
+
+// RefuseSession is NoSession with a rule and a reason for the trace.
+func RefuseSession(w http.ResponseWriter, r *http.Request, rule, reason string) {
+	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, rule, reason))
+	NoSession(w)
+}
+
+// IsInvalidToken reports whether an Authorization has refused a token.
+func IsInvalidToken(err error) bool {
+	kind, ok := oauth.KindOf(err)
+	return ok && kind == oauth.InvalidToken
 }

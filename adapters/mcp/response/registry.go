@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each
@@ -29,7 +29,7 @@ type Options struct {
 	Resource      oauth.Resource
 	Relays        bool         // the responses come from an upstream
 	Limits        oauth.Limits // MaxSessions and MaxSessionsPerPerson
-	StreamLimits  oauth.Limits // the same of relayed streams; without them, those of Limits
+	StreamLimits  oauth.Limits // the same of relayed streams
 	Limited       oauth.LimitObserver
 	IdleTimeout   time.Duration // of a session that no request uses; 0 for none
 	Now           func() time.Time
@@ -39,41 +39,38 @@ type Options struct {
 // Registry holds the responses under way and the open sessions of one MCP server, and ends those of
 // a grant.
 type Registry struct {
-	KeepAlive  time.Duration // between keep-alive comments; set it and FlushDelay before the first response
+	// Change these before the first response.
+	KeepAlive  time.Duration // between keep-alive comments
 	FlushDelay time.Duration // see flushDelay
+	BodyLimit  time.Duration // see bodyLimit
 
 	options Options
-	streams oauth.Limits
 
 	mu        sync.Mutex
 	draining  bool
-	ticking   bool
-	ticks     int
 	responses map[*Writer]struct{}
 	sessions  map[string]*openSession // by id
 	limiter   *oauth.SessionLimiter[string]
 	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
-	evicted   recentSessions
-	closed    recentSessions
+	evicted   *recentSessions
+	closed    *recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry(o Options) *Registry {
-	streams := o.StreamLimits
-	if streams.MaxSessions == 0 {
-		streams = o.Limits
-	}
 	return &Registry{
 		KeepAlive:  keepAliveInterval,
 		FlushDelay: flushDelay,
+		BodyLimit:  bodyLimit,
 		options:    o,
-		streams:    streams,
 		responses:  map[*Writer]struct{}{},
 		sessions:   map[string]*openSession{},
 		ended:      map[string]time.Time{},
+		evicted:    newRecentSessions(),
+		closed:     newRecentSessions(),
 		limiter:    oauth.NewSessionLimiter[string](o.Limits),
-		relayed:    oauth.NewSessionLimiter[*Writer](streams),
+		relayed:    oauth.NewSessionLimiter[*Writer](o.StreamLimits),
 	}
 }
 
@@ -82,55 +79,24 @@ func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx c
 	*http.Request) {
 	out := &Writer{
 		ctx:      newContext(ctx),
-		traced:   tracedWriter{ResponseWriter: w, recorder: trace.From(ctx)},
+		traced:   tracedWriter{ResponseWriter: w, recorder: connection.From(ctx)},
 		registry: r,
 		relayed:  r.options.Relays,
 	}
-	out.ResponseWriter, out.control = &out.traced, *http.NewResponseController(&out.traced)
-	out.request = *request.WithContext(out.ctx)
-	return out, &out.request
+	out.ResponseWriter, out.control = &out.traced, http.NewResponseController(&out.traced)
+	out.request = request.WithContext(out.ctx)
+	return out, out.request
 }
 
 // add registers a response under the identity of its caller.
 func (r *Registry) add(out *Writer, identity *Identity) {
 	out.ctx.identity = identity
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	out.addedAt, out.refreshedAt = r.ticks, r.ticks
 	r.responses[out] = struct{}{}
-	if !r.ticking {
-		r.ticking = true
-		time.AfterFunc(r.period(), r.tick)
-	}
-}
-
-// period is the interval of one timer for all responses: a timer for each would cost more than most
-// responses do.
-func (r *Registry) period() time.Duration { return min(time.Second, r.KeepAlive) }
-
-func (r *Registry) tick() {
-	if r.refresh() {
-		time.AfterFunc(r.period(), r.tick)
-	}
-}
-
-// refresh refreshes the responses that are due, in goroutines because writes may wait for clients.
-// It reports whether there are responses.
-func (r *Registry) refresh() (more bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ticks++
-	for w := range r.responses {
-		if r.ticks-w.addedAt == int(bodyLimit/r.period()) {
-			go w.expireBody()
-		}
-		if r.ticks-w.refreshedAt >= int(r.KeepAlive/r.period()) {
-			w.refreshedAt = r.ticks
-			go w.refresh()
-		}
-	}
-	r.ticking = len(r.responses) > 0
-	return r.ticking
+	r.mu.Unlock()
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	out.keepAlive = time.AfterFunc(r.KeepAlive, out.refresh)
 }
 
 func (r *Registry) isLong(w *Writer) bool {
@@ -159,9 +125,8 @@ func (r *Registry) remove(w *Writer) {
 // isRevoked checks the token of a response again. An outage revokes nothing.
 func (r *Registry) isRevoked(w *Writer) bool {
 	// The handler uses the recorder.
-	_, err := r.options.Authorization.Authenticate(trace.Without(w.ctx), w.ctx.identity.Token, r.options.Resource)
-	kind, refused := oauth.KindOf(err)
-	return refused && kind == oauth.InvalidToken
+	_, err := r.options.Authorization.Authenticate(connection.Without(w.ctx), w.ctx.identity.Token, r.options.Resource)
+	return IsInvalidToken(err)
 }
 
 // endedMemory is longer than a request takes from its guard to its session, also at another
@@ -200,7 +165,7 @@ func setOf[T comparable](all []T) map[T]bool {
 	return set
 }
 
-// Idle reports whether there is no response and no session.
+// Idle reports whether all responses and sessions have ended.
 func (r *Registry) Idle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

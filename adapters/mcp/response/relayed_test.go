@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // relayIn opens a stream of the person.
@@ -132,13 +132,14 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 
 	It("checks a token without the recorder, which the handler uses concurrently", func() {
 		s, _ := openStream(true)
-		recorder := trace.Begin(context.Background(), trace.Origin{}, func(came trace.Origin) trace.Origin {
-			return came
-		})
+		recorder := connection.Begin(context.Background(), connection.Origin{},
+			func(came connection.Origin) connection.Origin {
+				return came
+			})
 		s.ctx.Context = recorder
-		asked := make(chan *trace.Recorder, 1)
-		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- trace.From(ctx) })
-		Expect(trace.From(s.ctx)).NotTo(BeNil())
+		asked := make(chan *connection.Recorder, 1)
+		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- connection.From(ctx) })
+		Expect(connection.From(s.ctx)).NotTo(BeNil())
 		s.refresh()
 		Expect(<-asked).To(BeNil())
 	})
@@ -147,9 +148,9 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 		Label("G20"), func(limits oauth.Limits, other string, ends bool) {
 			limited := 0
 			o := Options{
-				Relays: true,
-				Limits: limits.WithDefaults(),
-				Logger: slog.New(slog.DiscardHandler),
+				Relays:       true,
+				StreamLimits: limits.WithDefaults(),
+				Logger:       slog.New(slog.DiscardHandler),
 				Limited: func(limit oauth.Limit, effect oauth.LimitEffect) {
 					Expect(limit).To(Equal(oauth.LimitSessions))
 					Expect(effect).To(Equal(oauth.LimitEvicted))

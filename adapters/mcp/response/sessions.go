@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
+
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -63,19 +65,13 @@ func (s *openSession) removeGrants(ended map[string]bool) (left int) {
 	return len(s.grants)
 }
 
-// recentSessions are the ids of the last thousand sessions that were evicted, or ended with their
-// grant.
-type recentSessions struct {
-	ids  [1000]string
-	next int
-}
+// recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
+type recentSessions = lru.Cache[string, struct{}]
 
-func (r *recentSessions) add(id string) {
-	r.ids[r.next] = id
-	r.next = (r.next + 1) % len(r.ids)
+func newRecentSessions() *recentSessions {
+	recent, _ := lru.New[string, struct{}](1000) // fails only for a size below one
+	return recent
 }
-
-func (r *recentSessions) has(id string) bool { return id != "" && slices.Contains(r.ids[:], id) }
 
 // IsDraining reports whether Drain was called.
 func (r *Registry) IsDraining() bool {
@@ -102,13 +98,13 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 	if _, known := r.sessions[id]; known || id == "" {
 		return nil, true
 	}
-	if r.draining || r.evicted.has(id) {
+	if r.draining || r.evicted.Contains(id) {
 		return nil, false
 	}
 	if other, evicts := r.limiter.Add(id, caller.Subject); evicts {
 		evicted = r.sessions[other]
 		delete(r.sessions, other)
-		r.evicted.add(other)
+		r.evicted.Add(other, struct{}{})
 		evicted.idle.Stop()
 		evicted.end(fmt.Errorf(
 			"a newer session has replaced it, because the limit is %d sessions for each person and %d for all",
@@ -165,7 +161,7 @@ func (r *Registry) UseSession(id, grant string) (usable bool) {
 	defer r.mu.Unlock()
 	session, known := r.sessions[id]
 	if !known {
-		return !r.closed.has(id) // the handler of the SDK may still know it for a moment
+		return !r.closed.Contains(id) // the handler of the SDK may still know it for a moment
 	}
 	if _, ended := r.ended[grant]; !ended {
 		session.grants[grant] = true
@@ -207,7 +203,7 @@ func (r *Registry) RemoveSession(id string) {
 	if session, known := r.sessions[id]; known {
 		session.idle.Stop()
 		if session.closing {
-			r.closed.add(id)
+			r.closed.Add(id, struct{}{})
 		}
 	}
 	delete(r.sessions, id)
@@ -219,5 +215,5 @@ func (r *Registry) WasEvicted(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, known := r.sessions[id]
-	return !known && r.evicted.has(id)
+	return !known && r.evicted.Contains(id)
 }

@@ -1,7 +1,6 @@
 package response
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -10,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/domain/trace"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
 // WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has
@@ -127,6 +126,7 @@ func (w *Writer) beginBody() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.readingBody = true
+	w.bodyTimer = time.AfterFunc(w.registry.BodyLimit, w.expireBody)
 }
 
 // expireBody makes reads from the connection fail while the body is read.
@@ -143,6 +143,7 @@ func (w *Writer) expireBody() {
 func (w *Writer) endBody(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.bodyTimer.Stop()
 	if w.readingBody = false; w.bodyExpired && err == nil {
 		_ = w.control.SetReadDeadline(time.Time{})
 	}
@@ -151,19 +152,13 @@ func (w *Writer) endBody(err error) {
 // isUnread reports whether the request has a body that was not read.
 func (w *Writer) isUnread() bool {
 	body := w.request.Body
-	return body != nil && body != http.NoBody && body != &w.body
+	return body != nil && body != http.NoBody && !w.hasBody
 }
-
-// bufferedBody is the body of a request after it was read.
-type bufferedBody struct{ bytes.Reader }
-
-// Close implements io.Closer.
-func (*bufferedBody) Close() error { return nil }
 
 // tracedWriter records the status in the trace before it is sent.
 type tracedWriter struct {
 	http.ResponseWriter
-	recorder *trace.Recorder
+	recorder *connection.Recorder
 	status   int // 0 before it is sent
 }
 

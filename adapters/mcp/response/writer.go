@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const (
@@ -38,20 +38,17 @@ type Writer struct {
 	// A separate allocation, because the SDK keeps it as long as a session that begins with this
 	// request.
 	ctx      *responseContext
-	control  http.ResponseController
+	control  *http.ResponseController
 	registry *Registry
 	traced   tracedWriter
-	request  http.Request // a field, like body, to save allocations
-	body     bufferedBody
+	request  *http.Request
+	hasBody  bool // that was read
 	reserved jsonrpc.Reservation
-	id       []byte // of the request in the body; nil in a batch and for a message that is no request
+	id       []byte // of the request in the body; nil in a batch and for a message that is not a request
 	relayed  bool   // the response of an upstream, which is passed on unchanged
 	observe  func(header http.Header, p []byte)
 
-	// Guarded by the mutex of the registry.
-	long        bool // a stream; other goroutines call Registry.isLong
-	addedAt     int  // tick
-	refreshedAt int  // tick
+	long bool // a stream; guarded by the mutex of the registry
 
 	mu           sync.Mutex // guards what follows, and serializes writes of the SDK and of comment
 	begun        bool       // it has a status
@@ -66,6 +63,8 @@ type Writer struct {
 	readingBody  bool
 	bodyExpired  bool // it has a read deadline
 	sendComments bool
+	keepAlive    *time.Timer // calls refresh; nil before Identify
+	bodyTimer    *time.Timer // calls expireBody
 	expiry       *time.Timer // ends a stream with its access token
 	flushTimer   *time.Timer // for a delayed flush
 }
@@ -80,12 +79,11 @@ func (w *Writer) End(cause error) { w.ctx.end(cause) }
 // Identity returns the identity of the caller, nil before Identify.
 func (w *Writer) Identity() *Identity { return w.ctx.identity }
 
+// IsRelayed reports whether the response comes from an upstream.
+func (w *Writer) IsRelayed() bool { return w.relayed }
+
 // Identify sets the caller. From now on the response ends with the caller's grant.
-func (w *Writer) Identify(token string, caller oauth.Caller, host oauth.HostToken) {
-	identity := &w.ctx.value
-	identity.Token, identity.Resource, identity.Caller, identity.Host = token, w.registry.options.Resource, caller, host
-	w.registry.add(w, identity)
-}
+func (w *Writer) Identify(identity *Identity) { w.registry.add(w, identity) }
 
 // Observe calls observe with each part of the body before it is sent. Call it before the response
 // begins.
@@ -102,15 +100,15 @@ func (w *Writer) Status() int {
 }
 
 // ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the
-// client takes longer than bodyLimit.
+// client takes longer than BodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, error) {
 	w.beginBody()
 	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
-	body, err := jsonrpc.ReadBody(&w.request, limit, &w.reserved)
+	body, err := jsonrpc.ReadBody(w.request, limit, &w.reserved)
 	w.endBody(err)
 	if err == nil {
-		w.body = bufferedBody{*bytes.NewReader(body)}
-		w.request.Body = &w.body
+		w.hasBody = true
+		w.request.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	return body, err
 }
@@ -149,7 +147,7 @@ func (w *Writer) LimitStream() {
 	r.mu.Unlock()
 	if evicts {
 		evicted.End(ErrEvicted)
-		r.reportEviction("stream", r.streams, []string{evicted.ctx.identity.Caller.Grant})
+		r.reportEviction("stream", r.options.StreamLimits, []string{evicted.ctx.identity.Caller.Grant})
 	}
 }
 
@@ -161,7 +159,7 @@ func (w *Writer) extendDeadlines() {
 	defer w.mu.Unlock()
 	_ = w.control.SetWriteDeadline(time.Time{}) // recorders in tests have no deadlines
 	if w.isUnread() {
-		_ = w.control.SetReadDeadline(time.Now().Add(bodyLimit))
+		_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit))
 	}
 }
 
@@ -208,7 +206,11 @@ func (w *Writer) ended() error {
 func (w *Writer) comment() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.sendComments || w.ended() != nil {
+	if w.ended() != nil {
+		return
+	}
+	w.keepAlive.Reset(w.registry.KeepAlive)
+	if !w.sendComments {
 		return
 	}
 	w.setWriteDeadline()
@@ -229,16 +231,15 @@ func (w *Writer) Finish() {
 	}
 	w.stopped = true
 	if !w.bodyExpired && w.isUnread() {
-		_ = w.control.SetReadDeadline(time.Now().Add(bodyLimit)) // net/http reads it before it answers
+		_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit)) // net/http reads it before it answers
 	}
 	if !w.limited {
 		w.setWriteDeadline()
 	}
-	if w.expiry != nil {
-		w.expiry.Stop()
-	}
-	if w.flushTimer != nil {
-		w.flushTimer.Stop()
+	for _, timer := range []*time.Timer{w.keepAlive, w.expiry, w.flushTimer} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 	w.ctx.end(nil)
 	w.reserved.Release()
@@ -277,26 +278,4 @@ func (w *Writer) IsAborted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.aborted
-}
-
-// responseContext is the context of a request whose response may be ended earlier.
-type responseContext struct {
-	context.Context
-	client   context.Context // ends when the client hangs up
-	end      context.CancelCauseFunc
-	identity *Identity // nil before Writer.Identify, then a pointer to value
-	value    Identity  // a field to save an allocation
-}
-
-func newContext(client context.Context) *responseContext {
-	ctx, end := context.WithCancelCause(client)
-	return &responseContext{Context: ctx, client: client, end: end}
-}
-
-// Value implements context.Context.
-func (c *responseContext) Value(key any) any {
-	if key == (identityKey{}) && c.identity != nil {
-		return c.identity
-	}
-	return c.Context.Value(key)
 }

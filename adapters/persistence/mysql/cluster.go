@@ -68,10 +68,18 @@ type connection interface {
 }
 
 // prepare sets the isolation level of a connection; to set it for each transaction costs a round
-// trip. It lets the reads from a Galera node wait for what other nodes have committed, and refuses
-// a node that is not ready. It reports whether the server is a node.
+// trip. It refuses a server that is read-only, as the replica of a primary is. It lets the reads
+// from a Galera node wait for what other nodes have committed, and refuses a node that is not
+// ready. It reports whether the server is a node.
 func prepare(ctx context.Context, conn connection) (replicates bool, err error) {
 	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
+		return false, err
+	}
+	readOnly, err := second(ctx, conn, "SHOW VARIABLES LIKE 'read_only'")
+	if err == nil && readOnly != "OFF" {
+		err = errReadOnly
+	}
+	if err != nil {
 		return false, err
 	}
 	on, err := second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
@@ -87,6 +95,8 @@ func prepare(ctx context.Context, conn connection) (replicates bool, err error) 
 	}
 	return true, err
 }
+
+var errReadOnly = errors.New("the server is read-only")
 
 // second returns the second column of the only row, or "" without a row.
 func second(ctx context.Context, conn connection, query string) (string, error) {

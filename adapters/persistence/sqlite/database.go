@@ -207,7 +207,7 @@ func IsDuplicate(err error) bool {
 func Explain(err error) error {
 	switch code(err) & 0xff {
 	case codes.SQLITE_NOTADB, codes.SQLITE_CORRUPT:
-		return fmt.Errorf("it is no SQLite database or it is damaged, restore it or name another file: %w", err)
+		return fmt.Errorf("it is not a SQLite database or it is damaged, restore it or name another file: %w", err)
 	case codes.SQLITE_READONLY, codes.SQLITE_CANTOPEN, codes.SQLITE_PERM:
 		return fmt.Errorf("this user has to be able to write the file and its directory: %w", err)
 	}

@@ -68,7 +68,7 @@ func (t *writeTx) ExecContext(ctx context.Context, statement string, values ...a
 	return done, t.record(err)
 }
 
-// QueryContext implements gorm.ConnPool. A query that is no SELECT may write, such as an INSERT
+// QueryContext implements gorm.ConnPool. A query that is not a SELECT may write, such as an INSERT
 // that returns its key.
 func (t *writeTx) QueryContext(ctx context.Context, query string, values ...any) (*sql.Rows, error) {
 	rows, err := t.Tx.QueryContext(ctx, query, values...)

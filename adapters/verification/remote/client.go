@@ -1,7 +1,6 @@
 // Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint
-// calls a URL of the site, Introspection an RFC 7662 endpoint, and MCP the MCP server itself. The
-// token is sent only in the request. Logs quote nothing of a response, because it could contain the
-// token.
+// calls a URL of the site, and Introspection an RFC 7662 endpoint. The token is sent only in the
+// request. Logs quote nothing of a response, because it could contain the token.
 package remote
 
 import (
@@ -14,21 +13,15 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const (
-	answerTimeout = 4 * time.Second // less than the 5 s of the caller
-	maxAnswer     = 64 << 10        // bytes
-	idleLimit     = time.Minute
-	idlePerServer = 4
-)
+const maxAnswer = 64 << 10 // bytes
 
 // Transport configures the connections to the site.
 type Transport struct {
@@ -36,20 +29,13 @@ type Transport struct {
 	Logger *slog.Logger
 }
 
-// client sends requests with tokens. It follows no redirect and uses no proxy, because both would
-// see the token.
+// client sends requests with tokens.
 type client struct {
 	http   *http.Client
 	logger *slog.Logger
 }
 
-func newClient(t Transport) client {
-	return client{logger: t.Logger, http: &http.Client{
-		Timeout:       answerTimeout,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport:     t.Transport(idlePerServer, idleLimit),
-	}}
-}
+func newClient(t Transport) client { return client{t.Client(), t.Logger} }
 
 // answer is a response with its whole body.
 type answer struct {
@@ -58,12 +44,10 @@ type answer struct {
 	body      []byte
 }
 
-type problem = outbound.Problem
-
-// mistake is a problem that lasts until the operator corrects the configuration.
-type mistake string
-
-func (m mistake) Error() string { return string(m) }
+type (
+	problem = outbound.Problem
+	mistake = outbound.Mistake
+)
 
 func (c client) send(request *http.Request) (answer, error) {
 	response, err := c.http.Do(request)
@@ -105,21 +89,8 @@ func (a answer) read(into any, members ...string) error {
 	return nil
 }
 
-// unavailable logs and returns the error of a failed request, without the query of its URL, which
-// may contain a key.
 func (c client) unavailable(ctx context.Context, to *url.URL, err error) error {
-	at := url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
-	c.logger.ErrorContext(ctx, "cannot verify tokens at the site", "url", at.String(), "reason", err)
-	reason := fmt.Sprintf("verifying a token at %s: %v", at.String(), err)
-	if wrong := mistake(""); errors.As(err, &wrong) {
-		return oauth.VerifierMisconfigured(reason)
-	}
-	return oauth.VerifierUnavailable(reason)
-}
-
-// sendable reports whether a token can be sent in a header unchanged.
-func sendable(token string) bool {
-	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+	return outbound.CannotVerify(ctx, c.logger, to, err)
 }
 
 var _, _ oauth.BearerVerifier = (*Endpoint)(nil), (*Introspection)(nil)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -22,13 +23,14 @@ func NewEndpoint(url string, t Transport) *Endpoint { return &Endpoint{url, newC
 // principal is the JSON response of the site. All members are optional.
 type principal struct {
 	Subject string   `json:"subject"`
+	Name    string   `json:"name"`
 	Roles   []string `json:"roles"`
 	Scopes  []string `json:"scopes"`
 }
 
 // VerifyBearer implements oauth.BearerVerifier.
 func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
-	if !sendable(token) {
+	if !outbound.IsSendable(token) {
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.url, nil)
@@ -52,7 +54,7 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 		return oauth.Principal{}, nil
 	}
 	var found principal
-	if err := got.read(&found, "subject", "roles", "scopes"); err != nil {
+	if err := got.read(&found, "subject", "name", "roles", "scopes"); err != nil {
 		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, err)
 	}
 	return oauth.Principal(found), nil

@@ -44,6 +44,7 @@ func NewIntrospection(o IntrospectionOptions) *Introspection {
 type introspection struct {
 	Active  *bool    `json:"active"`
 	Subject string   `json:"sub"`
+	Name    string   `json:"username"`
 	Scope   string   `json:"scope"`
 	Expires *float64 `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
 	Roles   []string `json:"roles"`
@@ -62,7 +63,7 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 	case !*found.Active, i.expired(found):
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	principal := oauth.Principal{Subject: found.Subject, Roles: found.Roles}
+	principal := oauth.Principal{Subject: found.Subject, Name: found.Name, Roles: found.Roles}
 	if i.options.ScopeCeiling {
 		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // not nil: an empty scope grants nothing
 	}

@@ -16,7 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -281,7 +281,7 @@ var _ = Describe("Connecting to the site", func() {
 		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ended, token)
 		close(gaveUp)
 		Expect(err).To(beUnavailable("it did not answer in time"))
-		Expect(answerTimeout).To(BeNumerically("<", 5*time.Second))
+		Expect(newClient(s.transport()).http.Timeout).To(BeNumerically("<", 5*time.Second))
 	})
 
 	It("uses http on loopback when allowed", func(ctx SpecContext) {

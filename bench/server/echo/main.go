@@ -13,8 +13,12 @@ import (
 )
 
 func main() {
-	server.Main(map[string]server.Open{"echo": bare, "echo-site": furnished,
-		"echo-guard": guarded(func(*echo.Echo) {}), "echo-site-guard": guarded(site.Furnish)})
+	server.Main(map[string]server.Open{
+		"echo":            bare,
+		"echo-site":       furnished,
+		"echo-guard":      guarded(func(*echo.Echo) {}),
+		"echo-site-guard": guarded(site.Furnish),
+	})
 }
 
 func bare(server.Order, string) (server.Site, error) { return routes(site.NewEcho()), nil }

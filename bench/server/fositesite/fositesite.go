@@ -45,8 +45,11 @@ type endpoints struct{ fosite.OAuth2Provider }
 
 func routes(kept any) http.Handler {
 	config := &fosite.Config{
-		GlobalSecret: make([]byte, 32), AccessTokenLifespan: time.Hour, RefreshTokenLifespan: 30 * 24 * time.Hour,
-		EnforcePKCE: true, EnforcePKCEForPublicClients: true,
+		GlobalSecret:                make([]byte, 32),
+		AccessTokenLifespan:         time.Hour,
+		RefreshTokenLifespan:        30 * 24 * time.Hour,
+		EnforcePKCE:                 true,
+		EnforcePKCEForPublicClients: true,
 	}
 	h := endpoints{compose.Compose(config, kept, compose.NewOAuth2HMACStrategy(config),
 		compose.OAuth2AuthorizeExplicitFactory, compose.OAuth2PKCEFactory, compose.OAuth2RefreshTokenGrantFactory,

@@ -19,7 +19,8 @@ import (
 
 // Servers are the variants of the site.
 var Servers = map[string]server.Open{
-	"pasteport": pasteport{furnished: true}.open, "pasteport-bare": pasteport{}.open,
+	"pasteport":            pasteport{furnished: true}.open,
+	"pasteport-bare":       pasteport{}.open,
 	"pasteport-tools":      pasteport{tools: true}.open,
 	"pasteport-unguarded":  pasteport{tools: true, unguarded: true}.open,
 	"pasteport one by one": pasteport{furnished: true, oneByOne: true}.open,
@@ -44,9 +45,11 @@ func (p pasteport) open(order server.Order, address string) (server.Site, error)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(order.Roots)
 	authz, err := bootstrap.NewOAuthServer(oauth.Config{
-		Issuer: address, AllowLoopbackIssuer: true, AllowLoopbackClients: true, // all servers are on loopback
-		VerifyBearer: load.IsHostToken,
-		Logger:       site.Quiet(),
+		Issuer:               address,
+		AllowLoopbackIssuer:  true,
+		AllowLoopbackClients: true, // all servers are on loopback
+		VerifyBearer:         load.IsHostToken,
+		Logger:               site.Quiet(),
 	}, store, bootstrap.WithRootCAs(roots))
 	if err != nil {
 		return server.Site{}, errors.Join(err, store.Close())

@@ -38,8 +38,8 @@ func templateOf(db *sql.DB, table string, changed ...string) (*template, error) 
 	return t, errors.Join(rows.Scan(into...), rows.Close())
 }
 
-// places are the placeholders of all columns.
-func (t *template) places() string { return "?" + strings.Repeat(", ?", len(t.values)-1) }
+// parameters returns a ? for each column.
+func (t *template) parameters() string { return "?" + strings.Repeat(", ?", len(t.values)-1) }
 
 // copy returns the values of a copy; changes holds the changed columns.
 func (t *template) copy(changes ...any) []any {
@@ -58,7 +58,7 @@ type copier struct {
 
 func copierOf(db *sql.DB, table string, changed ...string) (c copier, err error) {
 	if c.template, err = templateOf(db, table, changed...); err == nil {
-		c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES (" + c.places() + ")")
+		c.insert, err = db.Prepare("INSERT INTO " + table + " VALUES (" + c.parameters() + ")")
 	}
 	return c, err
 }

@@ -39,14 +39,14 @@ func OpenPostgres(store *persistence.Store, db *sql.DB, exec Exec) (*Postgres, e
 		exec:    exec,
 		code:    code,
 		grant:   grant,
-		approve: numbered("INSERT INTO authorization_codes VALUES (" + code.places() + ")"),
+		approve: numbered("INSERT INTO authorization_codes VALUES (" + code.parameters() + ")"),
 		redeem: numbered("WITH spent AS (" + redeem + " RETURNING id) " +
-			"INSERT INTO grants SELECT " + grant.places() + " FROM spent"),
+			"INSERT INTO grants SELECT " + grant.parameters() + " FROM spent"),
 		rotate: numbered(rotate),
 	}, nil
 }
 
-// numbered replaces every placeholder with that of PostgreSQL.
+// numbered replaces each ? by its number, as PostgreSQL expects.
 func numbered(statement string) string {
 	for i := 1; strings.Contains(statement, "?"); i++ {
 		statement = strings.Replace(statement, "?", "$"+strconv.Itoa(i), 1)

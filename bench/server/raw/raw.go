@@ -204,6 +204,7 @@ func NewCode() (*oauth.AuthorizationCode, Digest) {
 		HostPrint:     make([]byte, 16),
 		HostBox:       random(80),
 		HostWrap:      random(wrap), // of one person
+		HostKey:       random(32),
 	}), Digest(digest)
 }
 
@@ -238,6 +239,7 @@ func newGrant(id string) *oauth.AccessGrant {
 		HostPrint: make([]byte, 16),
 		HostBox:   random(80),
 		HostWrap:  random(wrap),
+		HostKey:   random(32),
 	})
 }
 

@@ -55,8 +55,10 @@ func run(arguments []string) (err error) {
 	}
 	count := float64(len(took) * together)
 	return json.NewEncoder(os.Stdout).Encode(map[string]float64{
-		"per s": count / measured.Seconds(), "CPU µs/op": float64((cpu() - before).Microseconds()) / count,
-		"p50 ms": took.Quantile(.5).Seconds() * 1e3, "p99 ms": took.Quantile(.99).Seconds() * 1e3,
+		"per s":     count / measured.Seconds(),
+		"CPU µs/op": float64((cpu() - before).Microseconds()) / count,
+		"p50 ms":    took.Quantile(.5).Seconds() * 1e3,
+		"p99 ms":    took.Quantile(.99).Seconds() * 1e3,
 	})
 }
 

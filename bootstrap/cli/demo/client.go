@@ -69,7 +69,9 @@ func openDemoClient() (*demoClient, error) {
 		redirect: "http://" + home.Addr().String() + callbackPath,
 		site: tls.NewListener(site,
 			&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}),
-		home: home, roots: roots, visits: make(chan visit),
+		home:   home,
+		roots:  roots,
+		visits: make(chan visit),
 	}, nil
 }
 
@@ -86,7 +88,8 @@ func (c *demoClient) document() http.Handler {
 		c.fetches.Add(1)
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(map[string]any{
-			"client_id": c.id, "client_name": clientName,
+			"client_id":   c.id,
+			"client_name": clientName,
 			"redirect_uris": []string{"http://127.0.0.1" + callbackPath,
 				"http://localhost" + callbackPath},
 			"grant_types":                []string{"authorization_code", "refresh_token"},

@@ -28,7 +28,9 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 	var once, open bool
 	given := service.DefaultConfig()
 	command := &cobra.Command{
-		Use: "demo", Short: "Watch a client connect, then try it in a browser", Args: term.NoArguments,
+		Use:   "demo",
+		Short: "Watch a client connect, then try it in a browser",
+		Args:  term.NoArguments,
 		Long: "Start the demo site on this computer and watch an MCP client connect to it in nine steps. Then " +
 			"connect in a browser yourself,\n" +
 			"press Enter to make the client call a tool, and end the connection. With --open, the browser opens by " +

@@ -122,8 +122,13 @@ func (d *demo) verdictOn(ctx context.Context, session *sdk.ClientSession, err er
 	if err != nil {
 		return verdict{Title: "Not connected", Text: err.Error() + "."}
 	}
-	return verdict{Connected: true, Title: "Connected", Connections: d.connectionsPage(),
-		Text: fmt.Sprintf("%s has exchanged its code for tokens and sees %d tools.", clientName, len(tools.Tools))}
+	return verdict{
+		Connected:   true,
+		Title:       "Connected",
+		Connections: d.connectionsPage(),
+		Text: fmt.Sprintf("%s has exchanged its code for tokens and sees %d tools.", clientName,
+			len(tools.Tools)),
+	}
 }
 
 func (d *demo) announce(v verdict) {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +18,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -29,7 +27,7 @@ func TestDoctor(t *testing.T) {
 
 // script holds the responses of a server. In every text, ISSUER stands for its own address,
 // and STATE for the state of the request.
-type script struct{ challenge, resource, server, page, location, token, hosted string }
+type script struct{ challenge, resource, server, page, location, token string }
 
 const hostToken = "host-token-of-the-specs"
 
@@ -37,13 +35,14 @@ var honest = script{
 	challenge: `Bearer resource_metadata="ISSUER/.well-known/oauth-protected-resource/mcp"`,
 	resource:  `{"resource":"ISSUER/mcp","authorization_servers":["ISSUER"]}`,
 	server: `{"issuer":"ISSUER","authorization_endpoint":"ISSUER/authorize","token_endpoint":"ISSUER/token",` +
-		`"response_types_supported":["code"],` +
+		`"revocation_endpoint":"ISSUER/revoke","response_types_supported":["code"],` +
 		`"code_challenge_methods_supported":["S256"],"token_endpoint_auth_methods_supported":["none"],` +
 		`"client_id_metadata_document_supported":true}`,
 	page: `<title>Hello</title><form action="/authorize"><input name="ticket" value="STATE"><input ` +
 		`name="bearer_token"></form>`,
-	location: redirect + "?code=code-of-the-specs&state=STATE",
-	token:    `{"access_token":"access-of-the-specs","token_type":"Bearer","error":"invalid_grant"}`,
+	location: redirect + "?code=code-of-the-specs&state=STATE&iss=ISSUER",
+	token: `{"access_token":"access-of-the-specs","refresh_token":"refresh-of-the-specs","token_type":"Bearer",` +
+		`"error":"invalid_grant"}`,
 }
 
 // serve returns a handler that responds from the script.
@@ -55,7 +54,7 @@ func (s script) serve(address string) http.Handler {
 			w.Header().Set("WWW-Authenticate", strings.ReplaceAll(s.challenge, "ISSUER", address))
 			state := cmp.Or(r.FormValue("state"), r.FormValue("ticket")) // the form has the state as its ticket
 			if status == http.StatusSeeOther {
-				w.Header().Set("Location", strings.ReplaceAll(s.location, "STATE", state))
+				w.Header().Set("Location", strings.NewReplacer("ISSUER", address, "STATE", state).Replace(s.location))
 			}
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, strings.NewReplacer("ISSUER", address, "STATE", state).Replace(text))
@@ -70,12 +69,9 @@ func (s script) serve(address string) http.Handler {
 	} else {
 		say("POST /authorize", 303, "text/html", s.page)
 	}
-	say("GET /client.json", 200, jsonType, `{"client_id":"ISSUER/client.json"}`)
-	if s.hosted != "" {
-		say("GET "+service.DoctorDocument, 200, jsonType, s.hosted)
-	}
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", jsonType)
+		w.Header().Set("Cache-Control", "no-store")
 		if strings.Contains(r.FormValue("code"), "doctor") {
 			w.WriteHeader(http.StatusBadRequest)
 		}
@@ -86,47 +82,28 @@ func (s script) serve(address string) http.Handler {
 
 // examined returns the report about a server with the script. All connections go to that server,
 // regardless of the address.
-func examined(s script) Diagnosis { return examinedAs(s, "/client.json") }
-
-// examinedAs is examined with the client at a path, or with one that doctor chooses for "".
-func examinedAs(s script, path string) Diagnosis {
+func examined(s script) diagnosis {
 	server := httptest.NewUnstartedServer(nil)
 	address := "http://" + server.Listener.Addr().String()
 	server.Config.Handler = s.serve(address)
 	server.Start()
 	defer server.Close()
 	endpoint, _ := url.Parse(address + "/mcp")
-	client := new(Client)
-	if path != "" {
-		client.ID = address + path
-	}
-	e := newExamination(Options{
-		Endpoint: endpoint,
-		Token:    hostToken,
-		Client:   client,
-		Limit:    2 * time.Second,
-		Now:      time.Now,
-		Begins:   func(string) {},
-		Ends:     func(Finding) {},
-	})
+	o := options{endpoint: endpoint, token: hostToken, limit: 2 * time.Second}
+	e := newExamination(o, newWire(nil, o.limit))
 	e.wire.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 	}
 	defer e.wire.close()
-	report, err := e.examine(context.Background())
-	if err != nil {
+	d := diagnosis{Result: statusOK}
+	if err := e.examine(context.Background(), &d, &reporter{asJSON: true}); err != nil {
 		panic(err)
 	}
-	return report
-}
-
-// at returns the finding of one check.
-func at(r Diagnosis, id string) Finding {
-	return r.Checks[slices.IndexFunc(r.Checks, func(f Finding) bool { return f.ID == id })]
+	return d
 }
 
 // unfit describes the first secret, control character or overlong text in a report, or returns "".
-func unfit(r Diagnosis, secrets ...string) string {
+func unfit(r diagnosis, secrets ...string) string {
 	for _, f := range r.Checks {
 		text := f.Seen + f.Mend
 		for _, secret := range secrets {
@@ -141,7 +118,7 @@ func unfit(r Diagnosis, secrets ...string) string {
 	return ""
 }
 
-func statusOf(r Diagnosis, id string) Status {
+func statusOf(r diagnosis, id string) status {
 	for _, f := range r.Checks {
 		if f.ID == id {
 			return f.Status
@@ -159,54 +136,35 @@ var _ = Describe("Checking a malicious server", func() {
 			Expect(f.Seen).NotTo(BeEmpty(), f.ID)
 		}
 		Expect(names).To(HaveLen(len(r.Checks)))
-		Expect(statusOf(r, "flow.exchange")).To(Equal(OK), "the script supports the login up to here")
+		Expect(statusOf(r, "flow.exchange")).To(Equal(statusOK), "the script supports the login up to here")
 	})
-
-	It("needs a document that the server publishes, or that was hosted elsewhere", func() {
-		found := at(examinedAs(honest, ""), "flow.document")
-		Expect(found.Status).To(Equal(Failure))
-		Expect(found.Seen).To(ContainSubstring("/oauth/documents/doctor returned 404"))
-		Expect(found.Mend).To(And(ContainSubstring("doctor-client: true"), ContainSubstring("--client-id")))
-	})
-
-	DescribeTable("does not take another document for its own", func(members string) {
-		imposter := honest
-		imposter.hosted = members
-		Expect(at(examinedAs(imposter, ""), "flow.document")).
-			To(And(HaveField("Status", Failure), HaveField("Seen", ContainSubstring("is not the document of doctor"))))
-	},
-		Entry("of another client",
-			`{"client_id":"ISSUER/other","redirect_uris":["http://127.0.0.1/callback","http://localhost/callback"]}`),
-		Entry("with other redirect URIs",
-			`{"client_id":"ISSUER/oauth/documents/doctor","redirect_uris":["https://thief.example/"]}`),
-	)
 
 	DescribeTable("fails the check and shows neither secrets nor control characters",
 		func(change func(*script), id string) {
 			s := honest
 			change(&s)
 			r := examined(s)
-			Expect(statusOf(r, id)).To(Equal(Failure))
+			Expect(statusOf(r, id)).To(Equal(failure))
 			Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
 		},
 		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
 		Entry("when the URL in the challenge is malformed", func(s *script) {
 			s.challenge = `Bearer resource_metadata="%zz"`
-		}, "challenge.metadata"),
-		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.document"),
-		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.document"),
+		}, "resource.metadata"),
+		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.metadata"),
+		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.metadata"),
 		Entry("when the document is endless", func(s *script) {
 			s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}`
-		}, "resource.document"),
+		}, "resource.metadata"),
 		Entry("when members have wrong types", func(s *script) {
 			s.resource = `{"resource":1,"authorization_servers":{}}`
-		}, "resource.identifier"),
+		}, "resource.metadata"),
 		Entry("when an issuer is not a URL", func(s *script) {
 			s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}`
-		}, "resource.addresses"),
+		}, "resource.metadata"),
 		Entry("when an endpoint is a script URL", func(s *script) {
 			s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1)
-		}, "server.endpoints"),
+		}, "server.metadata"),
 		Entry("when the form posts to another server", func(s *script) {
 			s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1)
 		}, "flow.consent"),
@@ -221,13 +179,13 @@ var _ = Describe("Checking a malicious server", func() {
 			s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, ""
 		}, "flow.approve"),
 		Entry("when the address for revocation holds the access token", func(s *script) {
-			s.server = strings.Replace(s.server, "{", `{"revocation_endpoint":"ISSUER/access-of-the-specs",`, 1)
+			s.server = strings.Replace(s.server, "ISSUER/revoke", "ISSUER/access-of-the-specs", 1)
 		}, "flow.revoke"),
 	)
 })
 
 var _ = It("hides the values of fields, unless they are too short for a secret", func() {
-	e := newExamination(Options{Fields: map[string]string{"user": "a", "key": "key-of-ann"}})
+	e := newExamination(options{fields: map[string]string{"user": "a", "key": "key-of-ann"}}, nil)
 	Expect(e.clean("a page for key-of-ann")).To(Equal("a page for [secret]"))
 })
 
@@ -237,7 +195,7 @@ func FuzzExamine(f *testing.F) {
 	f.Add(honest.challenge, honest.resource, honest.server, honest.page, honest.location, honest.token)
 	f.Add(`Bearer`, `{}`, `{"issuer":[]}`, `<form>`, `//x`, hostToken)
 	f.Fuzz(func(t *testing.T, challenge, resource, server, page, location, token string) {
-		r := examined(script{challenge, resource, server, page, location, token, ""})
+		r := examined(script{challenge, resource, server, page, location, token})
 		if shown := unfit(r, hostToken); shown != "" {
 			t.Error(shown)
 		}

@@ -4,72 +4,59 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // checkEgressArgs finds mistakes in the flags and arguments of `doctor --egress`.
-func (o doctorOptions) checkEgressArgs(documents []string) error {
-	if o.token != "" || o.clientID != "" || o.origin != "" || o.printDocument {
-		return term.Usagef("--egress fetches documents of clients and checks no server: leave out --token, " +
-			"--client-id, --origin and --print-client-document")
-	}
-	for _, document := range documents {
-		if !strings.HasPrefix(document, "https://") {
-			return term.Usagef("--egress takes the client_ids of clients, which are https URLs of their documents")
-		}
+func (o *options) checkEgressArgs(documents []string) error {
+	switch {
+	case o.token != "" || o.origin != "":
+		return term.Usagef("--egress fetches documents of clients and checks no server: leave out --token and --origin")
+	case len(documents) > 0 && !areDocuments(namedClients(strings.Join(documents, ","))):
+		return term.Usagef("--egress takes the client_ids of clients, which are https URLs of their documents")
 	}
 	return nil
 }
 
 // runEgress fetches the named documents, or those of the well-known clients, all at the same time.
 // explain names settings in the spelling of the user.
-func (o doctorOptions) runEgress(ctx context.Context, config *service.Config, explain func(error) error,
-	documents []string, r *reporter) (err error) {
-	if config.RootCAs, err = readAuthorities(o.authorities); err != nil {
-		return err
-	}
-	probe, err := config.NewClientProbe()
+func (o *options) runEgress(ctx context.Context, explain func(error) error, documents []string, r *reporter) error {
+	o.config.RootCAs = o.roots
+	probe, err := o.config.NewClientProbe()
 	if err != nil {
 		return explain(err)
 	}
-	clients, err := clientsAt(documents, probe)
-	if err != nil {
-		return err
+	clients := slices.DeleteFunc(slices.Clone(wellKnown), func(c knownClient) bool { return c.document == "" })
+	if len(documents) > 0 {
+		clients = nil
 	}
-	r.begin("fetching the documents of clients")
-	report := Diagnosis{Result: OK}
+	for _, document := range documents {
+		if err := probe.Check(document); err != nil {
+			return term.Usagef("%q is not the client_id of a client: %w", document, err)
+		}
+		clients = append(clients, knownClient{name: "document", document: document})
+	}
+	d := diagnosis{Result: statusOK}
 	for _, found := range fetchAll(ctx, probe, clients) {
-		report.Add(found)
-		r.end(found)
+		d.add(found, r)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("fetching the documents of clients: %w", err)
 	}
-	report.Next = nextForEgress(report)
-	return r.conclude(report)
+	d.Next = "nothing to do: this computer can fetch the documents of clients"
+	if first := d.first(failure); first.ID != "" {
+		d.Next = "mend " + first.ID + ", then run doctor --egress again: " + first.Mend
+	}
+	return r.conclude(d)
 }
 
-// clientsAt returns clients for the documents, or the well-known ones when none is named.
-func clientsAt(documents []string, probe *bootstrap.ClientProbe) (clients []knownClient, err error) {
-	if len(documents) == 0 {
-		return wellKnownClients, nil
-	}
-	for _, document := range documents {
-		if err := probe.Check(document); err != nil {
-			return nil, term.Usagef("%q is not the client_id of a client: %w", document, err)
-		}
-		clients = append(clients, knownClient{name: "document", document: document})
-	}
-	return clients, nil
-}
-
-func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []knownClient) []Finding {
-	findings := make([]Finding, len(clients))
+func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []knownClient) []finding {
+	findings := make([]finding, len(clients))
 	var fetches sync.WaitGroup
 	for i, client := range clients {
 		fetches.Go(func() {
@@ -83,17 +70,17 @@ func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, clients []known
 
 // describe reports whether the document was fetched, and whether a bot challenge, the network or
 // the document is the cause if it was not.
-func describe(client knownClient, answer bootstrap.ClientAnswer, err error) Finding {
-	found := Finding{
+func describe(client knownClient, answer bootstrap.ClientAnswer, err error) finding {
+	found := finding{
 		ID:     client.name,
 		Asks:   "fetch " + client.document,
-		Status: OK,
+		Status: statusOK,
 		Seen:   "reachable: " + client.document,
 	}
 	if err == nil {
 		return found
 	}
-	found.Status, found.Breaks = Failure, []string{client.name}
+	found.Status = failure
 	found.Why = "a service on this computer cannot look up the client, so people cannot connect with it for the " +
 		"first time"
 	signs := challengeSigns(answer)
@@ -130,12 +117,4 @@ func challengeSigns(answer bootstrap.ClientAnswer) (signs []string) {
 		signs = append(signs, "HTML instead of JSON")
 	}
 	return signs
-}
-
-// nextForEgress recommends what to do after reading the report.
-func nextForEgress(d Diagnosis) string {
-	if first := d.First(Failure); first.ID != "" {
-		return "mend " + first.ID + ", then run doctor --egress again: " + first.Mend
-	}
-	return "nothing to do: this computer can fetch the documents of clients"
 }

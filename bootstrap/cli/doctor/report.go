@@ -2,103 +2,133 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 
-// Status is the result of a check.
-type Status string
+// status is the result of a check. Only a failure prevents clients from connecting.
+type status string
 
-// The results of a check. Only a failure prevents clients from connecting.
 const (
-	OK      Status = "ok"
-	Warning Status = "warning"
-	Failure Status = "failure"
-	Skipped Status = "skipped"
+	statusOK status = "ok"
+	warning  status = "warning"
+	failure  status = "failure"
+	skipped  status = "skipped"
 )
 
-// Finding is the outcome of one check. Why, Breaks and Mend (the fix) are set for warnings and
-// failures only.
-type Finding struct {
-	ID     string   `json:"id"`
-	Asks   string   `json:"asks"`
-	Status Status   `json:"status"`
-	Seen   string   `json:"seen"`
-	Why    string   `json:"why,omitempty"`
-	Breaks []string `json:"breaks,omitempty"`
-	Mend   string   `json:"mend,omitempty"`
-
-	Clients []ClientGroup `json:"clients,omitempty"` // of the check clients.login
+// finding is the outcome of one check. Why and Mend (the fix) are set for warnings and failures
+// only.
+type finding struct {
+	ID      string        `json:"id"`
+	Asks    string        `json:"asks"`
+	Status  status        `json:"status"`
+	Seen    string        `json:"seen"`
+	Why     string        `json:"why,omitempty"`
+	Mend    string        `json:"mend,omitempty"`
+	Clients []clientGroup `json:"clients,omitempty"` // of the check clients.login
 }
 
-// Diagnosis is the report of an examination. Result is the worst status of the checks that were not
-// skipped.
-type Diagnosis struct {
+// diagnosis is the report. Result is the worst status of the checks that were not skipped.
+type diagnosis struct {
 	URL    string    `json:"url,omitempty"`
-	Result Status    `json:"result"`
-	Checks []Finding `json:"checks"`
+	Result status    `json:"result"`
+	Checks []finding `json:"checks"`
 	Next   string    `json:"next"`
 }
 
-// Add appends a check, and makes its status the result if it is worse.
-func (d *Diagnosis) Add(f Finding) {
+// add appends and prints a finding, and makes its status the result if it is worse.
+func (d *diagnosis) add(f finding, r *reporter) {
 	d.Checks = append(d.Checks, f)
-	if f.Status == Failure || f.Status == Warning && d.Result == OK {
+	if f.Status == failure || f.Status == warning && d.Result == statusOK {
 		d.Result = f.Status
 	}
+	r.print(f)
 }
 
-// Count returns the number of checks with this status.
-func (d Diagnosis) Count(status Status) (n int) {
+func (d *diagnosis) count(s status) (n int) {
 	for _, f := range d.Checks {
-		if f.Status == status {
+		if f.Status == s {
 			n++
 		}
 	}
 	return n
 }
 
-// First returns the first check with this status, which is the first to fix, or an empty Finding.
-func (d Diagnosis) First(status Status) Finding {
-	for _, f := range d.Checks {
-		if f.Status == status {
-			return f
-		}
+// first returns the first finding with this status, which is the first to fix, or an empty one.
+func (d *diagnosis) first(s status) finding {
+	if i := slices.IndexFunc(d.Checks, func(f finding) bool { return f.Status == s }); i >= 0 {
+		return d.Checks[i]
 	}
-	return Finding{}
+	return finding{}
 }
 
-// checkResult is the result of a check, with its observation and the fix.
-type checkResult struct {
-	status     Status
-	seen, mend string
-	clients    []ClientGroup
+func ok(seen string, values ...any) finding {
+	return finding{Status: statusOK, Seen: fmt.Sprintf(seen, values...)}
 }
 
-func ok(seen string, values ...any) checkResult {
-	return checkResult{status: OK, seen: fmt.Sprintf(seen, values...)}
+func skip(seen string, values ...any) finding {
+	return finding{Status: skipped, Seen: fmt.Sprintf(seen, values...)}
 }
 
-func skip(seen string, values ...any) checkResult {
-	return checkResult{status: Skipped, seen: fmt.Sprintf(seen, values...)}
+func warn(mend, seen string, values ...any) finding {
+	return finding{Status: warning, Mend: mend, Seen: fmt.Sprintf(seen, values...)}
 }
 
-func warn(mend, seen string, values ...any) checkResult {
-	return checkResult{status: Warning, mend: mend, seen: fmt.Sprintf(seen, values...)}
+func fail(mend, seen string, values ...any) finding {
+	return finding{Status: failure, Mend: mend, Seen: fmt.Sprintf(seen, values...)}
 }
 
-func fail(mend, seen string, values ...any) checkResult {
-	return checkResult{status: Failure, mend: mend, seen: fmt.Sprintf(seen, values...)}
+// reporter prints findings as they come, or all of them as JSON at the end.
+type reporter struct {
+	out     term.Terminal
+	asJSON  bool
+	skipped string // reason that was printed last
 }
 
-// Clients that a problem affects, as measured or reported in their public issues.
-const (
-	claudeCode   = "Claude Code"
-	claude       = "claude.ai"
-	chatGPT      = "ChatGPT"
-	vsCode       = "VS Code"
-	browsers     = "clients in a browser, like the MCP Inspector"
-	goSDK        = "clients on the official Go SDK"
-	tsSDK        = "clients on the official TypeScript SDK"
-	oldTransport = "older clients that use HTTP with SSE"
-)
+// print prints a finding.
+func (r *reporter) print(f finding) {
+	if r.asJSON || f.Status == skipped && f.Seen == r.skipped {
+		return
+	}
+	label := fmt.Sprintf("%-8s", f.Status)
+	switch f.Status {
+	case statusOK:
+		label = r.out.Green(label)
+	case warning:
+		label = r.out.Bold(label)
+	case failure:
+		label = r.out.Red(label)
+	case skipped:
+		r.skipped = f.Seen
+	}
+	r.out.Printf("%s %-22s %s\n", label, f.ID, f.Seen)
+	for _, group := range f.Clients {
+		answer := group.Answer
+		if group.Reason != "" {
+			answer += ", " + group.Reason
+		}
+		r.out.Printf("         %s: %s\n", answer, strings.Join(group.Names, ", "))
+	}
+	if f.Mend != "" {
+		r.out.Printf("         check: %s\n         why:   %s\n         fix:   %s\n", f.Asks, f.Why, f.Mend)
+	}
+}
 
-var everyClient = []string{"every client"}
+// conclude prints the summary, and fails when a check has failed.
+func (r *reporter) conclude(d diagnosis) error {
+	failures := d.count(failure)
+	if r.asJSON {
+		if err := term.PrintJSON(r.out.Out, d); err != nil {
+			return err
+		}
+	} else {
+		r.out.Printf("\n%d ok, %d warnings, %d failures, %d skipped\nnext: %s\n",
+			d.count(statusOK), d.count(warning), failures, d.count(skipped), d.Next)
+	}
+	if failures > 0 {
+		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))
+	}
+	return nil
+}

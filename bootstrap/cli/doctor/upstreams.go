@@ -1,37 +1,43 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/readiness"
+	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// UpstreamID begins the IDs of the findings about the upstreams of a gateway.
-const UpstreamID = "upstream"
+const (
+	upstreamID   = "upstream"    // begins the IDs of the findings about the upstreams of a gateway
+	stateUnknown = "not-checked" // the state of an upstream before its first check
+)
 
-const notChecked = "not-checked" // the state of an upstream before its first check
-
-// Upstreams reads the states of the upstreams of a gateway from its admin listener at host:port.
+// upstreams reads the states of the upstreams of a gateway from its admin listener at host:port.
 // They are not public, because they name internal addresses. It returns one finding for each
 // upstream, or one that is skipped, with the reason.
-func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
-	read, err := readiness.Read(ctx, admin)
+func upstreams(ctx context.Context, address string, endpoint *url.URL) []finding {
+	if address == "" || address == service.AdminOff {
+		return skippedUpstreams("because admin-addr is off: give the gateway an admin listener, for example on %s",
+			service.DefaultAdminAddr)
+	}
+	read, err := admin.ReadReport(ctx, address)
 	if connection := new(url.Error); errors.As(err, &connection) {
 		err = connection.Err // without the URL, which the finding has
 	}
 	if err != nil {
-		return []Finding{SkippedUpstreams(fmt.Sprintf("because the admin listener at %s cannot be read (%v): if this "+
-			"server is a pasteport gateway, run doctor on its "+
-			"computer, or name the address of its admin listener with --admin-addr", admin, err))}
+		return skippedUpstreams("because the admin listener at %s cannot be read (%v): if this server is a pasteport "+
+			"gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr",
+			address, err)
 	}
-	var findings []Finding
+	var findings []finding
 	isGatewayOfEndpoint := false
 	for _, check := range read.Checks {
-		resource, isUpstream := strings.CutPrefix(check.Name, readiness.UpstreamOf)
+		resource, isUpstream := strings.CutPrefix(check.Name, admin.UpstreamCheckPrefix)
 		if !isUpstream {
 			continue
 		}
@@ -39,34 +45,33 @@ func Upstreams(ctx context.Context, admin string, endpoint *url.URL) []Finding {
 		switch {
 		case strings.TrimSuffix(resource, "/") == strings.TrimSuffix(endpoint.String(), "/"):
 			isGatewayOfEndpoint = true
-		case found.Status == Failure: // of a neighbour, which does not concern the clients of this URL
-			found.Status, found.Breaks = Warning, []string{"the clients of " + resource}
+		case found.Status == failure: // of a neighbour, which does not concern the clients of this URL
+			found.Status = warning
 		}
 		findings = append(findings, found)
 	}
 	if !isGatewayOfEndpoint {
-		return []Finding{SkippedUpstreams(fmt.Sprintf("because the service with the admin listener at %s has no "+
-			"upstream for this URL: if another one is the gateway, "+
-			"name the address of its admin listener with --admin-addr", admin))}
+		return skippedUpstreams("because the service with the admin listener at %s has no upstream for this URL: if "+
+			"another one is the gateway, name the address of its admin listener with --admin-addr", address)
 	}
 	return findings
 }
 
-// SkippedUpstreams returns the finding of a check that is not possible.
-func SkippedUpstreams(reason string) Finding {
-	return Finding{
-		ID:     UpstreamID,
+// skippedUpstreams returns the finding of a check that is not possible.
+func skippedUpstreams(reason string, values ...any) []finding {
+	return []finding{{
+		ID:     upstreamID,
 		Asks:   "do the MCP servers behind the gateway work",
-		Status: Skipped,
-		Seen:   reason,
-	}
+		Status: skipped,
+		Seen:   fmt.Sprintf(reason, values...),
+	}}
 }
 
-func findingOf(r readiness.Result, resource string) Finding {
-	f := Finding{
-		ID:     UpstreamID,
+func findingOf(r admin.Result, resource string) finding {
+	f := finding{
+		ID:     upstreamID,
 		Asks:   "does the MCP server behind " + resource + " work",
-		Status: OK,
+		Status: statusOK,
 		Seen:   r.Detail,
 	}
 	if at, err := url.Parse(resource); err == nil {
@@ -74,15 +79,13 @@ func findingOf(r readiness.Result, resource string) Finding {
 	}
 	switch {
 	case r.Problem != "":
-		f.Status, f.Seen, f.Mend = Failure, r.Problem, r.Remedy
-		f.Why, f.Breaks = "people cannot connect to it, or the calls of their clients fail", everyClient
-		if f.Mend == "" {
-			f.Mend = "read the log of the gateway and of the MCP server"
-		}
+		f.Status, f.Seen = failure, r.Problem
+		f.Why = "people cannot connect to it, or the calls of their clients fail"
+		f.Mend = cmp.Or(r.Remedy, "read the log of the gateway and of the MCP server")
 	case r.Remedy != "":
-		f.Status, f.Why, f.Breaks, f.Mend = Warning, "people may be unable to connect", everyClient, r.Remedy
-	case r.State == notChecked:
-		f.Status, f.Seen = Skipped, "because the gateway has not checked it yet: run doctor again"
+		f.Status, f.Why, f.Mend = warning, "people may be unable to connect", r.Remedy
+	case r.State == stateUnknown:
+		f.Status, f.Seen = skipped, "because the gateway has not checked it yet: run doctor again"
 	}
 	return f
 }

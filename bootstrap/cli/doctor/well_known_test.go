@@ -9,36 +9,30 @@ import (
 
 var _ = Describe("Which well-known clients can log in", Label("T4"), func() {
 	const public, local = "https://cms.example/mcp", "http://127.0.0.1:8080/mcp"
-	document, registering := KnownClient{Document: "https://client.example/c.json"}, KnownClient{}
+	document, registering := knownClient{document: "https://client.example/c.json"}, knownClient{}
 
 	DescribeTable("depends on the metadata:",
-		func(at string, client KnownClient, members map[string]any, expected ClientGroup) {
+		func(at string, client knownClient, members map[string]any, expected clientGroup) {
 			endpoint, err := url.Parse(at)
 			Expect(err).NotTo(HaveOccurred())
-			e := newExamination(Options{Endpoint: endpoint})
+			e := newExamination(options{endpoint: endpoint}, nil)
 			e.server.members = members
 			Expect(e.canLogIn(GinkgoT().Context(), client)).To(Equal(expected))
 		},
-		Entry("a document where documents are accepted", public, document,
-			map[string]any{"client_id_metadata_document_supported": true}, able),
-		Entry("a document where none are accepted", public, document, map[string]any{}, noDocuments),
-		Entry("a document where only registration works", public, document,
-			map[string]any{"registration_endpoint": "https://cms.example/r"}, mayRegister),
+		Entry("a document", public, document, nil, able),
 		Entry("registration where it works", public, registering,
 			map[string]any{"registration_endpoint": "https://cms.example/r"}, able),
-		Entry("registration where only documents are accepted", public, registering,
-			map[string]any{"client_id_metadata_document_supported": true}, unregistered),
-		Entry("a secret where none are issued", public, KnownClient{NeedsSecret: true},
+		Entry("registration where it is off", public, registering, nil, unregistered),
+		Entry("a secret where none are issued", public, knownClient{needsSecret: true},
 			map[string]any{"registration_endpoint": "https://cms.example/r"}, needSecret),
-		Entry("a secret where some are issued", public, KnownClient{NeedsSecret: true}, map[string]any{
+		Entry("a secret where some are issued", public, knownClient{needsSecret: true}, map[string]any{
 			"registration_endpoint":                 "https://cms.example/r",
 			"token_endpoint_auth_methods_supported": []any{"none", "client_secret_post"},
 		}, able),
-		Entry("a client on servers of its maker", public, KnownClient{Document: document.Document, RunsAtMaker: true},
-			map[string]any{"client_id_metadata_document_supported": true}, able),
+		Entry("a client on servers of its maker", public,
+			knownClient{document: document.document, atMaker: true}, nil, able),
 		Entry("such a client and a server on this computer", local,
-			KnownClient{Document: document.Document, RunsAtMaker: true},
-			map[string]any{"client_id_metadata_document_supported": true}, outOfReach),
+			knownClient{document: document.document, atMaker: true}, nil, outOfReach),
 	)
 
 	It("is asked with a redirect URI on the web or this computer", func() {

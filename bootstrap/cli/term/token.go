@@ -13,11 +13,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// typedLimit is larger than the longest valid token, which is checked later.
+// typedLimit is the number of bytes read from a pipe. It exceeds the longest valid token, so that
+// ParseHostToken can refuse a longer one.
 const typedLimit = 8 << 10
 
-// ReadToken reads one token; on a terminal, without echo. It accepts the same spellings as the
-// consent page.
+// ReadToken reads one token; on a terminal, without echo. Like the consent page, it
+// accepts quotes, a header name or "Bearer" around the token.
 func ReadToken(ctx context.Context, in io.Reader, prompt io.Writer) (oauth.HostToken, error) {
 	text, err := readTyped(ctx, in, prompt)
 	if err != nil {
@@ -45,21 +46,23 @@ func readTyped(ctx context.Context, in io.Reader, prompt io.Writer) (string, err
 }
 
 // readHidden reads a line without echo. It restores the terminal also after Ctrl-C.
-func readHidden(ctx context.Context, terminal int) (typed string, err error) {
+func readHidden(ctx context.Context, terminal int) (string, error) {
 	before, err := xterm.GetState(terminal)
 	if err != nil {
 		return "", err
 	}
-	done := make(chan struct{})
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1)
 	go func() {
-		defer close(done)
-		var line []byte
-		line, err = xterm.ReadPassword(terminal)
-		typed = string(line)
+		text, err := xterm.ReadPassword(terminal)
+		read <- line{text, err}
 	}()
 	select {
-	case <-done:
-		return typed, err
+	case typed := <-read:
+		return string(typed.text), typed.err
 	case <-ctx.Done():
 		return "", errors.Join(ctx.Err(), xterm.Restore(terminal, before))
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 // pollInterval is the interval of queries for new steps.
@@ -18,7 +18,7 @@ const pollInterval = 500 * time.Millisecond
 
 // follower prints new steps of the trace.
 type follower struct {
-	log  trace.Log
+	log  connection.Log
 	id   string // of the connection to follow; "" for all new steps
 	json bool
 	out  term.Terminal
@@ -28,9 +28,7 @@ type follower struct {
 	hidden  int             // steps of doctor that were not printed
 
 	last    int64          // number of the last step that was read
-	first   int64          // number of the first step of the followed connection
-	attempt string         // of the followed connection; "" until it has one
-	printed map[int64]bool // numbers of its steps that were printed before
+	printed map[int64]bool // numbers of the steps of the followed connection that were printed before
 }
 
 // run prints new steps until ctx ends.
@@ -57,7 +55,7 @@ func (f *follower) run(ctx context.Context) error {
 
 // begin reads the existing steps. It returns those of the connection to follow, which must exist,
 // and none otherwise.
-func (f *follower) begin(ctx context.Context) ([]trace.Step, error) {
+func (f *follower) begin(ctx context.Context) ([]connection.Step, error) {
 	steps, err := f.log.Steps(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -79,15 +77,13 @@ func (f *follower) begin(ctx context.Context) ([]trace.Step, error) {
 }
 
 // followed returns the steps of the connection that were not printed yet.
-func (f *follower) followed(all []trace.Step) (steps []trace.Step, err error) {
-	connection, err := findConnection(diagnosis.Assemble(all, time.Now()), f.id)
+func (f *follower) followed(all []connection.Step) (steps []connection.Step, err error) {
+	followed, err := findConnection(diagnosis.Assemble(all, time.Now()), f.id)
 	if err != nil {
 		return nil, err
 	}
-	// Its id may still change, but not its first request.
-	f.id, f.first = cmp.Or(connection.Steps[0].Request, connection.ID), connection.Steps[0].Number
-	for _, step := range connection.Steps {
-		f.attempt = cmp.Or(f.attempt, step.Attempt)
+	f.id = cmp.Or(followed.Steps[0].Request, followed.ID) // unlike its id, the request never changes
+	for _, step := range followed.Steps {
 		if !f.printed[step.Number] {
 			f.printed[step.Number] = true
 			steps = append(steps, step)
@@ -96,32 +92,25 @@ func (f *follower) followed(all []trace.Step) (steps []trace.Step, err error) {
 	return steps, nil
 }
 
-// next returns the steps to print since the last call. Until the followed connection has an
-// attempt, each new step may be its next one, or add earlier ones to it.
-func (f *follower) next(ctx context.Context) (steps []trace.Step, err error) {
+// next returns the steps to print since the last call. Each new step may be the next one of the
+// followed connection, or add earlier ones to it.
+func (f *follower) next(ctx context.Context) (steps []connection.Step, err error) {
 	added, err := f.log.Steps(ctx, f.last)
 	if err != nil || len(added) == 0 {
 		return nil, err
 	}
 	f.last = added[len(added)-1].Number
-	switch {
-	case f.id == "":
+	if f.id == "" {
 		return added, nil
-	case f.attempt == "":
-		if added, err = f.log.Steps(ctx, f.first-1); err != nil {
-			return nil, err
-		}
-		return f.followed(added)
 	}
-	for _, step := range added {
-		if step.Attempt == f.attempt {
-			steps = append(steps, step)
-		}
+	all, err := f.log.Steps(ctx, 0)
+	if err != nil {
+		return nil, err
 	}
-	return steps, nil
+	return f.followed(all)
 }
 
-func (f *follower) print(steps []trace.Step) error {
+func (f *follower) print(steps []connection.Step) error {
 	if f.id == "" && !f.doctor && !f.json {
 		hidden := f.hidden
 		if steps = f.withoutDoctor(steps); hidden == 0 && f.hidden > 0 {
@@ -138,7 +127,7 @@ func (f *follower) print(steps []trace.Step) error {
 
 // withoutDoctor returns the steps of clients, and counts those of doctor. The end of an attempt has
 // no user agent.
-func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
+func (f *follower) withoutDoctor(steps []connection.Step) (clients []connection.Step) {
 	for _, step := range steps {
 		if diagnosis.IsDoctor(step) && step.Attempt != "" {
 			f.doctors[step.Attempt] = true
@@ -152,7 +141,7 @@ func (f *follower) withoutDoctor(steps []trace.Step) (clients []trace.Step) {
 	return clients
 }
 
-func (f *follower) printStep(step trace.Step) error {
+func (f *follower) printStep(step connection.Step) error {
 	if !f.json {
 		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), term.OrDash(oauth.ShortID(step.Attempt)),
 			lineOf(f.out, step))

@@ -15,10 +15,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
+	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 type traceOptions struct {
@@ -32,7 +33,9 @@ type traceOptions struct {
 func NewConnections(out io.Writer) *cobra.Command {
 	o := traceOptions{config: service.DefaultConfig()}
 	command := &cobra.Command{
-		Use: "connections", Short: "List the attempts of clients to connect", Args: term.NoArguments,
+		Use:   "connections",
+		Short: "List the attempts of clients to connect",
+		Args:  term.NoArguments,
 		Long: "List the attempts of clients to connect in the last seven days, the newest first: the client, the " +
 			"state, and the problem of those that\n" +
 			"did not succeed. The command reads the data folder, also while the service runs. Attempts of `pasteport " +
@@ -41,7 +44,9 @@ func NewConnections(out io.Writer) *cobra.Command {
 		Example: "  pasteport connections\n" +
 			"  pasteport connections --unfinished --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withTrace(o.config, func(log trace.Log) error { return listConnections(cmd.Context(), log, o, out) })
+			return o.config.StoreLocation().UseExisting(func(log *persistence.Store) error {
+				return listConnections(cmd.Context(), log, o, out)
+			})
 		},
 	}
 	o.addFlags(command)
@@ -53,7 +58,8 @@ func NewConnections(out io.Writer) *cobra.Command {
 func NewTrace(out io.Writer) *cobra.Command {
 	o := traceOptions{config: service.DefaultConfig()}
 	command := &cobra.Command{
-		Use: "trace [ID]", Short: "Show the steps of an attempt to connect, or follow new steps",
+		Use:   "trace [ID]",
+		Short: "Show the steps of an attempt to connect, or follow new steps",
 		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and " +
 			"advice. ID is an id from\n" +
 			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the " +
@@ -69,7 +75,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withTrace(o.config, func(log trace.Log) error {
+			return o.config.StoreLocation().UseExisting(func(log *persistence.Store) error {
 				if o.follow {
 					live := &follower{
 						log:    log,
@@ -103,16 +109,7 @@ func (o *traceOptions) dataFlag() string {
 	return " --data " + term.Quote(o.config.DataDir)
 }
 
-// withTrace calls use with the trace of the configured store, which must exist.
-func withTrace(config *service.Config, use func(trace.Log) error) error {
-	store, err := config.StoreLocation().OpenExisting()
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(store), store.Close())
-}
-
-func loadConnections(ctx context.Context, log trace.Log) ([]diagnosis.Connection, error) {
+func loadConnections(ctx context.Context, log connection.Log) ([]diagnosis.Connection, error) {
 	steps, err := log.Steps(ctx, 0)
 	if err != nil {
 		return nil, err
@@ -120,17 +117,16 @@ func loadConnections(ctx context.Context, log trace.Log) ([]diagnosis.Connection
 	return diagnosis.Assemble(steps, time.Now()), nil
 }
 
-func listConnections(ctx context.Context, log trace.Log, o traceOptions, out io.Writer) error {
+func listConnections(ctx context.Context, log connection.Log, o traceOptions, out io.Writer) error {
 	all, err := loadConnections(ctx, log)
 	if err != nil {
 		return err
 	}
 	listed := make([]diagnosis.Connection, 0, len(all))
-	for _, connection := range all {
-		if o.unfinished && (connection.State == diagnosis.Connected || connection.State == diagnosis.Over) {
-			continue
+	for _, c := range all {
+		if !o.unfinished || c.State != diagnosis.Connected && c.State != diagnosis.Over {
+			listed = append(listed, c)
 		}
-		listed = append(listed, connection)
 	}
 	if o.json {
 		return term.PrintJSON(out, listed)
@@ -183,7 +179,7 @@ func printTable(out io.Writer, listed []diagnosis.Connection) error {
 	return err
 }
 
-func showConnection(ctx context.Context, log trace.Log, o traceOptions, id string, t term.Terminal) error {
+func showConnection(ctx context.Context, log connection.Log, o traceOptions, id string, t term.Terminal) error {
 	all, err := loadConnections(ctx, log)
 	if err != nil {
 		return err
@@ -236,13 +232,13 @@ func printConnection(t term.Terminal, c diagnosis.Connection) {
 }
 
 // lineOf formats a step, with its reason on a second line.
-func lineOf(t term.Terminal, step trace.Step) string {
+func lineOf(t term.Terminal, step connection.Step) string {
 	outcome := t.Red(string(step.Outcome))
-	if step.Outcome == trace.Passed {
+	if step.Outcome == connection.Passed {
 		outcome = t.Green(string(step.Outcome))
 	}
 	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcome)
-	if step.Rule != "" && step.Outcome != trace.Passed {
+	if step.Rule != "" && step.Outcome != connection.Passed {
 		line += " [" + step.Rule + "]"
 	}
 	if step.Reason != "" {

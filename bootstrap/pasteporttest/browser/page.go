@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -39,6 +40,10 @@ func (p *Page) parse(base *url.URL) error {
 			p.Code = cmp.Or(p.Code, text(node))
 		case node.DataAtom == atom.Form:
 			p.Action, _ = base.Parse(attribute(node, "action"))
+		case node.DataAtom == atom.Input && attribute(node, "type") == "checkbox":
+			if hasAttribute(node, "checked") {
+				p.Fields.Add(attribute(node, "name"), attribute(node, "value"))
+			}
 		case node.DataAtom == atom.Input:
 			p.Fields.Set(attribute(node, "name"), attribute(node, "value"))
 		case attribute(node, "role") == "alert":
@@ -48,6 +53,10 @@ func (p *Page) parse(base *url.URL) error {
 		}
 	}
 	return nil
+}
+
+func hasAttribute(node *html.Node, name string) bool {
+	return slices.ContainsFunc(node.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
 func attribute(node *html.Node, name string) string {

@@ -28,7 +28,7 @@ type limitedListener struct {
 
 	mu      sync.Mutex
 	idle    *list.List // connections between two requests, longest idle first
-	silent  *list.List // silentConns, oldest first
+	silent  *list.List // connections that have sent nothing yet, oldest first
 	listed  map[net.Conn]position
 	waiting bool // an accepted connection has no slot yet
 }

@@ -77,9 +77,10 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 		IdleTimeout:       b.Idle,
 		MaxHeaderBytes:    headerBytes,
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: windowBytes,
-			MaxReceiveBufferPerStream: windowBytes,
-			WriteByteTimeout:          b.Write,
+			MaxConcurrentStreams:          maxStreams,
+			MaxReceiveBufferPerConnection: windowBytes,
+			MaxReceiveBufferPerStream:     windowBytes,
+			WriteByteTimeout:              b.Write,
 		},
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}}
@@ -109,7 +110,7 @@ func (s *Server) ServeAndDrain(ctx context.Context, listener net.Listener) error
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
 	if err := s.Shutdown(drain); err != nil {
-		_ = s.Close() // requests that outlast the limit are cut off; that is no failure of the server
+		_ = s.Close() // requests that outlast the limit are cut off; that is not a failure of the server
 	}
 	return nil
 }

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/http/admin"
+	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
-	"github.com/pasteport/pasteport/adapters/readiness"
 	"github.com/pasteport/pasteport/bootstrap"
 )
-
-// callsFail is the state of an upstream whose checks have found no problem.
-const callsFail = "calls-fail"
 
 // Upstream is one MCP server behind a gateway.
 type Upstream struct {
@@ -37,7 +33,7 @@ func (u Upstream) Status() Status {
 // Err returns the causes of a problem that a check or calls have shown; nil for an upstream that
 // works.
 func (s Status) Err() error {
-	if causes := s.causes(s.State.Cause()); causes != "" {
+	if causes := s.causes(s.State.Cause); causes != "" {
 		return errors.New(causes)
 	}
 	return nil
@@ -51,17 +47,17 @@ func (s Status) causes(ofCheck string) string {
 	if !s.State.MayWork() {
 		causes = append(causes, ofCheck)
 	}
-	if s.Calls != nil && s.State.State != callsFail { // whose cause it is
+	if s.Calls != nil && !s.State.OfCalls { // whose cause it is
 		causes = append(causes, s.Calls.Error())
 	}
 	return strings.Join(causes, "; ")
 }
 
-func (s Status) describe() readiness.Description {
-	return readiness.Description{
+func (s Status) describe() admin.Description {
+	return admin.Description{
 		State:  string(s.State.State),
-		Detail: s.State.Cause(),
-		Remedy: s.State.Remedy(),
+		Detail: s.State.Cause,
+		Remedy: s.State.Remedy,
 		Brief:  s.brief(),
 	}
 }
@@ -70,10 +66,12 @@ func (s Status) describe() readiness.Description {
 func (w *Watch) Checks() (checks []admin.Check) {
 	for _, u := range w.all {
 		checks = append(checks, admin.Check{
-			Name: readiness.UpstreamOf + u.Resource, Tolerated: true, Run: func(context.Context) error {
+			Name:      admin.UpstreamCheckPrefix + u.Resource,
+			Tolerated: true,
+			Run: func(context.Context) error {
 				return u.Status().Err()
 			},
-			Describe: func() readiness.Description { return u.Status().describe() },
+			Describe: func() admin.Description { return u.Status().describe() },
 		})
 	}
 	return checks

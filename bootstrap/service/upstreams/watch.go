@@ -5,7 +5,6 @@
 package upstreams
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
@@ -15,8 +14,8 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 )
 
-// DefaultLimit is the time limit of a check. A server that takes longer is slow.
-const DefaultLimit = 5 * time.Second
+// limit is the time limit of a check. A server that takes longer is slow.
+const limit = 5 * time.Second
 
 // The intervals of the checks, to which up to a tenth is added at random. In an outage the first
 // one is short, because an upstream that starts with the gateway is reachable soon; each further
@@ -32,7 +31,6 @@ const (
 // Watch checks upstreams until it is closed.
 type Watch struct {
 	all    []*watched
-	limit  time.Duration
 	logger *slog.Logger
 
 	running context.Context // of the background work
@@ -47,9 +45,9 @@ type watched struct {
 	last     bootstrap.UpstreamState // of the last check, as it was logged
 }
 
-// New returns a watch whose checks have the time limit; 0 for DefaultLimit.
-func New(all []Upstream, limit time.Duration, logger *slog.Logger) *Watch {
-	w := &Watch{limit: cmp.Or(limit, DefaultLimit), logger: logger}
+// New returns a watch of the upstreams.
+func New(all []Upstream, logger *slog.Logger) *Watch {
+	w := &Watch{logger: logger}
 	w.running, w.cancel = context.WithCancel(context.Background())
 	for _, u := range all {
 		w.all = append(w.all, &watched{Upstream: u, last: u.Gateway.UpstreamState()})
@@ -134,15 +132,15 @@ func (w *Watch) Check(ctx context.Context) []Status {
 func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	u.checking.Lock()
 	defer u.checking.Unlock()
-	limited, cancel := context.WithTimeout(ctx, w.limit)
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	before, found := u.last, u.Gateway.CheckUpstream(limited)
 	u.last = found
 	switch {
-	case found.State == before.State && found.Detail == before.Detail:
+	case found.State == before.State && found.Cause == before.Cause:
 	case !found.Works():
 		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State),
-			"cause", found.Cause(), "remedy", found.Remedy(), "rule", "U31")
+			"cause", found.Cause, "remedy", found.Remedy, "rule", "U31")
 	case !before.Works():
 		w.logger.InfoContext(ctx, "an upstream works again", "upstream", u.Name, "state", string(found.State),
 			"rule", "U31")

@@ -16,8 +16,8 @@ func TestUpstreams(t *testing.T) { suite.Run(t, "Upstreams") }
 
 var _ = Describe("Checking upstreams", Label("U31"), func() {
 	It("follows an outage closely at first, and then less often", func() {
-		works, down := bootstrap.UpstreamState{State: "reachable"}, bootstrap.UpstreamState{State: "unreachable"}
-		Expect(next(bootstrap.UpstreamState{State: "wrong-path"}, interval)).To(Equal(time.Minute))
+		works, down := bootstrap.UpstreamState{State: "reachable"}, bootstrap.UpstreamState{State: "down"}
+		Expect(next(bootstrap.UpstreamState{State: "misconfigured"}, interval)).To(Equal(time.Minute))
 		var intervals []time.Duration
 		for pause := interval; len(intervals) < 6; {
 			pause = next(down, pause)
@@ -35,8 +35,8 @@ var _ = Describe("Checking upstreams", Label("U31"), func() {
 		Expect(next(busy, time.Second)).To(Equal(2 * time.Minute))
 		busy.RetryAfter = time.Second
 		Expect(next(busy, time.Second)).To(Equal(10 * time.Second))
-		Expect(next(bootstrap.UpstreamState{State: "unreachable"}, 2*time.Minute)).To(Equal(time.Second))
+		Expect(next(bootstrap.UpstreamState{State: "down"}, 2*time.Minute)).To(Equal(time.Second))
 	})
 
-	It("ends without a start", func() { New(nil, 0, slog.New(slog.DiscardHandler)).Close() })
+	It("ends without a start", func() { New(nil, slog.New(slog.DiscardHandler)).Close() })
 })

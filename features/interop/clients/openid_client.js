@@ -1,4 +1,4 @@
-// openid-client, as a plain OAuth 2 client.
+// openid-client, as a plain OAuth 2 client: public with a document, and registered with a secret.
 import assert from 'node:assert/strict';
 import * as openid from 'openid-client';
 import { approve } from '../browser.js';
@@ -10,9 +10,19 @@ const redirectURI = 'http://127.0.0.1:4323/callback';
 
 export const clients = [{ name: 'openid-client', version: versionOf('openid-client'), transport: 'streamable, by hand', run: (world, step) => new Program(world).run(step) }];
 
+// registering are clients that insist on a secret.
+export const registering = ['client_secret_basic', 'client_secret_post'].map((method) => ({
+  name: `openid-client, ${method}`, version: versionOf('openid-client'), transport: 'streamable, by hand', registers: true,
+  run: (world, step) => new Program(world, method).run(step),
+}));
+
+const options = { algorithm: 'oauth2', execute: [openid.allowInsecureRequests] }; // http on loopback
+
 class Program {
-  constructor(world) {
+  // constructor takes the method of a client that registers with a secret.
+  constructor(world, method) {
     this.world = world;
+    this.method = method;
     this.ask = speech((headers, body) => this.fetch(headers, body));
   }
 
@@ -30,9 +40,8 @@ class Program {
   }
 
   async connect() {
-    this.config = await openid.discovery(new URL(this.world.issuer), this.world.clientID, undefined, openid.None(), {
-      algorithm: 'oauth2', execute: [openid.allowInsecureRequests], // http on loopback
-    });
+    this.config ??= this.method ? await this.register() :
+      await openid.discovery(new URL(this.world.issuer), this.world.clientID, undefined, openid.None(), options);
     const pkceCodeVerifier = openid.randomPKCECodeVerifier(), expectedState = openid.randomState();
     const url = openid.buildAuthorizationUrl(this.config, {
       redirect_uri: redirectURI, scope: 'mcp offline_access', resource: this.world.mcp, state: expectedState,
@@ -43,6 +52,16 @@ class Program {
     this.tokens = await openid.authorizationCodeGrant(this.config, callback, checks, { resource: this.world.mcp });
     await this.ask('server/discover');
     return this.tokens.scope;
+  }
+
+  async register() {
+    const metadata = { client_name: 'openid-client', redirect_uris: [redirectURI], token_endpoint_auth_method: this.method };
+    const authentication = this.method === 'client_secret_basic' ? openid.ClientSecretBasic() : openid.ClientSecretPost();
+    const config = await openid.dynamicClientRegistration(new URL(this.world.issuer), metadata, authentication, options);
+    const { client_secret: secret, token_endpoint_auth_method: method } = config.clientMetadata();
+    assert.match(secret, /^pps_/);
+    assert.equal(method, this.method);
+    return config;
   }
 
   async refresh() {

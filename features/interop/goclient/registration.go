@@ -14,8 +14,10 @@ import (
 
 func registration() *auth.DynamicClientRegistrationConfig {
 	return &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-		ClientName: "goclient", RedirectURIs: []string{redirectURL}, TokenEndpointAuthMethod: "none",
-		GrantTypes: []string{"authorization_code", "refresh_token"},
+		ClientName:              "goclient",
+		RedirectURIs:            []string{redirectURL},
+		TokenEndpointAuthMethod: "none",
+		GrantTypes:              []string{"authorization_code", "refresh_token"},
 	}}
 }
 

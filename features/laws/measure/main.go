@@ -24,12 +24,12 @@ import (
 const (
 	maxCode     = 120 // columns, where a tab counts as 4
 	maxComment  = 100
-	maxKeyed    = 3 // fields with a key on one line of a literal
+	maxKeyed    = 3 // fields of a literal that may share a line
 	productTops = "adapters application bootstrap domain"
 )
 
-// cited matches the number of a rule in a comment.
-var cited = regexp.MustCompile(`\([A-Z]{1,2}[0-9]{1,2}(, [A-Z]{1,2}[0-9]{1,2})*\)`)
+// cited matches the number or the letter of a rule in a comment.
+var cited = regexp.MustCompile(`\([A-Z]{1,2}[0-9]{0,2}(, [A-Z]{1,2}[0-9]{1,2})*\)|for [A-Z][0-9]{1,2}$`)
 
 // report is what the files are like.
 type report struct {
@@ -83,6 +83,13 @@ func (r *report) visit(path string, entry fs.DirEntry, err error) error {
 	if isProduct {
 		r.product += bytes.Count(text, []byte("\n"))
 	}
+	for _, group := range file.Comments {
+		for _, comment := range group.List {
+			if cited.MatchString(comment.Text) {
+				r.add(path, files.Position(comment.Pos()).Line, "cites a rule in a comment")
+			}
+		}
+	}
 	for node := range ast.Preorder(file) {
 		switch node := node.(type) {
 		case *ast.FuncDecl:
@@ -96,7 +103,7 @@ func (r *report) visit(path string, entry fs.DirEntry, err error) error {
 	return nil
 }
 
-// measureLines reports lines that are too long, and comments that name a rule by its number.
+// measureLines reports lines that are too long.
 func (r *report) measureLines(path string, text []byte) {
 	number := 0
 	for line := range strings.Lines(string(text)) {
@@ -111,22 +118,21 @@ func (r *report) measureLines(path string, text []byte) {
 		case comment && columns > maxComment && strings.Contains(strings.TrimSpace(line)[2:], " "):
 			r.add(path, number, "is a comment of %d columns", columns)
 		}
-		if comment && cited.MatchString(line) {
-			r.add(path, number, "cites a rule in a comment")
-		}
 	}
 }
 
-// measureLiteral reports a line with too many fields of a literal.
+// measureLiteral reports a literal of more than three fields with two of them on one line.
 func (r *report) measureLiteral(files *token.FileSet, literal *ast.CompositeLit) {
-	fields := map[int]int{}
+	keyed, previous, shared := 0, 0, false
 	for _, element := range literal.Elts {
 		if _, ok := element.(*ast.KeyValueExpr); ok {
-			at := files.Position(element.Pos())
-			if fields[at.Line]++; fields[at.Line] == maxKeyed+1 {
-				r.add(at.Filename, at.Line, "has more than %d fields of a literal", maxKeyed)
-			}
+			keyed++
+			shared = shared || files.Position(element.Pos()).Line == previous
 		}
+		previous = files.Position(element.End()).Line
+	}
+	if at := files.Position(literal.Pos()); shared && keyed > maxKeyed {
+		r.add(at.Filename, at.Line, "is a literal of %d fields that are not on a line each", keyed)
 	}
 }
 

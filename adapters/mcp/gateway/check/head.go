@@ -2,7 +2,6 @@ package check
 
 import (
 	"bytes"
-	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
@@ -11,12 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/outbound"
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 const (
 	errorBytes   = 1 << 10
-	contentBytes = 64 << 10
+	contentBytes = 1 << 20   // of a result, which has the instructions of the server
 	longestRetry = time.Hour // that a server can ask for
 )
 
@@ -52,7 +52,7 @@ func (p Probe) head(request *http.Request) (head, error) {
 	defer response.Body.Close()
 	h := head{
 		status:      response.StatusCode,
-		session:     response.Header.Get(sessionHeader),
+		session:     response.Header.Get(jsonrpc.SessionHeader),
 		cookies:     response.Cookies(),
 		contentType: strings.ToLower(response.Header.Get("Content-Type")),
 		overHTTP:    request.URL.Scheme == "http",
@@ -102,39 +102,16 @@ func retryOf(header string) (retries bool, after time.Duration) {
 	return true, time.Duration(min(seconds, int(longestRetry/time.Second))) * time.Second
 }
 
-// contentOf reads the members of a message of JSON-RPC, of which only the beginning may be known.
-func contentOf(beginning []byte) (c content) {
-	isCut := len(beginning) == contentBytes
-	beginning = bytes.TrimPrefix(beginning, []byte("\ufeff"))
-	in := json.NewDecoder(bytes.NewReader(beginning))
-	if begin, err := in.Token(); err != nil || begin != json.Delim('{') {
+// contentOf reads a message of JSON-RPC.
+func contentOf(body []byte) content {
+	body = bytes.TrimPrefix(body, jsonrpc.ByteOrderMark)
+	found, batch, err := jsonrpc.Scan(body, 1)
+	switch {
+	case err != nil || batch || len(found[0].Version.Of(body)) == 0:
 		return otherContent
-	}
-	isMessage := isCut // some servers write the version after the result
-	for in.More() {
-		name, err := in.Token()
-		if err != nil {
-			break
-		}
-		c = max(c, contentOfMember(name, beginning[in.InputOffset():]))
-		var value json.RawMessage
-		if in.Decode(&value) != nil {
-			break
-		}
-		isMessage = isMessage || name == "jsonrpc"
-	}
-	if !isMessage {
-		return otherContent
-	}
-	return c
-}
-
-// contentOfMember needs only the beginning of the value.
-func contentOfMember(name json.Token, value []byte) content {
-	switch isObject := bytes.HasPrefix(bytes.TrimLeft(value, ": \t\r\n"), []byte("{")); {
-	case isObject && name == "result":
+	case bytes.HasPrefix(found[0].Result.Of(body), []byte("{")):
 		return resultOfMCP
-	case isObject && name == "error":
+	case bytes.HasPrefix(found[0].Error.Of(body), []byte("{")):
 		return errorOfJSONRPC
 	}
 	return otherContent

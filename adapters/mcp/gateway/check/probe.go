@@ -1,7 +1,7 @@
 // Package check asks an MCP server whether it accepts a credential, without side effects. Probe.Run
-// sends requests until one decides, and judges the answers with a State of a closed list. One table
-// has the cause and the remedy of each state, for the verifier of pasted tokens, the start of a
-// gateway, /readyz, the metrics and doctor.
+// sends requests until one decides, and returns a Result: a State of a closed list, with the cause
+// and the remedy, for the verifier of pasted tokens, the start of a gateway, /readyz, the metrics
+// and doctor.
 package check
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // Probe sends requests to one server.
@@ -19,8 +20,11 @@ type Probe struct {
 	Client *http.Client // follows no redirect
 	URL    string
 	Host   string // the Host header; "" for that of the URL
-	// Adds what authenticates the gateway besides the credentials; nil for nothing.
+	// Sign adds what authenticates the gateway besides the credentials; nil for nothing.
 	Sign func(request *http.Request, body []byte)
+	// HidesTargets leaves out where the server redirects to, which may contain a part of a person's
+	// credential that cannot be recognised.
+	HidesTargets bool
 }
 
 // request reveals whether a server accepts a credential.
@@ -72,14 +76,17 @@ func (p Probe) Run(ctx context.Context, credentials secret.Credentials, first in
 		if got.isSuccess() {
 			p.endSession(ctx, credentials, got)
 		}
+		if got.target == "" || p.HidesTargets || credentials.Repeated()(got.target) {
+			got.target = "elsewhere"
+		}
 		var decided bool
-		if answer.Result, decided = seen.judge(got, i, credentials); decided {
+		if answer.Result, decided = seen.judge(got, i); decided {
 			return answer, nil
 		}
 	}
 	answer.Result = seen.conclude()
 	if (answer.State == Forbids || seen.invalid) && p.refusesWithout(ctx) {
-		answer.State = RefusesKeys
+		answer.Result = refusesKeys("")
 	}
 	return answer, nil
 }
@@ -125,8 +132,8 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if r.revision != "" {
-		request.Header.Set("Mcp-Protocol-Version", r.revision)
-		request.Header.Set("Mcp-Method", r.name)
+		request.Header.Set(jsonrpc.VersionHeader, r.revision)
+		request.Header.Set(jsonrpc.MethodHeader, r.name)
 	}
 	if p.Sign != nil {
 		p.Sign(request, []byte(r.body))
@@ -134,10 +141,7 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 	return request, nil
 }
 
-const (
-	sessionHeader = "Mcp-Session-Id"
-	endTimeout    = time.Second // of the request that ends a session, for which the caller waits
-)
+const endTimeout = time.Second // of the request that ends a session, for which the caller waits
 
 // endSession ends the session that a request has opened, even after ctx has ended. A server without
 // DELETE expires it itself.
@@ -151,7 +155,7 @@ func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, o
 	if err != nil {
 		return
 	}
-	request.Header.Set(sessionHeader, opened.session)
+	request.Header.Set(jsonrpc.SessionHeader, opened.session)
 	for _, cookie := range opened.cookies { // by which a balancer finds the session
 		//nolint:gosec // a request has no attributes
 		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})

@@ -17,7 +17,7 @@ type Lists struct {
 	Resources func(uri string) bool // also for the templates of URIs
 }
 
-var errNoList = errors.New("a member of a result that should be a list is none")
+var errNoList = errors.New("a member of a result is not a list")
 
 // Filter returns a JSON-RPC message, or a batch of them, without the elements that the caller may
 // not see, in lists of tools, prompts, resources and resource templates. It also forbids shared

@@ -20,8 +20,8 @@ type Options struct {
 	Reserve   func(length int64) error // reserves memory for a message; Release releases it
 	Release   func()
 	Announced func(address string)                      // called with the address in an endpoint event of HTTP+SSE
-	Refuse    func(w http.ResponseWriter, reason error) // writes the response in place of one that cannot be read
-	// Returns the message in place of an event that cannot be read; nil drops the event.
+	Refuse    func(w http.ResponseWriter, reason error) // writes the response instead of one that cannot be read
+	// Returns the message instead of an event that cannot be read; nil drops the event.
 	Failure func(reason error) []byte
 }
 
@@ -30,12 +30,12 @@ type Options struct {
 type Writer struct {
 	to      http.ResponseWriter
 	options Options
-	whole   buffer // of a response that is no stream
+	whole   buffer // of a response that is not a stream
 	status  int    // 0 before WriteHeader
 	refused error
 
 	mu     sync.Mutex // guards what follows; Send can be called during the response
-	events *events    // nil for a response that is no stream
+	events *events    // nil for a response that is not a stream
 }
 
 // NewWriter returns a Writer that sends the filtered response to w.
@@ -55,7 +55,7 @@ func (w *Writer) WriteHeader(status int) {
 	header := w.Header()
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.refused = fmt.Errorf(
-			"the MCP server answered with the content encoding %q, although the gateway accepts none", encoding)
+			"the MCP server answered with the content encoding %q, although the request accepts none", encoding)
 		return
 	}
 	if jsonrpc.IsEventStream(header) {
@@ -111,7 +111,7 @@ func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
 		return false, nil
 	}
 	for _, message := range messages {
-		if _, err := w.to.Write(jsonrpc.AppendEvent(nil, "message", "", message)); err != nil {
+		if _, err := w.to.Write(jsonrpc.Event("message", "", message)); err != nil {
 			return true, fmt.Errorf("sending a message: %w", err)
 		}
 	}
@@ -127,7 +127,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 	}
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
-		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, byteOrderMark))
+		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, jsonrpc.ByteOrderMark))
 		switch {
 		case failed == nil && filtered == nil:
 			return nil
@@ -140,17 +140,15 @@ func (w *Writer) emit(raw []byte, failed error) error {
 		if message == nil {
 			return nil
 		}
-		raw = jsonrpc.AppendEvent(nil, "message", "", message)
+		raw = jsonrpc.Event("message", "", message)
 	}
 	_, err := w.to.Write(raw)
 	return err
 }
 
-var byteOrderMark = []byte("\ufeff")
-
 // isJSON reports whether a text begins as a JSON-RPC message does.
 func isJSON(text []byte) bool {
-	text = bytes.TrimLeft(bytes.TrimPrefix(text, byteOrderMark), " \t\r\n")
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, jsonrpc.ByteOrderMark), " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
@@ -186,7 +184,7 @@ func (w *Writer) finishWhole() {
 		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
 	filtered := body
 	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
-		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, byteOrderMark))
+		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, jsonrpc.ByteOrderMark))
 	}
 	if reason != nil {
 		w.Drop()

@@ -16,9 +16,7 @@ const (
 	lineBuffer = 64 << 10
 )
 
-var byteOrderMark = []byte("\ufeff")
-
-// readMessages calls handle with each message in a line of its own, and other with each line that
+// readMessages calls handle with each message on its own line, and other with each line that
 // is not one, because many programs print text at their start. A long line uses the memory for
 // bodies until it is handled.
 func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(message), other func(line string)) error {
@@ -26,7 +24,7 @@ func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(messa
 	reader := bufio.NewReaderSize(from, lineBuffer)
 	for {
 		line, err := readLine(reader, memory)
-		line = bytes.TrimPrefix(line, byteOrderMark)
+		line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark)
 		var messages []message
 		var wrong error
 		if err == nil {

@@ -21,7 +21,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	}
 	id, index, ok := lastEvent(r)
 	if !ok {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Last-Event-ID is no id of an event")
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Last-Event-ID is not an event id")
 		return
 	}
 	s.mu.Lock()
@@ -29,7 +29,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		out = s.listening
 	}
-	if r.Header.Get(lastEventHeader) == "" {
+	if r.Header.Get(jsonrpc.LastEventHeader) == "" {
 		index = s.upstream.events.Seen(s.id)
 	}
 	s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 
 // lastEvent returns the stream and the index of the last event that the client has.
 func lastEvent(r *http.Request) (stream string, index int, ok bool) {
-	last := r.Header.Get(lastEventHeader)
+	last := r.Header.Get(jsonrpc.LastEventHeader)
 	if last == "" {
 		return "", -1, true
 	}
@@ -84,7 +84,8 @@ func (u *Upstream) openLegacy(w http.ResponseWriter, r *http.Request, sender oau
 	begin(w)
 	done := s.listening.attach(w)
 	defer s.listening.detach(done)
-	s.listening.write("event: endpoint\ndata: " + u.options.MessagePath + "?" + sessionParameter + "=" + bound)
+	address := u.options.MessagePath + "?" + sessionParameter + "=" + bound
+	s.listening.write(jsonrpc.Event("endpoint", "", []byte(address)))
 	late := time.AfterFunc(u.options.StartTimeout, func() {
 		if s.negotiated() == "" {
 			s.end(errStart)

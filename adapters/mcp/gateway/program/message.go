@@ -16,7 +16,7 @@ import (
 type message struct {
 	raw       []byte     // in one line
 	id        jsonrpc.ID // the zero value for a notification
-	number    int64      // of a call, in place of its id
+	number    int64      // of a call, instead of its id
 	isRequest bool       // or notification
 	method    string
 	result    json.RawMessage
@@ -115,7 +115,7 @@ func (m message) answers() (number int64, ok bool) {
 }
 
 // forProgram returns the parts of a message of the client as the program gets it: with the number
-// of a call in place of its id, and with a progress token that no other call has.
+// of a call instead of its id, and with a progress token that no other call has.
 func (m message) forProgram() [][]byte {
 	if !m.isCall() {
 		return [][]byte{m.raw}

@@ -21,11 +21,11 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) err
 	})
 	defer queue.Close()
 	w = queue
-	version := r.Header.Get(versionHeader)
+	version := r.Header.Get(jsonrpc.VersionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
 		jsonrpc.WriteError(w, http.StatusBadRequest,
-			"Bad Request: Mcp-Protocol-Version is none of "+strings.Join(revisions, ", "))
+			"Bad Request: Mcp-Protocol-Version is not one of "+strings.Join(revisions, ", "))
 	case s.legacy:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: this is a session of HTTP+SSE")
 	case r.Method == http.MethodDelete:
@@ -59,11 +59,11 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 	out := newStream(newStreamID())
 	out.isJSON = !response.Accepts(r, jsonrpc.EventStream)
-	s.register(out, messages)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	done := out.attach(w)
 	defer out.detach(done)
+	s.register(out, messages) // attached, because a call without a reader counts as one whose client has gone
 	if s.negotiated() >= firstPrimed {
 		s.send(out, nil, false)
 	} else {
@@ -126,7 +126,7 @@ const cancelDelay = 5 * time.Second
 
 func (s *session) expectCancellation(c *call) {
 	time.AfterFunc(cancelDelay, func() {
-		if c, last := s.answered(c.number); c != nil {
+		if c, last := s.removeCall(c.number); c != nil {
 			s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
 		}
 	})
@@ -157,11 +157,11 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	out := newStream(newStreamID())
 	out.isInitial = true
 	opening := []message{m}
-	s.register(out, opening)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
-	w.Header().Set(sessionHeader, bound)
+	w.Header().Set(jsonrpc.SessionHeader, bound)
 	done := out.attach(w)
+	s.register(out, opening)
 	late := time.AfterFunc(s.upstream.options.StartTimeout, func() { s.end(errStart) })
 	defer late.Stop()
 	s.writeAll(opening)
@@ -173,7 +173,7 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	}
 	s.end(errClosed) // unless it has ended: the client has gone
 	cause := s.endedBy()
-	for _, header := range []string{sessionHeader, "Content-Type", "Cache-Control"} {
+	for _, header := range []string{jsonrpc.SessionHeader, "Content-Type", "Cache-Control"} {
 		w.Header().Del(header)
 	}
 	if errors.Is(cause, errClosed) {

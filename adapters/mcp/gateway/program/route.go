@@ -7,8 +7,8 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/trace"
 )
 
 const (
@@ -28,23 +28,23 @@ func (s *session) route(m message) {
 		if out := s.streamOf(call); out != nil {
 			s.send(out, m.raw, false)
 		} else if m.isCall() {
-			refusal := answerTo(m.id, &rpc.Error{Code: rpc.CodeMethodNotFound,
-				Message: "the client accepts only JSON, and does not listen for requests"})
+			refusal := jsonrpc.ErrorFor([]byte(m.id.Text), rpc.CodeMethodNotFound,
+				"the client accepts only JSON, and does not listen for requests")
 			go s.write([][]byte{refusal}) // the program may read only after its output has been read
 		}
 		return
 	}
 	number, _ := m.answers()
-	answered, last := s.answered(number)
-	if answered == nil { // as after a cancellation
+	call, last := s.removeCall(number)
+	if call == nil { // as after a cancellation
 		s.output.unmatched(m.id.Text)
 		return
 	}
-	isRefused := answered.stream.isInitial && m.isError
+	isRefused := call.stream.isInitial && m.isError
 	if !m.isError {
 		s.negotiate(m)
 	}
-	s.send(answered.stream, jsonrpc.WithID(m.raw, answered.id.Text), last)
+	s.send(call.stream, jsonrpc.WithID(m.raw, call.id.Text), last)
 	if isRefused {
 		s.end(errRefused)
 	}
@@ -62,9 +62,9 @@ func (s *session) negotiate(m message) {
 	}
 }
 
-// answered removes a call and returns it, nil for an unknown one. Its stream has no further events
-// after the last answer.
-func (s *session) answered(number int64) (answered *call, last bool) {
+// removeCall removes an answered call and returns it, nil for an unknown one. Its stream has no
+// further events after the last answer.
+func (s *session) removeCall(number int64) (removed *call, last bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.calls[number]
@@ -116,39 +116,23 @@ func (s *session) streamOf(named int64) *stream {
 	return s.listening
 }
 
-// answer is an error for a call.
-type answer struct {
-	Version string          `json:"jsonrpc"`
-	ID      json.RawMessage `json:"id,omitempty"`
-	Error   *rpc.Error      `json:"error"`
-}
-
-func answerTo(id jsonrpc.ID, failure *rpc.Error) []byte {
-	body, _ := json.Marshal(answer{"2.0", json.RawMessage(id.Text), failure}) // texts always encode
-	return body
-}
-
 func errorAnswer(id jsonrpc.ID, text string) []byte {
-	return answerTo(id, &rpc.Error{Code: codeEnded, Message: text})
-}
-
-func writeAnswer(w http.ResponseWriter, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(body)
+	return jsonrpc.ErrorFor([]byte(id.Text), codeEnded, text)
 }
 
 // refuseRevision answers a request of a revision without sessions, so that its client initializes a
 // session.
 func refuseRevision(w http.ResponseWriter, r *http.Request, m message) {
 	// Texts always encode.
-	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(versionHeader)})
+	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(jsonrpc.VersionHeader)})
 	failure := &rpc.Error{Code: codeUnsupportedRevision,
 		Message: "a program over stdio has sessions: initialize one", Data: data}
-	trace.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
+	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
 	id := jsonrpc.ID{}
 	if m.isCall() {
 		id = m.id
 	}
-	writeAnswer(w, answerTo(id, failure))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusBadRequest)
+	_, _ = w.Write(jsonrpc.EncodeError([]byte(id.Text), failure))
 }

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -16,9 +17,9 @@ var _ = Describe("Starting the program", Label("U25"), func() {
 		u := New(Options{MayStart: func(person string) bool { return person != "ada" }})
 		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"},
 			oauth.HostToken{}, false)
-		var failure *Failure
+		var failure *gateway.Failure
 		Expect(errors.As(err, &failure)).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("started too often for this person")))
-		Expect(failure.HTTPStatus()).To(Equal(http.StatusServiceUnavailable))
+		Expect(failure.Status).To(Equal(http.StatusServiceUnavailable))
 	})
 })

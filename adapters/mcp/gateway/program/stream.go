@@ -4,10 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // eventSeparator is between the stream and the index in the id of an event; neither contains it.
@@ -73,19 +74,17 @@ func (o *stream) isSent() bool {
 	return o.next > 0
 }
 
-// write writes text to the client, if one reads.
-func (o *stream) write(text string) {
+// write writes an event to the client, if one reads.
+func (o *stream) write(event []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.writeLocked(text, nil)
+	o.writeLocked(event)
 }
 
-// writeLocked writes an event with a body.
-func (o *stream) writeLocked(before string, body []byte) {
+func (o *stream) writeLocked(event []byte) {
 	if o.to == nil {
 		return
 	}
-	event := slices.Concat([]byte(before), body, []byte(eventEnd))
 	_, err := o.to.Write(event) //nolint:gosec // the media type is that of events
 	if err == nil {
 		err = http.NewResponseController(o.to).Flush()
@@ -102,27 +101,24 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	index := o.next
 	o.next++
 	if s.legacy {
-		o.writeLocked("event: message\ndata: ", body)
+		o.writeLocked(jsonrpc.Event("message", "", body))
 		return
 	}
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
-	o.writeLocked(o.event(index, body), body)
+	o.writeLocked(o.event(index, body))
 	if last {
 		o.isDone = true
 		o.finish()
 	}
 }
 
-const eventEnd = "\n\n"
-
-// event returns the text of an event before its body. One without a body only names the place from
-// which the client can resume.
-func (o *stream) event(index int, body []byte) string {
+// event returns an event. One without a body only has the id from which the client can resume.
+func (o *stream) event(index int, body []byte) []byte {
 	name := "message"
 	if body == nil {
 		name = "prime"
 	}
-	return "event: " + name + "\nid: " + o.id + eventSeparator + strconv.Itoa(index) + "\ndata: "
+	return jsonrpc.Event(name, o.id+eventSeparator+strconv.Itoa(index), body)
 }
 
 // resume sends the events after index, and attaches the response for further ones. It returns nil
@@ -145,14 +141,14 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.writeLocked(": ok", nil) // proxies send the header only with a part of the body
+	o.writeLocked([]byte(": ok\n\n")) // proxies send the header only with a part of the body
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
 	}
 	for i, body := range missed {
 		if len(body) > 0 {
-			o.writeLocked(o.event(first+i, body), body)
+			o.writeLocked(o.event(first+i, body))
 		}
 	}
 	if o.isDone {

@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
@@ -33,12 +34,6 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// Sessions binds session ids to their owners; seal.KeyRing is one.
-type Sessions interface {
-	BindSession(session, owner string) (string, error)
-	OpenSession(bound, owner string) (session string, ok bool, err error)
-}
 
 // Options configure an Upstream.
 type Options struct {
@@ -48,8 +43,10 @@ type Options struct {
 
 	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
 	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
-	Sessions     Sessions
+	Sessions     gateway.Sessions
 	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
+	Limits       oauth.Limits             // MaxSessions and MaxSessionsPerPerson: the processes
+	IdleTimeout  time.Duration            // of a session that no request uses
 	StartTimeout time.Duration            // until the program has answered initialize
 	MayStart     func(person string) bool // counts the starts of each person
 	Logger       *slog.Logger
@@ -73,6 +70,11 @@ func New(o Options) *Upstream {
 
 const maxEventBytes = 10 << 20 // of all sessions
 
+// SessionLimits implements gateway.SessionKeeper.
+func (u *Upstream) SessionLimits() (oauth.Limits, time.Duration) {
+	return u.options.Limits, u.options.IdleTimeout
+}
+
 // KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
 // once, before the first request.
 func (u *Upstream) KeepSessions(registry *response.Registry) {
@@ -88,12 +90,7 @@ func (u *Upstream) Health() error {
 }
 
 const (
-	sessionHeader   = "Mcp-Session-Id"
-	versionHeader   = "Mcp-Protocol-Version"
-	lastEventHeader = "Last-Event-Id"
-
-	firstStateless = "2026-07-28"
-	firstPrimed    = "2025-11-25" // the first revision in which a response begins with an event for its resumption
+	firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption
 )
 
 // revisions have sessions.
@@ -101,7 +98,8 @@ var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
 // Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It
 // returns an error only if it has written nothing: oauth.ErrNotFound for a session of another
-// caller, oauth.ErrUnknownSession for one that has ended or is in another process, or a *Failure.
+// caller, oauth.ErrUnknownSession for one that has ended or is in another process, or a
+// *gateway.Failure.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
 	host oauth.HostToken) error {
 	if r.Method == http.MethodPost {
@@ -112,8 +110,8 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 		defer finish()
 		w = to
 	}
-	isStateless := r.Header.Get(versionHeader) >= firstStateless
-	switch ids := r.Header.Values(sessionHeader); {
+	isStateless := r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless
+	switch ids := r.Header.Values(jsonrpc.SessionHeader); {
 	case r.Method != http.MethodPost && isStateless:
 		w.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
@@ -185,7 +183,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	case err != nil:
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
 		return nil
-	case r.Header.Get(versionHeader) >= firstStateless, messages[0].isStateless():
+	case r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless, messages[0].isStateless():
 		refuseRevision(w, r, messages[0])
 		return nil
 	case len(messages) > 1 || !messages[0].isInitialize():
@@ -204,32 +202,15 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 	return s.initialize(w, r, messages[0], bound)
 }
 
-// Failure is the error of a session that cannot be opened. Its text is for clients; its cause is
-// for the log.
-type Failure struct {
-	Status int // of the response to the client: 502, 503 or 504
-	Rule   string
-	text   string
-	cause  error
-}
-
+// failed returns the failure of a session that cannot be opened.
 func failed(status int, rule, text string, cause error) error {
-	return &Failure{status, rule, "The MCP server program behind this gateway " + text, cause}
+	return &gateway.Failure{
+		Status: status,
+		Rule:   rule,
+		Text:   "The MCP server program behind this gateway " + text,
+		Cause:  cause,
+	}
 }
-
-func (f *Failure) Error() string { return f.text }
-
-// Unwrap returns the cause, for the log.
-func (f *Failure) Unwrap() error { return f.cause }
-
-// HTTPStatus returns the status of the response to the client.
-func (f *Failure) HTTPStatus() int { return f.Status }
-
-// BrokenRule returns the number of the rule.
-func (f *Failure) BrokenRule() string { return f.Rule }
-
-// RetryAfter returns nothing, because a program names no time.
-func (f *Failure) RetryAfter() string { return "" }
 
 // The causes of the end of a session besides the end of its program.
 var (

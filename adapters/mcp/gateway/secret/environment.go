@@ -41,11 +41,11 @@ func parseVariable(name, value string, fields []string) (variable, error) {
 	switch {
 	case !IsVariable(name):
 		return variable{},
-			errors.New("the environment has a name that is none of a variable: write letters, digits and underscores")
+			errors.New("the environment has a name that no variable can have: write letters, digits and underscores")
 	case strings.ContainsRune(value, 0):
 		return variable{}, fmt.Errorf("the variable %s contains NUL, which no environment can: remove it", name)
 	}
-	template, err := ParseTemplate(value, fields)
+	template, err := parseTemplate(value, fields)
 	if err != nil {
 		return variable{}, fmt.Errorf("the variable %s: %w", name, err)
 	}

@@ -17,9 +17,9 @@ var _ = Describe("An environment", Label("U23"), func() {
 		_, mistakes := ParseEnvironment(map[string]string{name: value}, nil)
 		Expect(mistakes).To(ConsistOf(MatchError(And(ContainSubstring(mistake), Not(ContainSubstring("s3cret"))))))
 	},
-		Entry("a name with a hyphen", "API-KEY", "s3cret", "a name that is none of a variable"),
-		Entry("a name with an equals sign", "A=B", "s3cret", "a name that is none of a variable"),
-		Entry("no name", "", "s3cret", "a name that is none of a variable"),
+		Entry("a name with a hyphen", "API-KEY", "s3cret", "a name that no variable can have"),
+		Entry("a name with an equals sign", "A=B", "s3cret", "a name that no variable can have"),
+		Entry("no name", "", "s3cret", "a name that no variable can have"),
 		Entry("NUL", "KEY", "s3cret\x00", "the variable KEY contains NUL"),
 		Entry("an unknown field", "KEY", "s3cret{user}", "the variable KEY: it has an unknown field user"),
 	)

@@ -5,6 +5,7 @@
 package secret
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/pasteport/pasteport/domain/credential"
@@ -26,7 +28,14 @@ const DefaultEntry = "Authorization: Bearer {token}"
 type Presentation struct {
 	entries []entry
 	fields  credential.Fields
+	finders *finders
 }
+
+// finders keeps the finders of the last credentials by their secrets, because a request to a server
+// costs little more than to construct one.
+type finders = lru.Cache[[sha256.Size]byte, credential.Finder]
+
+const maxFinders = 1000
 
 // entry is one header or query parameter.
 type entry struct {
@@ -50,6 +59,7 @@ func (p Presentation) all() []entry {
 // does not repeat its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
+	p.finders, _ = lru.New[[sha256.Size]byte, credential.Finder](maxFinders) // fails only for a size below one
 	var mistakes []error
 	for i, text := range texts {
 		next, err := parseEntry(text, fields.Names())
@@ -111,12 +121,12 @@ func parseEntry(text string, fields []string) (entry, error) {
 	switch {
 	case !found || !httpguts.ValidHeaderFieldName(name):
 		return entry{}, errors.New(
-			`it is no header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
+			`it is not a header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
 	case isReserved(textproto.CanonicalMIMEHeaderKey(name)):
 		return entry{}, fmt.Errorf("the gateway itself sets or forwards the header %s: choose another", name)
 	}
 	value = strings.Trim(value, " ")
-	template, err := ParseTemplate(value, fields)
+	template, err := parseTemplate(value, fields)
 	switch {
 	case err != nil:
 		return entry{}, err
@@ -132,10 +142,10 @@ func parseParameter(text string, fields []string) (entry, error) {
 	name, value, found := strings.Cut(text, "=")
 	if !found || name == "" || escape(name) != name {
 		return entry{}, errors.New(
-			`it is no query parameter: write it like "?key={token}", with letters, digits, "-", "_", "." and "~" in ` +
-				`its name`)
+			`it is not a query parameter: write it like "?key={token}", with letters, digits, "-", "_", "." ` +
+				`and "~" in its name`)
 	}
-	template, err := ParseTemplate(value, fields)
+	template, err := parseTemplate(value, fields)
 	if err == nil && (value == "" || strings.ContainsFunc(value, isControl)) {
 		err = fmt.Errorf("the query parameter %s has no value or a control character: write it in one line", name)
 	}
@@ -179,6 +189,7 @@ func (p Presentation) names(inQuery bool) (names []string) {
 type Credentials struct {
 	rendered []rendered
 	secrets  []string
+	finders  *finders // nil for those of the zero Presentation
 }
 
 type rendered struct {
@@ -195,7 +206,7 @@ func (p Presentation) Sample(secret func() string) credential.Values { return p.
 // Render returns the credentials of one person. It leaves out an entry whose optional fields all
 // have no value. It refuses a text that would end its header, and does not repeat it.
 func (p Presentation) Render(values credential.Values) (Credentials, error) {
-	c := Credentials{secrets: p.fields.Secrets(values)}
+	c := Credentials{secrets: p.fields.Secrets(values), finders: p.finders}
 	for _, e := range p.all() {
 		if e.value.isLeftOut(p.fields, values) {
 			continue
@@ -247,5 +258,14 @@ func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
 // Repeated returns a function that reports whether a text contains a part of the credentials, also
 // encoded.
 func (c Credentials) Repeated() func(text string) bool {
-	return credential.NewFinder(c.secrets...).Finds
+	if c.finders == nil {
+		return credential.NewFinder(c.secrets...).Finds
+	}
+	key := sha256.Sum256([]byte(strings.Join(c.secrets, "\x00"))) // which no text of a credential has
+	finder, known := c.finders.Get(key)
+	if !known {
+		finder = credential.NewFinder(c.secrets...)
+		c.finders.Add(key, finder)
+	}
+	return finder.Finds
 }

@@ -81,6 +81,20 @@ var _ = Describe("A presentation", Label("U18"), func() {
 		Expect(given.RawQuery).To(Equal("k%65y=x&a=%62&&key&%zz"), "requests share the URL")
 	})
 
+	It("keeps the finder of each credential, with its own secrets", func() {
+		const adas, bobs = "s3cret-of-ada", "s3cret-of-bob"
+		p := one("X-Key: {token}")
+		for range 2 {
+			for token, other := range map[string]string{adas: bobs, bobs: adas} {
+				c, err := p.Render(credential.Values{"token": token})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(c.Repeated()("x " + token)).To(BeTrue())
+				Expect(c.Repeated()("x " + other)).To(BeFalse())
+			}
+		}
+		Expect(p.finders.Len()).To(Equal(2))
+	})
+
 	It("of nothing repeats nothing", func() {
 		Expect(Credentials{}.Repeated()("")).To(BeFalse())
 	})
@@ -134,7 +148,7 @@ func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
 // FuzzTemplate prints text without braces as it is, and contains a token only if it uses one.
 func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
-		template, err := ParseTemplate(text, []string{credential.Token})
+		template, err := parseTemplate(text, []string{credential.Token})
 		if err != nil {
 			return
 		}
@@ -151,7 +165,7 @@ func FuzzTemplate(f *testing.F) {
 }
 
 func literally(t *testing.T, text string) string {
-	template, err := ParseTemplate(text, nil)
+	template, err := parseTemplate(text, nil)
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}

@@ -33,9 +33,9 @@ const (
 // functions are the functions of the language, for its errors.
 var functions = []string{encodeBase64, encodeQuery}
 
-// ParseTemplate parses a template of the named fields. Its errors repeat only the names of fields
+// parseTemplate parses a template of the named fields. Its errors repeat only the names of fields
 // and functions, because literal text may be a secret.
-func ParseTemplate(text string, fields []string) (Template, error) {
+func parseTemplate(text string, fields []string) (Template, error) {
 	var t Template
 	for text != "" {
 		at := strings.IndexAny(text, "{}")
@@ -93,8 +93,8 @@ func parseExpression(inside string, fields []string) (part, error) {
 	return part{function: name, argument: parts}, err
 }
 
-// named quotes a name for an error. It returns "" for a text that is no name, because it may be a
-// part of a secret.
+// named quotes a name for an error. It returns "" for a text that is not a name, because that may
+// be a part of a secret.
 func named(name string) string {
 	if name == "" || len(name) > 20 || strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) }) {
 		return ""

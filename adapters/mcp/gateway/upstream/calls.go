@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 )
 
@@ -72,9 +73,9 @@ func (c *calls) health() error {
 	if c.err == nil {
 		return nil
 	}
-	var failure *Failure
-	if errors.As(c.err, &failure) && failure.cause != nil {
-		return fmt.Errorf("the last call failed: %w", failure.cause)
+	var failure *gateway.Failure
+	if errors.As(c.err, &failure) && failure.Cause != nil {
+		return fmt.Errorf("the last call failed: %w", failure.Cause)
 	}
 	return fmt.Errorf("the last call failed: %w", c.err)
 }

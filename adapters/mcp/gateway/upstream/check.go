@@ -38,7 +38,7 @@ func (u *Upstream) check(ctx context.Context, last check.Result) check.Result {
 	}
 	credentials, err := u.options.Credential.sample()
 	if err != nil {
-		return check.Result{State: check.NotChecked}
+		return check.Unknown
 	}
 	return u.options.Credential.judge(u.ask(ctx, credentials))
 }
@@ -54,7 +54,7 @@ func (u *Upstream) ask(ctx context.Context, credentials secret.Credentials) chec
 	}
 	answer, err := asked.Run(ctx, credentials, check.Initialize)
 	if err != nil {
-		return check.Result{State: check.NotChecked}
+		return check.Unknown
 	}
 	return answer.Result
 }
@@ -69,32 +69,24 @@ func (u *Upstream) described(found check.Result) check.Result {
 	metadata, err := url.Parse(found.Metadata)
 	switch named := err == nil && metadata.Host != ""; {
 	case named && metadata.Scheme == own.Scheme && metadata.Host == own.Host:
-		return check.Result{State: check.IsGateway}
+		return check.IsGateway
 	case named && found.State == check.RefusesKeys:
-		return check.Result{State: check.HasOAuth}
+		return check.HasOAuth
 	}
-	switch found.State {
-	case check.RefusesKeys, check.RefusesSecret, check.Forbids:
-		found.Sent = u.options.Credential.sent()
+	if sent := u.options.Credential.sent(); sent != "" && (found.State == check.RefusesKeys ||
+		found.State == check.Forbids) {
+		found.Cause += ", sent " + sent
 	}
 	return found
 }
 
-// newChecks returns the client of checks. It has a connection of its own, which open streams cannot
+// newChecks returns the client of checks. It has its own connection, which open streams cannot
 // hold.
 func newChecks(o Options) *http.Client {
 	return &http.Client{
 		Transport:     o.Transport(1, idleLimit),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// Failed returns nil, a channel that never receives, because nothing is checked.
-func (r *Router) Failed() <-chan struct{} { return nil }
-
-// Check returns the same for all addresses: each is checked when a person connects.
-func (r *Router) Check(context.Context, check.Result) check.Result {
-	return check.Result{State: check.OfEachPerson}
 }
 
 func (h HostToken) sample() (secret.Credentials, error) {
@@ -109,7 +101,7 @@ func (s Static) sent() string { return s.Presentation.Sent() }
 
 func (HostToken) judge(found check.Result) check.Result {
 	if found.State == check.Accepted {
-		return check.Result{State: check.ChecksNoKeys}
+		return check.AnyKey
 	}
 	return found
 }
@@ -124,17 +116,19 @@ func (s Static) sample() (secret.Credentials, error) {
 	return s.Presentation.Render(credential.Values{credential.Token: s.Secret})
 }
 
-func (Static) judge(found check.Result) check.Result {
-	return refusal(found, check.RefusesSecret)
+func (s Static) judge(found check.Result) check.Result {
+	return refusal(found, func(status string) check.Result { return check.RefusesSecret(status, s.sent()) })
 }
 
-// refusal names what a refused request means without a key of a person.
-func refusal(found check.Result, meaning check.State) check.Result {
+// refusal returns what a refused request means without a key of a person.
+func refusal(found check.Result, meaning func(status string) check.Result) check.Result {
 	switch found.State {
 	case check.RefusesKeys:
-		return check.Result{State: meaning, Detail: "401", Metadata: found.Metadata}
+		refused := meaning("401")
+		refused.Metadata = found.Metadata
+		return refused
 	case check.Forbids:
-		return check.Result{State: meaning, Detail: "403"}
+		return meaning("403")
 	}
 	return found
 }

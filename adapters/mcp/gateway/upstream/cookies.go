@@ -12,30 +12,42 @@ import (
 )
 
 const (
-	maxSessions     = 4096 // with cookies, of one upstream
-	maxSessionBytes = 4096 // of the cookies of a session
+	maxSessions     = 16384 // with cookies, of all upstreams of a gateway
+	maxSessionBytes = 4096  // of the cookies of a session
 )
 
-// cookies keeps the cookies of sessions, by which a balancer in front of the upstream finds the
-// server of a session. They stay in this process: clients never get them. Without them, as after a
-// restart, the balancer chooses again.
-type cookies struct {
-	of *url.URL
+// jars are the cookies of sessions. They outlive the Upstream of a Router, which can be closed
+// while it has sessions.
+type jars struct {
+	mu    sync.Mutex // so that parallel responses of a new session share a jar
+	byKey *lru.Cache[string, *cookiejar.Jar]
+}
 
-	mu   sync.Mutex // so that parallel responses of a new session share a jar
-	jars *lru.Cache[string, *cookiejar.Jar]
+func newJars() *jars {
+	byKey, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
+	return &jars{byKey: byKey}
+}
+
+// cookies keeps the cookies of the sessions of an upstream, by which a balancer in front of it
+// finds the server of a session. They stay in this process: clients never get them. Without them,
+// as after a restart, the balancer chooses again.
+type cookies struct {
+	*jars
+	of *url.URL
 }
 
 // newCookies returns the cookies of an upstream, whose Host header may differ from the host of its
 // URL. They are sent over http too, because that reaches only this computer and private networks.
-func newCookies(target *url.URL, host string) *cookies {
-	jars, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
+func newCookies(target *url.URL, host string, all *jars) *cookies {
 	of := &url.URL{Scheme: "https", Host: target.Host, Path: target.Path}
 	if host != "" {
 		of.Host = host
 	}
-	return &cookies{jars: jars, of: of}
+	return &cookies{jars: all, of: of}
 }
+
+// keyOf returns the key of a session of this upstream among those of all.
+func (c *cookies) keyOf(key string) string { return c.of.String() + "\x00" + key }
 
 // sessionKey returns the key of a session of an owner, "" without a session.
 func sessionKey(owner, session string) string {
@@ -47,8 +59,11 @@ func sessionKey(owner, session string) string {
 
 // addTo adds the cookies of a session. A cookie of the credential takes precedence.
 func (c *cookies) addTo(request *http.Request, key string) {
-	jar, known := c.jars.Get(key)
-	if key == "" || !known {
+	if key == "" {
+		return
+	}
+	jar, known := c.byKey.Get(c.keyOf(key))
+	if !known {
 		return
 	}
 	own := request.Cookies()
@@ -67,7 +82,7 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	jar, known := c.jars.Get(key)
+	jar, known := c.byKey.Get(c.keyOf(key))
 	if !known {
 		jar = newJar()
 	}
@@ -77,10 +92,10 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		length += len(kept.Name) + len(kept.Value)
 	}
 	if length > maxSessionBytes {
-		c.jars.Remove(key)
+		c.byKey.Remove(c.keyOf(key))
 		return
 	}
-	c.jars.Add(key, jar)
+	c.byKey.Add(c.keyOf(key), jar)
 }
 
 // isOfAnotherPath reports whether a cookie would never be sent. Those would
@@ -99,4 +114,4 @@ func newJar() *cookiejar.Jar {
 }
 
 // forget forgets the cookies of a session that has ended.
-func (c *cookies) forget(key string) { c.jars.Remove(key) }
+func (c *cookies) forget(key string) { c.byKey.Remove(c.keyOf(key)) }

@@ -108,7 +108,7 @@ func (r *rewriter) flush() error {
 	if err != nil {
 		return err
 	}
-	r.ready.Write(jsonrpc.AppendEvent(nil, endpoint, "", []byte(address)))
+	r.ready.Write(jsonrpc.Event(endpoint, "", []byte(address)))
 	return nil
 }
 

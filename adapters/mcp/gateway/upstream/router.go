@@ -26,10 +26,11 @@ type Router struct {
 // must be checked; their URL is not used.
 func NewRouter(target credential.Target, o Options) *Router {
 	upstreams, _ := lru.New[string, *Upstream](maxAddresses) // fails only for a size below one
+	all := newJars()
 	open := func(url string) (*Upstream, error) {
 		o := o
 		o.URL = url
-		return New(o)
+		return newUpstream(o, all)
 	}
 	return &Router{target: target, open: open, upstreams: upstreams}
 }
@@ -55,14 +56,16 @@ func (r *Router) Deliver(w http.ResponseWriter, request *http.Request, body []by
 	return to.Deliver(w, request, body, sender, host)
 }
 
-// Health returns nil, because the outage of one person's server is no state of the service.
-func (r *Router) Health() error { return nil }
-
 func (r *Router) upstreamOf(host oauth.HostToken) (*Upstream, error) {
 	url, allowed := r.target.URL(host.Values())
 	if !allowed {
 		return nil, oauth.ErrUnknownBearer
 	}
+	return r.at(url)
+}
+
+// at returns the upstream at a URL.
+func (r *Router) at(url string) (*Upstream, error) {
 	r.opening.Lock()
 	defer r.opening.Unlock()
 	if to, found := r.upstreams.Get(url); found {

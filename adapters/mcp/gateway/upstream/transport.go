@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,9 @@ import (
 
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/outbound"
 )
 
 const (
@@ -83,16 +83,16 @@ func newTransport(o Options, open time.Duration) *transport {
 	}
 }
 
-// RoundTrip implements http.RoundTripper. Its errors are *Failure, or the error of the request's
-// context.
+// RoundTrip implements http.RoundTripper. Its errors are *gateway.Failure, or the error of the
+// request's context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report, err := t.admit()
 	if err != nil {
-		return nil, &Failure{
+		return nil, &gateway.Failure{
 			Status: http.StatusServiceUnavailable,
 			Rule:   "U10",
-			text:   "The MCP server behind this gateway is down; retry in a few seconds",
-			cause:  err,
+			Text:   "The MCP server behind this gateway is down; retry in a few seconds",
+			Cause:  err,
 		}
 	}
 	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
@@ -159,7 +159,7 @@ func (t *transport) admit() (report func(error), err error) {
 	return report, nil
 }
 
-// failureOf maps an error of the round trip to a *Failure.
+// failureOf maps an error of the round trip to a *gateway.Failure.
 func failureOf(err error, ctx context.Context) error {
 	var timeout net.Error
 	switch {
@@ -183,22 +183,6 @@ func gatewayError(answer *http.Response) error {
 	return nil
 }
 
-// buffers pools the copy buffers of responses; 32 KiB are most of what a small call allocates.
-type buffers struct{ pool sync.Pool }
-
-const bufferBytes = 32 << 10
-
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[bufferBytes]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, bufferBytes)
-}
-
-// Put implements httputil.BufferPool.
-func (b *buffers) Put(buffer []byte) { b.pool.Put((*[bufferBytes]byte)(buffer)) }
-
 // withoutTrace hides the ClientTrace of httputil.ReverseProxy, which would forward informational
 // responses (1xx) with unchecked headers.
 type withoutTrace struct{ context.Context }
@@ -212,39 +196,15 @@ func (c withoutTrace) Value(key any) any {
 	return value
 }
 
-// Failure is the error of an upstream without a usable response. Its text is for clients and
-// contains nothing of the upstream; its cause is for the log.
-type Failure struct {
-	Status int // of the response to the client: 502, 503 or 504
-	Rule   string
-	text   string
-	cause  error
-	retry  string // Retry-After of the upstream; "" for none
-}
-
-func failed(status int, text string, cause error) *Failure {
-	return &Failure{
+// failed returns a failure. Its text contains nothing of the upstream.
+func failed(status int, text string, cause error) *gateway.Failure {
+	return &gateway.Failure{
 		Status: status,
 		Rule:   "U9",
-		text:   "The MCP server behind this gateway " + text,
-		cause:  cause,
+		Text:   "The MCP server behind this gateway " + text,
+		Cause:  cause,
 	}
 }
-
-func (f *Failure) Error() string { return f.text }
-
-// Unwrap returns the cause, for the log.
-func (f *Failure) Unwrap() error { return f.cause }
-
-// HTTPStatus returns the status of the response to the client.
-func (f *Failure) HTTPStatus() int { return f.Status }
-
-// BrokenRule returns the number of the rule.
-func (f *Failure) BrokenRule() string { return f.Rule }
-
-// RetryAfter returns when the upstream wants the next request, as it has
-// written it; "" for unknown.
-func (f *Failure) RetryAfter() string { return f.retry }
 
 // retryAfter returns a Retry-After that is valid (RFC 9110 §10.2.3).
 func retryAfter(header http.Header) string {
@@ -279,12 +239,7 @@ func isJSONRPCError(answer *http.Response) bool {
 		return false
 	}
 	body, complete := peek(answer)
-	var message struct {
-		Version string          `json:"jsonrpc"`
-		Error   json.RawMessage `json:"error"`
-	}
-	return complete && json.Unmarshal(bytes.TrimPrefix(body, []byte("\ufeff")), &message) == nil &&
-		message.Version == "2.0" && message.Error != nil
+	return complete && jsonrpc.IsError(bytes.TrimPrefix(body, jsonrpc.ByteOrderMark))
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403

@@ -1,6 +1,6 @@
 // Package upstream forwards the requests of authenticated clients to an MCP server elsewhere.
 // Upstream sends each request with a Credential and passes the response back unchanged, event by
-// event. A *Failure is the error of an upstream without a usable response.
+// event. A *gateway.Failure is the error of an upstream without a usable response.
 //
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
@@ -27,35 +27,37 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Sessions binds session ids to their owners; seal.KeyRing is one.
-type Sessions interface {
-	BindSession(session, owner string) (string, error)
-	OpenSession(bound, owner string) (session string, ok bool, err error)
-}
+// Reach configures the connections to a server of the site.
+type Reach = outbound.Options
 
 // Options configure an Upstream.
 type Options struct {
-	URL         string // of its MCP endpoint, checked with outbound.Options.CheckURL
+	URL         string // of its MCP endpoint, checked with Reach.CheckURL
 	Host        string // the Host header; "" for that of the URL
 	MessagePath string // path of the gateway for the messages of HTTP+SSE
 	Credential  Credential
 	Headers     []string // request headers to forward besides those of MCP
-	Sessions    Sessions
+	Sessions    gateway.Sessions
 	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
-	Patience    time.Duration  // until the response to a POST begins; 0 for 5 minutes
+	Patience    time.Duration  // until the response to a POST begins; 0 for DefaultPatience
 
 	outbound.Options
 	Observe func(Request) // called for each request to the upstream; nil for none
 	Logger  *slog.Logger
 }
 
-const defaultPatience = 5 * time.Minute
+// The default and the bounds of Options.Patience.
+const (
+	DefaultPatience = 5 * time.Minute
+	LeastPatience   = time.Second
+	MostPatience    = time.Hour
+)
 
 // Upstream is one MCP server behind the gateway.
 type Upstream struct {
@@ -79,14 +81,14 @@ func (u *Upstream) Health() error { return u.health() }
 func (u *Upstream) Failed() <-chan struct{} { return u.calls.failed }
 
 // New returns an upstream. The options must be checked.
-func New(o Options) (*Upstream, error) {
+func New(o Options) (*Upstream, error) { return newUpstream(o, newJars()) }
+
+func newUpstream(o Options, all *jars) (*Upstream, error) {
 	target, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
-	}
+	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	transport := newTransport(o, openTimeout)
 	u := &Upstream{
 		options: o,
@@ -94,44 +96,23 @@ func New(o Options) (*Upstream, error) {
 		passes:  forwards(o.Headers),
 		health:  transport.health,
 		calls:   transport.calls,
-		cookies: newCookies(target, o.Host),
+		cookies: newCookies(target, o.Host, all),
 		checks:  newChecks(o),
 	}
 	u.proxy = &httputil.ReverseProxy{
-		Transport: transport, BufferPool: &buffers{}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-		Rewrite: u.rewrite, ModifyResponse: u.accept,
-		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
+		Transport:      transport,
+		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		Rewrite:        u.rewrite,
+		ModifyResponse: u.accept,
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
 	}
 	return u, nil
 }
 
-// forwarding is the state of one forwarded request.
-type forwarding struct {
-	target      *url.URL
-	sender      oauth.Caller
-	host        oauth.HostToken
-	credentials secret.Credentials
-	session     string         // the id of the upstream
-	key         string         // of its cookies; "" without a session
-	set         []*http.Cookie // by the response that begins a stream of HTTP+SSE
-	ofSession   bool           // the request belongs to a session, by its header or its URL
-	requestID   string         // X-Request-Id of our response
-	body        []byte
-	failed      error
-	cut         error // after the beginning of the response
-}
-
-type forwardingKey struct{}
-
-func forwardingOf(r *http.Request) *forwarding {
-	x, _ := r.Context().Value(forwardingKey{}).(*forwarding)
-	return x
-}
-
 // Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the
 // upstream answered 401 to the host token, oauth.ErrNotFound for a session of another caller,
-// oauth.ErrUnknownSession for one that the upstream does not know, or a *Failure. It has written
-// nothing then, except before the *Failure of a response that was cut off.
+// oauth.ErrUnknownSession for one that the upstream does not know, or a *gateway.Failure. It has
+// written nothing then, except before the failure of a response that was cut off.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
 	host oauth.HostToken) error {
 	return u.send(w, r, &forwarding{
@@ -170,11 +151,11 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		return err
 	case err != nil:
-		return &Failure{
+		return &gateway.Failure{
 			Status: http.StatusBadGateway,
 			Rule:   "U18",
-			text:   "The key of this connection cannot be sent to the MCP server behind this gateway",
-			cause:  err,
+			Text:   "The key of this connection cannot be sent to the MCP server behind this gateway",
+			Cause:  err,
 		}
 	}
 	x.ofSession = x.ofSession || x.session != ""
@@ -220,19 +201,19 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 func (u *Upstream) accept(answer *http.Response) error {
 	x := forwardingOf(answer.Request)
 	if err := u.checkAnswer(answer, x); err != nil {
-		if failure := new(Failure); errors.As(err, &failure) {
+		if failure := new(gateway.Failure); errors.As(err, &failure) {
 			u.calls.end(failure)
 		}
 		return err
 	}
 	u.keepCookies(answer, x)
 	cleanAnswer(answer, x.credentials)
-	for i, session := range answer.Header.Values(sessionHeader) {
+	for i, session := range answer.Header.Values(jsonrpc.SessionHeader) {
 		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
 		if err != nil {
 			return err
 		}
-		answer.Header[sessionHeader][i] = bound
+		answer.Header[jsonrpc.SessionHeader][i] = bound
 	}
 	if answer.Request.Method == http.MethodGet && x.session == "" && jsonrpc.IsEventStream(answer.Header) {
 		u.rewriteEndpoint(answer, x)
@@ -248,7 +229,7 @@ func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
 		u.cookies.forget(x.key)
 		return
 	}
-	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(sessionHeader)), x.key), x.set)
+	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(jsonrpc.SessionHeader)), x.key), x.set)
 }
 
 // checkAnswer returns an error for a response that is not passed back to the client.
@@ -274,7 +255,7 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
 	case status >= 500 && !isJSONRPCError(answer):
 		failure := failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
-		failure.retry = retryAfter(answer.Header)
+		failure.RetryAfter = retryAfter(answer.Header)
 		return failure
 	}
 	return nil

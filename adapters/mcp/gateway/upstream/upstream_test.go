@@ -238,7 +238,7 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 			Expect(c.health() == nil).To(Equal(believed))
 		},
 		Entry("not at once, because calls may ask for more", time.Duration(1), nil, false),
-		Entry("if an earlier check has confirmed the outage", time.Duration(1), []check.State{check.Failing}, true),
+		Entry("if an earlier check has confirmed the outage", time.Duration(1), []check.State{check.Down}, true),
 		Entry("if the call was long ago", settled, nil, true),
 	)
 

@@ -7,12 +7,9 @@ package mapper
 
 import (
 	"bytes"
-	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,11 +20,11 @@ import (
 // Table maps structs of type R to the rows of a table. A row also has a version,
 // which each Update increments.
 type Table[R any] struct {
-	name    string
-	columns []column[R] // the key first
-	list    string      // the names of the columns
-	places  string      // a ? for each of them
-	insert  string      // the statement that adds one row
+	name       string
+	columns    []column[R] // the key first
+	list       string      // the names of the columns
+	parameters string      // a ? for each of them
+	insert     string      // the statement that adds one row
 }
 
 type column[R any] struct {
@@ -52,10 +49,10 @@ func NewTable[R any](name string, encoded func(pointer any) Encoded) *Table[R] {
 			c.encoded = encoded
 		}
 		t.columns = append(t.columns, c)
-		t.list, t.places = t.list+", "+c.name, t.places+", ?"
+		t.list, t.parameters = t.list+", "+c.name, t.parameters+", ?"
 	}
-	t.list, t.places = t.list[2:], t.places[2:]
-	t.insert = "INSERT INTO " + name + " (" + t.list + ") VALUES (" + t.places + ")"
+	t.list, t.parameters = t.list[2:], t.parameters[2:]
+	t.insert = "INSERT INTO " + name + " (" + t.list + ") VALUES (" + t.parameters + ")"
 	return t
 }
 
@@ -75,7 +72,7 @@ func (c column[R]) field(row *R) any {
 	}
 }
 
-// Encoded is a field with a binary format of its own. Nil means NULL.
+// Encoded is a field with its own binary format. Nil means NULL.
 type Encoded interface {
 	sql.Scanner
 	Encode() []byte
@@ -157,53 +154,6 @@ func Milliseconds(at time.Time) time.Time {
 	return time.UnixMilli(at.UnixMilli()).UTC()
 }
 
-// Statement is a statement with the values of its parameters, in the syntax of an engine.
-type Statement struct {
-	postgres bool
-	text     string
-	values   []any
-}
-
-// NewStatement returns an empty statement for the engine of db.
-func NewStatement(db *gorm.DB) *Statement { return &Statement{postgres: db.Name() == "postgres"} }
-
-// Write appends SQL, and a value for each ? in it.
-func (s *Statement) Write(text string, values ...any) {
-	if s.postgres {
-		text = numbered(text, len(s.values))
-	}
-	s.text += text // copies nothing for the first text
-	s.values = append(s.values, values...)
-}
-
-// numbered replaces each ? by its number, as PostgreSQL's driver expects.
-func numbered(text string, number int) string {
-	converted := make([]byte, 0, len(text)+2*strings.Count(text, "?"))
-	for _, c := range []byte(text) {
-		if c != '?' {
-			converted = append(converted, c)
-			continue
-		}
-		number++
-		converted = strconv.AppendInt(append(converted, '$'), int64(number), 10)
-	}
-	return string(converted)
-}
-
-// Run runs the statement and returns the number of rows that it has changed.
-func (s *Statement) Run(db *gorm.DB) (int64, error) {
-	done, err := db.Statement.ConnPool.ExecContext(db.Statement.Context, s.text, s.values...)
-	if err != nil {
-		return 0, err
-	}
-	return done.RowsAffected()
-}
-
-// Query runs the statement and returns its rows.
-func (s *Statement) Query(ctx context.Context, db *gorm.DB) (*sql.Rows, error) {
-	return db.Statement.ConnPool.QueryContext(ctx, s.text, s.values...)
-}
-
 // Insert adds rows.
 func (t *Table[R]) Insert(db *gorm.DB, rows ...*R) error {
 	values := make([]any, 0, len(rows)*len(t.columns))
@@ -211,14 +161,14 @@ func (t *Table[R]) Insert(db *gorm.DB, rows ...*R) error {
 		values = t.appendValues(values, row)
 	}
 	statement := NewStatement(db)
-	statement.Write(t.insert+strings.Repeat(", ("+t.places+")", len(rows)-1), values...)
+	statement.Write(t.insert+strings.Repeat(", ("+t.parameters+")", len(rows)-1), values...)
 	_, err := statement.Run(db)
 	return err
 }
 
 // WriteValues writes the values of a row, which it normalizes, separated by commas.
 func (t *Table[R]) WriteValues(to *Statement, row *R) {
-	to.Write(t.places, t.appendValues(nil, row)...)
+	to.Write(t.parameters, t.appendValues(nil, row)...)
 }
 
 func (t *Table[R]) appendValues(values []any, row *R) []any {
@@ -267,49 +217,3 @@ func (t *Table[R]) Update(db *gorm.DB, was, now *R, version int64) (changed bool
 
 // ColumnList lists the columns for a statement.
 func (t *Table[R]) ColumnList() string { return t.list }
-
-// Moment is a time that the database keeps as UTC milliseconds since 1970,
-// and the zero time as NULL.
-type Moment time.Time
-
-var _ sql.Scanner = (*Moment)(nil)
-
-// Scan implements sql.Scanner.
-func (m *Moment) Scan(value any) error {
-	switch stored := value.(type) {
-	case nil:
-		*m = Moment{}
-	case int64:
-		*m = Moment(time.UnixMilli(stored).UTC())
-	default:
-		return fmt.Errorf("reading a time: %T is not a number of milliseconds", value)
-	}
-	return nil
-}
-
-// millis is GORM's serializer of a Moment.
-type millis struct{}
-
-// GORM has one registry per process, which the site may use too; hence the long name.
-func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
-
-// Value implements schema.SerializerValuerInterface.
-func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, value any) (any, error) {
-	at, ok := value.(time.Time)
-	switch {
-	case !ok:
-		return nil, fmt.Errorf("writing %s: %T is not a time", field.Name, value)
-	case at.IsZero():
-		return nil, nil
-	}
-	return at.UnixMilli(), nil
-}
-
-// Scan implements schema.SerializerInterface.
-func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
-	var at Moment
-	if err := at.Scan(value); err != nil {
-		return fmt.Errorf("reading %s: %w", field.Name, err)
-	}
-	return field.Set(ctx, target, time.Time(at))
-}

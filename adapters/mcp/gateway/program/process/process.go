@@ -1,17 +1,18 @@
-// Package process runs a program as a child that ends with this process, however this process ends.
+// Package process runs a program as a child of this process.
 //
-// Start starts a Program. On Linux and macOS a supervisor, which is this executable again, stands
-// between: it starts the program in a process group of its own, limits it, and ends it and its
-// descendants when the pipe to this process closes, as it does when this process is killed. On
-// Linux it also adopts descendants that have left the group. The supervisor starts this executable
-// once more, which limits itself and becomes the program. On other systems the program is started
-// directly, and only it is ended.
+// On Linux and macOS the program has its own process group, which ends with it: descendants
+// that leave the group survive. On Linux the program also has limits, and ends when this process is
+// killed, which its descendants may survive. On other systems only the program itself is ended.
 package process
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
@@ -23,54 +24,115 @@ type Program struct {
 	Dir     string        // absolute
 	Env     []string      // the whole environment, each as NAME=value
 	Memory  int64         // bytes of data of each process; 0 for no limit. Linux only.
-	CPUTime time.Duration // of each process, in whole seconds; 0 for no limit. Linux and macOS only.
+	CPUTime time.Duration // of each process, in whole seconds; 0 for no limit. Linux only.
 }
 
-// grace is how long a program may take to end itself after SIGTERM.
-const grace = 250 * time.Millisecond
+const (
+	// grace is how long a program may take to end itself after SIGTERM.
+	grace = 250 * time.Millisecond
+	// drainTime is how long the end of a program waits for its group and for the end of stderr,
+	// which a descendant that could not be ended may hold open.
+	drainTime = time.Second
+	// writePatience is how long the program may take to read a message.
+	writePatience = time.Minute
+	// lineWindow is how much of a line of stderr is kept.
+	lineWindow = 64 << 10
+)
 
 // Process is a running program.
 type Process struct {
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	end    func()
-	once   sync.Once
-	done   chan struct{}
-	err    error
+	command *exec.Cmd
+	stdin   *os.File
+	stdout  *os.File
+	exited  chan struct{}
+	done    chan struct{}
+	err     error
+	endOnce sync.Once
 }
 
 // Start starts the program. It calls stderr with the beginning of each line of its standard error,
 // from one goroutine.
 func Start(p Program, stderr func(line string)) (*Process, error) {
-	child := &Process{done: make(chan struct{})}
-	wait, err := child.start(p)
-	if err != nil {
+	var ends []*os.File // of the pipes: read, write
+	for range 3 {
+		read, write, err := os.Pipe()
+		if err != nil {
+			closeAll(ends...)
+			return nil, fmt.Errorf("starting a program: %w", err)
+		}
+		ends = append(ends, read, write)
+	}
+	defer closeAll(ends[0], ends[3], ends[5])
+	child := &Process{
+		command: &exec.Cmd{
+			Path:        p.Path,
+			Args:        append([]string{p.Path}, p.Args...),
+			Dir:         p.Dir,
+			Env:         append([]string{}, p.Env...),
+			Stdin:       ends[0],
+			Stdout:      ends[3],
+			Stderr:      ends[5],
+			SysProcAttr: attributes(),
+		},
+		stdin:  ends[1],
+		stdout: ends[2],
+		exited: make(chan struct{}),
+		done:   make(chan struct{}),
+	}
+	started := make(chan error)
+	starts() <- func() { started <- child.start(p, stderr) }
+	if err := <-started; err != nil {
+		closeAll(ends[1], ends[2], ends[4])
 		return nil, fmt.Errorf("starting a program: %w", err)
 	}
+	go child.watch(ends[4], stderr)
+	return child, nil
+}
+
+// starts runs functions on a thread that never ends, because Linux ends the programs of a thread
+// with it.
+var starts = sync.OnceValue(func() chan<- func() {
+	functions := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for run := range functions {
+			run()
+		}
+	}()
+	return functions
+})
+
+func (p *Process) start(program Program, stderr func(line string)) error {
+	keepFiles()
+	if err := p.command.Start(); err != nil {
+		return err
+	}
+	if err := limit(p.command.Process.Pid, program); err != nil {
+		stderr("a limit cannot be set: " + strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return nil
+}
+
+// watch waits for the end of the program.
+func (p *Process) watch(stderr *os.File, line func(text string)) {
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
-		readLines(child.stderr, stderr)
+		readLines(stderr, line)
 	}()
-	go func() {
-		child.err = wait()
-		select { // a descendant that could not be ended may hold stderr open
-		case <-logged:
-		case <-time.After(time.Second):
-		}
-		close(child.done)
-		child.End()
-		_ = child.stderr.Close()
-	}()
-	return child, nil
+	p.err = p.command.Wait()
+	close(p.exited)
+	endGroup(p.command.Process.Pid, time.Now().Add(drainTime))
+	select {
+	case <-logged:
+	case <-time.After(drainTime):
+	}
+	close(p.done)
+	closeAll(p.stdin, stderr)
 }
 
 // Read reads from the standard output of the program.
 func (p *Process) Read(b []byte) (int, error) { return p.stdout.Read(b) }
-
-// writePatience is how long the program may take to read a message.
-const writePatience = time.Minute
 
 // Write writes to the standard input of the program. It fails after a minute if the program does
 // not read.
@@ -82,13 +144,24 @@ func (p *Process) Write(b []byte) (int, error) {
 // End begins to end the program: with the end of its input and SIGTERM, and SIGKILL after a short
 // grace. It may be repeated.
 func (p *Process) End() {
-	p.once.Do(func() {
+	p.endOnce.Do(func() {
 		_ = p.stdin.Close()
-		p.end()
+		p.signal(terminate)
+		time.AfterFunc(grace, func() { p.signal(kill) })
 	})
 }
 
-// Done is closed when the program and its descendants have ended.
+// signal sends a signal to the group of the program, unless it has exited: then its number may be
+// that of another process.
+func (p *Process) signal(send func(pid int)) {
+	select {
+	case <-p.exited:
+	default:
+		send(p.command.Process.Pid)
+	}
+}
+
+// Done is closed when the program and its group have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err returns how the program has ended, nil for exit status 0. Call it after Done is closed.
@@ -97,38 +170,22 @@ func (p *Process) Err() error { return p.err }
 // Close closes the standard output. Call it after the last Read.
 func (p *Process) Close() error { return p.stdout.Close() }
 
-// pipes are the three standard streams of a child.
-type pipes struct {
-	theirs []*os.File
-	ours   []*os.File
-}
-
-func (p *Process) openPipes() (pipes, error) {
-	var all pipes
-	for i, ours := range []**os.File{&p.stdin, &p.stdout, &p.stderr} {
-		r, w, err := os.Pipe()
-		if err != nil {
-			all.close()
-			return pipes{}, err
+// readLines calls line with the beginning of each line until the end.
+func readLines(from io.Reader, line func(text string)) {
+	reader := bufio.NewReaderSize(from, lineWindow)
+	rest := false // of a line whose beginning was passed on
+	for {
+		text, err := reader.ReadSlice('\n')
+		if !rest && len(text) > 0 {
+			line(strings.TrimRight(string(text), "\r\n"))
 		}
-		theirs := r
-		if *ours = w; i > 0 {
-			theirs, *ours = w, r
+		if rest = err == bufio.ErrBufferFull; err != nil && !rest { //nolint:errorlint // bufio returns the value itself
+			return
 		}
-		all.theirs, all.ours = append(all.theirs, theirs), append(all.ours, *ours)
 	}
-	return all, nil
 }
 
-// given closes the ends that the child has.
-func (p pipes) given() { closeAll(p.theirs) }
-
-func (p pipes) close() {
-	closeAll(p.theirs)
-	closeAll(p.ours)
-}
-
-func closeAll[C io.Closer](files []C) {
+func closeAll(files ...*os.File) {
 	for _, file := range files {
 		_ = file.Close()
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,64 +92,63 @@ var _ = Describe("A process", Label("U24"), func() {
 		Expect(child.Err()).To(MatchError(ContainSubstring(reason)))
 	},
 		Entry("well", "true", ""),
-		Entry("by a signal", "kill -9 $$", "ended by signal 9"),
+		Entry("by a signal", "kill -9 $$", "signal: killed"),
 	)
 
 	It("reports a program that does not exist", func() {
-		var said bytes.Buffer
-		child, err := Start(Program{Path: "/does/not/exist", Dir: "/"}, func(line string) { said.WriteString(line) })
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
-		Expect(child.Err()).To(MatchError("exit status 127"))
-		Expect(said.String()).To(ContainSubstring("the program cannot be started"))
+		_, err := Start(Program{Path: "/does/not/exist", Dir: "/"}, func(string) {})
+		Expect(err).To(MatchError(os.ErrNotExist))
 	})
 
-	It("ends at the request of a signal to its supervisor, as from a service manager", func() {
-		child := start(shell("echo $PPID; while :; do sleep 1; done"))
-		line := make([]byte, 20)
-		n, err := child.Read(line)
-		Expect(err).NotTo(HaveOccurred())
-		var supervisor int
-		_, err = fmt.Sscan(string(line[:n]), &supervisor)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(supervisor).NotTo(Equal(os.Getpid()))
-		Expect(syscall.Kill(supervisor, syscall.SIGTERM)).To(Succeed())
-		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
+	It("gets SIGTERM, and SIGKILL if it ignores that", func() {
+		for script, reason := range map[string]string{
+			"trap 'exit 5' TERM; echo; while :; do sleep 0.01; done": "exit status 5",
+			"trap '' TERM; echo; while :; do sleep 0.01; done":       "signal: killed",
+		} {
+			child := start(shell(script))
+			_, err := child.Read(make([]byte, 1))
+			Expect(err).NotTo(HaveOccurred())
+			child.End()
+			Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
+			Expect(child.Err()).To(MatchError(reason))
+		}
 	})
 
-	It("has a supervisor with the environment of the host, for its init functions", func() {
-		GinkgoT().Setenv("OF_THE_HOST", "yes")
-		p := shell("tr '\\0' '\\n' </proc/$PPID/environ; echo program; tr '\\0' '\\n' </proc/$$/environ")
-		p.Env = []string{"PATH=/usr/bin:/bin"}
-		out, err := io.ReadAll(start(p))
-		Expect(err).NotTo(HaveOccurred())
-		supervisor, program, _ := strings.Cut(string(out), "\nprogram\n")
-		Expect(supervisor).To(ContainSubstring("OF_THE_HOST=yes"))
-		Expect(program).To(Equal("PATH=/usr/bin:/bin\n"))
+	It("does not end with the thread of its caller", func() {
+		started := make(chan *Process)
+		go func() {
+			defer GinkgoRecover()
+			runtime.LockOSThread() // so that the thread ends with this function
+			started <- start(shell("sleep 60"))
+		}()
+		Consistently((<-started).Done(), "200ms").ShouldNot(BeClosed())
 	})
 
 	It("reports a limit that cannot be set", Label("U25"), func() {
+		Expect(limit(math.MaxInt32, Program{Memory: 1})).To(And(MatchError(syscall.ESRCH),
+			MatchError(ContainSubstring("limiting the memory of the program"))))
 		var lines bytes.Buffer
 		p := shell("true")
 		p.Memory = math.MaxInt64
-		Expect(limitMemory(math.MaxInt32, p)).
-			To(And(MatchError(ContainSubstring("limiting the memory of the program")), MatchError(syscall.ESRCH)))
 		child, err := Start(p, func(line string) { lines.WriteString(line) })
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
 		Expect(lines.String()).To(BeEmpty(), "it can be set")
 	})
 
-	It("has its limits from its first instruction on, and so has what it starts", Label("U25"), func() {
-		p := shell("(ulimit -H -d; ulimit -S -d; ulimit -H -t; ulimit -H -c)")
+	It("has its limits, and so has what it starts", Label("U25"), func() {
+		p := shell("read start; (ulimit -H -d; ulimit -S -d; ulimit -H -t; ulimit -H -c)")
 		p.Memory, p.CPUTime = 64<<20, time.Minute
-		Expect(io.ReadAll(start(p))).To(BeEquivalentTo("65536\n65536\n60\n0\n"))
+		child := start(p)
+		_, err := child.Write([]byte("\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(io.ReadAll(child)).To(BeEquivalentTo("65536\n65536\n60\n0\n"))
 	})
 
-	It("ends with its group when it kills its supervisor", func() {
-		child := start(shell("sleep 60 & echo $! $PPID; kill -9 $PPID; sleep 60"))
-		var descendant, supervisor int
-		_, err := fmt.Fscan(child, &descendant, &supervisor)
+	It("ends with its group when it exits", func() {
+		child := start(shell("sleep 60 & echo $!; exit 3"))
+		var descendant int
+		_, err := fmt.Fscan(child, &descendant)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
 		Eventually(func() string {
@@ -157,14 +157,6 @@ var _ = Describe("A process", Label("U24"), func() {
 			return state
 		}).WithTimeout(limit30).Should(Or(BeEmpty(), HavePrefix("Z")))
 	})
-
-	DescribeTable("is not started without an order", func(name string) {
-		self, err := executable()
-		Expect(err).NotTo(HaveOccurred())
-		stray := &exec.Cmd{Path: self, Args: []string{name}}
-		Expect(stray.Run()).NotTo(Succeed())
-		Expect(stray.ProcessState.ExitCode()).To(Equal(failedStart))
-	}, Entry("of a supervisor", supervisorName), Entry("of a starter", starterName))
 })
 
 var _ = Describe("The lines of stderr", Label("U25"), func() {

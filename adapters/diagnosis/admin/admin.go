@@ -1,0 +1,146 @@
+// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles
+// and the connection trace (Connections). New returns the handler. No response contains a secret.
+package admin
+
+import (
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Route is a path of the admin listener, for GET and HEAD.
+type Route struct {
+	Path  string
+	Serve http.HandlerFunc
+}
+
+// Options configure the admin listener. Address is its listen address, whose host name requests may
+// use besides localhost and loopback. Routes are available on loopback addresses only.
+type Options struct {
+	Address string
+	Checks  []Check
+	Metrics http.Handler
+	Routes  []Route
+}
+
+// New returns the handler of the admin listener.
+func New(o Options) http.Handler {
+	site := echo.New()
+	site.Pre(newOriginGuard(o.Address).wrap)
+	mount := func(routes []Route, only ...echo.MiddlewareFunc) {
+		for _, route := range routes {
+			site.Match([]string{http.MethodGet, http.MethodHead}, route.Path, echo.WrapHandler(route.Serve), only...)
+		}
+	}
+	mount([]Route{
+		{"/healthz", func(w http.ResponseWriter, _ *http.Request) {
+			writeReport(w, http.StatusOK, Readiness{Status: "ok"})
+		}},
+		{"/readyz", ready(o.Checks)},
+		{"/metrics", o.Metrics.ServeHTTP},
+	})
+	mount(slices.Concat([]Route{
+		{"/debug/pprof/profile", pprof.Profile},
+		{"/debug/pprof/symbol", pprof.Symbol},
+		{"/debug/pprof/trace", pprof.Trace},
+		{"/debug/pprof/*", pprof.Index}, // without cmdline, because flags may contain a secret
+	}, o.Routes), loopbackOnly)
+	return site
+}
+
+// originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and
+// requests after DNS rebinding, by Host.
+type originGuard struct{ name string }
+
+func newOriginGuard(address string) originGuard {
+	name := hostOf(address)
+	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // no host name
+		name = ""
+	}
+	return originGuard{name}
+}
+
+func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r, header := c.Request(), c.Response().Header()
+		header.Set("Cache-Control", "no-store")
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("X-Content-Type-Options", "nosniff")
+		switch {
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			header.Set("Allow", "GET, HEAD")
+			return c.String(http.StatusMethodNotAllowed, "this listener is read-only: use GET\n")
+		case !g.allowsHost(r):
+			return c.String(http.StatusForbidden,
+				"the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
+		case crossOrigin(r):
+			return c.String(http.StatusForbidden,
+				"pages of other sites cannot use the admin listener: open the address directly\n")
+		}
+		return next(c)
+	}
+}
+
+// loopbackOnly refuses requests to other addresses than loopback, because these routes contain
+// personal data.
+func loopbackOnly(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if !isLocal(c.Request()) {
+			return c.String(http.StatusForbidden,
+				"this page is available on a loopback address only: open it on the computer of the service\n")
+		}
+		return next(c)
+	}
+}
+
+// isLocal reports whether a request came to a loopback address.
+func isLocal(r *http.Request) bool {
+	local, known := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return known && local.IP.IsLoopback()
+}
+
+// allowsHost accepts the names of this computer, the configured name and the local address of the
+// connection. An attacker cannot control any of them.
+func (g originGuard) allowsHost(r *http.Request) bool {
+	host := hostOf(r.Host)
+	if host == "localhost" || host != "" && host == g.name {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if address.Unmap().IsLoopback() {
+		return true
+	}
+	local, known := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return known && local.AddrPort().Addr().Unmap() == address.Unmap()
+}
+
+// crossOrigin reports whether a page of another site sent the request.
+func crossOrigin(r *http.Request) bool {
+	for _, origin := range r.Header.Values("Origin") {
+		if origin != "http://"+r.Host {
+			return true
+		}
+	}
+	for _, site := range r.Header.Values("Sec-Fetch-Site") {
+		if site != "same-origin" && site != "none" {
+			return true
+		}
+	}
+	return false
+}
+
+// hostOf returns the host of host:port in lower case, without brackets.
+func hostOf(address string) string {
+	return strings.ToLower(strings.Trim(oauth.HostOf(address), "[]"))
+}

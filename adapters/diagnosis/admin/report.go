@@ -1,0 +1,77 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// UpstreamCheckPrefix begins the name of the check of an upstream; the URL of its resource follows.
+const UpstreamCheckPrefix = "upstream of "
+
+// Readiness is the body of /readyz. ReadReport reads it for the commands health and doctor.
+type Readiness struct {
+	Status string   `json:"status"`
+	Checks []Result `json:"checks,omitempty"`
+
+	Ready bool `json:"-"` // the response had status 200
+}
+
+// Result is the result of a check; Problem is empty when it passed.
+type Result struct {
+	Name    string `json:"name"`
+	Problem string `json:"problem,omitempty"`
+	Description
+}
+
+// Description is what else is known about the subject of a check.
+type Description struct {
+	State  string `json:"state,omitempty"`  // one word of a fixed list
+	Detail string `json:"detail,omitempty"` // left out of a failed check, whose problem contains it
+	Remedy string `json:"remedy,omitempty"`
+	Brief  string `json:"-"` // the problem without a detail, for readers on other computers
+}
+
+const (
+	readLimit = 10 * time.Second // each check takes at most two seconds
+	bodyLimit = 256 << 10        // bytes
+)
+
+// ErrAddress is the error of ReadReport for an address that is not host:port.
+var ErrAddress = errors.New("the address is not valid: write host:port")
+
+// OtherServerError is the error of ReadReport when a server answers that is not an admin listener.
+type OtherServerError struct{ URL, Status string }
+
+// Error implements error.
+func (e *OtherServerError) Error() string {
+	return fmt.Sprintf("it answered %s and is not an admin listener of pasteport", e.Status)
+}
+
+// ReadReport reads the report of the admin listener at host:port. Other errors are those of the
+// connection.
+func ReadReport(ctx context.Context, address string) (read Readiness, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+	if err != nil {
+		return read, ErrAddress
+	}
+	request.Host = "localhost"                                                  // accepted on every listen address
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
+	response, err := client.Do(request)
+	if err != nil {
+		return read, err
+	}
+	defer response.Body.Close()
+	err = json.NewDecoder(io.LimitReader(response.Body, bodyLimit)).Decode(&read)
+	if err != nil || read.Status == "" {
+		return read, &OtherServerError{request.URL.String(), response.Status}
+	}
+	read.Ready = response.StatusCode == http.StatusOK
+	return read, nil
+}

@@ -1,0 +1,43 @@
+package http
+
+import (
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// reviewedInput is the sealed token of an approval whose person has seen how the tools differ.
+const reviewedInput = "reviewed"
+
+// showToolReview asks the person to approve again with the tools as they are now.
+func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent, review *oauth.ToolReview,
+	form url.Values) error {
+	decision := form.Get("decision")
+	form.Del("decision")
+	form.Set(reviewedInput, review.Sealed)
+	settings, request := e.server.Settings(), consent.Ticket.Request()
+	e.secureTransport(c)
+	return e.edition(c).WriteToolReview(c.Response(), pages.ToolReview{
+		ClientName:   request.ClientName(),
+		RedirectHost: request.RedirectURI().Host(),
+		Server:       pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
+		New:          shownTools(review.Changes.New),
+		Changed:      shownTools(review.Changes.Changed),
+		Gone:         shownTools(review.Changes.Gone),
+		Action:       settings.Issuer + authorizePath,
+		Form:         form,
+		Decision:     decision,
+		Manage:       e.connectionsURL(),
+	})
+}
+
+func shownTools(tools []oauth.Tool) (shown []pages.Tool) {
+	for _, tool := range tools {
+		shown = append(shown, pages.Tool{Name: tool.Name, Description: tool.Description})
+	}
+	return shown
+}

@@ -1,0 +1,186 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const probeInterval = 10 * time.Minute
+
+// Verifier sends the token to the MCP server itself: an answer means valid, 401 means invalid. 403
+// means invalid if the server answers 401 to a request without a token. It accepts tokens only
+// after the server has refused a random one, because a server that checks no tokens answers every
+// request.
+type Verifier struct {
+	options  VerifierOptions
+	client   *http.Client
+	urlOf    func(credential.Values) (url string, allowed bool)
+	answered atomic.Int64 // index of the request that it accepted last
+	probed   probes
+	accepted atomic.Bool  // a key
+	refusals atomic.Int64 // before the first accepted key
+}
+
+// VerifierOptions configures a Verifier.
+type VerifierOptions struct {
+	Reach outbound.Options
+	URL   string // that outbound.Options.CheckURL accepts, or the text of a credential.Target
+	Host  string // Host header; "" for that of the URL
+	// Presentation is that of the requests through the gateway.
+	Presentation secret.Presentation
+	Fields       credential.Fields // that the Presentation presents; nil for the token
+	// Scopes limits what every token grants. The server itself decides what a token can do.
+	Scopes []string
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// NewVerifier returns a verifier. The options must be checked.
+func NewVerifier(o VerifierOptions) *Verifier {
+	v := &Verifier{
+		options: o,
+		client:  o.Reach.Client(),
+		urlOf:   func(credential.Values) (string, bool) { return o.URL, true },
+		probed:  newProbes(),
+	}
+	if credential.IsTarget(o.URL) {
+		target, _ := o.Fields.ParseTarget(o.URL) // was checked
+		v.urlOf = target.URL
+	}
+	return v
+}
+
+var _ oauth.FieldsVerifier = (*Verifier)(nil)
+
+// VerifyBearer implements oauth.BearerVerifier.
+func (v *Verifier) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
+	if !outbound.IsSendable(token) {
+		return oauth.Principal{}, oauth.ErrUnknownBearer
+	}
+	return v.VerifyFields(ctx, credential.Values{credential.Token: token})
+}
+
+// VerifyFields implements oauth.FieldsVerifier.
+func (v *Verifier) VerifyFields(ctx context.Context, values map[string]string) (oauth.Principal, error) {
+	answer, err := v.ask(ctx, values)
+	switch {
+	case err != nil:
+		return oauth.Principal{}, err
+	case answer.State == RefusesKeys:
+		return oauth.Principal{}, v.refused(ctx)
+	case answer.State != Accepted:
+		return oauth.Principal{}, v.unavailable(ctx, answer)
+	}
+	if err := v.checkRefusal(ctx, values); err != nil {
+		return oauth.Principal{}, err
+	}
+	v.accepted.Store(true)
+	return oauth.Principal{Scopes: v.options.Scopes}, nil
+}
+
+// suspicious is the number of refused keys without an accepted one after which the way
+// to send them may be wrong.
+const suspicious = 3
+
+// refused returns the error of a key that the server has refused. It states how the key was sent,
+// because a server that reads keys from elsewhere refuses every key.
+func (v *Verifier) refused(ctx context.Context) error {
+	text := "the MCP server refused it, sent " + v.options.Presentation.Sent()
+	if v.accepted.Load() {
+		return oauth.UnknownBearer(text)
+	}
+	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
+	if v.refusals.Add(1) == suspicious {
+		v.options.Logger.WarnContext(ctx, "the MCP server has refused every key since the start",
+			"sent", v.options.Presentation.Sent(), "remedy", advice)
+	}
+	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
+}
+
+// checkRefusal checks that the server refuses random secrets, separately for each address in the
+// fields, because each can lead to another server.
+func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) error {
+	now, address := v.options.Now(), v.options.Fields.Addresses(values)
+	if v.probed.isRecent(address, now) {
+		return nil
+	}
+	answer, err := v.ask(ctx, v.options.Fields.WithSecrets(values, RandomKey))
+	switch {
+	case err != nil:
+		return err
+	case answer.State == Accepted:
+		answer.Result = AcceptsAny
+		return v.unavailable(ctx, answer)
+	case answer.State != RefusesKeys && answer.State != Forbids:
+		return v.unavailable(ctx, answer)
+	}
+	v.probed.record(address, now)
+	return nil
+}
+
+// ask returns what the server answers to the values.
+func (v *Verifier) ask(ctx context.Context, values credential.Values) (Answer, error) {
+	credentials, err := v.options.Presentation.Render(values)
+	if err != nil {
+		return Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
+	}
+	address, allowed := v.urlOf(values)
+	if !allowed {
+		return Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
+	}
+	asked := Probe{
+		Client:       v.client,
+		URL:          address,
+		Host:         v.options.Host,
+		HidesTargets: true,
+	}
+	// First the request that the server accepted last, to save requests.
+	answer, err := asked.Run(ctx, credentials, int(v.answered.Load()))
+	if err != nil {
+		return answer, fmt.Errorf("verifying a token: %w", err)
+	}
+	if answer.State == Accepted {
+		v.answered.Store(int64(answer.Index))
+	}
+	return answer, nil
+}
+
+// unavailable does not name the path of an MCP server, which may have a key.
+func (v *Verifier) unavailable(ctx context.Context, answer Answer) error {
+	to := &url.URL{Scheme: answer.Request.URL.Scheme, Host: answer.Request.URL.Host}
+	var reason error = outbound.Problem(answer.String())
+	if answer.IsMistake() {
+		reason = outbound.Mistake(answer.String())
+	}
+	return outbound.CannotVerify(ctx, v.options.Logger, to, reason)
+}
+
+// probes are the times at which the server at each address last refused a random secret.
+type probes struct{ at *lru.Cache[string, time.Time] }
+
+// maxProbes bounds the addresses that are remembered.
+const maxProbes = 1000
+
+func newProbes() probes {
+	at, _ := lru.New[string, time.Time](maxProbes) // fails only for a size below one
+	return probes{at}
+}
+
+func (p probes) isRecent(address string, now time.Time) bool {
+	last, known := p.at.Get(address)
+	return known && now.Sub(last) < probeInterval
+}
+
+func (p probes) record(address string, now time.Time) { p.at.Add(address, now) }

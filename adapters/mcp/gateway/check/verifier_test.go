@@ -1,0 +1,244 @@
+package check
+
+import (
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/suite"
+)
+
+func TestCheck(t *testing.T) { suite.Run(t, "Checking an MCP server") }
+
+const token = "site_token|with:signs"
+
+// mcpServer is an MCP server over TLS that gives every request the same answer.
+type mcpServer struct {
+	*httptest.Server
+	answer http.HandlerFunc
+	log    bytes.Buffer
+	asked  []*http.Request
+	bodies []string
+}
+
+func newMCPServer() *mcpServer {
+	s := new(mcpServer)
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.asked, s.bodies = append(s.asked, r), append(s.bodies, string(body))
+		s.answer(w, r)
+	}))
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.StartTLS()
+	DeferCleanup(s.Close)
+	return s
+}
+
+func (s *mcpServer) reach() outbound.Options {
+	roots := x509.NewCertPool()
+	roots.AddCert(s.Certificate())
+	return outbound.Options{RootCAs: roots}
+}
+
+func answering(status int, mediaType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// beUnavailable matches an outage of the verifier with a safe text.
+func beUnavailable(reason string) types.GomegaMatcher {
+	return And(MatchError(ContainSubstring(reason)), Not(MatchError(oauth.ErrUnknownBearer)),
+		Not(MatchError(ContainSubstring(token))))
+}
+
+const emptyResult = `{"jsonrpc":"2.0","id":1,"result":{}}`
+
+var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
+	var mcp *mcpServer
+	var verifier *Verifier
+	var clock time.Time
+	principal := oauth.Principal{Scopes: []string{"all"}}
+	BeforeEach(func() {
+		mcp, clock = newMCPServer(), time.Unix(1, 0)
+		verifier = NewVerifier(VerifierOptions{
+			Reach:  mcp.reach(),
+			URL:    mcp.URL + "/mcp",
+			Scopes: []string{"all"},
+			Now:    func() time.Time { return clock },
+			Logger: slog.New(slog.NewTextHandler(&mcp.log, nil)),
+		})
+	})
+	// accepting is a server that accepts the token, and answers 400 to methods that it does not
+	// support.
+	accepting := func(supports func(body string, r *http.Request) bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Header.Get("Authorization") != "Bearer "+token:
+				w.WriteHeader(http.StatusUnauthorized)
+			case r.Method == http.MethodDelete:
+			case !supports(mcp.bodies[len(mcp.bodies)-1], r):
+				w.WriteHeader(http.StatusBadRequest)
+			case r.Method == http.MethodGet:
+				w.Header().Set("Mcp-Session-Id", "one")
+				w.Header().Set("Content-Type", "text/event-stream")
+			default:
+				w.Header().Set("Mcp-Session-Id", "one")
+				_, _ = io.WriteString(w, emptyResult)
+			}
+		}
+	}
+	has := func(method string) func(string, *http.Request) bool {
+		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
+	}
+
+	DescribeTable("verifies with the revision of the server, and ends its session:",
+		func(ctx SpecContext, supports func(string, *http.Request) bool) {
+			mcp.answer = accepting(supports)
+			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(mcp.asked).
+				To(ContainElement(And(HaveField("Method", http.MethodDelete),
+					HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
+		},
+		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")),
+		Entry("HTTP+SSE", func(_ string, r *http.Request) bool {
+			return r.Method == http.MethodGet && r.Header.Get("Accept") == "text/event-stream"
+		}))
+
+	It("does not wait for the end of a stream", func(ctx SpecContext) {
+		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer "+token {
+				w.WriteHeader(http.StatusUnauthorized)
+				return
+			}
+			w.Header().Set("Content-Type", "text/event-stream")
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+	})
+
+	It("refuses a server that accepts a random token, and probes it again from time to time", func(ctx SpecContext) {
+		mcp.answer = answering(http.StatusOK, "application/json", emptyResult)
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it accepts any token"))
+		mcp.answer = accepting(has("initialize"))
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+		mcp.answer = answering(http.StatusOK, "application/json", emptyResult)
+		Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal), "the last probe is recent")
+		clock = clock.Add(probeInterval)
+		_, err = verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it accepts any token"))
+	})
+
+	It("remembers the addresses that it has probed last, when there are too many to remember all", func() {
+		for i := range maxProbes + 1 {
+			verifier.probed.record(strconv.Itoa(i), clock)
+		}
+		Expect(verifier.probed.isRecent("0", clock)).To(BeFalse())
+		for i := range maxProbes {
+			Expect(verifier.probed.isRecent(strconv.Itoa(i+1), clock)).To(BeTrue())
+		}
+	})
+
+	It("does not count a key as accepted by a server that accepts any", func(ctx SpecContext) {
+		mcp.answer = answering(http.StatusOK, "application/json", emptyResult)
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it accepts any token"))
+		mcp.answer = answering(http.StatusUnauthorized, "text/plain", "")
+		_, err = verifier.VerifyBearer(ctx, token)
+		Expect(err).To(MatchError(ContainSubstring("it has refused every key since the start")))
+	})
+
+	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status",
+		Label("B9", "B24"), func(ctx SpecContext, status int, seen string, lasts bool) {
+			mcp.answer = answering(status, "text/plain", token)
+			_, err := verifier.VerifyBearer(ctx, token)
+			Expect(err).To(beUnavailable(seen))
+			misconfigured := oauth.VerifierMisconfigured("")
+			Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
+			Expect(mcp.log.String()).NotTo(ContainSubstring(token))
+		}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true),
+		Entry(nil, 307, "it redirects", true),
+		Entry(nil, 200, "other content than a result of MCP", true),
+		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
+
+	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
+		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+	})
+
+	Context("with a server that answers 403 to a wrong token", func() {
+		// forbidding answers with the status without to requests that have no token.
+		forbidding := func(without int, header http.Header) {
+			mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+				switch r.Header.Get("Authorization") {
+				case "Bearer " + token:
+					_, _ = io.WriteString(w, emptyResult)
+				case "":
+					w.WriteHeader(without)
+				default:
+					maps.Copy(w.Header(), header)
+					w.WriteHeader(http.StatusForbidden)
+				}
+			}
+		}
+
+		It("accepts a valid token", func(ctx SpecContext) {
+			forbidding(http.StatusForbidden, nil)
+			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
+		})
+
+		It("refuses a token if the server answers 401 without one", func(ctx SpecContext) {
+			forbidding(http.StatusUnauthorized, nil)
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(mcp.log.String()).To(BeEmpty())
+		})
+
+		It("leaves a token undecided if the server answers 403 without one too, as a firewall does",
+			Label("B9"), func(ctx SpecContext) {
+				forbidding(http.StatusForbidden, nil)
+				_, err := verifier.VerifyBearer(ctx, "another")
+				Expect(err).To(beUnavailable("403 with the token and without one"))
+			})
+
+		It("leaves a token undecided if the server names a time to try again", Label("B9"), func(ctx SpecContext) {
+			forbidding(http.StatusUnauthorized, http.Header{"Retry-After": {"60"}})
+			_, err := verifier.VerifyBearer(ctx, "another")
+			Expect(err).To(beUnavailable("it answered 403"))
+		})
+	})
+
+	It("refuses a token that no header can carry, without a request", func(ctx SpecContext) {
+		_, err := verifier.VerifyBearer(ctx, "a b")
+		Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		Expect(mcp.asked).To(BeEmpty())
+	})
+})

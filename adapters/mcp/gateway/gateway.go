@@ -1,0 +1,257 @@
+// Package gateway protects an MCP server elsewhere with a guard. A Gateway forwards each admitted
+// request to an Upstream, which answers: package upstream over HTTP, and package program a program
+// on its standard streams. A *Failure is the error of an Upstream without a response.
+//
+// With a policy, it refuses messages that name what the caller may not use, and package filter
+// removes it from the responses.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Upstream is an MCP server elsewhere. Both methods write a response, or return an error:
+// oauth.ErrUnknownBearer if the upstream answered 401 to the host token, oauth.ErrNotFound for a
+// session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know,
+// or the reason why the response is missing or incomplete.
+type Upstream interface {
+	// Forward answers a request to the endpoint.
+	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+	// Deliver answers a message of HTTP+SSE. The request has the URL that Forward announced on its
+	// stream.
+	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+}
+
+// SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends
+// them with their grants.
+type SessionKeeper interface {
+	// SessionLimits returns MaxSessions, MaxSessionsPerPerson, and the time after which a session
+	// ends that no request uses.
+	SessionLimits() (limits oauth.Limits, idle time.Duration)
+	// KeepSessions is called once, before the first request.
+	KeepSessions(registry *response.Registry)
+}
+
+// Sessions binds session ids to their owners; seal.KeyRing is one.
+type Sessions interface {
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
+}
+
+// HostTokens checks the access tokens of a gateway that sends host tokens to its upstream.
+type HostTokens interface {
+	// AuthenticateWithHostToken is guard.Authorization.Authenticate, and also returns the unsealed
+	// host token.
+	AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+		oauth.HostToken, error)
+	// VerifyAfterRefusal verifies the host token of the access token again, after the upstream has
+	// answered 401. It returns nil for a valid host token, and oauth.InvalidToken for an invalid
+	// one, whose grant it has ended. Any other error is an outage of the verifier.
+	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
+}
+
+// codeUnavailable is in the range of JSON-RPC for errors of servers.
+const codeUnavailable = -32000
+
+// Options configure a Gateway.
+type Options struct {
+	guard.Options
+	HostTokens HostTokens // nil for an upstream that gets no host tokens
+}
+
+// Gateway forwards the requests that its guard has admitted to an Upstream.
+type Gateway struct {
+	*guard.Guard
+	options     Options
+	messagePath string
+	upstream    Upstream
+	streams     sync.Map // *messageStream of HTTP+SSE by the URL for its messages
+	tools       *toolLists
+}
+
+// New protects an MCP server elsewhere. It refuses bodies that two parsers could read differently,
+// because only the guard checks the caller.
+func New(to Upstream, o Options) *Gateway {
+	if o.HostTokens != nil {
+		o.Verify = func(ctx context.Context, identity *response.Identity) (err error) {
+			identity.Caller, identity.Host, err = o.HostTokens.AuthenticateWithHostToken(ctx, identity.Token,
+				identity.Resource)
+			return err
+		}
+	}
+	o.Options = o.WithDefaults()
+	responses := o.Responses()
+	responses.Relays, responses.StreamLimits = true, o.Limits
+	keeper, keepsSessions := to.(SessionKeeper)
+	freshness := listFreshness
+	if keepsSessions {
+		freshness = programFreshness
+		responses.Limits, responses.IdleTimeout = keeper.SessionLimits()
+	}
+	registry := response.NewRegistry(responses)
+	if keepsSessions {
+		keeper.KeepSessions(registry)
+	}
+	return &Gateway{
+		Guard:       guard.New(o.Options, registry),
+		options:     o,
+		messagePath: guard.MessagePath(o.Resource),
+		upstream:    to,
+		tools:       newToolLists(freshness),
+	}
+}
+
+// Mount registers the endpoints at the path of the resource.
+func (g *Gateway) Mount(e *echo.Echo) { g.Guard.Mount(e, g) }
+
+// Read implements guard.Backend. It is strict, because the upstream may use any JSON parser.
+func (g *Gateway) Read(out *response.Writer, r *http.Request, body []byte) jsonrpc.Message {
+	m, err := jsonrpc.ReadStrict(r.Header, body)
+	if err != nil {
+		m.Refused = jsonrpc.Refuse(err, body)
+	} else {
+		m.Refused = g.refuseNames(out, r, m)
+	}
+	return m
+}
+
+// Serve implements guard.Backend.
+func (g *Gateway) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+	g.relay(out, r, m, g.upstream.Forward)
+}
+
+// Deliver implements guard.Backend.
+func (g *Gateway) Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+	g.relay(out, r, m, g.upstream.Deliver)
+}
+
+// forwarder is a method of an Upstream.
+type forwarder func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error
+
+func (g *Gateway) relay(out *response.Writer, r *http.Request, m jsonrpc.Message, send forwarder) {
+	// Many servers answer it with an endless stream, which blocks the connection to them.
+	if r.Method == http.MethodHead {
+		out.Header().Set("Content-Type", jsonrpc.EventStream)
+		return
+	}
+	if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
+		out.LimitStream()
+	}
+	if err := g.forward(send, g.observed(out, r, m), r, m); err != nil && r.Context().Err() == nil {
+		g.answerError(out, r, m, err)
+	}
+}
+
+// forward sends a message to the upstream and the response to w: filtered with a policy, and not at
+// all for a message that the client has not sent.
+func (g *Gateway) forward(send forwarder, w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
+	identity := response.IdentityOf(r.Context())
+	deliver := func(to http.ResponseWriter) error { return send(to, r, m.Body, identity.Caller, identity.Host) }
+	switch {
+	case m.Refused != nil:
+		return deliver(response.Discard(w))
+	case g.options.HasPolicy():
+		return g.filtered(w, r, m, deliver)
+	}
+	return deliver(w)
+}
+
+// answerError answers a request for which the upstream has no response.
+func (g *Gateway) answerError(w *response.Writer, r *http.Request, m jsonrpc.Message, err error) {
+	ctx := r.Context()
+	var failure *Failure
+	switch {
+	case errors.Is(err, oauth.ErrUnknownBearer):
+		g.answerUnauthorized(w, r, m, err)
+	case errors.Is(err, oauth.ErrNotFound):
+		response.RefuseSession(w, r, "U12", "there is no such session of this connection")
+	case errors.Is(err, oauth.ErrUnknownSession):
+		response.RefuseSession(w, r, "U16", unknownToUpstream)
+	case errors.As(err, &failure):
+		g.answerFailure(w, r, m, failure)
+	default:
+		g.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
+		response.Unavailable(w, "The request cannot be passed on just now")
+	}
+}
+
+func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, m jsonrpc.Message, f *Failure) {
+	g.options.Logger.WarnContext(r.Context(), "the upstream did not answer", "status", f.Status, "rule", f.Rule,
+		"reason", f, "cause", f.Cause)
+	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, f.Rule, f.Error()))
+	if !out.IsAwaited() {
+		out.Abort()
+	}
+	if f.RetryAfter != "" {
+		out.Header().Set("Retry-After", f.RetryAfter)
+	}
+	rpcFailure(out, f.Status, m.ID, f.Error())
+}
+
+// answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many
+// servers do that for an unknown session or for one tool, so the grant ends only if the site's
+// verifier does not know the host token either.
+func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, m jsonrpc.Message, refused error) {
+	ctx := r.Context()
+	if g.namesSession(r) && r.Method != http.MethodPost {
+		response.RefuseSession(w, r, "U16", unknownToUpstream)
+		return
+	}
+	err := g.options.HostTokens.VerifyAfterRefusal(ctx, response.IdentityOf(ctx).Token, g.options.Resource)
+	switch {
+	case err != nil && response.IsInvalidToken(err):
+		connection.From(ctx).Refuse(oauth.Refuse(oauth.InvalidToken, "U8",
+			"the MCP server behind this gateway answered 401, and the site does not know the person's token any more",
+			howSent(refused)))
+		w.End(response.ErrEnded) // answerEnded then writes the challenge
+	case err != nil:
+		g.options.Logger.WarnContext(ctx, "cannot verify a host token after the upstream answered 401", "error", err)
+		connection.From(ctx).Refuse(err)
+		response.Unavailable(w,
+			"The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
+	case g.namesSession(r):
+		response.RefuseSession(w, r, "U16", unknownToUpstream)
+	default:
+		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
+		g.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token", "reason", howSent(refused))
+		connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text, howSent(refused)))
+		rpcFailure(w, http.StatusBadGateway, m.ID, text)
+	}
+}
+
+// howSent returns how the upstream got the host token that it refused, nil if it got none.
+func howSent(refused error) error {
+	if reason := oauth.UnknownBearer(""); errors.As(refused, &reason) {
+		return reason
+	}
+	return nil
+}
+
+// namesSession reports whether a request belongs to a session of the upstream, by its header or its
+// URL.
+func (g *Gateway) namesSession(r *http.Request) bool {
+	return r.Header.Get(jsonrpc.SessionHeader) != "" || r.URL.Path == g.messagePath
+}
+
+const unknownToUpstream = "the MCP server behind this gateway does not know the session any more"
+
+// rpcFailure answers with a JSON-RPC error for the request with that id.
+func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", response.RetryAfter)
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	jsonrpc.WriteErrorFor(w, status, id, codeUnavailable, text)
+}

@@ -1,0 +1,131 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/filter"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// ruleNames is the rule of a refusal by a policy, in the trace and the audit.
+const ruleNames = "U26"
+
+// codeNoResource is the code for an unknown resource before jsonrpc.FirstStateless.
+const codeNoResource = -32002
+
+// refuseNames returns the refusal of a message to the upstream that names what the caller may not
+// use, nil for any other message.
+func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Message) *jsonrpc.Refusal {
+	code := int64(codeNoResource)
+	if r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless {
+		code = rpc.CodeInvalidParams
+	}
+	names := guard.Names{Tools: m.Tools, Prompts: m.Prompts, Resources: m.Resources}
+	unknown := g.Access().FindUnknown(out.Identity().Caller, names, code)
+	if unknown == nil {
+		return nil
+	}
+	g.options.Logger.InfoContext(r.Context(), "refused a message that names what its caller may not use",
+		"rule", ruleNames)
+	return jsonrpc.RefuseNames(m.Body, ruleNames, unknown.Code, unknown.Message)
+}
+
+// Refuse implements guard.Backend. With HTTP+SSE, clients read the errors of requests on their
+// stream only.
+func (g *Gateway) Refuse(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+	if !m.Refused.ByName || r.URL.Path != g.messagePath {
+		m.Refused.Write(out)
+		return
+	}
+	if g.sendToStream(r, m.Refused.Errors) {
+		out.WriteHeader(http.StatusAccepted)
+		return
+	}
+	jsonrpc.WriteErrorFor(out, http.StatusBadRequest, m.ID, rpc.CodeInvalidParams,
+		"Bad Request: the message names something that does not exist")
+}
+
+// messageStream is an open stream of HTTP+SSE.
+type messageStream struct {
+	out   *filter.Writer
+	owner string
+}
+
+// sendToStream sends messages on the stream of this process to which a POST belongs, and reports
+// whether there is one.
+func (g *Gateway) sendToStream(r *http.Request, messages [][]byte) bool {
+	found, _ := g.streams.Load(r.URL.Query().Encode())
+	stream, ok := found.(*messageStream)
+	if !ok || stream.owner != g.owner(response.IdentityOf(r.Context()).Caller) {
+		return false
+	}
+	sent, err := stream.out.Send(messages)
+	return sent && err == nil
+}
+
+func (g *Gateway) owner(caller oauth.Caller) string { return caller.SessionOwner(g.options.Resource) }
+
+// listsFor returns what a caller may see.
+func listsFor(access guard.Access, caller oauth.Caller) filter.Lists {
+	of := func(allowed guard.Policy) func(string) bool {
+		if allowed == nil {
+			return nil
+		}
+		return func(name string) bool { return allowed(caller, name) }
+	}
+	return filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
+}
+
+// unfiltered is the text for a client whose response cannot be read.
+const unfiltered = "The answer of the MCP server cannot be read, so it is not passed on"
+
+// filtered calls deliver with a writer that filters the response of the upstream.
+func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Message,
+	deliver func(http.ResponseWriter) error) error {
+	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
+	r.Header.Set("Accept-Encoding", "identity")
+	memory := g.options.Bodies.Reserve(caller.Subject)
+	defer memory.Release()
+	stream, key := &messageStream{owner: g.owner(caller)}, ""
+	defer func() { g.streams.CompareAndDelete(key, stream) }()
+	report := func(reason error) {
+		g.options.Logger.WarnContext(ctx, "cannot filter a response of the MCP server", "rule", "U27", "error", reason)
+	}
+	stream.out = filter.NewWriter(w, filter.Options{
+		Lists:   listsFor(g.Access(), caller),
+		Reserve: memory.Extend,
+		Release: memory.Release,
+		Announced: func(address string) {
+			if target, err := url.Parse(address); err == nil {
+				g.streams.CompareAndDelete(key, stream)
+				key = target.Query().Encode()
+				g.streams.Store(key, stream)
+			}
+		},
+		Refuse: func(w http.ResponseWriter, reason error) {
+			report(reason)
+			connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
+			rpcFailure(w, http.StatusBadGateway, m.ID, unfiltered)
+		},
+		Failure: func(reason error) []byte {
+			report(reason)
+			if m.ID == nil {
+				return nil
+			}
+			return jsonrpc.ErrorFor(m.ID, codeUnavailable, unfiltered)
+		},
+	})
+	if err := deliver(stream.out); err != nil {
+		stream.out.Drop()
+		return err
+	}
+	stream.out.Finish()
+	return nil
+}

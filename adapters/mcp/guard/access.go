@@ -1,0 +1,96 @@
+package guard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Policy reports whether the caller may see and use a tool, a prompt or a resource. For a server
+// elsewhere it has to deny other spellings of a name that it denies.
+type Policy func(caller oauth.Caller, name string) bool
+
+// Permits reports whether the caller may see and use a name. A nil Policy permits all.
+func (p Policy) Permits(caller oauth.Caller, name string) bool { return p == nil || p(caller, name) }
+
+// Access controls what callers use. What a Policy denies is unknown to the caller; for a tool whose
+// scopes are missing, the client can request them.
+type Access struct {
+	Tools, Prompts, Resources Policy
+
+	catalogue  oauth.ScopeCatalogue
+	toolScopes func(tool string) oauth.Scopes
+	callScopes func(tool string, arguments map[string]any) oauth.Scopes // nil for toolScopes
+}
+
+// MissingScopes reports whether the caller lacks a scope for the tools, and returns all scopes that
+// the client should request. Of several calls each counts with the arguments of all, because an MCP
+// server may take them in another way than we do.
+func (a Access) MissingScopes(caller oauth.Caller, tools []string, arguments ...[]byte) (oauth.Scopes, bool) {
+	scopesOf := a.scopesWith(arguments)
+	lacks := func(tool string) bool {
+		return a.Tools.Permits(caller, tool) && !caller.Scopes.Contains(scopesOf(tool))
+	}
+	if !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
+		return oauth.Scopes{}, false
+	}
+	var needed oauth.Scopes
+	for _, tool := range tools {
+		if a.Tools.Permits(caller, tool) {
+			needed = needed.With(scopesOf(tool).Values()...)
+		}
+	}
+	if needed.Empty() || a.catalogue.Expand(caller.Scopes).Contains(needed) {
+		return oauth.Scopes{}, false
+	}
+	return needed.With(a.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess), true
+}
+
+// scopesWith returns the scopes that a call of a tool needs with any of the arguments.
+func (a Access) scopesWith(arguments [][]byte) func(tool string) oauth.Scopes {
+	if a.callScopes == nil {
+		return a.toolScopes
+	}
+	decoded := make([]map[string]any, max(1, len(arguments)))
+	for i, raw := range arguments {
+		exact := json.NewDecoder(bytes.NewReader(raw))
+		exact.UseNumber()
+		_ = exact.Decode(&decoded[i]) // what is not an object has no arguments
+	}
+	return func(tool string) (needed oauth.Scopes) {
+		for _, one := range decoded {
+			needed = needed.With(a.callScopes(tool, one).Values()...)
+		}
+		return needed
+	}
+}
+
+// Names are what a message names.
+type Names struct{ Tools, Prompts, Resources []string }
+
+// FindUnknown returns the error of the SDK for the first name that does not exist for the caller,
+// nil for none. The code for resources depends on the revision of MCP.
+func (a Access) FindUnknown(caller oauth.Caller, names Names, codeOfResource int64) *rpc.Error {
+	for _, name := range names.Tools {
+		if !a.Tools.Permits(caller, name) {
+			return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}
+		}
+	}
+	for _, name := range names.Prompts {
+		if !a.Prompts.Permits(caller, name) {
+			return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown prompt %q", name)}
+		}
+	}
+	for _, uri := range names.Resources {
+		if !a.Resources.Permits(caller, uri) {
+			data, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
+			return &rpc.Error{Code: codeOfResource, Message: "Resource not found", Data: data}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package guard
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/audit"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Audit records each request of an authenticated caller once: those that reach a server of the SDK
+// in its middleware, with the exact outcome, and all others when their HTTP response ends.
+type Audit struct {
+	record   audit.Recorder // nil records nothing
+	label    func(oauth.ClientID) string
+	resource string
+	now      func() time.Time
+}
+
+// IsOn reports whether calls are recorded.
+func (a Audit) IsOn() bool { return a.record != nil }
+
+// Record records a call.
+func (a Audit) Record(ctx context.Context, call audit.Call) { a.record(ctx, call) }
+
+// IsRecorded reports whether the requests of a method are calls.
+func IsRecorded(method string) bool {
+	return method != "ping" && !strings.HasPrefix(method, "notifications/")
+}
+
+// NewCall describes a request that began then and ends now. The sender is nil for one without HTTP.
+func (a Audit) NewCall(sender *response.Sender, request jsonrpc.Request, began time.Time) audit.Call {
+	call := audit.Call{
+		Time:      began,
+		Resource:  a.resource,
+		Duration:  a.now().Sub(began),
+		Arguments: request.Arguments,
+		Method:    audit.Shorten(request.Method, audit.MaxMethod),
+		Name:      audit.Shorten(request.Name, audit.MaxName),
+	}
+	if sender != nil {
+		call.Request, call.Subject, call.Grant = sender.RequestID, sender.Caller.Subject, sender.Caller.Grant
+		if a.label != nil {
+			call.Client = audit.Shorten(a.label(sender.Caller.Client), audit.MaxClient)
+		}
+	}
+	return call
+}
+
+// httpAudit audits the requests in one POST.
+type httpAudit struct {
+	Audit
+	out     *response.Writer
+	message jsonrpc.Message
+	began   time.Time
+	outcome jsonrpc.Outcome
+	ended   time.Time // of the JSON-RPC response
+}
+
+// begin returns nil without an audit, and for a request without a body.
+func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
+	if !a.IsOn() || r.Method != http.MethodPost {
+		return nil
+	}
+	out.Identity().RequestID = connection.From(r.Context()).Request()
+	h := &httpAudit{Audit: a, out: out, began: a.now()}
+	out.Observe(h.observe)
+	return h
+}
+
+func (h *httpAudit) read(m jsonrpc.Message) {
+	if h != nil {
+		h.message = m
+	}
+}
+
+func (h *httpAudit) observe(header http.Header, p []byte) {
+	if h.outcome.Found || header.Get("Content-Encoding") != "" {
+		return
+	}
+	h.outcome.Events = strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), jsonrpc.EventStream)
+	if _, _ = h.outcome.Write(p); h.outcome.Found {
+		h.ended = h.now()
+	}
+}
+
+// end records the requests that the SDK has not.
+func (h *httpAudit) end(ctx context.Context) {
+	if h == nil || h.out.Identity().Audited.Load() {
+		return
+	}
+	status := h.out.Status()
+	// It has recorded the request, or will soon.
+	isWithSDK := !h.out.IsRelayed() && (!h.outcome.IsError || h.out.Identity().Forwarded)
+	if isWithSDK && status < http.StatusBadRequest {
+		return
+	}
+	var requests []jsonrpc.Request
+	if isReadable := h.message.Decoded && (h.message.Refused == nil || h.message.Refused.ByName); isReadable {
+		requests = jsonrpc.Requests(h.message.Body)
+	} else if status >= http.StatusBadRequest {
+		requests = make([]jsonrpc.Request, 1)
+	}
+	for _, request := range requests {
+		if !IsRecorded(request.Method) {
+			continue
+		}
+		call := h.NewCall(&h.out.Identity().Sender, request, h.began)
+		if h.outcome.Found {
+			call.Duration = h.ended.Sub(h.began)
+		}
+		call.Status, call.Code, call.Rule = status, h.outcome.Code, connection.From(ctx).Rule()
+		call.Outcome = h.outcomeOf(call)
+		h.record(ctx, call)
+	}
+}
+
+// outcomeOf judges a 4xx by who answered: without a rule it is from the MCP server elsewhere.
+func (h *httpAudit) outcomeOf(call audit.Call) audit.Outcome {
+	isClientError := call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError
+	switch {
+	case h.message.Refused != nil && h.message.Refused.ByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
+		return audit.Refused
+	case h.outcome.IsError, call.Status >= http.StatusBadRequest, h.out.IsAborted():
+		return audit.Failed
+	case h.outcome.Failed:
+		return audit.ToolFailed
+	case h.outcome.Found:
+		return audit.OK
+	}
+	return audit.Unknown
+}

@@ -1,0 +1,217 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/recovered"
+)
+
+const maxTokenLength, maxHostTokenLength = 512, 4096
+
+// guard sets the caller of a request with a valid access token for this resource, and refuses any
+// other request.
+func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
+	token, refused := g.bearer(r)
+	if refused != nil {
+		traceRefusal(r.Context(), *refused)
+		g.challenge.refuse(out, *refused)
+		return false
+	}
+	identity := &response.Identity{Token: token, Resource: g.options.Resource}
+	err := g.authenticate(ctx, identity)
+	if err != nil && !response.IsInvalidToken(err) && ctx.Err() != nil { // the client has gone
+		return false
+	}
+	recorder := connection.From(ctx)
+	if err == nil && identity.Caller.IsDirect() { // it belongs to no attempt to connect
+		recorder = nil
+	}
+	if r.Method == http.MethodGet {
+		recorder.Record(connection.Stream)
+	} else {
+		recorder.Record(connection.Call)
+	}
+	if r.Header.Get(jsonrpc.MethodHeader) == "server/discover" {
+		recorder.AsksRevision()
+	}
+	switch {
+	case err == nil:
+		delete(r.Header, "Authorization")
+		out.Identify(identity)
+		return true
+	case response.IsInvalidToken(err):
+		g.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
+		recorder.Refuse(err)
+		g.challenge.refuse(out, g.invalid)
+	case isLimited(err):
+		g.options.Logger.InfoContext(ctx, "did not check a bearer token", "reason", err)
+		recorder.Refuse(err)
+		if refusal := new(oauth.Error); errors.As(err, &refusal) {
+			refuseFor(refusal.RetryAfter, out)
+		}
+		response.WriteError(out, http.StatusTooManyRequests, oauth.TooManyGuesses.Code(),
+			"Too many tokens that the site does not know came from here; try again later")
+	default:
+		g.options.Logger.ErrorContext(ctx, "cannot check a bearer token", "error", err)
+		recorder.Refuse(err)
+		response.Unavailable(out, "The access token cannot be checked just now")
+	}
+	return false
+}
+
+// traceRefusal records a refusal in the trace. A request without a token is the first step of a
+// connection and no failure.
+func traceRefusal(ctx context.Context, r refusal) {
+	recorder := connection.From(ctx)
+	if r.code == "" {
+		recorder.Record(connection.Challenge)
+		return
+	}
+	recorder.RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
+}
+
+// authenticate returns a panic as an error, which counts as an outage.
+func (g *Guard) authenticate(ctx context.Context, identity *response.Identity) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("checking a bearer token: %w", recovered.New(value))
+		}
+	}()
+	return g.options.Verify(ctx, identity)
+}
+
+// bearer returns the bearer token of the Authorization header.
+func (g *Guard) bearer(r *http.Request) (string, *refusal) {
+	headers := r.Header["Authorization"]
+	if len(headers) == 0 {
+		return "", &g.missing
+	}
+	if len(headers) > 1 || !isWithoutToken(r.URL.RawQuery) {
+		return "", &malformedCredentials
+	}
+	scheme, token, _ := strings.Cut(headers[0], " ")
+	token = strings.TrimLeft(token, " ")
+	switch {
+	case !strings.EqualFold(scheme, "Bearer"), token == "":
+		return "", &g.missing
+	case g.options.HostTokens && !oauth.IsOwnToken(token):
+		if len(token) > maxHostTokenLength || strings.ContainsFunc(token, isNotVisible) {
+			return "", &g.invalid
+		}
+	case len(token) > maxTokenLength, !isToken68(token):
+		return "", &g.invalid
+	}
+	return token, nil
+}
+
+// isLimited reports whether a token of the site was not checked because of a limit.
+func isLimited(err error) bool {
+	kind, _ := oauth.KindOf(err)
+	return kind == oauth.TooManyGuesses
+}
+
+func isNotVisible(r rune) bool { return r <= ' ' || r > '~' }
+
+// isWithoutToken reports whether a query is valid and has no access_token.
+func isWithoutToken(query string) bool {
+	if query == "" {
+		return true
+	}
+	values, err := url.ParseQuery(query)
+	return err == nil && !values.Has("access_token")
+}
+
+const token68 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
+
+// isToken68 reports whether the token has the grammar of RFC 6750 §2.1.
+func isToken68(token string) bool {
+	body := strings.TrimRight(token, "=")
+	return body != "" && strings.Trim(body, token68) == ""
+}
+
+// refusal is a failed check of a request. Its texts are constants without characters that a
+// quoted-string must escape.
+type refusal struct {
+	status            int
+	rule              string
+	code, description string
+	scope             oauth.Scopes
+}
+
+var malformedCredentials = refusal{
+	status:      http.StatusBadRequest,
+	rule:        "G5",
+	code:        oauth.InvalidRequest.Code(),
+	description: "Present exactly one bearer token, in the Authorization header",
+}
+
+// missingToken has no error code (RFC 6750 §3.1).
+func missingToken(scope oauth.Scopes) refusal {
+	return refusal{status: http.StatusUnauthorized, scope: scope}
+}
+
+// invalidToken does not reveal why a token is invalid.
+func invalidToken(scope oauth.Scopes) refusal {
+	return refusal{
+		status:      http.StatusUnauthorized,
+		rule:        "G6",
+		code:        oauth.InvalidToken.Code(),
+		scope:       scope,
+		description: "The access token is invalid or has expired",
+	}
+}
+
+func insufficientScope(scope oauth.Scopes) refusal {
+	return refusal{
+		status:      http.StatusForbidden,
+		rule:        "G10",
+		code:        oauth.InsufficientScope.Code(),
+		scope:       scope,
+		description: "The access token lacks a scope that this operation needs",
+	}
+}
+
+func changedTool(scope oauth.Scopes) refusal {
+	return refusal{
+		status:      http.StatusForbidden,
+		rule:        "G23",
+		code:        oauth.InsufficientScope.Code(),
+		scope:       scope,
+		description: "The tool is new or has changed since the person approved this client",
+	}
+}
+
+// challenger answers refused requests with a challenge that names the metadata of the resource.
+type challenger struct{ metadata string }
+
+func (c challenger) refuse(w http.ResponseWriter, r refusal) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("WWW-Authenticate", c.header(r))
+	if r.code == "" {
+		w.WriteHeader(r.status)
+		return
+	}
+	response.WriteError(w, r.status, r.code, r.description)
+}
+
+// header returns the WWW-Authenticate header, with its parameters in a fixed order.
+func (c challenger) header(r refusal) string {
+	params := []string{`resource_metadata="` + c.metadata + `"`}
+	if r.code != "" {
+		params = append(params, `error="`+r.code+`"`, `error_description="`+r.description+`"`)
+	}
+	// The host may have configured invalid scopes.
+	if _, err := oauth.ParseScopes(r.scope.String()); err == nil && !r.scope.Empty() {
+		params = append(params, `scope="`+r.scope.String()+`"`)
+	}
+	return "Bearer " + strings.Join(params, ", ")
+}

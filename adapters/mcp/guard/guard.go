@@ -1,0 +1,144 @@
+// Package guard protects an MCP server with OAuth access tokens (RFC 6750, RFC 9728). The server is
+// a Backend: package inprocess has one of the official Go SDK, and package gateway one elsewhere.
+//
+// A request passes these steps in order:
+//
+//	gate     checks Host and Origin, and sets CORS headers
+//	guard    checks the bearer token, sets the caller and removes the token from the headers
+//	admit    reads the body (package jsonrpc) and checks the scopes that it needs
+//	Backend  answers
+//
+// The response is a Writer of package response, which ends with the token or the grant.
+package guard
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/internal/wellknown"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	wellKnown   = "/.well-known/oauth-protected-resource"
+	messagePath = "/message"
+)
+
+// Backend is the MCP server behind a Guard. Its requests have passed all steps before.
+type Backend interface {
+	// Read parses the body of a POST. It sets Refused in a message that the server must not get.
+	Read(out *response.Writer, r *http.Request, body []byte) jsonrpc.Message
+	// Refuse answers a message that Read has refused.
+	Refuse(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	// Serve answers a request to the endpoint. The body of a refused message is a JSON-RPC error
+	// for a request of the server, and the client must not get the response to it.
+	Serve(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	// Deliver is Serve for a message of HTTP+SSE.
+	Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	// Tools lists the tools as they are for the caller now, also those that a policy hides.
+	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
+	// RefuseUnlisted answers a request after an error of Tools.
+	RefuseUnlisted(out *response.Writer, r *http.Request, m jsonrpc.Message, err error)
+}
+
+// Guard protects the MCP server of one resource.
+type Guard struct {
+	options  Options
+	path     string // of the resource, "" for one without a path
+	gate     gate
+	metadata *wellknown.Document
+
+	access    Access
+	audit     Audit
+	responses *response.Registry
+	challenge challenger
+	missing   refusal // for a request without a token
+	invalid   refusal // for an invalid token
+	changed   refusal // for a tool that is not as it was at the consent
+}
+
+// New returns a Guard of a Backend whose responses and sessions are in the registry. The options
+// have their defaults.
+func New(o Options, responses *response.Registry) *Guard {
+	origin, path := oauth.SplitOrigin(o.Resource.String())
+	return &Guard{
+		options:  o,
+		path:     path,
+		gate:     newGate(o),
+		metadata: newMetadata(o),
+		access: Access{
+			Tools:      o.Tools,
+			Prompts:    o.Prompts,
+			Resources:  o.Resources,
+			catalogue:  o.Scopes,
+			toolScopes: o.ToolScopes,
+			callScopes: o.CallScopes,
+		},
+		audit: Audit{
+			record:   o.Audit,
+			label:    o.ClientLabel,
+			resource: o.Resource.String(),
+			now:      o.Now,
+		},
+		responses: responses,
+		challenge: challenger{metadata: origin + wellKnown + path},
+		missing:   missingToken(o.Scopes.Defaults()),
+		invalid:   invalidToken(o.Scopes.Defaults()),
+		changed:   changedTool(o.Scopes.Defaults()),
+	}
+}
+
+// Access returns what callers may use.
+func (g *Guard) Access() Access { return g.access }
+
+// Audit returns the audit of calls.
+func (g *Guard) Audit() Audit { return g.audit }
+
+// MessagePath returns the path for the messages of HTTP+SSE to a resource.
+func MessagePath(resource oauth.Resource) string {
+	_, path := oauth.SplitOrigin(resource.String())
+	return path + messagePath
+}
+
+// Mount registers the endpoint of the server, its message endpoint and its metadata at the path of
+// the resource. It answers 404 to longer paths, except for a trailing slash.
+func (g *Guard) Mount(e *echo.Echo, to Backend) {
+	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
+	endpoint := g.protect(to, to.Serve)
+	e.Match(methods, cmp.Or(g.path, "/"), endpoint)
+	e.Match([]string{http.MethodPost, http.MethodOptions}, g.path+messagePath, g.protect(to, to.Deliver))
+
+	g.metadata.Mount(e, wellKnown+g.path, g.options.Follow)
+	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)
+	if g.path == "" {
+		return
+	}
+	if !g.options.NoRootMetadata {
+		g.metadata.Mount(e, wellKnown, g.options.Follow)
+	}
+	g.mountMetadataWithSlash(e)
+	e.Match(methods, g.path+"/", g.withSlashInChallenge(endpoint))
+	e.RouteNotFound(g.path+"/*", echo.NotFoundHandler)
+}
+
+// CloseGrant ends the responses and sessions of a grant.
+func (g *Guard) CloseGrant(grant string) { g.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
+
+// CloseEnded ends the responses and sessions of grants and tokens that any process has ended. It
+// may be repeated.
+func (g *Guard) CloseEnded(ended oauth.Ended) { g.responses.End(ended) }
+
+// Idle reports whether all responses and sessions have ended.
+func (g *Guard) Idle() bool { return g.responses.Idle() }
+
+// Open returns the numbers of open streams and sessions.
+func (g *Guard) Open() (streams, sessions int) { return g.responses.Count() }
+
+// Drain ends all streams and sessions and admits no new ones. Pass it to
+// http.Server.RegisterOnShutdown, because Shutdown waits for streams.
+func (g *Guard) Drain() { g.responses.Drain() }

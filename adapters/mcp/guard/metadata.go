@@ -1,0 +1,59 @@
+package guard
+
+import (
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/internal/wellknown"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration.
+type resourceMetadata struct {
+	Resource             string   `json:"resource"`
+	AuthorizationServers []string `json:"authorization_servers"`
+	ScopesSupported      []string `json:"scopes_supported,omitempty"`
+	BearerMethods        []string `json:"bearer_methods_supported"`
+	ResourceName         string   `json:"resource_name,omitempty"`
+	Documentation        string   `json:"resource_documentation,omitempty"`
+	Policy               string   `json:"resource_policy_uri,omitempty"`
+	Terms                string   `json:"resource_tos_uri,omitempty"`
+}
+
+func newMetadata(o Options) *wellknown.Document {
+	return wellknown.New(connection.ResourceMetadata, resourceMetadata{
+		Resource:             o.Resource.String(),
+		AuthorizationServers: []string{o.Issuer},
+		ScopesSupported:      o.Scopes.Defaults().Values(), // some clients request all that they see here
+		BearerMethods:        []string{"header"},
+		ResourceName:         o.ResourceName,
+		Documentation:        o.Links.ResourceDocumentation,
+		Policy:               o.Links.ResourcePolicy,
+		Terms:                o.Links.ResourceTerms,
+	})
+}
+
+// mountMetadataWithSlash mounts the metadata for the endpoint with a trailing slash, because people
+// type both. It names the resource with the slash, because clients compare it with the URL that
+// they were given (RFC 9728 §3.3). Tokens are for the resource without it.
+func (g *Guard) mountMetadataWithSlash(e *echo.Echo) {
+	o := g.options
+	o.Resource = oauth.NewResource(o.Resource.String() + "/")
+	newMetadata(o).Mount(e, wellKnown+g.path+"/", o.Follow)
+}
+
+// withSlashInChallenge makes challenges name the metadata for the URL with a trailing slash.
+func (g *Guard) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
+	const name = "WWW-Authenticate"
+	return func(c echo.Context) error {
+		header := c.Response().Header()
+		c.Response().Before(func() {
+			if challenge := header.Get(name); challenge != "" {
+				header.Set(name, strings.Replace(challenge, g.challenge.metadata+`"`, g.challenge.metadata+`/"`, 1))
+			}
+		})
+		return next(c)
+	}
+}

@@ -1,0 +1,121 @@
+package guard
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/audit"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const defaultBodies = 256 << 20 // bytes
+
+// Authorization checks access tokens.
+type Authorization = response.Authorization
+
+// Verify checks the access token of an identity, and sets its caller.
+type Verify func(ctx context.Context, identity *response.Identity) error
+
+// Options configure a Guard. Authorization is required.
+type Options struct {
+	Issuer       string         // URL of the authorization server
+	Resource     oauth.Resource // URL of the MCP endpoint
+	ResourceName string         // for people; "" for none in the metadata
+	Links        oauth.Links    // for the metadata
+	// Do not mount the metadata at the root path too: only the first server of an issuer has it
+	// there.
+	NoRootMetadata bool
+	Scopes         oauth.ScopeCatalogue // that clients can request; challenges name its defaults
+	Authorization  Authorization
+	HostTokens     bool                // accepts the site's own tokens, which may have other characters than ours
+	Verify         Verify              // the default is Authorization
+	Follow         echo.MiddlewareFunc // for requests of metadata; nil for none
+
+	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
+
+	AllowedOrigins []string // browser origins besides those of Issuer and Resource
+	// Host headers besides that of Resource, for a server on loopback; a name without a port allows
+	// every port.
+	AllowedHosts  []string
+	PassedHeaders []string // request headers that browsers may send besides those of MCP
+
+	Tools      Policy                         // nil allows every tool to every caller, as the next two do
+	Prompts    Policy                         // by name
+	Resources  Policy                         // by URI, and templates by the template
+	ToolScopes func(tool string) oauth.Scopes // scopes that a call of the tool needs; nil for the defaults of Scopes
+	// Replaces ToolScopes if the scopes depend on the arguments; nil for none. The arguments are
+	// nil for a call without any, and their numbers are of type json.Number.
+	CallScopes func(tool string, arguments map[string]any) oauth.Scopes
+
+	// BindTools lets a call reach only a tool that is as it was at the consent of the caller.
+	BindTools bool
+
+	// How many calls a person may make in a minute of tools of the same group; 0 for any number.
+	// Nil for no such groups.
+	ToolQuota func(caller oauth.Caller, tool string) (group string, perMinute int)
+	Calls     oauth.CallLimit // counts calls for ToolQuota and CallsPerMinute; nil for no limit
+
+	// MaxSessions and MaxSessionsPerPerson of this server in this process, and CallsPerMinute
+	Limits         oauth.Limits
+	Limited        oauth.LimitObserver // nil for none
+	MaxRequestBody int64               // in bytes; 0 for DefaultRequestBody
+	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
+
+	Audit       audit.Recorder              // nil for none
+	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit
+
+	Now    func() time.Time // nil for time.Now
+	Logger *slog.Logger     // nil for none
+}
+
+// HasPolicy reports whether responses have to be filtered.
+func (o Options) HasPolicy() bool { return o.Tools != nil || o.Prompts != nil || o.Resources != nil }
+
+// Responses returns the options of the registry of a Backend.
+func (o Options) Responses() response.Options {
+	return response.Options{
+		Authorization: o.Authorization,
+		Resource:      o.Resource,
+		Limits:        o.Limits,
+		Limited:       o.Limited,
+		Now:           o.Now,
+		Logger:        o.Logger,
+	}
+}
+
+// WithDefaults returns the options with their defaults.
+func (o Options) WithDefaults() Options {
+	o.Limits = o.Limits.WithDefaults()
+	o.MaxRequestBody = cmp.Or(o.MaxRequestBody, DefaultRequestBody)
+	if o.Bodies == nil {
+		o.Bodies = jsonrpc.NewBodyMemory(defaultBodies)
+	}
+	if o.ToolScopes == nil {
+		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }
+	}
+	if o.Verify == nil {
+		o.Verify = func(ctx context.Context, identity *response.Identity) (err error) {
+			identity.Caller, err = o.Authorization.Authenticate(ctx, identity.Token, o.Resource)
+			return err
+		}
+	}
+	if o.Follow == nil {
+		o.Follow = func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	if o.Begin == nil {
+		o.Begin = func(c echo.Context) context.Context { return c.Request().Context() }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

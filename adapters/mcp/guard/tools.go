@@ -1,0 +1,96 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// CheckTools compares the tools that a message names with those of the caller's consent, unless
+// tools are not bound. It returns the errors of oauth.ToolDigests.Check with the name of the tool,
+// and any other error if the backend cannot list its tools.
+func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool string, err error) {
+	identity := response.IdentityOf(r.Context())
+	if !g.options.BindTools || len(m.Tools) == 0 || identity.Caller.IsDirect() {
+		return "", nil
+	}
+	listed, err := to.Tools(r.Context(), identity.Caller, identity.Host)
+	if err != nil {
+		return "", err
+	}
+	listed = g.access.VisibleTools(identity.Caller, listed)
+	for _, tool := range m.Tools {
+		if err := identity.Caller.Tools.Check(tool, listed); err != nil {
+			return tool, err
+		}
+	}
+	return "", nil
+}
+
+// RefuseChanged answers a call of a tool that is not as it was at the consent.
+func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request) {
+	traceRefusal(r.Context(), g.changed)
+	g.challenge.refuse(w, g.changed)
+}
+
+// admitTools answers a message that CheckTools refuses. A tool that is not listed is an unknown
+// one, because another consent would not help.
+func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m *jsonrpc.Message) (admitted bool) {
+	tool, err := g.CheckTools(to, r, *m)
+	kind, _ := oauth.KindOf(err)
+	switch {
+	case err == nil:
+		return true
+	case kind == oauth.InsufficientScope:
+		g.RefuseChanged(out.ResponseWriter, r)
+		return false
+	case !errors.Is(err, oauth.ErrUnlistedTool):
+		to.RefuseUnlisted(out, r, *m, err)
+		g.answerEnded(out)
+		return false
+	}
+	m.Refused = jsonrpc.RefuseNames(m.Body, g.changed.rule, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
+	m.Refused.Trace(connection.From(r.Context()))
+	if len(m.Refused.Answers) > 0 {
+		return true
+	}
+	to.Refuse(out, r, *m)
+	return false
+}
+
+// VisibleTools returns the tools that the caller may see.
+func (a Access) VisibleTools(caller oauth.Caller, all []oauth.Tool) []oauth.Tool {
+	return slices.DeleteFunc(slices.Clone(all), func(tool oauth.Tool) bool {
+		return !a.Tools.Permits(caller, tool.Name)
+	})
+}
+
+// NewTool returns a tool of the SDK with all that clients and people go by: not its icons and
+// metadata.
+func NewTool(of *sdk.Tool) (oauth.Tool, error) {
+	hints := sdk.ToolAnnotations{}
+	if of.Annotations != nil {
+		hints = *of.Annotations
+	}
+	// The hints have no names, because the SDK may leave out those that are false.
+	definition, err := json.Marshal([]any{of.Name, of.Title, of.Description, of.InputSchema, of.OutputSchema,
+		hints.Title, hints.ReadOnlyHint, hints.DestructiveHint, hints.IdempotentHint, hints.OpenWorldHint})
+	if err != nil {
+		return oauth.Tool{}, fmt.Errorf("encoding the tool %q: %w", of.Name, err)
+	}
+	canonical := jsonrpc.Canonical(definition)
+	if canonical == nil {
+		return oauth.Tool{}, fmt.Errorf("encoding the tool %q: its schemas are nested too deeply", of.Name)
+	}
+	return oauth.NewTool(of.Name, of.Description, canonical), nil
+}

@@ -1,0 +1,227 @@
+package inprocess
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// private is the cache scope of every result, because results may depend on the roles of the
+// caller.
+const private = "private"
+
+// check checks a request, for all transports of the SDK.
+func (s *Server) check(caller oauth.Caller, method string, req sdk.Request) error {
+	names, err := namesIn(method, req.GetParams())
+	if err != nil {
+		return err
+	}
+	if unknown := s.Access().FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
+		return &policyError{"U26", unknown}
+	}
+	var arguments []byte
+	if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
+		arguments = call.Arguments
+	}
+	if _, lacking := s.Access().MissingScopes(caller, names.Tools, arguments); lacking {
+		return &policyError{"G10", &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}}
+	}
+	return nil
+}
+
+// namesIn returns what the params of a request name.
+func namesIn(method string, params sdk.Params) (guard.Names, error) {
+	switch params := params.(type) {
+	case *sdk.CallToolParamsRaw:
+		return guard.Names{Tools: []string{params.Name}}, nil
+	case *sdk.GetPromptParams:
+		return guard.Names{Prompts: []string{params.Name}}, nil
+	case *sdk.ReadResourceParams:
+		return guard.Names{Resources: []string{params.URI}}, nil
+	case *sdk.SubscribeParams:
+		return guard.Names{Resources: []string{params.URI}}, nil
+	case *sdk.UnsubscribeParams:
+		return guard.Names{Resources: []string{params.URI}}, nil
+	case *sdk.SubscriptionsListenParams:
+		if params.Notifications != nil {
+			return guard.Names{Resources: params.Notifications.ResourceSubscriptions}, nil
+		}
+	case *sdk.CompleteParams:
+		return namesInReference(params.Ref), nil
+	default:
+		return namesInOther(method, params)
+	}
+	return guard.Names{}, nil
+}
+
+func namesInReference(ref *sdk.CompleteReference) guard.Names {
+	switch {
+	case ref == nil:
+		return guard.Names{}
+	case ref.URI != "":
+		return guard.Names{Resources: []string{ref.URI}}
+	}
+	return guard.Names{Prompts: []string{ref.Name}}
+}
+
+// namesInOther returns what a method names that the host has added, and that names a tool, prompt
+// or resource as those of MCP do.
+func namesInOther(method string, params sdk.Params) (names guard.Names, err error) {
+	kind, _, _ := strings.Cut(method, "/")
+	if kind != "tools" && kind != "prompts" && kind != "resources" {
+		return names, nil
+	}
+	var sent struct {
+		Name string `json:"name"`
+		URI  string `json:"uri"`
+	}
+	raw, err := json.Marshal(params)
+	if err != nil {
+		return names, fmt.Errorf("encoding the params of %s: %w", kind, err)
+	}
+	_ = json.Unmarshal(raw, &sent) // a method of the host may have other members of these names
+	switch {
+	case kind == "tools" && sent.Name != "":
+		names.Tools = []string{sent.Name}
+	case kind == "prompts" && sent.Name != "":
+		names.Prompts = []string{sent.Name}
+	case kind == "resources" && sent.URI != "":
+		names.Resources = []string{sent.URI}
+	}
+	return names, nil
+}
+
+// receive is the middleware of the SDK's server for all methods. A request without a caller has a
+// caller without roles and scopes.
+func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	s.unprotected = next
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		caller, _ := CallerOf(req)
+		if _, opens := req.GetParams().(*sdk.InitializeParams); opens {
+			if err := s.admitSession(req, &caller); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.check(caller, method, req); err != nil {
+			return nil, err
+		}
+		session := sessionIDOf(req)
+		s.responses.BeginCall(session)
+		defer s.responses.EndCall(session)
+		result, err := next(ctx, method, req)
+		if sender := senderOf(req); sender != nil {
+			sender.Served()
+		}
+		if err != nil {
+			return result, err
+		}
+		return forCaller(s.Access(), caller, result), nil
+	}
+}
+
+// forCaller removes the tools, prompts and resources that the caller may not use, and forbids
+// shared caches to store results. It changes a copy, because the server may return the same result
+// again.
+func forCaller(access guard.Access, caller oauth.Caller, result sdk.Result) sdk.Result {
+	switch r := result.(type) {
+	case *sdk.ListToolsResult:
+		return changed(r, func(own *sdk.ListToolsResult) {
+			own.CacheScope = private
+			own.Tools = visible(access.Tools, caller, r.Tools, func(t *sdk.Tool) string { return t.Name })
+		})
+	case *sdk.ListPromptsResult:
+		return changed(r, func(own *sdk.ListPromptsResult) {
+			own.CacheScope = private
+			own.Prompts = visible(access.Prompts, caller, r.Prompts, func(p *sdk.Prompt) string { return p.Name })
+		})
+	case *sdk.ListResourcesResult:
+		return changed(r, func(own *sdk.ListResourcesResult) {
+			own.CacheScope = private
+			own.Resources = visible(access.Resources, caller, r.Resources,
+				func(r *sdk.Resource) string { return r.URI })
+		})
+	case *sdk.ListResourceTemplatesResult:
+		return changed(r, func(own *sdk.ListResourceTemplatesResult) {
+			own.CacheScope = private
+			own.ResourceTemplates = visible(access.Resources, caller, r.ResourceTemplates,
+				func(t *sdk.ResourceTemplate) string { return t.URITemplate })
+		})
+	case *sdk.ReadResourceResult:
+		return changed(r, func(own *sdk.ReadResourceResult) { own.CacheScope = private })
+	case *sdk.DiscoverResult:
+		return changed(r, func(own *sdk.DiscoverResult) { own.CacheScope = private })
+	}
+	return result
+}
+
+// visible returns the elements of a list that the caller may use.
+func visible[E any](allowed guard.Policy, caller oauth.Caller, all []E, nameOf func(E) string) []E {
+	if allowed == nil {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(one E) bool { return !allowed(caller, nameOf(one)) })
+}
+
+// changed returns a changed copy.
+func changed[R any](result *R, change func(own *R)) *R {
+	if result == nil {
+		return nil
+	}
+	own := *result
+	change(&own)
+	return &own
+}
+
+// CallerOf returns the caller of a request to a tool; false for a request that did not pass a
+// Server. In a session each request has its own caller.
+func CallerOf(request sdk.Request) (caller oauth.Caller, ok bool) {
+	sender := senderOf(request)
+	if sender == nil {
+		return oauth.Caller{}, false
+	}
+	return sender.Caller, true
+}
+
+// senderOf returns nil for a request that did not pass a Server.
+func senderOf(request sdk.Request) *response.Sender {
+	extra := request.GetExtra()
+	if extra == nil {
+		return nil
+	}
+	return response.SenderOf(extra.TokenInfo)
+}
+
+// fixedBearer is the header that the SDK's middleware gets instead of the token.
+var fixedBearer = []string{"Bearer -"}
+
+// withTokenInfo passes the caller to the SDK's handler, through the SDK's own middleware. That
+// expects a token in the headers, from which the guard has removed it, and checks the expiry with a
+// clock that may differ from Options.Now, so that check is off.
+func withTokenInfo(handler http.Handler) http.Handler {
+	verify := func(ctx context.Context, _ string, _ *http.Request) (*auth.TokenInfo, error) {
+		return response.IdentityOf(ctx).TokenInfo(), nil
+	}
+	identify := auth.RequireBearerToken(verify,
+		&auth.RequireBearerTokenOptions{AllowMissingExpiration: true, ClockSkew: math.MaxInt64})
+	identified := identify(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		delete(r.Header, "Authorization")
+		handler.ServeHTTP(w, r)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header["Authorization"] = fixedBearer
+		identified.ServeHTTP(w, r)
+	})
+}

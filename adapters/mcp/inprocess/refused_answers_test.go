@@ -1,0 +1,112 @@
+package inprocess
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// askForName opens a session and calls a tool that elicits a name. It returns the id of the
+// elicitation.
+func askForName(ctx context.Context, s *site, revision string) (session string, stream follow,
+	question json.RawMessage) {
+	GinkgoHelper()
+	sdk.AddTool(s.sdk, &sdk.Tool{Name: "ask"},
+		func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+			given, err := r.Session.Elicit(ctx,
+				&sdk.ElicitParams{Message: "Your name?", RequestedSchema: map[string]any{
+					"type": "object", "properties": map[string]any{"name": map[string]any{"type": "string"}},
+				}})
+			if err != nil {
+				return nil, nil, err
+			}
+			return text(fmt.Sprint(given.Content["name"])), nil, nil
+		})
+	opened := s.send(ctx, http.MethodPost, "/mcp",
+		strings.NewReplacer(`"capabilities":{}`, `"capabilities":{"elicitation":{}}`, "2025-11-25", revision).
+			Replace(initialize), as(alice)...)
+	session = opened.Header.Get("Mcp-Session-Id")
+	talk := append(as(alice), "Mcp-Session-Id", session, "MCP-Protocol-Version", revision)
+	s.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","method":"notifications/initialized"}`, talk...)
+	stream = s.follow(ctx, http.MethodPost, "/mcp", call(2, "ask"), talk...)
+	asked := stream.data()
+	if asked == "" { // the priming event
+		asked = stream.data()
+	}
+	var request struct{ ID json.RawMessage }
+	Expect(json.Unmarshal([]byte(asked), &request)).To(Succeed(), asked)
+	return session, stream, request.ID
+}
+
+var _ = Describe("A tool that waits for a response", Label("G18"), func() {
+	var s *site
+	BeforeEach(func() { s = openSite() })
+
+	// ask sends the answer, made with the id of the elicitation, and returns the responses to it
+	// and to the call.
+	ask := func(ctx SpecContext, revision, answer string) (sent answer, result string) {
+		session, stream, question := askForName(ctx, s, revision)
+		sent = s.send(ctx, http.MethodPost, "/mcp", fmt.Sprintf(answer, question),
+			append(as(alice), "Mcp-Session-Id", session, "MCP-Protocol-Version", revision)...)
+		return sent, stream.data()
+	}
+
+	DescribeTable("gets an error when the SDK cannot read it:", func(ctx SpecContext, revision, answer string) {
+		sent, result := ask(ctx, revision, answer)
+		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
+		Expect(result).To(ContainSubstring("the client's answer was refused"))
+	},
+		Entry("an error that is a string", "2025-11-25", `{"jsonrpc":"2.0","id":%s,"error":"no"}`),
+		Entry("another version of JSON-RPC", "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`),
+		Entry("a batch in a revision without batches", "2025-11-25",
+			`[{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}}]`),
+		Entry("an element of a batch", "2025-03-26",
+			`[{"jsonrpc":"2.0","id":%s,"result":{"action":"accept"}},{"jsonrpc":"1.0","id":7,"method":"ping"}]`),
+	)
+
+	It("names the refused message", func(ctx SpecContext) {
+		sent, _ := ask(ctx, "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`)
+		Expect(sent.body).
+			To(MatchRegexp(`^{"jsonrpc":"2.0","id":[0-9]+,"error":{"code":-32600,"message":"malformed payload`))
+	})
+
+	It("gets a response with half a surrogate pair, as Go reads it", func(ctx SpecContext) {
+		sent, result := ask(ctx, "2025-11-25",
+			`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"name":"cut \ud83d"}}}`)
+		Expect(sent.StatusCode).To(Equal(http.StatusAccepted))
+		Expect(result).To(ContainSubstring("cut \ufffd"))
+	})
+})
+
+var _ = Describe("Unusual Unicode", Label("U11"), func() {
+	// The guard reads a body exactly as the SDK does, so that it need not refuse such bodies.
+	DescribeTable("reaches a tool of the SDK", func(ctx SpecContext, arguments, want string) {
+		s := openSite()
+		s.sdk.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
+			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+				return text(string(r.Params.Arguments)), nil
+			})
+		got := s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"echo","arguments":`+arguments),
+			modernHeaders(alice, "tools/call", "echo")...)
+		Expect(got.StatusCode).To(Equal(http.StatusOK), got.body)
+		var answer struct {
+			Result struct{ Content []struct{ Text string } }
+		}
+		_, data, _ := strings.Cut(got.body, "data: ")
+		Expect(json.Unmarshal([]byte(strings.TrimSpace(data)), &answer)).To(Succeed(), got.body)
+		Expect(answer.Result.Content[0].Text).To(Equal(want))
+	},
+		Entry("half a surrogate pair", `{"x":"cut \ud83d"}`, `{"x":"cut \ud83d"}`),
+		Entry("half a surrogate pair in a member name", `{"\ud83d":1}`, `{"\ud83d":1}`),
+		Entry("a NUL", `{"x":"a\u0000b"}`, `{"x":"a\u0000b"}`),
+		Entry("a noncharacter", `{"x":"`+"\uffff"+`"}`, `{"x":"`+"\uffff"+`"}`),
+		Entry("a byte order mark", `{"x":"`+"\ufeff"+`"}`, `{"x":"`+"\ufeff"+`"}`),
+		Entry("a duplicate member", `{"x":1,"x":2}`, `{"x":1,"x":2}`),
+	)
+})

@@ -1,0 +1,62 @@
+package inprocess
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/seal"
+)
+
+// losable are server secrets that can become unreadable.
+type losable struct{ lost atomic.Bool }
+
+func (l *losable) Secrets() ([][]byte, error) {
+	if l.lost.Load() {
+		return nil, errors.New("the disk is gone")
+	}
+	return [][]byte{make([]byte, 32)}, nil
+}
+
+// deaf is a bus whose Listen fails.
+type deaf struct{ *wire }
+
+func (deaf) Listen(string, func([]byte, func([]byte))) error { return errDown }
+
+var _ = Describe("Binding sessions", Label("R2", "G14"), func() {
+	It("answers 503 while no session id can be bound or opened", Label("G11"), func(ctx SpecContext) {
+		secrets := new(losable)
+		s := openSite(func(o *Options) { o.Keys = seal.NewKeyRing(secrets) })
+		session := s.session(ctx, alice)
+		secrets.lost.Store(true)
+		for _, answer := range []answer{
+			s.send(ctx, http.MethodPost, "/mcp", initialize, as(alice)...),
+			s.send(ctx, http.MethodGet, "/mcp", "", append(as(alice), "Accept", "text/event-stream")...),
+			s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...),
+			s.send(ctx, http.MethodPost, "/mcp/message?sessionid="+session, call(2, "read"), as(alice)...),
+		} {
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable), answer.body)
+			Expect(answer.Header.Get("Retry-After")).NotTo(BeEmpty())
+			Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
+			Expect(answer.body).NotTo(ContainSubstring("disk"))
+		}
+		secrets.lost.Store(false)
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).body).
+			To(ContainSubstring("ran read"))
+	})
+
+	It("answers 404 for a session of another process without a bus", func(ctx SpecContext) {
+		s, stranger := openSite(), openSite()
+		session := stranger.session(ctx, alice)
+		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
+			To(Equal(http.StatusNotFound))
+	})
+
+	It("reports that it cannot listen for other replicas", Label("R5"), func() {
+		Expect(openSite().mcp.Join()).To(Succeed(), "without a bus")
+		Expect(openSite(func(o *Options) { o.Bus = deaf{newWire()} }).mcp.Join()).To(MatchError(errDown))
+	})
+})

@@ -1,0 +1,132 @@
+package inprocess
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+var _ = Describe("Too many sessions", Label("G20"), func() {
+	limits := func(all, perPerson int) func(*Options) {
+		return func(o *Options) { o.Limits = oauth.Limits{MaxSessions: all, MaxSessionsPerPerson: perPerson} }
+	}
+	use := func(ctx SpecContext, s *site, session, token string) int {
+		return s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, token)...).StatusCode
+	}
+	alsoAlice := func(s *site) string {
+		s.tokens.set(func(t *tokens) {
+			caller := t.callers[alice]
+			caller.Grant, caller.Client = "A2", oauth.RestoreClientID("https://other.example/client.json")
+			t.callers["ppa_other"] = caller
+		})
+		return "ppa_other"
+	}
+
+	DescribeTable("end the idlest session for a new one",
+		func(ctx SpecContext, limit func(*Options), newcomer func(*site) string) {
+			var log bytes.Buffer
+			effects := make(chan oauth.LimitEffect, 9)
+			s := openSite(limit, func(o *Options) {
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				o.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
+					Expect(limit).To(Equal(oauth.LimitSessions))
+					effects <- effect
+				}
+			})
+			idler, idle := s.session(ctx, alice), s.session(ctx, alice)
+			Expect(effects).To(BeEmpty())
+			Expect(use(ctx, s, idler, alice)).To(Equal(http.StatusOK))
+			token := newcomer(s)
+			opened := s.session(ctx, token)
+			Expect(effects).To(Receive(Equal(oauth.LimitEvicted)))
+			Expect(log.String()).To(And(ContainSubstring("rule=G20"), ContainSubstring("grant=A\n")))
+			gone := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(idle, alice)...)
+			Expect(gone.StatusCode).To(Equal(http.StatusNotFound))
+			Expect(gone.body).To(ContainSubstring("there is no such session"))
+			Expect(use(ctx, s, idler, alice)).To(Equal(http.StatusOK))
+			Expect(use(ctx, s, opened, token)).To(Equal(http.StatusOK))
+			_, sessions := s.mcp.Open()
+			Expect(sessions).To(Equal(2))
+		},
+		Entry("of the same person", limits(10, 2), func(*site) string { return alice }),
+		Entry("of the same person, in any client", limits(10, 2), alsoAlice),
+		Entry("of the person with most sessions at the total limit", limits(2, 2), func(*site) string { return bob }),
+	)
+
+	It("end no session of another person below the total limit", func(ctx SpecContext) {
+		s := openSite(limits(10, 1))
+		first := s.session(ctx, alice)
+		s.session(ctx, bob)
+		Expect(use(ctx, s, first, alice)).To(Equal(http.StatusOK))
+	})
+
+	It("end no session with a call under way while another one is idle", func(ctx SpecContext) {
+		s := openSite(limits(10, 2))
+		busy := s.session(ctx, alice)
+		held := make(chan answer, 1)
+		go func() {
+			defer GinkgoRecover()
+			held <- s.send(ctx, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...)
+		}()
+		Eventually(s.holds).Should(Receive())
+		idle := s.session(ctx, alice)
+		s.session(ctx, alice)
+		Expect(use(ctx, s, busy, alice)).To(Equal(http.StatusOK))
+		Expect(use(ctx, s, idle, alice)).To(Equal(http.StatusNotFound))
+		s.mcp.CloseGrant("A")
+		Eventually(held).Should(Receive())
+	})
+
+	It("end streams of HTTP+SSE too", func(ctx SpecContext) {
+		s := openSite(limits(10, 1))
+		stream := long["HTTP+SSE"](ctx, s)
+		Expect(use(ctx, s, s.session(ctx, alice), alice)).To(Equal(http.StatusOK))
+		Eventually(stream.lines).Should(BeClosed())
+	})
+
+	It("do not include a session that has ended", func(ctx SpecContext) {
+		s := openSite(limits(10, 2))
+		kept, ended := s.session(ctx, alice), s.session(ctx, alice)
+		s.send(ctx, http.MethodDelete, "/mcp", "", in(ended, alice)...)
+		Eventually(func() int { _, sessions := s.mcp.Open(); return sessions }).Should(Equal(1))
+		s.session(ctx, alice)
+		Expect(use(ctx, s, kept, alice)).To(Equal(http.StatusOK))
+	})
+})
+
+var _ = Describe("An idle session", Label("G20"), func() {
+	It("is one without a call under way, also after the connection of the call broke, "+
+		"and without a client that listens",
+		func(ctx SpecContext) {
+			s := openSite(func(o *Options) { o.SessionTimeout = 100 * time.Millisecond })
+			busy := s.session(ctx, alice)
+			broken, hangUp := context.WithCancel(ctx)
+			go func() {
+				_, _ = s.Client().Do(s.request(broken, http.MethodPost, "/mcp", call(2, "hold"), in(busy, alice)...))
+			}()
+			Eventually(s.holds).Should(Receive())
+			hangUp()
+			listening := s.session(ctx, alice)
+			stream := s.follow(ctx, http.MethodGet, "/mcp", "",
+				append(in(listening, alice), "Accept", "text/event-stream")...)
+			Eventually(stream.lines).Should(Receive(Equal(": ok")))
+			legacy := long["HTTP+SSE"](ctx, s)
+			s.session(ctx, alice)
+			sessions := func() int { _, sessions := s.mcp.Open(); return sessions }
+			Eventually(sessions).Should(Equal(3))
+			for _, session := range []string{busy, listening} {
+				Expect(s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, alice)...).StatusCode).
+					To(Equal(http.StatusOK))
+			}
+			Expect(stream.Body.Close()).To(Succeed())
+			Expect(legacy.Body.Close()).To(Succeed())
+			Eventually(sessions).Should(Equal(1), "the session with the call")
+		})
+})

@@ -1,0 +1,187 @@
+package inprocess
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/replica"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its
+// sdk.Connection: it sends on the stream of the GET and receives messages by POST. The SDK's own
+// SSE handler passes no caller with a message and does not bind a session to its owner.
+type legacySession struct {
+	id  string
+	out *response.Writer // the stream; the session ends with it
+	in  chan rpc.Message
+
+	calls *jsonrpc.Sequence
+}
+
+// Connect is called once, by sdk.Server.Connect.
+func (s *legacySession) Connect(context.Context) (sdk.Connection, error) { return s, nil }
+
+// SupportsProtocolVersion reports whether a revision has sessions.
+func (s *legacySession) SupportsProtocolVersion(version string) bool {
+	return version < jsonrpc.FirstStateless
+}
+
+// SessionID returns the id of the session in this replica.
+func (s *legacySession) SessionID() string { return s.id }
+
+// Read returns the next message from a POST, io.EOF after the end of the stream.
+func (s *legacySession) Read(ctx context.Context) (rpc.Message, error) {
+	select {
+	case m := <-s.in:
+		return m, nil
+	case <-s.out.Context().Done():
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write sends a message as an event, with the id of the client.
+func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
+	body, err := rpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	return s.send("message", jsonrpc.Restore(body))
+}
+
+func (s *legacySession) send(event string, payload []byte) error {
+	if _, err := s.out.Write(jsonrpc.Event(event, "", payload)); err != nil {
+		return fmt.Errorf("sending an event: %w", err)
+	}
+	if err := s.out.FlushError(); err != nil {
+		return fmt.Errorf("flushing an event: %w", err)
+	}
+	return nil
+}
+
+// Close ends the stream.
+func (s *legacySession) Close() error {
+	s.out.End(nil)
+	return nil
+}
+
+// openLegacy answers a GET without a session. The first event is the URL for messages. The SDK is
+// connected before that event, because otherwise it offers a fast client a revision without
+// sessions. The wait is in this function because its stack frame is small.
+func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
+	session, bound := s.newLegacy(out, r)
+	if session == nil {
+		return
+	}
+	s.legacy.Store(session.id, session)
+	defer s.legacy.Delete(session.id)
+	connected := s.connect(session)
+	if connected == nil {
+		return
+	}
+	defer s.responses.Attend(session.id)()
+	if session.announce(s.messagePath+"?sessionid="+bound) != nil {
+		_ = session.Close()
+	}
+	<-out.Context().Done()
+	go s.forget(connected, session.id)
+}
+
+// newLegacy returns a session and its id for the client, nil when it has answered with an error.
+func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *legacySession, bound string) {
+	if s.responses.IsDraining() {
+		response.Unavailable(out, response.ShuttingDown)
+		return nil, ""
+	}
+	session = &legacySession{
+		id:    rand.Text(),
+		out:   out,
+		in:    make(chan rpc.Message),
+		calls: new(jsonrpc.Sequence),
+	}
+	bound, err := s.bindSession(session.id, s.owner(&out.Identity().Caller))
+	if err != nil {
+		s.answerSessionError(out, r, err)
+		return nil, ""
+	}
+	return session, bound
+}
+
+// announce sends the URL for messages.
+func (s *legacySession) announce(url string) error {
+	s.out.Header().Set("Content-Type", jsonrpc.EventStream)
+	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
+	return s.send("endpoint", []byte(url))
+}
+
+// connect connects the session to the SDK, nil when it has answered with an error.
+func (s *Server) connect(session *legacySession) *sdk.ServerSession {
+	connected, err := s.mcp.Connect(session.out.Context(), session, nil)
+	if err != nil {
+		s.options.Logger.ErrorContext(session.out.Context(), "cannot connect an SSE session", "error", err)
+		response.Unavailable(session.out, "The session cannot be opened now")
+		return nil
+	}
+	if !s.responses.AddSession(sdkSession{connected, session.calls}, &session.out.Identity().Caller) {
+		response.Unavailable(session.out, response.ShuttingDown)
+		_ = session.Close()
+		go s.forget(connected, session.id)
+		return nil
+	}
+	return connected
+}
+
+// forget removes the session after its calls have ended, because a late initialize would add it
+// again.
+func (s *Server) forget(connected *sdk.ServerSession, id string) {
+	_ = connected.Close()
+	s.responses.RemoveSession(id)
+}
+
+// deliver answers a POST to the message endpoint.
+func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	s.routeSession(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
+}
+
+// postToStream passes a message to the session of a stream. Each message has its own caller, whose
+// token may be newer than that of the stream.
+func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string, body []byte) {
+	found, _ := s.legacy.Load(id)
+	session, ok := found.(*legacySession)
+	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&response.IdentityOf(r.Context()).Caller) {
+		s.answerSessionError(w, r, oauth.ErrNotFound)
+		return
+	}
+	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		mediaType != "application/json" {
+		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
+		return
+	}
+	decoded, err := rpc.DecodeMessage(bytes.Join(session.calls.Renumber(body), nil))
+	if err != nil {
+		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		return
+	}
+	if request, ok := decoded.(*rpc.Request); ok {
+		request.Extra = &sdk.RequestExtra{TokenInfo: response.IdentityOf(r.Context()).TokenInfo(), Header: r.Header}
+	}
+	select {
+	case session.in <- decoded:
+		w.WriteHeader(http.StatusAccepted)
+	case <-session.out.Context().Done():
+		jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: the session has ended")
+	case <-r.Context().Done():
+	}
+}

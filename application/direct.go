@@ -1,0 +1,231 @@
+package application
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	// directLife is how long an answer of a verifier about a direct token counts.
+	directLife = time.Minute
+	// maxDirect bounds the tokens that are known, and those that are refused.
+	maxDirect = 10_000
+)
+
+// directToken is a token of the site that a client has sent to an MCP endpoint.
+type directToken struct {
+	print    oauth.Fingerprint
+	resource oauth.Resource
+}
+
+// directAnswer is what a verifier has answered.
+type directAnswer struct {
+	at        time.Time
+	principal oauth.Principal
+}
+
+// directTokens remembers answers about direct tokens. Strangers cannot displace those of known
+// tokens, which are kept after directLife, too: a token that was right is not refused because of
+// wrong ones from the same network.
+type directTokens struct {
+	asking singleflight.Group
+
+	mu             sync.Mutex
+	known, refused *lru.Cache[directToken, directAnswer]
+	forgotten      int // how often forget was called
+}
+
+func newDirectTokens() *directTokens {
+	known, _ := lru.New[directToken, directAnswer](maxDirect) // fails only for a size below one
+	refused, _ := lru.New[directToken, directAnswer](maxDirect)
+	return &directTokens{known: known, refused: refused}
+}
+
+// lookup returns an answer that still counts; ok is false when there is none.
+func (d *directTokens) lookup(token directToken, now time.Time) (principal oauth.Principal, err error, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last, found := d.known.Get(token); found && last.isFresh(now) {
+		return last.principal, nil, true
+	}
+	if last, found := d.refused.Get(token); found && last.isFresh(now) {
+		return oauth.Principal{}, oauth.RefuseDirectToken(), true
+	}
+	return oauth.Principal{}, nil, false
+}
+
+// isFresh is false for a time in the future: the clock was set back.
+func (a directAnswer) isFresh(now time.Time) bool {
+	return !a.at.After(now) && now.Sub(a.at) < directLife
+}
+
+// ask keeps the answer of a verifier. An outage is none. It asks again if tokens were forgotten
+// meanwhile, because the answer may be older than the end of the token.
+func (d *directTokens) ask(token directToken, now func() time.Time,
+	verify func() (oauth.Principal, error)) (oauth.Principal, error) {
+	for {
+		d.mu.Lock()
+		before := d.forgotten
+		d.mu.Unlock()
+		principal, err := verify()
+		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+			err = oauth.RefuseDirectToken()
+		}
+		if d.add(token, principal, err, now(), before) {
+			return principal, err
+		}
+	}
+}
+
+// add returns false for a good answer if tokens were forgotten since before.
+func (d *directTokens) add(token directToken, principal oauth.Principal, err error, now time.Time, before int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kind, _ := oauth.KindOf(err)
+	switch {
+	case err == nil && d.forgotten != before:
+		return false
+	case err == nil:
+		d.refused.Remove(token)
+		d.known.Add(token, directAnswer{now, principal})
+	case kind == oauth.InvalidToken:
+		d.known.Remove(token)
+		d.refused.Add(token, directAnswer{at: now})
+	}
+	return true
+}
+
+func (d *directTokens) wasKnown(token directToken) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.known.Contains(token)
+}
+
+// forget lets the next request with a known token ask its verifier. Without prints it forgets all.
+func (d *directTokens) forget(prints ...oauth.Fingerprint) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.forgotten++
+	for _, token := range d.known.Keys() {
+		if last, found := d.known.Peek(token); found && (len(prints) == 0 || slices.Contains(prints, token.print)) {
+			last.at = time.Time{}
+			d.known.Add(token, last)
+		}
+	}
+}
+
+// ForgetDirectTokens makes the next request with each token of the site ask its verifier, because
+// another process has ended grants of a token.
+func (s *Server) ForgetDirectTokens() { s.directs.forget() }
+
+// isDirect reports whether a bearer token is taken for one of the site's own.
+func (s *Server) isDirect(bearer string) bool {
+	return s.settings.AcceptHostTokens && !oauth.IsOwnToken(bearer)
+}
+
+// authenticateDirect returns the caller with a token of the site. It verifies the token within the
+// limits on pasted tokens, at most once in directLife, and refuses with InvalidToken or
+// TooManyGuesses. Any other error is an outage.
+func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+	oauth.HostToken, error) {
+	a, token, err := s.newDirectAttempt(ctx, bearer, resource)
+	if err != nil {
+		return oauth.Caller{}, oauth.HostToken{}, err
+	}
+	principal, err, known := s.directs.lookup(token, s.now())
+	if !known {
+		principal, err = s.askOnce(ctx, a, token)
+	}
+	if err != nil {
+		return oauth.Caller{}, oauth.HostToken{}, err
+	}
+	caller, err := s.settings.DirectCaller(token.print, principal)
+	return caller, a.host, err
+}
+
+func (s *Server) newDirectAttempt(ctx context.Context, bearer string, resource oauth.Resource) (*attempt, directToken,
+	error) {
+	a := &attempt{Guess: oauth.Guess{By: oauth.RequesterFrom(ctx), Resource: resource.String()}, isDirect: true}
+	var err error
+	if fields := s.settings.HostFields; len(fields) > 0 {
+		a.host, err = oauth.ParseHostFields(fields, func(name string) string {
+			if name == credential.Token {
+				return bearer
+			}
+			return ""
+		})
+	} else {
+		a.host, err = oauth.ParseHostToken(bearer)
+	}
+	if err != nil {
+		return nil, directToken{}, oauth.RefuseDirectToken()
+	}
+	if a.Token, err = s.settings.Keys.Fingerprint(a.host); err != nil {
+		return nil, directToken{}, err
+	}
+	prints, err := s.settings.Fingerprints(a.host)
+	if err != nil {
+		return nil, directToken{}, err
+	}
+	return a, directToken{prints[0], resource}, nil
+}
+
+// askOnce asks the verifier once for all concurrent requests with a token, also if the first of
+// them ends.
+func (s *Server) askOnce(ctx context.Context, a *attempt, token directToken) (oauth.Principal, error) {
+	answer, err, _ := s.directs.asking.Do(string(token.print[:])+token.resource.String(), func() (any, error) {
+		if principal, err, known := s.directs.lookup(token, s.now()); known {
+			return principal, err
+		}
+		a.HasGrants = s.directs.wasKnown(token)
+		return s.directs.ask(token, s.now, func() (oauth.Principal, error) {
+			principal, release, err := s.checkAttempt(context.WithoutCancel(ctx), token.resource, a)
+			if err == nil {
+				release()
+			}
+			return principal, err
+		})
+	})
+	principal, _ := answer.(oauth.Principal)
+	return principal, err
+}
+
+// verifyDirectAgain is VerifyAfterRefusal for a token of the site.
+func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource oauth.Resource) error {
+	a, token, err := s.newDirectAttempt(ctx, bearer, resource)
+	if err != nil {
+		return err
+	}
+	id := oauth.DirectID(token.print)
+	_, err, _ = s.afterRefusals.Do(id, func() (any, error) {
+		if err, known := s.verified.lookup(id, s.now()); known {
+			return nil, err
+		}
+		_, err := s.directs.ask(token, s.now, func() (oauth.Principal, error) {
+			return s.verifyAgain(context.WithoutCancel(ctx), resource, a.host, "")
+		})
+		s.verified.add(id, verification{at: s.now(), err: err})
+		return nil, err
+	})
+	return err
+}
+
+// endDirect ends what callers with a token of the site have open, and makes its next request ask
+// the verifier.
+func (s *Server) endDirect(prints []oauth.Fingerprint) {
+	if !s.settings.AcceptHostTokens {
+		return
+	}
+	s.directs.forget(prints...)
+	for _, print := range prints {
+		s.onGrantEnded(oauth.DirectID(print))
+	}
+}

@@ -1,0 +1,48 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// usesStore answers a write of last uses as the spec decides.
+type usesStore struct {
+	oauth.Store
+	writing chan map[string]oauth.Use
+	answers chan error
+}
+
+func (s usesStore) RecordUse(_ context.Context, uses map[string]oauth.Use) error {
+	s.writing <- uses
+	return <-s.answers
+}
+
+var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
+	It("waits for a flush that is running, and keeps its uses if that fails", func(ctx SpecContext) {
+		store := usesStore{openStore(), make(chan map[string]oauth.Use, 1), make(chan error)}
+		server := serverOver(store, func(*oauth.Config) {})
+		use := oauth.Use{At: server.now(), Access: 3}
+		server.uses.pending = map[string]oauth.Use{"g": use}
+		first := make(chan error)
+		go func() { first <- server.FlushUses(ctx) }()
+		Eventually(ctx, store.writing).Should(Receive(HaveKeyWithValue("g", use)))
+
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		Expect(server.FlushUses(over)).To(MatchError(context.Canceled), "it waits")
+		Expect(server.uses.of("g")).To(Equal(use))
+
+		store.answers <- errors.New("the database has gone")
+		Eventually(ctx, first).Should(Receive(HaveOccurred()))
+		go func() { first <- server.FlushUses(ctx) }()
+		Eventually(ctx, store.writing).Should(Receive(HaveKeyWithValue("g", use)))
+		store.answers <- nil
+		Eventually(ctx, first).Should(Receive(BeNil()))
+		Expect(server.uses.of("g")).To(Equal(oauth.Use{}))
+	})
+})

@@ -1,0 +1,161 @@
+package application
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// ReplaceHostToken moves the connections of a host token to another token of the same person, and
+// returns their number. A site calls it when it replaces one of its tokens. It refuses with
+// WrongHostToken when the site does not know the new token, and with OtherHostToken when that token
+// belongs to another person. If the verifier does not name a subject, the site must still accept
+// the old token.
+func (s *Server) ReplaceHostToken(ctx context.Context, hostToken, replacement string) (int, error) {
+	return s.ReplaceHostFields(ctx, map[string]string{credential.Token: hostToken},
+		map[string]string{credential.Token: replacement})
+}
+
+// ReplaceHostFields is ReplaceHostToken for a site with several fields: those that identify the old
+// credential, and all of the new one.
+func (s *Server) ReplaceHostFields(ctx context.Context, values, replacement map[string]string) (int, error) {
+	old, err := parseHost(s.settings.IdentityFields, values)
+	if err != nil {
+		return 0, err
+	}
+	host, err := parseHost(s.settings.HostFields, replacement)
+	if err != nil {
+		return 0, err
+	}
+	prints, err := s.settings.Fingerprints(old)
+	if err != nil {
+		return 0, err
+	}
+	return s.replaceHost(ctx, prints, old, host)
+}
+
+// parseHost parses values for the fields, or the token for none.
+func parseHost(fields credential.Fields, values map[string]string) (oauth.HostToken, error) {
+	if len(fields) == 0 {
+		return oauth.ParseHostToken(values[credential.Token])
+	}
+	return oauth.ParseHostFields(fields, func(name string) string { return values[name] })
+}
+
+// ReplaceConnections is ReplaceHostToken for the sealed Connections of a pasted token, with the
+// limits on wrong tokens. It returns the connections of the new token.
+func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted Pasted) (Connections, error) {
+	prints, old, err := oauth.OpenConnections(sealed, s.settings, s.now())
+	if err != nil {
+		return Connections{}, err
+	}
+	found, err := s.activeConnections(ctx, prints, old)
+	if err != nil || len(found.Active) == 0 {
+		return found, err
+	}
+	a, err := s.newAttempt(pasted, "", s.settings.HostFields)
+	if err != nil {
+		return found, err
+	}
+	resource := found.Active[0].Resource
+	a.Resource = resource.String()
+	if err := s.admitAttempt(ctx, a); err != nil {
+		return found, err
+	}
+	release, err := s.acquireAdmitted(ctx, resource, a)
+	if err != nil {
+		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
+		return found, err
+	}
+	defer release()
+	// Like that of an approval, the verification ignores a canceled request.
+	_, err = s.replaceHost(context.WithoutCancel(ctx), prints, old, a.host)
+	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
+	if err != nil {
+		return found, err
+	}
+	return s.connectionsOf(ctx, a.host)
+}
+
+// replaceHost replaces the host token with these fingerprints.
+func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (all int,
+	err error) {
+	by, err := s.verifyReplacement(ctx, prints, old, host)
+	if err != nil {
+		return 0, err
+	}
+	for _, print := range prints {
+		replaced := 0
+		err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
+			replaced, err = found.Replace(by, s.settings, s.now())
+			return err
+		})
+		if err != nil {
+			return all, err
+		}
+		all += replaced
+	}
+	s.audit(ctx, "host_token_replaced", "connections", all)
+	return all, s.confirmReplacement(ctx, by)
+}
+
+// verifyReplacement asks the verifier of every resource with a connection about the new host token,
+// and refuses it unless all connections can go on with it.
+func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
+	host oauth.HostToken) (by oauth.Replacement, err error) {
+	by = oauth.Replacement{Host: host, Verified: map[oauth.Resource]oauth.Principal{}, Began: s.now()}
+	for _, print := range prints {
+		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+		if err != nil {
+			return by, err
+		}
+		for _, connection := range found.Connections(s.settings, s.now()) {
+			if err := s.verifyFor(ctx, connection.Resource, by, old); err != nil {
+				return by, err
+			}
+		}
+		if _, err := found.Replace(by, s.settings, s.now()); err != nil { // these copies are not stored
+			return by, err
+		}
+	}
+	return by, nil
+}
+
+// verifyFor adds the answer of the verifier of a resource.
+func (s *Server) verifyFor(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
+	old oauth.HostToken) (err error) {
+	if _, asked := by.Verified[resource]; asked || s.settings.NameOf(resource) == "" {
+		return nil
+	}
+	principal, err := s.guardFor(resource).verifyPasted(ctx, by.Host)
+	if err == nil && principal.Subject == "" {
+		_, err = s.guardFor(resource).verifyPasted(ctx, s.settings.CompletedBy(old, by.Host))
+		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+			err = oauth.RefuseOtherHostToken(err)
+		}
+	}
+	if err == nil {
+		by.Verified[resource] = principal
+	}
+	return err
+}
+
+// confirmReplacement verifies the new host token again after it is stored. A push of the site that
+// came before found nothing to end.
+func (s *Server) confirmReplacement(ctx context.Context, by oauth.Replacement) error {
+	for resource := range by.Verified {
+		_, err := s.guardFor(resource).verifyPasted(ctx, by.Host)
+		if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
+			continue // an outage ends nothing
+		}
+		prints, printErr := s.settings.Fingerprints(by.Host)
+		if printErr != nil {
+			return printErr
+		}
+		_, endErr := s.endConnections(ctx, prints, oauth.EndedByHostToken, func(string) bool { return true })
+		return errors.Join(err, endErr)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pasteport/pasteport/application"
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// registeredClient is what "clients register" prints.
+type registeredClient struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret,omitempty"`
+}
+
+func newClientsRegister(out, errOut io.Writer) *cobra.Command {
+	config := service.DefaultConfig()
+	settings := config.Table()
+	var name string
+	var redirects []string
+	var withSecret, asJSON bool
+	register := &cobra.Command{
+		Use:   "register",
+		Short: "Register a client, for a form that asks for its id",
+		Args:  term.NoArguments,
+		Long: "Print a client_id, and with --secret a client_secret, to paste into a form of an app that cannot " +
+			"register itself. Nothing is stored:\n" +
+			"both follow from the server secret, and work until it is forgotten. The service needs self-registration.",
+		Example: "  pasteport clients register --config /etc/pasteport.yaml --name \"Copilot Studio\" --secret \\\n" +
+			"    --redirect-uri https://global.consent.azure-apim.net/redirect/example",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" || len(redirects) == 0 {
+				return term.Usagef("name the client with --name and its redirect URI with --redirect-uri")
+			}
+			if err := checkMayRegister(config); err != nil {
+				return settings.Explain(err)
+			}
+			return withGrants(config, errOut, func(server *application.Server) error {
+				registered, err := server.Register(cmd.Context(), registrationOf(name, redirects, withSecret))
+				if err != nil {
+					return err
+				}
+				return printRegistered(out, registered, asJSON)
+			})
+		},
+	}
+	settings.Flags(register, slices.Concat(service.StoreSettings,
+		[]string{"issuer", "self-registration", "allow-clients", "allowed-private-schemes"})...)
+	register.Flags().StringVar(&name, "name", "", "name of the client, which people see")
+	register.Flags().StringArrayVar(&redirects, "redirect-uri", nil, "redirect URI of the client; may be repeated")
+	register.Flags().BoolVar(&withSecret, "secret", false, "give the client a secret, which it has to use")
+	register.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return register
+}
+
+// checkMayRegister refuses what would print a client_id that the service does not know.
+func checkMayRegister(config *service.Config) error {
+	switch {
+	case config.Issuer == "":
+		return oauth.NewMistake("%s is missing: write that of the service", oauth.Field("Issuer"))
+	case !config.SelfRegistration:
+		return oauth.NewMistake("%s is off, so the service would refuse the client: switch it on for both",
+			oauth.Field("SelfRegistration"))
+	}
+	return nil
+}
+
+// registrationOf returns the members of a registration request.
+func registrationOf(name string, redirects []string, withSecret bool) map[string]any {
+	uris := make([]any, 0, len(redirects))
+	for _, uri := range redirects {
+		uris = append(uris, uri)
+	}
+	method := oauth.PublicClient
+	if withSecret {
+		method = oauth.ClientSecretBasic
+	}
+	return map[string]any{
+		"client_name":                name,
+		"redirect_uris":              uris,
+		"token_endpoint_auth_method": string(method),
+	}
+}
+
+func printRegistered(out io.Writer, registered application.Registration, asJSON bool) error {
+	printed := registeredClient{ID: registered.Client.ID().String(), Secret: registered.Secret.Reveal()}
+	if asJSON {
+		return term.PrintJSON(out, printed)
+	}
+	_, err := fmt.Fprintln(out, "client_id:", printed.ID)
+	if err == nil && printed.Secret != "" {
+		_, err = fmt.Fprintln(out, "client_secret:", printed.Secret)
+	}
+	return err
+}

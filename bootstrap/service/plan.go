@@ -1,0 +1,105 @@
+package service
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Plan is a Config without mistakes, with what its texts and files describe. Open opens the
+// service.
+type Plan struct {
+	Config                           // whose issuer is empty if it depends on the address to listen on
+	verifiers []oauth.BearerVerifier // of the upstreams; or one for all servers, nil for the demo site
+	reach     upstream.Reach
+	policy    []bootstrap.MCPOption
+	tls       *tls.Config // nil for plain HTTP
+}
+
+// Load reads the settings of c's table and plans the service, which logs to log. It reports every
+// mistake at once, before anything is opened. The additional checks run after the settings are
+// read.
+func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Config) error) (*Plan, error) {
+	err := table.Read()
+	if table.Unread() {
+		return nil, table.Explain(err)
+	}
+	c.developWith(table)
+	c.Logger = c.NewLogger(log)
+	mistakes := []error{err, checkAddress("Addr", c.Addr, DefaultAddr), c.checkDemoToken()}
+	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
+		mistakes = append(mistakes, checkAddress("AdminAddr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
+	}
+	plan, err := c.Plan()
+	mistakes = append(mistakes, err)
+	for _, check := range checks {
+		mistakes = append(mistakes, check(*c))
+	}
+	return plan, table.Explain(errors.Join(mistakes...))
+}
+
+// Plan reads what the configuration names and reports every mistake, before any file is created.
+func (c Config) Plan() (*Plan, error) {
+	c.Logger = slog.New(requestLog{cmp.Or(c.Logger, slog.Default()).Handler()})
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	p := &Plan{Config: c}
+	mistakes := make([]error, 5)
+	mistakes[0] = p.readLogo()
+	p.tls, mistakes[1] = c.TLS.open(c)
+	if c.Gateway.hasURL() {
+		p.reach, mistakes[2] = c.Gateway.Connect.open(c)
+	}
+	p.verifiers, mistakes[3] = c.verifiers(p.reach)
+	if c.IsGateway() {
+		p.policy, mistakes[4] = c.Gateway.Policy.options(c.WithDefaults().Scopes, c.verifier() != VerifierUpstream)
+	}
+	complete := *p
+	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); err == nil && c.Issuer == "" && c.Development &&
+		addr.IP.IsLoopback() {
+		complete.Issuer = c.LocalIssuer(addr)
+	}
+	return p, errors.Join(append(mistakes, complete.check())...)
+}
+
+// check reports the mistakes in what the other methods do not read.
+func (p *Plan) check() error {
+	var noIssuer error
+	if p.Issuer == "" {
+		noIssuer = errNoIssuer
+	}
+	config := p.oauth()
+	return errors.Join(noIssuer, config.Check(), p.Appearance.Check(), p.Gateway.check(config, p.verifier()),
+		checkProxies(p.TrustedProxies), p.checkRequests(), p.Database.check(), p.checkBus(),
+		oauth.Within("Metadata", p.Metadata.Check()), p.checkClientDocuments(), p.checkSelfRegistration(),
+		p.checkWellKnownFiles(), p.Audit.check())
+}
+
+// oauth returns the config of the OAuth server.
+func (p *Plan) oauth() oauth.Config {
+	config := p.Gateway.resources(p.Config.Config)
+	for i, verifier := range p.verifiers {
+		if i == 0 {
+			config.Verifier = verifier
+			continue
+		}
+		config.MoreServers[i-1].Verifier = verifier
+	}
+	config.AllowLoopbackIssuer, config.AllowLoopbackClients = p.Development, p.Development
+	config.HostedClients = append(slices.Clone(config.HostedClients), p.hostedClients()...)
+	if len(p.AllowClients) > 0 {
+		config.AllowClient = p.allows
+	}
+	return config
+}

@@ -1,0 +1,175 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// clientDocument is a decoded JSON object. Its methods check one member each.
+type clientDocument map[string]any
+
+func invalidDocument(rule, why string) error { return Refuse(InvalidClientDocument, rule, why) }
+
+func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
+	claimed, present := d["client_id"]
+	switch {
+	case !present && optional:
+		return false, nil
+	case !present:
+		return false, invalidDocument("C23", "the document has no client_id")
+	case claimed != any(id.String()):
+		return false, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from")
+	}
+	return true, nil
+}
+
+func (d clientDocument) name() (string, error) {
+	name, ok := d["client_name"].(string)
+	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName ||
+		strings.ContainsRune(name, 0) {
+		return "", invalidDocument("C24", "the document's client_name is missing, blank, too long or holds NUL")
+	}
+	return name, nil
+}
+
+func (d clientDocument) redirects(privateSchemes []string) (usable []RedirectURI, ignored int, err error) {
+	published, present, ok := d.list("redirect_uris")
+	if !present || !ok || len(published) == 0 || len(published) > maxRedirectURIs {
+		return nil, 0, invalidDocument("C25", "the document's redirect_uris is not a list of 1 to 50 strings")
+	}
+	for _, raw := range published {
+		if len(raw) > maxRedirectURILength {
+			return nil, 0, invalidDocument("C25", "the document has a redirect_uri of more than 2048 bytes")
+		}
+		uri, err := ParseRedirectURI(raw, privateSchemes)
+		if err != nil || hasResponseParameter(raw) {
+			ignored++
+			continue
+		}
+		usable = append(usable, uri)
+	}
+	if len(usable) == 0 {
+		return nil, ignored, invalidDocument("C27", "the document has no redirect_uri that can be used here")
+	}
+	return usable, ignored, nil
+}
+
+// hasResponseParameter reports whether the query of the URI has a parameter that our response would
+// repeat.
+func hasResponseParameter(raw string) bool {
+	_, query, _ := strings.Cut(raw, "?")
+	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"},
+			unescape(name))
+	})
+}
+
+func (d clientDocument) checkSecrets() error {
+	for _, name := range []string{"client_secret", "client_secret_expires_at"} {
+		if _, present := d[name]; present {
+			return invalidDocument("C28", "the document holds a client_secret, which would be public")
+		}
+	}
+	return nil
+}
+
+func (d clientDocument) checkKeys() error {
+	inline, present := d["jwks"]
+	if !present {
+		return nil
+	}
+	if _, both := d["jwks_uri"]; both {
+		return invalidDocument("C31", "the document has both jwks and jwks_uri")
+	}
+	set, _ := inline.(map[string]any)
+	_, err := NewKeySet(set)
+	return err
+}
+
+// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
+// fetched, so they are not checked.
+func (d clientDocument) checkKeysLink() error {
+	value, present := d["jwks_uri"]
+	if !present {
+		return nil
+	}
+	link, _ := value.(string)
+	rest, isHTTPS := strings.CutPrefix(link, httpsPrefix)
+	authority, _, _ := strings.Cut(rest, "/")
+	if !isHTTPS || strings.Trim(authority, "?#:@") != authority || authority == "" {
+		return invalidDocument("C33", "the document's jwks_uri is not an https URL")
+	}
+	return nil
+}
+
+func (d clientDocument) checkFlow() error {
+	for member, needed := range map[string]string{"grant_types": "authorization_code", "response_types": "code"} {
+		values, present, ok := d.list(member)
+		if present && (!ok || !slices.Contains(values, needed)) {
+			return invalidDocument("C32", "the document rules out the authorization code flow")
+		}
+	}
+	return nil
+}
+
+var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests",
+	"tls_client_certificate_bound_access_tokens"}
+
+func (d clientDocument) checkDemands() error {
+	if slices.ContainsFunc(unsupportedDemands, func(member string) bool { return d[member] == any(true) }) {
+		return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
+	}
+	return nil
+}
+
+// refreshing is what a client declares about the grant type refresh_token.
+type refreshing string
+
+const (
+	refreshUndeclared refreshing = "true" // it declares no grant types
+	refreshDeclared   refreshing = "declared"
+	refreshExcluded   refreshing = "false"
+)
+
+func (d clientDocument) refreshing() refreshing {
+	grants, declared, _ := d.list("grant_types")
+	switch {
+	case !declared:
+		return refreshUndeclared
+	case slices.Contains(grants, "refresh_token"):
+		return refreshDeclared
+	}
+	return refreshExcluded
+}
+
+// checkPublisher refuses the document of a client that has registered itself at another server,
+// which publishes it without knowing the client.
+func (d clientDocument) checkPublisher() error {
+	if d["self_registered"] == any(true) {
+		return invalidDocument("L2",
+			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
+	}
+	return nil
+}
+
+// list returns a member that has to be a list of strings. ok is false when it is something else.
+func (d clientDocument) list(member string) (values []string, present, ok bool) {
+	value, present := d[member]
+	if !present {
+		return nil, false, true
+	}
+	entries, ok := value.([]any)
+	if !ok {
+		return nil, true, false
+	}
+	for _, entry := range entries {
+		text, isText := entry.(string)
+		if !isText {
+			return nil, true, false
+		}
+		values = append(values, text)
+	}
+	return values, true, true
+}

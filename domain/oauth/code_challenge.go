@@ -1,0 +1,59 @@
+package oauth
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"strings"
+)
+
+// CodeChallenge is the S256 challenge of RFC 7636.
+type CodeChallenge struct{ encoded string }
+
+// ParseCodeChallenge accepts S256 only and refuses with InvalidRequest.
+func ParseCodeChallenge(challenge, method string) (CodeChallenge, error) {
+	switch {
+	case challenge == "":
+		return CodeChallenge{}, Refuse(InvalidRequest, "A19", "the code_challenge is missing")
+	case method != "S256":
+		return CodeChallenge{}, Refuse(InvalidRequest, "A20", "the code_challenge_method has to be S256")
+	}
+	if _, ok := decode32(challenge); !ok {
+		return CodeChallenge{},
+			Refuse(InvalidRequest, "A21", "the code_challenge is not the base64url form of a SHA-256")
+	}
+	return CodeChallenge{challenge}, nil
+}
+
+// decode32 reads 43 characters of unpadded base64url as 32 bytes. It checks for line breaks itself
+// because Go's decoder skips them, even when strict.
+func decode32(encoded string) (decoded [32]byte, ok bool) {
+	if len(encoded) != 43 || strings.ContainsAny(encoded, "\r\n") {
+		return decoded, false
+	}
+	_, err := base64.RawURLEncoding.Strict().Decode(decoded[:], []byte(encoded))
+	return decoded, err == nil
+}
+
+// RestoreCodeChallenge rebuilds a challenge that was accepted before.
+func RestoreCodeChallenge(encoded string) CodeChallenge { return CodeChallenge{encoded} }
+
+// String returns the challenge as it was sent; it is public.
+func (c CodeChallenge) String() string { return c.encoded }
+
+const (
+	minVerifierLength  = 43
+	maxVerifierLength  = 128
+	verifierCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+)
+
+// VerifiedBy reports whether verifier is well-formed and hashes to the challenge (RFC 7636 §4.6).
+func (c CodeChallenge) VerifiedBy(verifier string) bool {
+	if len(verifier) < minVerifierLength || len(verifier) > maxVerifierLength ||
+		strings.Trim(verifier, verifierCharacters) != "" {
+		return false
+	}
+	challenge, ok := decode32(c.encoded)
+	proof := sha256.Sum256([]byte(verifier))
+	return ok && subtle.ConstantTimeCompare(proof[:], challenge[:]) == 1
+}

@@ -1,0 +1,43 @@
+package oauth
+
+import (
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// DirectClient is the client of a caller whose bearer token is one of the site's own.
+const DirectClient = "direct"
+
+// IsOwnToken reports whether a text begins as a token, code or client secret of this server does.
+// Such a text is never sent to the site.
+func IsOwnToken(text string) bool {
+	prefixes := []string{string(AccessTokenSecret), string(RefreshTokenSecret), string(CodeSecret), clientSecretPrefix}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// DirectID stands for the grant of a caller with a token of the site.
+func DirectID(token Fingerprint) string { return DirectClient + "/" + hex.EncodeToString(token[:8]) }
+
+// DirectCaller returns the caller with a token of the site, who has what the token may grant. It
+// refuses with InvalidToken when that is nothing.
+func (s *Settings) DirectCaller(token Fingerprint, person Principal) (Caller, error) {
+	scopes := s.ceiling(person).Without(OfflineAccess)
+	if scopes.Empty() {
+		return Caller{}, refuseToken("B10", "a token of the site that may grant no scope")
+	}
+	return Caller{
+		Grant:   DirectID(token),
+		Client:  RestoreClientID(DirectClient),
+		Subject: person.Subject,
+		Roles:   person.Roles,
+		Scopes:  scopes,
+	}, nil
+}
+
+// IsDirect reports whether the caller has sent a token of the site.
+func (c Caller) IsDirect() bool { return c.Client.String() == DirectClient }
+
+// RefuseDirectToken refuses a token that the site does not know. The client gets the same error as
+// for any other invalid token.
+func RefuseDirectToken() error { return refuseToken("G22", "neither ours nor known to the site") }

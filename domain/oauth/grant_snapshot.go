@@ -1,0 +1,213 @@
+package oauth
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero
+// where there is nothing. Times are UTC with milliseconds. Restoring applies no rule.
+type GrantSnapshot struct {
+	ID            string
+	ClientID      string
+	ClientName    string
+	AuthMethod    string
+	RedirectURI   string
+	Resource      string
+	Scopes        string // separated by spaces
+	Subject       string
+	Account       string
+	Label         string
+	Roles         string // separated by line feeds
+	State         string
+	EndReason     string
+	CreatedAt     time.Time
+	EndedAt       time.Time
+	RevokedAt     time.Time // when a token was revoked last; EndWatcher finds the grant by it
+	LastUsedAt    time.Time // written by RecordUse only
+	LastUsedToken uint32    // the largest number of an access token that was used; written by RecordUse only
+	VerifiedAt    time.Time
+	IdleEnd       time.Time
+	AbsoluteEnd   time.Time
+	ForgetAfter   time.Time
+	Generation    uint32
+	RefreshDigest []byte // of the newest refresh token
+	Rotations     []RotationSnapshot
+	IssuedAccess  uint32
+	AccessTokens  []AccessTokenSnapshot
+	HostPrint     []byte
+	HostBox       []byte
+	HostWrap      []byte
+	HostKey       []byte // public half of the key pair of the data key
+	HostNew       []byte // host token that replaced that of HostBox, sealed to HostKey
+	Tools         string // ToolDigests
+}
+
+// RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at
+// most four, the newest last.
+type RotationSnapshot struct {
+	Number     uint32
+	Digest     Digest
+	Access     uint32
+	Box        []byte
+	ReplacedAt time.Time
+}
+
+// AccessTokenSnapshot is an access token. A grant has at most eight, the newest last.
+type AccessTokenSnapshot struct {
+	Number    uint32
+	Digest    Digest
+	Scopes    string // of a token that has fewer than its grant; "" means all
+	Wrap      []byte // of a token that can open the host token
+	ExpiresAt time.Time
+	RevokedAt time.Time
+}
+
+// HasKnownState reports whether this version knows the state.
+func (s GrantSnapshot) HasKnownState() bool {
+	return slices.Contains([]grantState{grantActive, grantEnded}, grantState(s.State))
+}
+
+// Snapshot returns the state of the grant. Its bytes are shared with the grant
+// and must not be changed.
+func (g *AccessGrant) Snapshot() GrantSnapshot {
+	return GrantSnapshot{
+		ID:            g.id,
+		ClientID:      g.client.raw,
+		ClientName:    g.clientName,
+		AuthMethod:    string(g.authMethod),
+		RedirectURI:   g.redirect.raw,
+		Resource:      g.resource.canonical,
+		Scopes:        g.scopes.String(),
+		Subject:       g.subject,
+		Account:       g.account,
+		Label:         g.label,
+		Roles:         strings.Join(g.roles, "\n"),
+		State:         string(g.state),
+		EndReason:     string(g.endReason),
+		CreatedAt:     g.createdAt,
+		EndedAt:       g.endedAt,
+		RevokedAt:     g.revokedAt,
+		LastUsedAt:    g.lastUse.At,
+		LastUsedToken: g.lastUse.Access,
+		VerifiedAt:    g.verifiedAt,
+		IdleEnd:       g.idleExpiresAt,
+		AbsoluteEnd:   g.expiresAt,
+		ForgetAfter:   g.forgetAfter(),
+		Generation:    g.generation,
+		RefreshDigest: g.refresh.bytes(),
+		Rotations:     snapshots(g.rotations, rotation.snapshot),
+		IssuedAccess:  g.issuedAccess,
+		AccessTokens:  snapshots(g.access, accessToken.snapshot),
+		HostPrint:     g.hostPrint.Bytes(),
+		HostBox:       g.host.box,
+		HostWrap:      g.host.wrap,
+		HostKey:       g.host.public,
+		HostNew:       g.host.replacement,
+		Tools:         g.tools.text,
+	}
+}
+
+// RestoreGrant rebuilds a grant.
+func RestoreGrant(s GrantSnapshot) *AccessGrant {
+	g := &AccessGrant{
+		consent: consent{
+			id:         s.ID,
+			client:     RestoreClientID(s.ClientID),
+			clientName: s.ClientName,
+			authMethod: AuthMethod(s.AuthMethod),
+			redirect:   RestoreRedirectURI(s.RedirectURI),
+			resource:   NewResource(s.Resource),
+			scopes:     restoreScopes(s.Scopes),
+			subject:    s.Subject,
+			account:    s.Account,
+			label:      s.Label,
+			roles:      restoreRoles(s.Roles),
+			createdAt:  s.CreatedAt,
+			tools:      RestoreToolDigests(s.Tools),
+		},
+		state:         grantState(s.State),
+		endReason:     EndReason(s.EndReason),
+		endedAt:       s.EndedAt,
+		revokedAt:     s.RevokedAt,
+		lastUse:       Use{At: s.LastUsedAt, Access: s.LastUsedToken},
+		verifiedAt:    s.VerifiedAt,
+		idleExpiresAt: s.IdleEnd,
+		expiresAt:     s.AbsoluteEnd,
+		generation:    s.Generation,
+		rotations:     snapshots(s.Rotations, restoreRotation),
+		issuedAccess:  s.IssuedAccess,
+		access:        snapshots(s.AccessTokens, restoreAccessToken),
+		host:          sealedHostToken{s.HostBox, s.HostWrap, s.HostKey, s.HostNew},
+	}
+	copy(g.refresh[:], s.RefreshDigest)
+	copy(g.hostPrint[:], s.HostPrint)
+	return g
+}
+
+// Copy returns an independent grant. It shares the slices that a grant never changes in place.
+func (g *AccessGrant) Copy() *AccessGrant {
+	other := *g
+	other.access, other.rotations = slices.Clone(g.access), slices.Clone(g.rotations)
+	return &other
+}
+
+// snapshots converts each element, and nothing to nil.
+func snapshots[From, To any](from []From, convert func(From) To) (converted []To) {
+	for _, element := range from {
+		converted = append(converted, convert(element))
+	}
+	return converted
+}
+
+func (r rotation) snapshot() RotationSnapshot {
+	return RotationSnapshot{
+		Number:     r.number,
+		Digest:     r.digest,
+		Access:     r.access,
+		Box:        r.box,
+		ReplacedAt: r.replacedAt,
+	}
+}
+
+func restoreRotation(s RotationSnapshot) rotation {
+	return rotation{
+		number:     s.Number,
+		digest:     s.Digest,
+		access:     s.Access,
+		box:        s.Box,
+		replacedAt: s.ReplacedAt,
+	}
+}
+
+func (t accessToken) snapshot() AccessTokenSnapshot {
+	return AccessTokenSnapshot{
+		Number:    t.number,
+		Digest:    t.digest,
+		Scopes:    t.scopes.String(),
+		Wrap:      t.wrap,
+		ExpiresAt: t.expiresAt,
+		RevokedAt: t.revokedAt,
+	}
+}
+
+func restoreAccessToken(s AccessTokenSnapshot) accessToken {
+	return accessToken{
+		number:    s.Number,
+		digest:    s.Digest,
+		scopes:    restoreScopes(s.Scopes),
+		wrap:      s.Wrap,
+		expiresAt: s.ExpiresAt,
+		revokedAt: s.RevokedAt,
+	}
+}
+
+func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }
+
+func restoreRoles(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}

@@ -1,0 +1,60 @@
+package oauth
+
+import (
+	"slices"
+	"time"
+)
+
+// Off is a Lifetime that is switched off. Every negative value means the same.
+const Off time.Duration = -1
+
+// Lifetime is a duration of a Config with its default and bounds.
+type Lifetime struct {
+	Field                Field
+	Value                *time.Duration
+	Default, Least, Most time.Duration
+	MayBeOff             bool
+}
+
+// Lifetimes returns the durations of a Config.
+func (c *Config) Lifetimes() []Lifetime {
+	const day = 24 * time.Hour
+	return []Lifetime{
+		{"AccessTokenTTL", &c.AccessTokenTTL, time.Hour, time.Minute, day, false},
+		{"AuthCodeTTL", &c.AuthCodeTTL, 5 * time.Minute, 10 * time.Second, 10 * time.Minute, false},
+		{"GrantTTL", &c.GrantTTL, 180 * day, shortestGrant, MaxGrantTTL, false},
+		{"RefreshIdleTTL", &c.RefreshIdleTTL, 30 * day, max(time.Hour, c.AccessTokenTTL), MaxGrantTTL, false},
+		{"TicketTTL", &c.TicketTTL, 10 * time.Minute, time.Minute, 30 * time.Minute, false},
+		{"RefreshGrace", &c.RefreshGrace, 5 * time.Minute, time.Second, time.Hour, true},
+		{"RecheckEvery", &c.RecheckEvery, Off, time.Minute, MaxGrantTTL, true},
+	}
+}
+
+func (l Lifetime) check() error {
+	value := *l.Value
+	switch {
+	case value >= l.Least && value <= l.Most, l.MayBeOff && value < 0:
+		return nil
+	case l.MayBeOff:
+		return NewMistake("%s is %s: choose from %s to %s, or switch it off", l.Field, value, l.Least, l.Most)
+	}
+	return NewMistake("%s is %s: choose from %s to %s", l.Field, value, l.Least, l.Most)
+}
+
+// grantChoices returns the GrantChoices, the longest first.
+func (c Config) grantChoices() []time.Duration {
+	choices := slices.Clone(c.GrantChoices)
+	slices.Sort(choices)
+	slices.Reverse(choices)
+	return slices.Compact(choices)
+}
+
+// EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five
+// minutes do not refresh all the time.
+const EarlyRefresh = 6 * time.Minute
+
+const shortestGrant = time.Hour
+
+// MaxGrantTTL is the upper bound of GrantTTL and RefreshIdleTTL. No sealed data is needed for
+// longer.
+const MaxGrantTTL = 365 * 24 * time.Hour

@@ -1,0 +1,170 @@
+package features_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("Accepting what real clients send", Ordered, ContinueOnFailure, func() {
+	var world *World
+	BeforeAll(func() { world = NewWorld() })
+	BeforeEach(func() { world.Clock.Advance(time.Minute) }) // refills the fetch budget
+
+	DescribeTable("grants", func(ctx SpecContext, scope string, change func(url.Values)) {
+		tokens := world.NewClient().Connect(ctx, change)
+		Expect(tokens.Scope).To(Equal(scope))
+		Expect(tokens.Refresh != "").To(Equal(strings.Contains(scope, "offline_access")))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("the defaults for an empty scope", Label("A4", "A24"), "mcp", set("scope", "")),
+		Entry("the requested scopes, with any number of spaces between them", Label("A23"), "mcp offline_access",
+			set("scope", "  offline_access   mcp  mcp ")),
+		Entry("all scopes with an empty response_mode", Label("A4"), "mcp offline_access", set("response_mode", "")),
+		Entry("all scopes when each parameter is repeated with an empty value", Label("A4", "A5"),
+			"mcp offline_access", func(v url.Values) {
+				for name := range v {
+					v[name] = append([]string{""}, v[name]...)
+				}
+			}),
+		Entry("all scopes with response_mode=query", Label("A17"), "mcp offline_access", set("response_mode", "query")),
+		Entry("all scopes with an empty resource", Label("A4", "A28"), "mcp offline_access", set("resource", "")),
+		Entry("the resource with a slash at its end", Label("A30", "A32"), "mcp offline_access", func(v url.Values) {
+			v.Set("resource", world.MCP()+"/")
+		}),
+		Entry("the resource with its scheme in capitals", Label("A30", "A32"),
+			"mcp offline_access", func(v url.Values) {
+				v.Set("resource", strings.Replace(world.MCP(), "http", "HTTP", 1))
+			}),
+		Entry("the resource twice", Label("A31"), "mcp offline_access", func(v url.Values) {
+			v["resource"] = []string{world.MCP(), world.MCP() + "/"}
+		}),
+		Entry("all scopes with unknown parameters, even repeated ones", Label("A5", "A6"),
+			"mcp offline_access", func(v url.Values) {
+				for _, name := range []string{"prompt", "nonce", "login_hint", "max_age", "display", "ui_locales",
+					"audience", "access_type", "request", "request_uri"} {
+					v[name] = []string{"login consent", "x"}
+				}
+			}),
+	)
+
+	DescribeTable("returns the state byte for byte", Label("A22"), func(ctx SpecContext, state string) {
+		client := world.NewClient()
+		client.State = state
+		answer := client.Consent(ctx).Approve(ctx, world.Token)
+		Expect(answer.Target().Query()["state"]).To(Equal([]string{state}))
+	},
+		Entry("of one character", "x"), Entry("of Base64", "ab/c+d=="),
+		Entry("of 4096 bytes", strings.Repeat("x", 4096)),
+		Entry("of 4096 bytes that are all escaped", strings.Repeat("{", 4096)), Entry("with spaces", " a b "),
+		Entry("that looks like a query", "a=1&code=2#iss=%41;"),
+		Entry("that looks like HTML", `"><script>alert(1)</script>`), Entry("that is JSON", `{"n":"\u00e4"}`),
+	)
+
+	It("returns the longest state with an error behind a button", Label("A22", "B17"), func(ctx SpecContext) {
+		client := world.NewClient()
+		client.Redirect, client.State = "https://client.example/callback", strings.Repeat("{", 4096)
+		parameters := client.Request()
+		parameters.Set("response_type", "token")
+		answer := ReadPage(client.AskFor(ctx, parameters)).Submit(ctx, url.Values{"decision": {"return"}})
+		Expect(answer.StatusCode).To(Equal(http.StatusSeeOther), answer.Text)
+		Expect(answer.Target().Query().Get("state")).To(Equal(client.State))
+	})
+
+	DescribeTable("shows a page for a state that it cannot return, and does not redirect",
+		Label("A22", "A40"), func(ctx SpecContext, state, language, text string) {
+			client := world.NewClient()
+			client.State = state
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().
+				Encode(), http.NoBody)
+			Expect(err).NotTo(HaveOccurred())
+			r.Header.Set("Accept-Language", language)
+			answer := Send(r)
+			Expect(answer).To(BeAPage(http.StatusBadRequest, "invalid_request"))
+			Expect(answer.Text).To(ContainSubstring(text))
+			Expect(ReadPage(answer).Action).To(BeEmpty(), "without its state, the client would reject the response")
+		},
+		Entry("of 4097 bytes", strings.Repeat("x", 4097), "en", "more than 4096 characters"),
+		Entry("of 4097 bytes, in German", strings.Repeat("x", 4097), "de", "mehr als 4096 Zeichen"),
+		Entry("of 4097 bytes, in French", strings.Repeat("x", 4097), "fr", "plus de 4096 caractères"),
+		Entry("of 4097 bytes, in Spanish", strings.Repeat("x", 4097), "es", "más de 4096 caracteres"),
+		Entry("of 4097 bytes, in Japanese", strings.Repeat("x", 4097), "ja", "4096 文字"),
+		Entry("with a line break", "x\r\ny", "en", "not printable ASCII"),
+		Entry("with a NUL", "x\x00", "en", "not printable ASCII"),
+		Entry("with a letter that is not ASCII", "ä", "en", "not printable ASCII"),
+	)
+
+	DescribeTable("accepts any port of a loopback redirect URI",
+		Label("A13"), func(ctx SpecContext, published, sent string) {
+			client := world.ClientAt(published, "")
+			client.Redirect = sent
+			answer := client.Consent(ctx).Approve(ctx, world.Token)
+			Expect(answer.Header.Get("Location")).To(HavePrefix(sent + "?code=ppc_"))
+			Expect(client.Token(ctx, client.Exchange(answer.Target().Query().Get("code"))).StatusCode).
+				To(Equal(http.StatusOK))
+		},
+		Entry("by name", "http://localhost/callback", "http://localhost:54321/callback"),
+		Entry("by its IPv4 address", "http://127.0.0.1/callback", "http://127.0.0.1:65535/callback"),
+		Entry("by its IPv6 address", "http://[::1]/callback", "http://[::1]:1/callback"),
+		Entry("instead of the published one", "http://127.0.0.1:3000/callback", "http://127.0.0.1:3001/callback"),
+		Entry("or none", "http://127.0.0.1:33418/", "http://127.0.0.1/"),
+	)
+
+	It("uses the only redirect_uri that a client publishes", Label("A10"), func(ctx SpecContext) {
+		client := world.ClientAt("https://client.example/only", "")
+		answer := client.Consent(ctx, drop("redirect_uri")).Approve(ctx, world.Token)
+		Expect(answer.Header.Get("Location")).To(HavePrefix("https://client.example/only?code="))
+		form := client.Exchange(answer.Target().Query().Get("code"))
+		form.Del("redirect_uri")
+		Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	DescribeTable("follows the grant types of the document",
+		Label("A26"), func(ctx SpecContext, members, scope string) {
+			tokens := world.ClientAt("http://127.0.0.1/callback", members).Connect(ctx)
+			Expect(tokens.Scope).To(Equal(scope))
+			Expect(tokens.Refresh != "").To(Equal(scope != "mcp"))
+		},
+		Entry("when it has none", "", "mcp offline_access"),
+		Entry("when refresh_token is among them", `,"grant_types":["authorization_code","refresh_token"]`,
+			"mcp offline_access"),
+		Entry("when refresh_token is not among them", `,"grant_types":["authorization_code"]`, "mcp"),
+	)
+
+	It("stores nothing and sets no cookie before the person decides", Label("A34"), func(ctx SpecContext) {
+		world := NewWorld() // where no last use waits for the next second
+		client := world.NewClient()
+		client.Connect(ctx)
+		before := world.Rows(ctx)
+		Expect(before).To(HaveKeyWithValue("grants", Not(BeEmpty())))
+		for range 3 {
+			Expect(client.Consent(ctx).Header).NotTo(HaveKey("Set-Cookie"))
+		}
+		Expect(world.Rows(ctx)).To(Equal(before))
+	})
+
+	It("keeps the query of a request out of the log", Label("A42"), func(ctx SpecContext) {
+		client := world.NewClient()
+		client.State = "a-state-that-is-not-logged"
+		client.Consent(ctx).Approve(ctx, world.Token)
+		client.AskFor(ctx, url.Values{"client_id": {"evil-client-id"}, "state": {client.State}})
+		Expect(world.Log.String()).To(ContainSubstring("/oauth/authorize"))
+		Expect(world.Log.String()).
+			NotTo(Or(ContainSubstring(client.State), ContainSubstring(client.Challenge()),
+				ContainSubstring("response_type=")))
+	})
+
+	It("shows hostile claims as harmless text", Label("A35"), func(ctx SpecContext) {
+		name := `</title><script>alert(1)</script>\u202etxet desrever\u200b ` + strings.Repeat("long", 30)
+		client := world.ClientWith("client_name", raw(`"`+name+`"`))
+		page := client.Consent(ctx)
+		Expect(page.Text).To(ContainSubstring("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;txet desrever"))
+		Expect(page.Text).
+			NotTo(Or(ContainSubstring("<script"), ContainSubstring("\u202e"), ContainSubstring("\u200b"),
+				ContainSubstring(strings.Repeat("long", 15))))
+	})
+})

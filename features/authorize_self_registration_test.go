@@ -1,0 +1,291 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+func selfRegistration(config *service.Config) { config.SelfRegistration = true }
+
+// Register sends the members of a registration request; change may alter the request.
+func (w *World) Register(ctx context.Context, members any, change ...func(*http.Request)) Response {
+	GinkgoHelper()
+	body, err := json.Marshal(members)
+	Expect(err).NotTo(HaveOccurred())
+	return w.RegisterText(ctx, string(body), change...)
+}
+
+// RegisterText sends the body of a registration request.
+func (w *World) RegisterText(ctx context.Context, body string, change ...func(*http.Request)) Response {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.Issuer+"/oauth/register", bytes.NewBufferString(body))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header.Set("Content-Type", "application/json")
+	for _, apply := range change {
+		apply(r)
+	}
+	return Send(r)
+}
+
+// RegisterClient returns a client that has registered itself, with the redirect URI of its requests
+// and perhaps others.
+func (w *World) RegisterClient(ctx context.Context, redirect string, others ...string) *Client {
+	GinkgoHelper()
+	client := w.NewClient()
+	answer := w.Register(ctx,
+		map[string]any{"client_name": "Spec Client", "redirect_uris": append([]string{redirect}, others...)})
+	Expect(answer.StatusCode).To(Equal(http.StatusCreated), answer.Text)
+	client.ID, client.Redirect = decodeAny(answer)["client_id"].(string), redirect
+	return client
+}
+
+// decodeAny parses a JSON object of any status.
+func decodeAny(answer Response) map[string]any {
+	GinkgoHelper()
+	var members map[string]any
+	Expect(json.Unmarshal([]byte(answer.Text), &members)).To(Succeed(), answer.Text)
+	return members
+}
+
+// unrepeated returns a text that does not compress.
+func unrepeated(length int) string {
+	random := make([]byte, length)
+	_, _ = rand.Read(random) // it never fails
+	return base64.RawURLEncoding.EncodeToString(random)[:length]
+}
+
+var _ = Describe("Registering clients", Label("RFC 7591"), func() {
+	const loopback, callback = "http://127.0.0.1:4321/callback", "https://app.example/callback"
+	var world *World
+	BeforeEach(func() { world = NewWorld(selfRegistration) })
+
+	It("is in the metadata only when the operator allows it", Label("L1", "F4"), func(ctx SpecContext) {
+		const metadata = "/.well-known/oauth-authorization-server"
+		Expect(decode(Get(ctx, world.Issuer+metadata))).
+			To(HaveKeyWithValue("registration_endpoint", world.Issuer+"/oauth/register"))
+		client, closed := world.RegisterClient(ctx, loopback), NewWorld()
+		Expect(decode(Get(ctx, closed.Issuer+metadata))).NotTo(HaveKey("registration_endpoint"))
+		Expect(closed.Register(ctx, map[string]any{"redirect_uris": []string{callback}}).StatusCode).
+			To(Equal(http.StatusNotFound))
+		Expect(Get(ctx, strings.Replace(client.ID, world.Issuer, closed.Issuer, 1)).StatusCode).
+			To(Equal(http.StatusNotFound))
+	})
+
+	It("answers what it has accepted, to every origin", Label("L6"), func(ctx SpecContext) {
+		answer := world.Register(ctx, map[string]any{
+			"client_name":                "An app",
+			"redirect_uris":              []string{callback, "some-app:/callback"},
+			"token_endpoint_auth_method": "client_secret_jwt",
+			"grant_types":                []string{"authorization_code", "refresh_token", "client_credentials"},
+			"response_types":             []string{"code", "token"},
+			"software_statement":         "x",
+		})
+		Expect(answer.StatusCode).To(Equal(http.StatusCreated))
+		Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
+		Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
+		Expect(answer.Header.Get("Access-Control-Allow-Origin")).To(Equal("*"))
+		members := decodeAny(answer)
+		Expect(members["client_id_issued_at"]).To(BeNumerically("~", world.Clock.Now().Unix(), 60))
+		delete(members, "client_id_issued_at")
+		Expect(members).To(Equal(map[string]any{
+			"client_id":                  members["client_id"],
+			"client_name":                "An app",
+			"redirect_uris":              []any{callback},
+			"grant_types":                []any{"authorization_code", "refresh_token"},
+			"response_types":             []any{"code"},
+			"token_endpoint_auth_method": "none",
+			"self_registered":            true,
+		}))
+		Expect(members["client_id"]).To(HavePrefix(world.Issuer + "/oauth/clients/"))
+
+		preflight := request(ctx, http.MethodOptions, world.Issuer+"/oauth/register",
+			http.Header{"Origin": {"https://app.example"}, "Access-Control-Request-Method": {"POST"}})
+		Expect(preflight.StatusCode).To(Equal(http.StatusNoContent))
+		Expect(preflight.Header.Get("Access-Control-Allow-Headers")).To(ContainSubstring("Content-Type"))
+	})
+
+	It("publishes the document of each client at its client_id, and nothing beside it",
+		Label("L2"), func(ctx SpecContext) {
+			client := world.RegisterClient(ctx, callback, loopback)
+			answer := Get(ctx, client.ID)
+			Expect(answer.Header.Get("Content-Type")).To(Equal("application/json"))
+			Expect(decode(answer)).To(Equal(map[string]any{
+				"client_id":                  client.ID,
+				"client_name":                "Spec Client",
+				"redirect_uris":              []any{callback, loopback},
+				"grant_types":                []any{"authorization_code", "refresh_token"},
+				"response_types":             []any{"code"},
+				"token_endpoint_auth_method": "none",
+				"self_registered":            true,
+			}))
+			Expect(request(ctx, http.MethodHead, client.ID, nil).StatusCode).To(Equal(http.StatusOK))
+			Expect(request(ctx, http.MethodDelete, client.ID, nil).StatusCode).To(Equal(http.StatusMethodNotAllowed))
+			for _, other := range []string{"?", "?x=1", "/", "/x", "%2F..", "A"} {
+				Expect(Get(ctx, client.ID+other).StatusCode).To(Equal(http.StatusNotFound), other)
+			}
+		})
+
+	DescribeTable("refuses",
+		Label("L3"), func(ctx SpecContext, status int, code, body string, change ...func(*http.Request)) {
+			answer := world.RegisterText(ctx, body, change...)
+			Expect(answer.StatusCode).To(Equal(status), answer.Text)
+			Expect(decodeAny(answer)["error"]).To(Equal(code))
+			Expect(answer.Header.Get("Cache-Control")).To(Equal("no-store"))
+		},
+		Entry("another media type", 400, "invalid_client_metadata",
+			`{"redirect_uris":["https://app.example/callback"]}`,
+			func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }),
+		Entry("a duplicate member", 400, "invalid_client_metadata",
+			`{"redirect_uris":["https://app.example/callback"],"redirect_uris":["https://app.example/callback"]}`),
+		Entry("two objects", 400, "invalid_client_metadata", `{"redirect_uris":["https://app.example/callback"]}{}`),
+		Entry("a body of more than 32 KiB", 413, "invalid_client_metadata",
+			`{"redirect_uris":["https://app.example/callback"],"x":"`+strings.Repeat("x", 32<<10)+`"}`),
+		Entry("nine levels", 400, "invalid_client_metadata",
+			`{"redirect_uris":["https://app.example/callback"],"x":[[[[[[[[]]]]]]]]}`),
+		Entry("a script", 400, "invalid_redirect_uri", `{"redirect_uris":["javascript:alert(1)"]}`),
+		Entry("data", 400, "invalid_redirect_uri", `{"redirect_uris":["data:text/html,x"]}`),
+		Entry("a user", 400, "invalid_redirect_uri", `{"redirect_uris":["https://user@app.example/callback"]}`),
+		Entry("a fragment", 400, "invalid_redirect_uri", `{"redirect_uris":["https://app.example/callback#x"]}`),
+		Entry("plain http elsewhere", 400, "invalid_redirect_uri", `{"redirect_uris":["http://app.example/callback"]}`),
+		Entry("metadata that does not fit into an id", 400, "invalid_client_metadata",
+			`{"redirect_uris":["https://app.example/`+unrepeated(2000)+`"]}`),
+	)
+
+	It("leads to a connection like that of any other client", Label("L7", "L9"), func(ctx SpecContext) {
+		fetches := world.Clients.Fetches()
+		client := world.RegisterClient(ctx, loopback)
+		tokens := client.Connect(ctx)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+		Expect(world.Call(ctx, refreshed.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revoke(ctx, refreshed.Refresh).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Token(ctx, client.Refresh(refreshed.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Clients.Fetches()).To(Equal(fetches))
+	})
+
+	It("survives a new server secret and ends when the old one is forgotten",
+		Label("L7", "L8", "J2"), func(ctx SpecContext) {
+			client := world.RegisterClient(ctx, loopback)
+			tokens := client.Connect(ctx)
+			world.RotateKeys(ctx)
+			tokens = client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
+			Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
+			world.RotateKeys(ctx, "--forget-old")
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Exchange("unknown"))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
+			page := client.AskFor(ctx, client.Request())
+			Expect(page.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(page.Text).
+				To(And(ContainSubstring("This app has to register again"),
+					ContainSubstring("Remove this server in your app, add it again")))
+			Expect(world.RegisterClient(ctx, loopback).Connect(ctx).Access).NotTo(BeEmpty())
+		})
+
+	It("ends while the operator does not allow it", Label("L8"), func(ctx SpecContext) {
+		client := world.RegisterClient(ctx, loopback)
+		tokens := client.Connect(ctx)
+		world.adjust = func(config *service.Config) {}
+		world.Restart()
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(client.AskFor(ctx, client.Request()).Text).To(ContainSubstring("This app has to register again"))
+	})
+
+	DescribeTable("does not know an id", Label("L8"), func(ctx SpecContext, change func(id string) string) {
+		client := world.RegisterClient(ctx, loopback)
+		tokens := client.Connect(ctx)
+		client.ID = change(client.ID)
+		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("that was changed", func(id string) string { return id[:len(id)-5] + "AAAAA" }),
+		Entry("that is cut off", func(id string) string { return id[:len(id)-1] }),
+		Entry("of 3000 characters", func(id string) string { return id + strings.Repeat("A", 3000-len(id)) }),
+		Entry("with a dot segment", func(id string) string {
+			return strings.Replace(id, "/clients/", "/clients/x/../", 1)
+		}),
+		Entry("with an escaped dot segment", func(id string) string {
+			return strings.Replace(id, "/clients/", "/clients/%2e%2e/clients/", 1)
+		}),
+		Entry("with another segment", func(id string) string { return id + "/x" }),
+		Entry("with a query", func(id string) string { return id + "?x=1" }),
+		Entry("with a fragment", func(id string) string { return id + "#x" }),
+	)
+
+	It("binds the code and the refresh token to the id, not to the app",
+		Label("L7", "D13", "D22"), func(ctx SpecContext) {
+			client, other := world.RegisterClient(ctx, loopback), world.RegisterClient(ctx, loopback)
+			tokens := client.Connect(ctx)
+			form := client.Refresh(tokens.Refresh)
+			form.Set("client_id", other.ID)
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_grant"))
+		})
+
+	It("allows the schemes of known apps, and others that the operator lists",
+		Label("L5", "A14"), func(ctx SpecContext) {
+			for _, redirect := range []string{"cursor://anysphere.cursor-mcp/oauth/callback",
+				"vscode://saoudrizwan.claude-dev/mcp-auth/callback/x", "warp://mcp/oauth2callback"} {
+				answer := world.RegisterClient(ctx, redirect).Consent(ctx).Approve(ctx, world.Token)
+				Expect(answer.Header.Get("Location")).To(HavePrefix(redirect + "?code="))
+			}
+			const own = "some-app://callback"
+			Expect(decodeAny(world.Register(ctx, map[string]any{"redirect_uris": []string{own}}))["error"]).
+				To(Equal("invalid_redirect_uri"))
+			world = NewWorld(selfRegistration, func(config *service.Config) {
+				config.AllowedPrivateSchemes = []string{"some-app"}
+			})
+			client := world.RegisterClient(ctx, own)
+			Expect(client.Consent(ctx).Approve(ctx, world.Token).Header.Get("Location")).To(HavePrefix(own + "?code="))
+		})
+
+	It("refuses what the client did not register", Label("L7", "A12"), func(ctx SpecContext) {
+		client := world.RegisterClient(ctx, callback)
+		parameters := client.Request()
+		parameters.Set("redirect_uri", "https://app.example/other")
+		answer := client.AskFor(ctx, parameters)
+		Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(answer.Text).To(ContainSubstring("an address that it does not list"))
+	})
+
+	It("needs a word in the list of allowed clients", Label("A8"), func(ctx SpecContext) {
+		client := world.RegisterClient(ctx, loopback)
+		world.adjust = func(config *service.Config) {
+			selfRegistration(config)
+			// Of a host; the program refuses such settings.
+			config.AllowClient = func(host string) bool { return host == "claude.ai" }
+		}
+		world.Restart()
+		refused := world.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
+		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(decodeAny(refused)["error"]).To(Equal("invalid_client_metadata"))
+		Expect(client.AskFor(ctx, client.Request()).StatusCode).To(Equal(http.StatusForbidden))
+		world.adjust = func(config *service.Config) {
+			selfRegistration(config)
+			config.AllowClients = []string{"claude.ai", "self-registered"}
+		}
+		world.Restart()
+		Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
+		Expect(world.RegisterClient(ctx, loopback).Connect(ctx).Access).NotTo(BeEmpty())
+		published := world.NewClient()
+		Expect(published.AskFor(ctx, published.Request()).StatusCode).To(Equal(http.StatusForbidden))
+	})
+})
+
+// registeredPage returns the consent page of a client that has registered itself.
+func registeredPage(ctx context.Context) Response {
+	GinkgoHelper()
+	client := NewWorld(selfRegistration).RegisterClient(ctx, "cursor://anysphere.cursor-mcp/oauth/callback")
+	return client.AskFor(ctx, client.Request())
+}

@@ -1,0 +1,181 @@
+package features_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// bindingTools switches bind-tools on.
+func bindingTools(config *service.Config) { config.BindTools = true }
+
+// AddTool adds a tool, or replaces the one of this name.
+func (u *UpstreamServer) AddTool(name, description string) {
+	u.tools.AddTool(&mcp.Tool{Name: name, Description: description, InputSchema: map[string]any{"type": "object"}},
+		func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return textual(description), nil
+		})
+}
+
+// refuseLists makes the upstream answer each request for its tools with an error.
+func (u *UpstreamServer) refuseLists() {
+	u.tools.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				return nil, errors.New("no tools now")
+			}
+			return next(ctx, method, req)
+		}
+	})
+}
+
+// called reports whether a call of the tool has reached the upstream.
+func (u *UpstreamServer) called(tool string) bool {
+	return strings.Contains(u.Wire(), `"name":"`+tool+`"`)
+}
+
+var _ = Describe("Tools as they were at consent, of an upstream", Label("G23"), func() {
+	var upstream *UpstreamServer
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		upstream = NewUpstream(apiKey)
+		upstream.AddTool("note", "Write a note")
+		world = NewGateway(upstream.URL+"/mcp", bindingTools)
+		client = world.NewClient()
+	})
+	const later = 15 * time.Second
+
+	DescribeTable("passes calls of tools that are unchanged, and no others, in revision",
+		func(ctx SpecContext, revision string) {
+			talk := world.Converse(ctx, revision, client.Connect(ctx).Access)
+			Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+			upstream.AddTool("note", "Write a note, and tell everybody")
+			upstream.AddTool("erase", "Erase everything")
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ContainElement("erase"))
+			expectNewConsent(talk.tryTool(ctx, "note"))
+			expectNewConsent(talk.tryTool(ctx, "erase"))
+			Expect(upstream.called("erase")).To(BeFalse())
+			Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"), "another tool")
+		}, revisions(batching, headers, sessions, stateless))
+
+	It("notices a change that the client has not seen after a quarter of a minute", func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		upstream.AddTool("note", "Write a note, and tell everybody")
+		world.Clock.Advance(later)
+		expectNewConsent(talk.tryTool(ctx, "note"))
+	})
+
+	It("lists the tools once for many calls", func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+		lists := func() int { return strings.Count(upstream.Wire(), `"method":"tools/list"`) }
+		before := lists()
+		for range 5 {
+			Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		}
+		Expect(lists() - before).To(BeNumerically("<=", 1))
+	})
+
+	It("lists no tools for a call beyond a quota", Label("G21"), func(ctx SpecContext) {
+		world = NewGateway(upstream.URL+"/mcp", bindingTools,
+			func(config *service.Config) { config.Limits.CallsPerMinute = 1 })
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		world.Clock.Advance(later)
+		before := upstream.Wire()
+		Expect(talk.tryTool(ctx, "note").StatusCode).To(Equal(http.StatusTooManyRequests))
+		Expect(upstream.Wire()).To(Equal(before))
+	})
+
+	It("connects a server that offers no tools", Label("B26"), func(ctx SpecContext) {
+		upstream.tools.RemoveTools("shout", "delete_all", "hang", "note")
+		upstream.refuseLists()
+		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+		Expect(talk.Use(ctx, "note", params{}).Error.Message).To(Equal(`unknown tool "note"`))
+	})
+
+	It("tells that a tool is unknown when it has gone, and passes no call of one that is not listed",
+		func(ctx SpecContext) {
+			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+			upstream.tools.RemoveTools("note")
+			world.Clock.Advance(later)
+			for _, name := range []string{"note", "hidden"} {
+				Expect(talk.Use(ctx, name, params{}).Error.Message).To(Equal(`unknown tool "` + name + `"`))
+				Expect(upstream.called(name)).To(BeFalse())
+			}
+		})
+
+	It("finds the tools on every page of the list", func(ctx SpecContext) {
+		upstream = NewUpstreamOf(&mcp.ServerOptions{PageSize: 2})
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			upstream.AddTool(name, name)
+		}
+		world = NewGateway(upstream.URL+"/mcp", bindingTools)
+		client = world.NewClient()
+		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+		for _, name := range []string{"a", "e", "shout"} {
+			Expect(talk.tryTool(ctx, name).StatusCode).To(Equal(http.StatusOK))
+		}
+	})
+
+	It("has the person see the changes and approve again", Label("B26"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		upstream.AddTool("note", "Write a note, and tell everybody")
+		upstream.AddTool("erase", "Erase everything")
+		upstream.tools.RemoveTools("hang")
+		page := client.review(ctx)
+		Expect(page.Text).To(MatchRegexp(`(?s)id="new".*erase.*Erase everything.*id="changed".*note.*id="gone".*hang`))
+		Expect(page.Text).NotTo(ContainSubstring(apiKey))
+		tokens := client.exchangeFrom(ctx, page.Submit(ctx, url.Values{"decision": {"approve"}}))
+		Expect(world.Converse(ctx, stateless, tokens.Access).Use(ctx, "note", params{}).Text()).
+			To(Equal("Write a note, and tell everybody"))
+	})
+
+	It("grants nothing while the upstream does not list its tools, and passes no call", Label("B26", "U9"),
+		func(ctx SpecContext) {
+			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+			upstream.refuseLists()
+			world.Clock.Advance(later)
+			Expect(talk.tryTool(ctx, "note").StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(upstream.called("note")).To(BeFalse())
+			refused := client.Consent(ctx).Approve(ctx, world.Token)
+			Expect(refused.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(refused.Text).To(ContainSubstring("The tools of this server cannot be listed just now"))
+		})
+
+	It("ends the connection when the upstream refuses the key there", Label("U8"), func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+		upstream.Revoke()
+		world.Clock.Advance(later)
+		Expect(talk.tryTool(ctx, "note").StatusCode).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("holds on every replica", Label("replicas"), func(ctx SpecContext) {
+		replica := world.Replica()
+		access := client.Connect(ctx).Access
+		there := replica.Converse(ctx, stateless, access)
+		Expect(there.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		upstream.AddTool("note", "Write a note, and tell everybody")
+		Expect(there.Ask(ctx, "tools/list", params{}).Tools()).To(ContainElement("note"))
+		expectNewConsent(there.tryTool(ctx, "note"))
+		world.Clock.Advance(later)
+		expectNewConsent(world.Converse(ctx, stateless, access).tryTool(ctx, "note"))
+	})
+
+	It("is off by default", func(ctx SpecContext) {
+		world = NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		upstream.AddTool("note", "Write a note, and tell everybody")
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note, and tell everybody"))
+	})
+})

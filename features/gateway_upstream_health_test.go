@@ -1,0 +1,401 @@
+package features_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// operateChecked serves a gateway until the first check of its upstream has ended, and returns its
+// report.
+func operateChecked(ctx context.Context, address string, adjust ...func(*service.Config)) (*Operated,
+	service.UpstreamStatus) {
+	GinkgoHelper()
+	checked := make(chan []service.UpstreamStatus, 1)
+	gateway := Operate(append([]func(*service.Config){gatewayTo(address), func(config *service.Config) {
+		config.UpstreamsChecked = func(all []service.UpstreamStatus) { checked <- all }
+	}}, adjust...)...)
+	gateway.Token = apiKey
+	var reports []service.UpstreamStatus
+	Eventually(checked).WithContext(ctx).WithTimeout(patience).Should(Receive(&reports))
+	Expect(reports).NotTo(BeEmpty())
+	return gateway, reports[0]
+}
+
+// diagnose runs doctor with the admin listener of the service.
+func (o *Operated) diagnose(ctx context.Context) Diagnosis {
+	GinkgoHelper()
+	return Diagnose(ctx, o.MCP(), "--admin-addr", strings.TrimPrefix(o.Admin, "http://"))
+}
+
+// upstreamAnswering returns the address of a server that answers every request like that.
+func upstreamAnswering(answer http.HandlerFunc) func() string {
+	return func() string {
+		upstream := NewUpstream()
+		upstream.Answer(answer)
+		return upstream.URL + "/mcp"
+	}
+}
+
+// upstreamAt starts an upstream server whose only key is apiKey at an address.
+func upstreamAt(address string) *UpstreamServer {
+	GinkgoHelper()
+	return startUpstream(bearerOf, []string{apiKey}, func(s *httptest.Server) {
+		listener, err := net.Listen("tcp", address)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(s.Listener.Close()).To(Succeed())
+		s.Listener = listener
+		s.Start()
+	})
+}
+
+// enteringHosts lets people enter the address of the upstream.
+func enteringHosts(c *service.Config) {
+	c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"http://127.0.0.1:9000"}},
+		{Name: "token", Secret: true}}
+}
+
+const (
+	pageOfOutage  = "The server behind this page does not answer at the moment"
+	pageOfMistake = "The server behind this page is not set up correctly"
+)
+
+var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"), func() {
+	type mistake struct {
+		address              func() string
+		state, cause, remedy string
+		page                 string
+	}
+
+	DescribeTable("names the cause and the remedy at the start, in /readyz, the metrics, the admin page and doctor, "+
+		"and warns on the consent page, when the upstream", Label("U33", "doctor"),
+		func(ctx SpecContext, m mistake) {
+			service, report := operateChecked(ctx, m.address())
+			Expect(report.State.String()).To(MatchRegexp("^" + m.cause + ".*: " + m.remedy))
+			Expect(linesWith(service.Log.String(), "an upstream does not work")).
+				To(ConsistOf(And(ContainSubstring(`"level":"WARN"`), ContainSubstring(`"state":"`+m.state))))
+
+			ready := service.AskAdmin(ctx, "/readyz")
+			Expect(ready.StatusCode).To(Equal(http.StatusOK))
+			Expect(ready.Text).
+				To(And(ContainSubstring(`"status":"degraded"`), MatchRegexp(`"problem":"`+m.cause),
+					ContainSubstring(`"state":"`+m.state), MatchRegexp(`"remedy":"`+m.remedy)))
+			Expect(service.AskAdmin(ctx, "/").Text).To(And(MatchRegexp(m.cause), MatchRegexp("Remedy: "+m.remedy)))
+			Expect(service.AskAdmin(ctx, "/metrics").Text).To(And(
+				ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 0\n", service.MCP())),
+				ContainSubstring(fmt.Sprintf("pasteport_upstream_state{resource=%q,state=%q} 1\n",
+					service.MCP(), m.state))))
+
+			diagnosis := service.diagnose(ctx)
+			Expect(diagnosis.With("failure")).To(Equal([]string{"upstream /mcp"}), diagnosis.Out)
+			Expect(diagnosis.Of("upstream /mcp")).
+				To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Mend", MatchRegexp("^"+m.remedy))))
+
+			page := service.NewClient().Consent(ctx)
+			Expect(page.Text).
+				To(And(ContainSubstring(m.page), Not(ContainSubstring(strings.TrimSuffix(m.address(), "/mcp")))))
+			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(m.page), "it does not forget")
+		},
+		Entry("is dead", mistake{
+			address: func() string { return "http://" + freeAddress() + "/mcp" },
+			state:   "down",
+			cause:   `it cannot be reached: dial tcp \S+ connect: connection refused`,
+			remedy:  "start the MCP server, or correct upstream",
+			page:    pageOfOutage,
+		}),
+		Entry("is at another path", mistake{
+			address: upstreamAnswering(http.NotFound),
+			state:   "misconfigured",
+			cause:   "it answered 404, 404, 404 to .*, so no MCP server is at this path",
+			remedy:  "set upstream to the full URL of the MCP endpoint",
+			page:    pageOfMistake,
+		}),
+		Entry("is a page for people", mistake{
+			address: upstreamAnswering(failing(http.StatusOK, "text/html; charset=utf-8", "<h1>Sign in</h1>")),
+			state:   "misconfigured",
+			cause:   "it answered with an HTML page",
+			remedy:  "set upstream to the full URL of the MCP endpoint",
+			page:    pageOfMistake,
+		}),
+		Entry("checks no keys", mistake{
+			address: func() string { return NewUpstream().URL + "/mcp" },
+			state:   "misconfigured",
+			cause:   "it accepts any token",
+			remedy:  "let the server check tokens, or choose another verifier",
+			page:    pageOfMistake,
+		}),
+		Entry("refuses the host name", mistake{
+			address: upstreamAnswering(pythonRefusal),
+			state:   "misconfigured",
+			cause:   "it refuses the host name of the request with 421",
+			remedy:  "set upstream-host",
+			page:    pageOfMistake,
+		}),
+		Entry("has a certificate of an unknown authority", mistake{
+			address: func() string {
+				return NewUpstreamOverTLS(NewCertificateFiles(1, time.Hour).serverTLS(), apiKey).URL + "/mcp"
+			},
+			state:  "misconfigured",
+			cause:  "its certificate is not trusted: x509: certificate signed by unknown authority",
+			remedy: "set upstream-ca",
+			page:   pageOfMistake,
+		}),
+		Entry("redirects", mistake{
+			address: upstreamAnswering(redirected),
+			state:   "misconfigured",
+			cause:   "it redirects to the same address with a slash at the end of its path, which is not followed",
+			remedy:  "set upstream to the address of the MCP server itself",
+			page:    pageOfMistake,
+		}),
+		Entry("is slow", mistake{
+			address: upstreamAnswering(hanging),
+			state:   "down",
+			cause:   "it did not answer in time",
+			remedy:  "read its log",
+			page:    pageOfOutage,
+		}),
+	)
+})
+
+var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), func() {
+	credential := func(kind string) func(context.Context, *service.Config) {
+		return func(ctx context.Context, c *service.Config) {
+			static(ada(apiKey))(c)
+			if c.Gateway.Credential = kind; kind == bootstrap.CredentialNone {
+				c.Gateway.Secret, c.Gateway.SigningSecret = "", ""
+			}
+		}
+	}
+	verifying := func(ctx context.Context, c *service.Config) { ofItself()(c) }
+	asItIs := func(context.Context, *service.Config) {}
+	through := func(proxy func() string) func(context.Context, *service.Config) {
+		return func(_ context.Context, c *service.Config) {
+			var err error
+			c.Gateway.Connect.Proxy, err = url.Parse(proxy())
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	of := func(path string, keys ...string) func() string {
+		return func() string { return NewUpstream(keys...).URL + path }
+	}
+	overTLS := func(s string) func() string {
+		return func() string {
+			return strings.Replace(s, "ADDRESS", strings.TrimPrefix(NewUpstreamOverTLS(nil, apiKey).URL, "https://"), 1)
+		}
+	}
+
+	DescribeTable("finds", func(ctx SpecContext, address func() string, adjust func(context.Context, *service.Config),
+		state string, works bool) {
+		service, report := operateChecked(ctx, address(), func(c *service.Config) { adjust(ctx, c) })
+		Expect(string(report.State.State)).To(Equal(state))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).
+			To(ContainSubstring(map[bool]string{true: `"status":"ok"`, false: `"status":"degraded"`}[works]))
+	},
+		Entry("that it refuses unknown keys", of("/mcp", apiKey), asItIs, "refuses-unknown-keys", true),
+		Entry("that a server of HTTP+SSE refuses unknown keys", Label("U13"), of("/sse", apiKey), asItIs,
+			"refuses-unknown-keys", true),
+		Entry("that it checks no keys where another verifier does", of("/mcp"), verifying, "checks-no-keys", true),
+		Entry("that it accepts the secret for all callers", of("/mcp", apiKey), credential(bootstrap.CredentialStatic),
+			"reachable", true),
+		Entry("that a server of HTTP+SSE accepts it", Label("U13"), of("/sse", apiKey),
+			credential(bootstrap.CredentialStatic), "reachable", true),
+		Entry("that it refuses the secret for all callers", of("/mcp", "another-key"),
+			credential(bootstrap.CredentialStatic), "misconfigured", false),
+		Entry("that it needs no key", of("/mcp"), credential(bootstrap.CredentialNone), "reachable", true),
+		Entry("that it requires a key", of("/mcp", apiKey), credential(bootstrap.CredentialNone),
+			"misconfigured", false),
+		Entry("that it is unavailable",
+			upstreamAnswering(failing(http.StatusServiceUnavailable, "text/plain", "restarting")), asItIs,
+			"down", false),
+		Entry("that it hangs up", upstreamAnswering(func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}), asItIs, "down", false),
+		Entry("that it has its own OAuth",
+			upstreamAnswering(challenging("https://mcp.example/.well-known/oauth-protected-resource")), asItIs,
+			"uncertain", true),
+		Entry("that it refuses everything", upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no")),
+			asItIs, "forbidden", true),
+		Entry("that it speaks TLS", overTLS("http://ADDRESS/mcp"), asItIs, "misconfigured", false),
+		Entry("a proxy that cannot be reached", Label("U20"), func() string {
+			return beyond + "/mcp"
+		}, through(func() string { return "http://" + freeAddress() }), "misconfigured", false),
+		Entry("a proxy that requires another password", Label("U20"), func() string {
+			return beyond + "/mcp"
+		}, through(func() string {
+			proxy := NewEgressProxy()
+			proxy.Password = "of-the-proxy"
+			return (&EgressProxy{Password: "another", server: proxy.server}).URL().String()
+		}), "misconfigured", false),
+		Entry("that it does not speak TLS", func() string {
+			return strings.Replace(NewUpstream(apiKey).URL, "http", "https", 1) + "/mcp"
+		}, asItIs, "misconfigured", false),
+	)
+
+	DescribeTable("names a problem of TLS other than the authority:",
+		Label("U20"), func(ctx SpecContext, life time.Duration, demand tls.ClientAuthType, cause string) {
+			files := NewCertificateFiles(1, life)
+			config := files.serverTLS()
+			config.ClientAuth = demand
+			_, report := operateChecked(ctx, NewUpstreamOverTLS(config, apiKey).URL+"/mcp", func(c *service.Config) {
+				c.Gateway.Connect.CAFile = files.Cert
+			})
+			Expect(string(report.State.State)).To(Equal("misconfigured"))
+			Expect(report.State.String()).
+				To(And(ContainSubstring(cause), ContainSubstring("set upstream-cert if it requires one")))
+		},
+		Entry("it requires a certificate of the gateway", time.Hour, tls.RequireAnyClientCert, "certificate required"),
+		Entry("its certificate has expired", -time.Second, tls.NoClientCert,
+			"certificate has expired or is not yet valid"),
+	)
+
+	It("presents a random key as calls do, with the Host of calls, and ends the session that the server opens",
+		Label("U18"), func(ctx SpecContext) {
+			upstream := NewUpstream()
+			_, report := operateChecked(ctx, upstream.URL+"/mcp?team=s3cret", func(c *service.Config) {
+				verifying(ctx, c)
+				c.Gateway.Present, c.Gateway.Host = []string{"X-Api-Key: {token}"}, "localhost:9000"
+			})
+			Expect(report.State.Works()).To(BeTrue())
+			Expect(report.Name).To(Equal(upstream.URL))
+			Expect(upstream.Wire()).
+				To(And(MatchRegexp(
+					`(?s)^POST /mcp\?team=s3cret HTTP/1.1\r\nHost: localhost:9000\r\n.*X-Api-Key: `+
+						`pasteport-probe-[^\n]+.*"method":"initialize"`),
+					ContainSubstring("DELETE /mcp?team=s3cret HTTP/1.1"), Not(ContainSubstring("Authorization"))))
+		})
+
+	It("sends no more keys while the server refuses requests without one, so that it is not locked out",
+		func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+			for range 3 {
+				Expect(service.service.CheckUpstreams(ctx)).
+					To(ConsistOf(HaveField("State.State", BeEquivalentTo("refuses-unknown-keys"))))
+			}
+			Expect(strings.Count(upstream.Wire(), "pasteport-probe-")).To(Equal(1))
+		})
+
+	It("finds a server that stops to check keys", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+		upstream.mu.Lock()
+		upstream.keys = nil
+		upstream.mu.Unlock()
+		Expect(service.service.CheckUpstreams(ctx)).
+			To(ConsistOf(HaveField("State.Cause", "it accepts any token, even a random one")))
+	})
+
+	It("reports that a server works again after it has started, and logs only the changes",
+		Label("U33"), func(ctx SpecContext) {
+			address := freeAddress()
+			service, _ := operateChecked(ctx, "http://"+address+"/mcp")
+			service.service.CheckUpstreams(ctx)
+			Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
+			upstreamAt(address)
+			service.service.CheckUpstreams(ctx)
+			Expect(service.AskAdmin(ctx, "/readyz").Text).To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(
+				`"detail":"reachable, refuses unknown keys, sent as bearer token in the header Authorization"`)))
+			Expect(service.AskAdmin(ctx, "/metrics").Text).
+				To(ContainSubstring(fmt.Sprintf("pasteport_upstream_up{resource=%q} 1\n", service.MCP())))
+			page := service.NewClient().Consent(ctx)
+			Expect(page.Text).NotTo(ContainSubstring(pageOfOutage))
+			Expect(page.Approve(ctx, apiKey).StatusCode).To(Equal(http.StatusSeeOther))
+			Expect(linesWith(service.Log.String(), "an upstream does not work")).To(HaveLen(1))
+			Expect(linesWith(service.Log.String(), "an upstream works again")).To(HaveLen(1))
+		})
+
+	It("names the cause and the remedy to the person whose token cannot be checked",
+		Label("B9", "B24"), func(ctx SpecContext) {
+			dead, _ := operateChecked(ctx, "http://"+freeAddress()+"/mcp")
+			Expect(dead.NewClient().Consent(ctx).Approve(ctx, apiKey)).
+				To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
+					ContainSubstring("This site cannot check tokens just now."),
+					ContainSubstring("If this lasts, tell the people who run it."), ContainSubstring(pageOfOutage)))))
+			elsewhere, _ := operateChecked(ctx, upstreamAnswering(redirected)())
+			Expect(elsewhere.NewClient().Consent(ctx).Approve(ctx, apiKey)).
+				To(And(HaveField("StatusCode", http.StatusServiceUnavailable), HaveField("Text", And(
+					ContainSubstring("because of a mistake in its configuration"),
+					ContainSubstring("tell the people who run it"), ContainSubstring(pageOfMistake)))))
+		})
+
+	It("leaves addresses that people enter to their connections", Label("U30"), func(ctx SpecContext) {
+		service, report := operateChecked(ctx, "{url}/mcp", enteringHosts)
+		Expect(report.State.String()).To(Equal("its address is a field, so it is checked when people connect"))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
+	})
+
+	It("looks for a program, and does not start it", Label("U22"), func(ctx SpecContext) {
+		to := stdioProgram()
+		_, report := operateChecked(ctx, "", toProgram(to, peopleOfPrograms(ctx)))
+		Expect(report.Name).To(Equal("stdio: " + to.Command))
+		Expect(report.State.String()).To(Equal("the program was found at " + to.Command + "; each session starts it"))
+	})
+})
+
+var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gateway", "doctor", "U31"), func() {
+	It("reports one that works", func(ctx SpecContext) {
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
+		Expect(service.diagnose(ctx).Of("upstream /mcp")).To(And(HaveField("Status", "ok"),
+			HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization")))
+	})
+
+	It("warns of a neighbour that does not work, and fails for the server at the URL only", func(ctx SpecContext) {
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
+			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
+				service.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
+		})
+		d := service.diagnose(ctx)
+		Expect(d.Of("upstream /mcp").Status).To(Equal("ok"))
+		Expect(d.Of("upstream /down").Status).To(Equal("warning"))
+		Expect(d.Code).To(BeZero())
+	})
+
+	It("warns of one that may refuse the gateway, because people with a key may be able to connect",
+		func(ctx SpecContext) {
+			service, _ := operateChecked(ctx, upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no"))())
+			found := service.diagnose(ctx).Of("upstream /mcp")
+			Expect(found).To(And(HaveField("Status", "warning"),
+				HaveField("Mend", ContainSubstring("allow the address of the gateway"))))
+		})
+
+	DescribeTable("skips the check and states what to do", func(ctx SpecContext, admin func() string, reason string) {
+		d := Diagnose(ctx, NewWorld().MCP(), "--admin-addr", admin())
+		Expect(d.Next).To(HaveSuffix("if this is a gateway, the MCP server behind it was not checked"))
+		skipped := d.Of("upstream")
+		Expect(skipped).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring(reason))))
+	},
+		Entry("without an admin listener", func() string {
+			return "off"
+		}, "admin-addr is off: give the gateway an admin listener"),
+		Entry("when nothing answers there", freeAddress, "connection refused): if this server is a pasteport "+
+			"gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr"),
+		Entry("when the listener is of another service", func() string {
+			return strings.TrimPrefix(Operate().Admin, "http://")
+		}, "has no upstream for this URL"),
+		Entry("when another server answers", func() string {
+			return strings.TrimPrefix(NewUpstream(apiKey).URL, "http://")
+		}, "it answered 401 Unauthorized and is not an admin listener of pasteport"),
+	)
+
+	It("asks for a public URL too", func(ctx SpecContext) {
+		public := "https://" + net.JoinHostPort(outside(), "1")
+		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
+			config.Issuer, config.Development = public, false
+		})
+		admin := strings.TrimPrefix(service.Admin, "http://")
+		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).
+			To(HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization"))
+	})
+})

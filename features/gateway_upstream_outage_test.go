@@ -1,0 +1,276 @@
+package features_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// challenging answers every request with a challenge that names metadata.
+func challenging(metadata string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="`+metadata+`"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+}
+
+var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U33"), func() {
+	It("reports the first failed call everywhere, until a call succeeds", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+		talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
+		up := func(value int) string {
+			return fmt.Sprintf("pasteport_upstream_up{resource=%q} %d\n", service.MCP(), value)
+		}
+
+		// checks have no valid key, and get 401
+		upstream.Answer(failing(http.StatusServiceUnavailable, "text/plain", "no"))
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		ready := service.AskAdmin(ctx, "/readyz").Text
+		Expect(ready).To(And(ContainSubstring(`"status":"degraded"`),
+			ContainSubstring("the last call failed: it answered 503 Service Unavailable"),
+			Not(ContainSubstring("reachable"))))
+		Expect(service.AskAdmin(ctx, "/metrics").Text).
+			To(And(ContainSubstring(up(0)), ContainSubstring(`state="down"`)))
+		Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
+		service.service.CheckUpstreams(ctx)
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"state":"down"`),
+			"a check asks for less than a call")
+
+		upstream.Answer(nil)
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusOK))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).
+			To(And(ContainSubstring(`"status":"ok"`), ContainSubstring("reachable")))
+		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(up(1)))
+		Expect(service.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(pageOfOutage))
+	})
+
+	DescribeTable("reports a call that is answered with",
+		func(ctx SpecContext, answer http.HandlerFunc, problem string) {
+			upstream := NewUpstream(apiKey)
+			service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+			talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
+			upstream.Answer(answer)
+			talk.Post(ctx, "tools/list", params{})
+			Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring("the last call failed: " + problem))
+		},
+		Entry("an error page", failing(500, "text/html", "no"), "it answered 500 Internal Server Error"),
+		Entry("a redirect", http.HandlerFunc(redirected), "it redirects to the same address with a slash"),
+	)
+
+	It("checks the upstream at once after a failed call", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+		talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
+		upstream.Close()
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusBadGateway))
+		Eventually(func() string {
+			return service.AskAdmin(ctx, "/readyz").Text
+		}).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(`"state":"down"`))
+	})
+
+	It("finds out that the upstream is the gateway itself", func(ctx SpecContext) {
+		self := httptest.NewUnstartedServer(nil)
+		DeferCleanup(self.Close)
+		_, report := operateChecked(ctx, "http://"+self.Listener.Addr().String()+"/mcp", func(c *service.Config) {
+			issuer := "http://" + freeAddress()
+			c.Issuer = issuer
+			self.Config.Handler = challenging(issuer + "/.well-known/oauth-protected-resource/mcp")
+			self.Start()
+		})
+		Expect(report.State.String()).To(Equal("it names the OAuth metadata of this gateway, so it is the gateway " +
+			"itself: set upstream to the URL of the MCP server behind the gateway"))
+	})
+})
+
+var _ = Describe("An upstream behind a balancer with cookies", Label("gateway", "U12"), func() {
+	DescribeTable("gets the cookies of each session back, and clients never get them:",
+		func(ctx SpecContext, path, revision string) {
+			upstream := NewUpstream(apiKey)
+			sessionsSeen := 0
+			balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, err := r.Cookie("lb")
+				if r.Header.Get("X-Request-Id") != "" &&
+					(r.Header.Get("Mcp-Session-Id") != "" || r.URL.Query().Has("sessionid")) {
+					if err != nil {
+						http.Error(w, "another server", http.StatusNotFound)
+						return
+					}
+					sessionsSeen++
+				}
+				http.SetCookie(w, &http.Cookie{
+					Name:     "lb",
+					Value:    "one",
+					Path:     "/",
+					HttpOnly: true,
+					Secure:   true,
+				})
+				upstream.Config.Handler.ServeHTTP(w, r)
+			}))
+			DeferCleanup(balancer.Close)
+			DeferCleanup(balancer.CloseClientConnections)
+			world := NewGateway(balancer.URL + path)
+			world.Token = apiKey
+			tape := NewTape()
+			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+			Expect(sessionsSeen).To(BeNumerically(">=", 2))
+			Expect(tape.String()).NotTo(ContainSubstring("lb=one"))
+		},
+		Entry("Streamable HTTP", "/mcp", sessions),
+		Entry("HTTP+SSE", "/sse", httpSSE),
+	)
+})
+
+var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gateway", "B8", "U18"), func() {
+	It("states how the key was sent, and names present after refusals without a success", func(ctx SpecContext) {
+		upstream := NewUpstreamReading(func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, apiKey)
+		service, report := operateChecked(ctx, upstream.URL+"/mcp")
+		Expect(report.State.String()).
+			To(HaveSuffix("refuses unknown keys, sent as bearer token in the header Authorization"))
+		const sent = "the MCP server refused it, sent as bearer token in the header Authorization; it has refused " +
+			"every key since the start: " +
+			`if it reads keys from elsewhere, set present, for example to "X-Api-Key: {token}"`
+		for _, key := range []string{"0", "0", "1", "2"} { // people try again with the right key
+			Expect(service.NewClient().Consent(ctx).Approve(ctx, apiKey+key).StatusCode).To(Equal(http.StatusForbidden))
+		}
+		Eventually(func() (reasons []string) {
+			for _, traced := range service.Traces(ctx) {
+				reasons = append(reasons, traced.Last().Reason)
+			}
+			return reasons
+		}).WithContext(ctx).WithTimeout(patience).Should(ConsistOf(
+			"the site does not know this token: "+sent, "the site did not know this token a moment ago",
+			"the site does not know this token: "+sent, "the site does not know this token: "+sent))
+		Expect(linesWith(service.Log.String(), `"msg":"the MCP server has refused every key since the start"`)).
+			To(ConsistOf(And(ContainSubstring("set present"), Not(ContainSubstring(apiKey)))))
+	})
+
+	It("names no setting after a success", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
+		service.NewClient().Connect(ctx)
+		for i := range 4 {
+			service.NewClient().Consent(ctx).Approve(ctx, fmt.Sprint("wrong-key-", i))
+		}
+		Expect(service.Log.String() + service.AskAdmin(ctx, "/connections.json").Text).
+			NotTo(ContainSubstring("set present, for"))
+	})
+})
+
+var _ = Describe("A gateway to a server whose responses are not as asked", Label("gateway"), func() {
+	const list = `{"jsonrpc":"2.0","id":7,"result":{"tools":[` +
+		`{"name":"shout","inputSchema":{"type":"object"}},{"name":"hang","inputSchema":{"type":"object"}}]}}`
+	withRules := func(c *service.Config) { c.Gateway.Policy.Tools = []string{"allow shout"} }
+	withoutRules := func(*service.Config) {}
+
+	DescribeTable("passes on a response",
+		func(ctx SpecContext, adjust func(*service.Config), answer http.HandlerFunc, tools int) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/mcp", adjust)
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(answer)
+			got := talk.Post(ctx, "tools/list", params{}, func(r *http.Request) {
+				r.Header.Set("Accept-Encoding", "identity")
+			})
+			Expect(got).To(And(HaveField("StatusCode", 200), HaveField("Header", Not(HaveKey("Content-Encoding")))))
+			Expect(strings.Count(strings.TrimPrefix(got.Text, "\ufeff"), `"name":`)).To(Equal(tools), got.Text)
+		},
+		Entry("with rules, in gzip", Label("U27"), withRules, compressed("application/json", list), 1),
+		Entry("with rules, as events in gzip", Label("U27"), withRules,
+			compressed("text/event-stream", "event: message\ndata: "+list+"\n\n"), 1),
+		Entry("with rules, with a BOM", Label("U27"), withRules, failing(200, "application/json", "\ufeff"+list), 1),
+		Entry("with rules, as events with a BOM", Label("U27"), withRules,
+			failing(200, "text/event-stream", "\ufeffdata: \ufeff"+list+"\n\n"), 1),
+		Entry("without rules, in gzip", Label("U15"), withoutRules, compressed("application/json", list), 2),
+	)
+
+	// cut sends all of the body, but announces more.
+	cut := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", fmt.Sprint(len(list)+1))
+		_, _ = w.Write([]byte(list))
+	}
+
+	It("warns of a response that was cut off, and does not count it as a success",
+		Label("U9", "V1"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			file, audited := auditing()
+			world := NewGateway(upstream.URL+"/mcp", audited)
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(cut)
+			got, err := noRedirects.Do(talk.message(ctx, "tools/call",
+				params{"name": "shout", "arguments": params{"text": "x"}}))
+			if err == nil {
+				_, err = io.ReadAll(got.Body)
+				_ = got.Body.Close()
+			}
+			Expect(err).To(HaveOccurred(), "the client has to know that the response is incomplete")
+			Expect(toolCalls(file, 1)).To(ConsistOf(And(HaveField("Outcome", "error"), HaveField("Rule", "U9"))))
+			Expect(linesWith(world.Log.String(), "the upstream did not answer")).
+				To(ConsistOf(ContainSubstring("it cut off its response: unexpected EOF")))
+		})
+
+	It("answers with an error in place of a response that was cut off before a rule could read it",
+		Label("U9", "U27"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL+"/mcp", withRules)
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(cut)
+			Expect(talk.Post(ctx, "tools/list", params{})).To(haveFailed(502, "cut off its response"))
+		})
+
+	DescribeTable("tells the client when the server wants the next request:",
+		Label("U9"), func(ctx SpecContext, sent, passed string) {
+			upstream := NewUpstream(apiKey)
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", sent)
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+			Expect(talk.Post(ctx, "tools/list", params{}).Header.Get("Retry-After")).To(Equal(passed))
+		},
+		Entry("in seconds", "120", "120"),
+		Entry("at a date", "Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2099 07:28:00 GMT"),
+		Entry("at no time that clients can read", "soon", "5"),
+	)
+
+	DescribeTable("keeps a response from shared caches", Label("U15"), func(ctx SpecContext, sent, passed string) {
+		upstream := NewUpstream(apiKey)
+		world := NewGateway(upstream.URL + "/mcp")
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Cache-Control", sent)
+			w.Header().Set("CDN-Cache-Control", "public, max-age=60")
+			failing(200, "application/json", list)(w, r)
+		})
+		got := talk.Post(ctx, "tools/list", params{})
+		Expect(got.Header["Cache-Control"]).To(Equal([]string{passed}))
+		Expect(got.Header.Values("Vary")).To(ContainElement("Authorization"))
+		Expect(got.Header).NotTo(HaveKey("Cdn-Cache-Control"))
+	},
+		Entry("that is public", "public, max-age=60", "private, max-age=60"),
+		Entry("that has a time for them", "S-MaxAge=60", "private"),
+		Entry("that lists headers", `private="a, public", no-cache="x, y"`, "private, no-cache"),
+	)
+})
+
+// compressed answers in gzip, which nobody has asked for.
+func compressed(mediaType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped := gzip.NewWriter(w)
+		_, _ = zipped.Write([]byte(body))
+		_ = zipped.Close()
+	}
+}

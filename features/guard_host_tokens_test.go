@@ -1,0 +1,228 @@
+package features_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// countingSite is a site that knows some tokens, and counts how often it is asked about each.
+type countingSite struct {
+	mu    sync.Mutex
+	known map[string]string // subjects by token
+	asked map[string]int
+	fails bool
+}
+
+func newCountingSite() (*countingSite, func(*service.Config)) {
+	s := &countingSite{known: map[string]string{"key-of-ada": "ada", "2|key-of-bob": "bob"}, asked: map[string]int{}}
+	site := NewClientSite()
+	site.Serve("/token", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		s.asked[token]++
+		subject, known := s.known[token]
+		switch {
+		case s.fails:
+			w.WriteHeader(http.StatusInternalServerError)
+		case !known:
+			w.WriteHeader(http.StatusUnauthorized)
+		default:
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"subject":"`+subject+`","roles":["author"]}`)
+		}
+	})
+	return s, func(config *service.Config) {
+		config.AcceptHostTokens = true
+		config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL("/token")}
+	}
+}
+
+func (s *countingSite) change(change func(*countingSite)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *countingSite) questions(token string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[token]
+}
+
+var _ = Describe("Sending the site's own token in the header", Label("G22"), func() {
+	var (
+		site   *countingSite
+		accept func(*service.Config)
+		world  *World
+	)
+	BeforeEach(func() {
+		site, accept = newCountingSite()
+		world = NewWorld(accept)
+	})
+	grants := func(ctx context.Context) (all int) {
+		GinkgoHelper()
+		for _, err := range world.service.Authz.Grants(ctx) {
+			Expect(err).NotTo(HaveOccurred())
+			all++
+		}
+		return all
+	}
+	call := func(ctx context.Context, token string) int { return world.Call(ctx, token).StatusCode }
+
+	DescribeTable("acts as the person without a grant, in revision", func(ctx SpecContext, revision string) {
+		path, adjust := auditing()
+		world = NewWorld(accept, adjust)
+		talk := world.Converse(ctx, revision, "key-of-ada")
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
+		Expect(talk.Use(ctx, "create_article", params{"title": "By a machine"}).Error.Code).To(BeZero())
+		Expect(toolCalls(path, 1)).To(ConsistOf(And(HaveField("Subject", "ada"), HaveField("Client", "direct"),
+			HaveField("Grant", HavePrefix("direct/")), HaveField("Outcome", "ok"))))
+		Expect(grants(ctx)).To(BeZero())
+		Expect(site.questions("key-of-ada")).To(Equal(1))
+		text := world.Log.String()
+		Expect(text).NotTo(ContainSubstring("key-of-ada"))
+	}, revisions())
+
+	It("asks the site once in a minute for all requests with a token", Label("2026-07-28"), func(ctx SpecContext) {
+		var group sync.WaitGroup
+		for range 16 {
+			group.Go(func() {
+				defer GinkgoRecover()
+				Expect(call(ctx, "2|key-of-bob")).To(Equal(http.StatusOK))
+			})
+		}
+		group.Wait()
+		world.Clock.Advance(59 * time.Second)
+		Expect(call(ctx, "2|key-of-bob")).To(Equal(http.StatusOK))
+		Expect(site.questions("2|key-of-bob")).To(Equal(1))
+		world.Clock.Advance(time.Second)
+		site.change(func(s *countingSite) { delete(s.known, "2|key-of-bob") })
+		Expect(call(ctx, "2|key-of-bob")).To(Equal(http.StatusUnauthorized))
+		Expect(site.questions("2|key-of-bob")).To(Equal(2))
+	})
+
+	It("refuses a stranger's token like any invalid token, and asks the site about it once in a minute",
+		Label("G7"), func(ctx SpecContext) {
+			for range 5 {
+				refused := world.Call(ctx, "key-of-nobody")
+				Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
+				Expect(refused.Header.Get("WWW-Authenticate")).
+					To(Equal(world.Call(ctx, "ppa_unknown").Header.Get("WWW-Authenticate")))
+			}
+			world.Clock.Advance(59 * time.Second)
+			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
+			Expect(site.questions("key-of-nobody")).To(Equal(1))
+			world.Clock.Advance(time.Second)
+			Expect(call(ctx, "key-of-nobody")).To(Equal(http.StatusUnauthorized))
+			Expect(site.questions("key-of-nobody")).To(Equal(2))
+			Expect(grants(ctx)).To(BeZero())
+		})
+
+	It("answers 429 to unknown tokens after too many wrong ones, and goes on with those that were right", Label("B6"),
+		func(ctx SpecContext) {
+			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
+			for i := range 5 {
+				Expect(call(ctx, fmt.Sprint("guess-", i))).To(Equal(http.StatusUnauthorized))
+			}
+			refused := world.Call(ctx, "guess-6")
+			Expect(refused.StatusCode).To(Equal(http.StatusTooManyRequests))
+			Expect(refused.Header.Get("Retry-After")).To(Equal("20"))
+			Expect(refused.Header.Get("WWW-Authenticate")).To(BeEmpty())
+			Expect(site.questions("guess-6")).To(BeZero())
+			world.Clock.Advance(time.Minute)
+			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
+			Expect(site.questions("key-of-ada")).To(Equal(2))
+			Expect(call(ctx, "guess-7")).To(Equal(http.StatusTooManyRequests))
+			ReadDemand(world.NewClient().Consent(ctx).Approve(ctx, "key-of-ada")) // a page has the same limits
+			world.Clock.Advance(5 * time.Minute)
+			Expect(call(ctx, "guess-7")).To(Equal(http.StatusUnauthorized))
+		})
+
+	It("ends with the end that the site pushes, and its streams and sessions with it", Label("G16", "N12"),
+		func(ctx SpecContext) {
+			talk := world.Converse(ctx, sessions, "key-of-ada")
+			stream := talk.Listen(ctx)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
+			site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+			_, err := world.EndGrantsOf(ctx, "key-of-ada")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusUnauthorized))
+			Eventually(stream.Events).WithTimeout(patience).Should(BeClosed())
+		})
+
+	It("ends on every replica where the token also had a grant", Label("G16", "replicas"), func(ctx SpecContext) {
+		replica := world.Replica()
+		elsewhere := func() int { return replica.Call(ctx, "key-of-ada").StatusCode }
+		world.NewClient().ConnectAs(ctx, "key-of-ada")
+		Expect(elsewhere()).To(Equal(http.StatusOK))
+		site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+		_, err := world.EndGrantsOf(ctx, "key-of-ada")
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(elsewhere).WithTimeout(patience).Should(Equal(http.StatusUnauthorized))
+	})
+
+	It("never sends a token of ours to the site, also after its end", Label("G7"), func(ctx SpecContext) {
+		tokens := world.NewClient().ConnectAs(ctx, "key-of-ada")
+		_, err := world.EndGrantsOf(ctx, "key-of-ada")
+		Expect(err).NotTo(HaveOccurred())
+		for _, token := range []string{tokens.Access, tokens.Refresh, tokens.Access + "x", "ppc_x", "pps_x"} {
+			Expect(call(ctx, token)).To(Equal(http.StatusUnauthorized))
+			Expect(site.questions(token)).To(BeZero())
+		}
+	})
+
+	It("answers 503 while the site cannot check tokens, and accepts the token afterwards", Label("G11"),
+		func(ctx SpecContext) {
+			site.change(func(s *countingSite) { s.fails = true })
+			down := world.Call(ctx, "key-of-ada")
+			Expect(down.StatusCode).To(Equal(http.StatusServiceUnavailable))
+			Expect(down.Header.Get("WWW-Authenticate")).To(BeEmpty())
+			site.change(func(s *countingSite) { s.fails = false })
+			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
+		})
+
+	It("counts only in the header", Label("G5"), func(ctx SpecContext) {
+		refused := request(ctx, http.MethodPost, world.MCP()+"?access_token=key-of-ada", nil)
+		Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(site.questions("key-of-ada")).To(BeZero())
+	})
+
+	It("has no right to a session of another person", Label("G14"), func(ctx SpecContext) {
+		talk := world.Converse(ctx, sessions, "key-of-ada")
+		Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(authorTools))
+		talk.Access = "2|key-of-bob"
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+	})
+
+	It("reaches the upstream of a gateway like a pasted token, until the upstream refuses it",
+		Label("gateway", "U6", "U8"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			gateway := NewGateway(upstream.URL+"/mcp", func(config *service.Config) { config.AcceptHostTokens = true })
+			talk := gateway.Converse(ctx, stateless, apiKey)
+			Expect(talk.Use(ctx, "shout", params{"text": "x"}).Text()).To(Equal("X"))
+			asked := upstream.Asked()
+			Expect(asked[len(asked)-1].Header.Get("Authorization")).To(Equal("Bearer " + apiKey))
+			upstream.Revoke()
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusUnauthorized))
+		})
+
+	It("is refused in a service whose person enters more than a token", Label("F9"), func() {
+		config := service.DefaultConfig()
+		config.Issuer, config.AcceptHostTokens = "https://cms.example", true
+		config.Gateway.Upstreams = []service.UpstreamAddress{{URL: "http://127.0.0.1:9/mcp"}}
+		config.HostFields, config.Gateway.Present = userAndKey, []string{"X-Key: {user} {org} {token}"}
+		_, err := service.Open(GinkgoT().Context(), *config)
+		Expect(err).To(MatchError(ContainSubstring(`has the required field "user", which no header has`)))
+	})
+})

@@ -1,0 +1,135 @@
+package features_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// ciStages returns the stages in a list of .ci/run.
+func ciStages(script, name string) []string {
+	GinkgoHelper()
+	list := regexp.MustCompile(`(?m)^readonly ` + name + `=\((.*)\)$`).FindStringSubmatch(script)
+	Expect(list).NotTo(BeNil())
+	return strings.Fields(list[1])
+}
+
+// ciTable returns the rows of .ci/stages: a path and its slow stages.
+func ciTable() map[string][]string {
+	GinkgoHelper()
+	text, err := os.ReadFile("../.ci/stages")
+	Expect(err).NotTo(HaveOccurred())
+	rows := map[string][]string{}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 0 && !strings.HasPrefix(line, "#") {
+			Expect(rows).NotTo(HaveKey(fields[0]))
+			rows[fields[0]] = fields[1:]
+		}
+	}
+	return rows
+}
+
+// foldersOfCode returns the folders of the module that hold files.
+func foldersOfCode() []string {
+	GinkgoHelper()
+	folders, ignored := map[string]bool{}, ignoredFolders()
+	Expect(ignored).To(ContainElement("../build"))
+	Expect(filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (slices.Contains([]string{".git", "node_modules", "testdata"}, entry.Name()) ||
+			slices.Contains(ignored, name)):
+			return filepath.SkipDir
+		case !entry.IsDir() && filepath.Dir(name) != "..":
+			folders[strings.TrimPrefix(filepath.ToSlash(filepath.Dir(name)), "../")] = true
+		}
+		return nil
+	})).To(Succeed())
+	return slices.Sorted(maps.Keys(folders))
+}
+
+// ignoredFolders returns the folders in the root that git ignores.
+func ignoredFolders() (names []string) {
+	GinkgoHelper()
+	text, err := os.ReadFile("../.gitignore")
+	Expect(err).NotTo(HaveOccurred())
+	for _, folder := range regexp.MustCompile(`(?m)^/(.*)/$`).FindAllStringSubmatch(string(text), -1) {
+		names = append(names, "../"+folder[1])
+	}
+	return names
+}
+
+var _ = Describe("CI stages of a change", Label("ci"), func() {
+	var script string
+	BeforeEach(func() {
+		text, err := os.ReadFile("../.ci/run")
+		Expect(err).NotTo(HaveOccurred())
+		script = string(text)
+	})
+
+	It("runs every stage", func() {
+		var defined []string
+		for _, stage := range regexp.MustCompile(`(?m)^stage_(\w+)\(\)`).FindAllStringSubmatch(script, -1) {
+			defined = append(defined, stage[1])
+		}
+		Expect(append(ciStages(script, "quick"), ciStages(script, "slow")...)).To(ConsistOf(defined))
+	})
+
+	It("names each slow stage in a row, and no other stage", func() {
+		named := map[string]bool{}
+		for _, stages := range ciTable() {
+			Expect(stages).NotTo(BeEmpty())
+			for _, stage := range stages {
+				named[stage] = true
+			}
+		}
+		delete(named, "all")
+		delete(named, "-")
+		Expect(slices.Collect(maps.Keys(named))).To(ConsistOf(ciStages(script, "slow")))
+	})
+
+	It("fuzzes the packages with fuzz targets", func() {
+		needs := func(file string) []string {
+			rows := ciTable()
+			above := file
+			for rows[above] == nil {
+				above = filepath.Dir(above)
+			}
+			return rows[above]
+		}
+		for _, folder := range foldersOfCode() {
+			files, err := filepath.Glob(filepath.Join("..", folder, "*_test.go"))
+			Expect(err).NotTo(HaveOccurred())
+			for _, file := range files {
+				if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "\nfunc Fuzz") {
+					Expect(err).NotTo(HaveOccurred())
+					Expect(needs(folder)).To(ContainElement("fuzz"), folder)
+				}
+			}
+		}
+	})
+
+	It("has a row for each folder, and no row for a missing path", func() {
+		rows := ciTable()
+		for path := range rows {
+			Expect(filepath.Join("..", path)).To(BeAnExistingFile())
+		}
+		folders := foldersOfCode()
+		Expect(folders).To(ContainElements(".ci", "adapters/mcp/guard", "deploy/kubernetes", "domain/oauth"))
+		for _, folder := range folders {
+			found := false
+			for above := folder; above != "."; above = filepath.Dir(above) {
+				found = found || rows[above] != nil
+			}
+			Expect(found).To(BeTrue(), folder+" is in no row of .ci/stages")
+		}
+	})
+})

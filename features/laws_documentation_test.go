@@ -1,0 +1,222 @@
+package features_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/matrix"
+)
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	autolink     = regexp.MustCompile(`<https://[^>]+>`)
+	codeBlock    = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	// threat is a row of the threat model: its letter, and the file and the sentence of its spec.
+	threat    = regexp.MustCompile(`(?m)^\| ([STRIDE]) \|.*\| \[[^]]+\]\(([^)]+)\): (.+) \|$`)
+	qualified = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w+)`)
+	stepName  = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
+)
+
+// documents returns the Markdown files of the repository, relative to this folder.
+func documents() (names []string) {
+	GinkgoHelper()
+	ignored := ignoredFolders()
+	Expect(filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() &&
+			(slices.Contains([]string{".git", "node_modules"}, entry.Name()) || slices.Contains(ignored, name)):
+			return filepath.SkipDir
+		case filepath.Ext(name) == ".md":
+			names = append(names, name)
+		}
+		return nil
+	})).To(Succeed())
+	return names
+}
+
+// guides returns the pages for people who use or change Pasteport.
+func guides() []string {
+	GinkgoHelper()
+	pages, err := filepath.Glob("../docs/*.md")
+	Expect(err).NotTo(HaveOccurred())
+	return append(pages, "../README.md", "../SECURITY.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md")
+}
+
+// sourceIn returns the Go source in a folder, without that of tests.
+func sourceIn(folder string) string {
+	GinkgoHelper()
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty(), folder)
+	var source strings.Builder
+	for _, file := range files {
+		if !strings.HasSuffix(file, "_test.go") {
+			source.WriteString(textOf(file))
+		}
+	}
+	return source.String()
+}
+
+func textOf(name string) string {
+	GinkgoHelper()
+	text, err := os.ReadFile(name)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
+// anchors returns the fragments of a page's headings, as GitHub generates them.
+func anchors(page string) (found []string) {
+	GinkgoHelper()
+	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(textOf(page), ""), -1) {
+		found = append(found, strings.ReplaceAll(notInAnchor.ReplaceAllString(strings.ToLower(match[1]), ""), " ", "-"))
+	}
+	return found
+}
+
+var _ = Describe("Documentation", Label("documentation"), func() {
+	It("links to files and headings that exist", func() {
+		pages := documents()
+		Expect(pages).To(ContainElements("../README.md", "../docs/gateway.md", "../features/README.md"))
+		for _, page := range pages {
+			for _, match := range markdownLink.FindAllStringSubmatch(codeBlock.ReplaceAllString(textOf(page), ""), -1) {
+				target, anchor, hasAnchor := strings.Cut(match[1], "#")
+				if strings.Contains(target, "://") {
+					continue
+				}
+				file := page
+				if target != "" {
+					file = filepath.Join(filepath.Dir(page), target)
+				}
+				Expect(file).To(BeAnExistingFile(), "%s links to %s", page, match[1])
+				if hasAnchor {
+					Expect(anchors(file)).To(ContainElement(anchor), "%s links to %s", page, match[1])
+				}
+			}
+		}
+	})
+
+	It("prints no command that compiles the C code of a dependency: each turns cgo off, in its line or before it",
+		func() {
+			compiles := regexp.MustCompile(`\bgo (build|install|test|run \./bootstrap)\b`)
+			checked := 0
+			for _, page := range append(documents(), "../deploy/Dockerfile") {
+				off := false
+				for line := range strings.Lines(textOf(page)) {
+					// To the end of the block.
+					off = !strings.HasPrefix(line, "```") && (off || strings.HasPrefix(line, "export CGO_ENABLED=0"))
+					if compiles.MatchString(line) {
+						checked++
+						Expect(off || strings.Contains(line, "CGO_ENABLED=0")).To(BeTrue(), "%s: %s", page, line)
+					}
+				}
+			}
+			Expect(checked).To(BeNumerically(">", 10))
+		})
+
+	It("has a README of at most 6 KB, and at most 16 pages", func() {
+		Expect(len(textOf("../README.md"))).To(BeNumerically("<=", 6_000))
+		pages, err := filepath.Glob("../docs/*.md")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(pages)).To(And(BeNumerically(">", 10), BeNumerically("<=", 16)), "%v", pages)
+	})
+
+	It("is wrapped at 100 columns, except for tables, links and code", func() {
+		for _, page := range guides() {
+			if page == "../docs/rules.md" {
+				continue // one line for each rule, so that a search for its number shows all of it
+			}
+			prose := codeBlock.ReplaceAllString(textOf(page), "")
+			prose = autolink.ReplaceAllString(markdownLink.ReplaceAllString(prose, "]"), "")
+			for line := range strings.Lines(prose) {
+				line = strings.TrimSpace(line)
+				if strings.HasPrefix(line, "|") || strings.HasPrefix(line, "#") || !strings.Contains(line, " ") {
+					continue
+				}
+				Expect(utf8.RuneCountInString(line)).To(BeNumerically("<=", 100), "%s: %s", page, line)
+			}
+		}
+	})
+
+	It("names only what the Go packages export", func() {
+		exported := map[string]string{}
+		for name, folder := range map[string]string{
+			"bootstrap":     "../bootstrap",
+			"oauth":         "../domain/oauth",
+			"connection":    "../domain/connection",
+			"persistence":   "../adapters/persistence",
+			"diagnosis":     "../adapters/diagnosis",
+			"audit":         "../adapters/audit",
+			"cimd":          "../adapters/cimd",
+			"storespec":     "storespec",
+			"pasteporttest": "../bootstrap/pasteporttest",
+		} {
+			exported[name] = sourceIn(folder)
+		}
+		checked := 0
+		for _, page := range guides() {
+			for _, match := range qualified.FindAllStringSubmatch(textOf(page), -1) {
+				source, known := exported[match[1]]
+				if !known {
+					continue
+				}
+				checked++
+				declared := regexp.MustCompile(`(?m)^(?:func|type|var|const|\t)(?:\s|\([^)]*\) )*` + match[2] + `\b`)
+				Expect(declared.MatchString(source)).To(BeTrue(), "%s: %s", page, match[0])
+			}
+		}
+		Expect(checked).To(BeNumerically(">", 50))
+	})
+
+	It("lists every field of oauth.Config", func() {
+		page := textOf("../docs/embedding.md")
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[oauth.Config]()) {
+			row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.* \\|")
+			Expect(row.MatchString(page)).To(BeTrue(), "docs/embedding.md has no row for "+field.Name)
+		}
+	})
+
+	It("names a spec that exists for every threat in SECURITY.md", func() {
+		rules, err := matrix.Read("..")
+		Expect(err).NotTo(HaveOccurred())
+		_, section, _ := strings.Cut(textOf("../SECURITY.md"), "## Threat model\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		rows := threat.FindAllStringSubmatch(section, -1)
+		Expect(len(rows)).To(BeNumerically(">", 20))
+		Expect(rows).To(HaveLen(strings.Count(section, "\n|")-2), "every row but the two of the heading")
+		kinds := map[string]bool{}
+		for _, row := range rows {
+			kinds[row[1]] = true
+			isTheSpec := func(s matrix.Spec) bool {
+				return s.File == row[2] && strings.Contains(s.Sentence(), row[3])
+			}
+			Expect(slices.ContainsFunc(rules.Specs, isTheSpec)).To(BeTrue(), "%s has no spec %q", row[2], row[3])
+		}
+		Expect(kinds).To(HaveLen(6), "S, T, R, I, D and E")
+	})
+
+	DescribeTable("shows the four steps with the names in the compiled example", func(page string) {
+		_, rest, found := strings.Cut(textOf(page), "```go\n")
+		Expect(found).To(BeTrue())
+		steps, _, _ := strings.Cut(rest, "```")
+		names := stepName.FindAllString(steps, -1)
+		Expect(names).To(ContainElements("persistence.OpenSQLite", "VerifyBearer:", "server.Register"))
+		example := textOf("../bootstrap/example_test.go")
+		for _, name := range names {
+			Expect(example).To(ContainSubstring(name))
+		}
+	}, Entry("in README.md", "../README.md"), Entry("in docs/embedding.md", "../docs/embedding.md"))
+})

@@ -1,0 +1,197 @@
+package features_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// askAs sends the client's request to a replica with another client_id.
+func (c *Client) askAs(ctx context.Context, replica, id, address string) Response {
+	GinkgoHelper()
+	query := c.Request()
+	query.Set("client_id", id)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, replica+"/oauth/authorize?"+query.Encode(), http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	forwarded(address)(r)
+	return Send(r)
+}
+
+var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "limits"), func() {
+	const person = "198.51.100.7"
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		world = NewWorld(behind("127.0.0.0/8"))
+		client = world.NewClient()
+	})
+	ask := func(ctx context.Context, from, id string) Response {
+		GinkgoHelper()
+		return client.askAs(ctx, world.Issuer, id, from)
+	}
+	lookUp := func(ctx context.Context, from, id string) int { return ask(ctx, from, id).StatusCode }
+	// attack looks up made-up documents from the addresses until one lookup is refused.
+	attack := func(ctx context.Context, address func(i int) string) {
+		GinkgoHelper()
+		for i := range 100 {
+			if lookUp(ctx, address(i), world.Clients.URL(fmt.Sprint("/made-up-", i))) == http.StatusServiceUnavailable {
+				return
+			}
+		}
+		Fail("the attacker is never refused")
+	}
+
+	It("succeeds while an attacker makes the server fetch from slow hosts", Label("C52", "C21"), func(ctx SpecContext) {
+		var slow []*ClientSite
+		var attackers sync.WaitGroup
+		attacking, end := context.WithCancel(ctx)
+		defer attackers.Wait()
+		defer end()
+		for i := range 4 {
+			site := NewClientSite()
+			slow = append(slow, site)
+			for n := range 10 {
+				path := fmt.Sprint("/", n)
+				site.Serve(path, func(_ http.ResponseWriter, r *http.Request) {
+					select {
+					case <-r.Context().Done():
+					case <-attacking.Done():
+					}
+				})
+				attackers.Go(func() {
+					query := url.Values{"client_id": {site.URL(path)}}
+					r, _ := http.NewRequestWithContext(attacking, http.MethodGet,
+						world.Issuer+"/oauth/authorize?"+query.Encode(), nil)
+					forwarded(fmt.Sprintf("203.0.%d.7", i))(r)
+					if answer, err := noRedirects.Do(r); err == nil {
+						_ = answer.Body.Close()
+					}
+				})
+			}
+		}
+		Eventually(func() (fetches int64) {
+			for _, site := range slow {
+				fetches += site.Fetches()
+			}
+			return fetches
+		}).WithTimeout(patience).Should(BeNumerically(">=", 8))
+		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+	})
+
+	DescribeTable("is possible for a new client of a host, while made-up documents of the host are looked up from",
+		Label("C21"),
+		func(ctx SpecContext, address func(i int) string) {
+			attack(ctx, address)
+			Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		},
+		Entry("one address", func(int) string { return "203.0.113.7" }),
+		Entry("a /24", func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }),
+		Entry("a /48", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }),
+	)
+
+	It("is possible with three new clients of each domain from the attacker's address",
+		Label("C21", "C45"), func(ctx SpecContext) {
+			world.Clock.Stop()
+			site := NewClientSite()
+			for i := range 31 {
+				_ = lookUp(ctx, person, site.URL(fmt.Sprint("/made-up-", i)))
+			}
+			Expect(site.Fetches()).To(BeEquivalentTo(30))
+			for range 3 {
+				Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
+			}
+			refused := ask(ctx, person, world.NewClient().ID)
+			Expect(refused).To(BeASafePage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+			Expect(refused.Header.Get("Retry-After")).To(MatchRegexp(`^[12]$`))
+			world.Clock.Advance(time.Minute)
+			Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusOK))
+		})
+
+	It("is possible with a known client from the attacker's address", Label("C55"), func(ctx SpecContext) {
+		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		attack(ctx, func(int) string { return person })
+		world.Clock.Advance(inTheMeantime)
+		attack(ctx, func(int) string { return person })
+		before := world.Clients.Fetches()
+		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		Expect(world.Clients.Fetches()).To(Equal(before + 1))
+	})
+
+	It("is possible with a client that has grants, also after a restart", Label("C54", "C55"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		world.Restart()
+		attack(ctx, func(int) string { return person })
+		// The server reads in the background which clients have grants.
+		Eventually(func() int {
+			return lookUp(ctx, person, client.ID)
+		}).WithTimeout(patience).Should(Equal(http.StatusOK))
+		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusServiceUnavailable))
+	})
+
+	It("needs no fetch for a client in use after 1,100 other documents", Label("long", "C54"), func(ctx SpecContext) {
+		client.lists("max-age=86400", client.Redirect)
+		client.Connect(ctx)
+		unused := world.NewClient()
+		unused.lists("max-age=86400", unused.Redirect)
+		Expect(lookUp(ctx, "203.255.0.7", unused.ID)).To(Equal(http.StatusOK))
+		for i := range 1100 {
+			path := fmt.Sprint("/other-", i)
+			id := world.Clients.URL(path)
+			world.Clients.Publish(path,
+				fmt.Sprintf(`{"client_id":%q,"client_name":"Other","redirect_uris":[%q]}`, id, client.Redirect))
+			Expect(lookUp(ctx, fmt.Sprintf("203.%d.%d.7", i/250, i%250), id)).To(Equal(http.StatusOK))
+		}
+		world.Clients.Down()
+		Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		Expect(lookUp(ctx, person, unused.ID)).To(Equal(http.StatusBadGateway))
+	})
+
+	It("is refused without a fetch for a client whose host keeps timing out for that network, and for no other network",
+		Label("long", "C53", "C41", "tracing"), func(ctx SpecContext) {
+			site := NewClientSite()
+			for i := range 4 {
+				site.Serve(fmt.Sprint("/", i), hanging)
+			}
+			const attacker, neighbor = "203.0.113.7", "203.0.113.8"
+			atOnce(3, func() Response { return ask(ctx, attacker, site.URL("/0")) })
+			for i := range 2 {
+				Expect(lookUp(ctx, attacker, site.URL(fmt.Sprint("/", i+1)))).To(Equal(http.StatusBadGateway))
+			}
+			Expect(site.Fetches()).To(BeEquivalentTo(3))
+			refused := ask(ctx, neighbor, site.URL("/3"))
+			Expect(refused).To(BeASafePage(http.StatusBadGateway, "invalid_client"))
+			Expect(refused.Header.Get("Retry-After")).To(Equal("60"))
+			Expect(site.Fetches()).To(BeEquivalentTo(3))
+			site.Publish("/4", fmt.Sprintf(`{"client_id":%q,"client_name":"Reader","redirect_uris":[%q]}`,
+				site.URL("/4"), client.Redirect))
+			Expect(lookUp(ctx, person, site.URL("/4"))).To(Equal(http.StatusOK))
+			Expect(world.Log.String()).To(ContainSubstring("keeps timing out"))
+			Expect(lookUp(ctx, person, client.ID)).To(Equal(http.StatusOK))
+		})
+})
+
+var _ = Describe("Refreshing while the host of the client's keys is down", Label("CIMD", "C56", "D33"), func() {
+	It("works for an hour after they have expired", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewSigningClient("ES256")
+		tokens := client.Connect(ctx)
+		refresh := func() Response { return client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))) }
+		up := world.Clients.Down()
+		for _, later := range []time.Duration{inTheMeantime, 30 * time.Minute, 29 * time.Minute} {
+			world.Clock.Advance(later)
+			answer := refresh()
+			Expect(answer.StatusCode).To(Equal(http.StatusOK))
+			tokens = answer.Tokens()
+		}
+		world.Clock.Advance(time.Minute)
+		Expect(refresh()).To(BeRefusedAs(503, "temporarily_unavailable"))
+		up()
+		Expect(refresh().StatusCode).To(Equal(http.StatusOK))
+	})
+})

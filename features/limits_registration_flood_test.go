@@ -1,0 +1,140 @@
+package features_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// handle answers a request in this process.
+func (w *World) handle(method, target, body string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, bytes.NewBufferString(body))
+	r.Header.Set("Content-Type", "application/json")
+	answer := httptest.NewRecorder()
+	w.service.Echo.ServeHTTP(answer, r)
+	return answer
+}
+
+// registered is the beginning of the digest of a client_id.
+type registered [16]byte
+
+// registerAndOpen registers a client, and returns the zero value unless its id opens.
+func (w *World) registerAndOpen() (digest registered) {
+	answer := w.handle(http.MethodPost, w.Issuer+"/oauth/register",
+		`{"client_name":"An app","redirect_uris":["http://127.0.0.1/callback"]}`)
+	var members struct {
+		ID string `json:"client_id"`
+	}
+	if answer.Code != http.StatusCreated || json.Unmarshal(answer.Body.Bytes(), &members) != nil {
+		return registered{}
+	}
+	if document := w.handle(http.MethodGet, members.ID, ""); document.Code != http.StatusOK ||
+		!bytes.Contains(document.Body.Bytes(), []byte(members.ID)) {
+		return registered{}
+	}
+	sum := sha256.Sum256([]byte(members.ID))
+	return registered(sum[:])
+}
+
+// registerAll fills in the digests of as many clients, in several goroutines.
+func (w *World) registerAll(into []registered) {
+	var workers errgroup.Group
+	for part := range slices.Chunk(into, max(1, len(into)/8)) {
+		workers.Go(func() error {
+			for i := range part {
+				part[i] = w.registerAndOpen()
+			}
+			return nil
+		})
+	}
+	_ = workers.Wait() // no worker fails
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC() // the second one empties the pools
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
+
+var _ = Describe("Flooding the server with registrations", Label("L10"), func() {
+	const unlimited = math.MaxInt32
+	body := map[string]any{"redirect_uris": []string{"https://app.example/callback"}}
+	limits := func(address, total int) func(*service.Config) {
+		return func(config *service.Config) {
+			config.Limits.MaxRegistrationsPerMinuteAndAddress, config.Limits.MaxRegistrationsPerMinute = address, total
+		}
+	}
+
+	DescribeTable("writes no row and uses no memory that grows", Label("L1"), func(ctx SpecContext, early, all int) {
+		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *service.Config) {
+			config.Logger = slog.New(slog.DiscardHandler)
+		})
+		world.RegisterClient(ctx, "http://127.0.0.1:4321/callback").Connect(ctx)
+		world.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange")
+		ids := make([]registered, all-1)
+		rows, _ := world.CheckStore(ctx)
+
+		world.registerAll(ids[:early])
+		before := heap()
+		world.registerAll(ids[early:])
+		Expect(heap() - before).To(BeNumerically("<", 4<<20))
+
+		Expect(ids).NotTo(ContainElement(registered{}), "each id opens")
+		slices.SortFunc(ids, func(a, b registered) int { return bytes.Compare(a[:], b[:]) })
+		Expect(slices.Compact(slices.Clone(ids))).To(HaveLen(len(ids)), "no two ids are equal")
+		after, _ := world.CheckStore(ctx)
+		Expect(after).To(Equal(rows))
+	}, Entry("of 8,000 clients", Label("long"), 2_000, 8_000, SpecTimeout(8*time.Minute)),
+		Entry("of 1,000,000 clients", 50_000, 1_000_000, Label("soak", "flood"), SpecTimeout(35*time.Minute)))
+
+	It("is limited for each address, and for the networks around it", func(ctx SpecContext) {
+		world := NewWorld(selfRegistration, behind("127.0.0.1/32"), limits(3, 1000))
+		register := func(ctx context.Context, address string) int {
+			return world.Register(ctx, body, forwarded(address)).StatusCode
+		}
+		for range 3 {
+			Expect(register(ctx, "203.0.113.7")).To(Equal(http.StatusCreated))
+		}
+		refused := world.Register(ctx, body, forwarded("203.0.113.7"))
+		Expect(refused.StatusCode).To(Equal(http.StatusTooManyRequests))
+		Expect(refused.Header.Get("Retry-After")).To(MatchRegexp("^(20|1[0-9])$"))
+		Expect(decodeAny(refused)["error"]).To(Equal("temporarily_unavailable"))
+		for _, address := range []string{"203.0.113.8", "203.0.113.9", "203.0.113.10", "203.0.113.11"} {
+			for range 3 {
+				Expect(register(ctx, address)).To(Equal(http.StatusCreated))
+			}
+		}
+		Expect(register(ctx, "203.0.113.12")).To(Equal(http.StatusTooManyRequests), "the /24 has registered 15")
+		Expect(register(ctx, "198.51.100.1")).To(Equal(http.StatusCreated))
+		world.Clock.Advance(time.Minute)
+		Expect(register(ctx, "203.0.113.7")).To(Equal(http.StatusCreated))
+	})
+
+	It("is limited in total, but not by refused requests", func(ctx SpecContext) {
+		operated := Operate(selfRegistration, behind("127.0.0.1/32"), limits(2, 3))
+		for range 10 {
+			operated.Register(ctx, body, forwarded("203.0.113.7"))
+		}
+		Expect(operated.Register(ctx, body, forwarded("198.51.100.1")).StatusCode).To(Equal(http.StatusCreated))
+		Expect(operated.Register(ctx, body, forwarded("198.51.100.2")).StatusCode).To(Equal(http.StatusTooManyRequests))
+		Expect(operated.AskAdmin(ctx, "/metrics").Text).
+			To(ContainSubstring(`pasteport_limits_total{effect="refused",limit="registrations"} 9`))
+		Expect(Run(ctx, append([]string{"connections", "--json"}, operated.Kept()...)...).Out).To(MatchJSON("[]"))
+	})
+})

@@ -1,0 +1,208 @@
+package features_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+
+	"github.com/pasteport/pasteport/bootstrap/cli"
+)
+
+var _ = Describe("Reading the trace on the command line", Label("trace"), func() {
+	var operated *Operated
+	run := func(ctx context.Context, args ...string) Ran { return Run(ctx, append(args, operated.Kept()...)...) }
+	BeforeEach(func(ctx SpecContext) {
+		operated = Operate()
+		operated.Discover(ctx)
+		client := operated.NewClient()
+		operated.Call(ctx, client.Connect(ctx).Access)
+		operated.Newest(ctx, wholeWay)
+		client.ID += "x"
+		client.AskFor(ctx, client.Request())
+		operated.Newest(ctx, "authorize client_metadata:refused")
+	})
+
+	It("lists all or only unfinished connections", func(ctx SpecContext) {
+		all := run(ctx, "connections")
+		Expect(all.Code).To(Equal(0))
+		Expect(all.Out).
+			To(And(ContainSubstring("connected"), ContainSubstring("stopped"),
+				ContainSubstring("next: pasteport trace ID --data "+operated.Dir)))
+		var listed []Traced
+		Expect(json.Unmarshal([]byte(run(ctx, "connections", "--unfinished", "--json").Out), &listed)).To(Succeed())
+		Expect(listed).To(ConsistOf(HaveField("State", "stopped")))
+	})
+
+	It("shows the newest connection, or the one with this id prefix, without colour unless it writes to a terminal",
+		func(ctx SpecContext) {
+			newest := run(ctx, "trace")
+			Expect(newest.Code).To(Equal(0))
+			Expect(newest.Out).
+				To(And(ContainSubstring("  2  "), ContainSubstring("refused [C42]"),
+					ContainSubstring("The attempt stopped at the step"), Not(ContainSubstring("\x1b"))))
+			Expect(run(ctx, "trace", operated.Traces(ctx)[1].ID[12:20]).Out).
+				To(And(ContainSubstring(" 10  "), ContainSubstring("The client is connected")))
+			var shown Traced
+			Expect(json.Unmarshal([]byte(run(ctx, "trace", "--json", operated.Traces(ctx)[1].ID).Out), &shown)).
+				To(Succeed())
+			Expect(shown.Path()).To(Equal(wholeWay))
+		})
+
+	It("follows steps until it is interrupted", func(ctx SpecContext) {
+		following, stop := context.WithCancel(ctx)
+		defer stop()
+		out, ended := gbytes.NewBuffer(), make(chan int, 1)
+		go func() {
+			ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out,
+				GinkgoWriter)
+		}()
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
+		operated.NewClient().Connect(ctx)
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
+		stop()
+		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+	})
+
+	It("follows one connection, from its first anonymous request", func(ctx SpecContext) {
+		Post(ctx, operated.MCP(), nil)
+		begun := operated.Newest(ctx, "challenge")
+		following, stop := context.WithCancel(ctx)
+		defer stop()
+		out, ended := gbytes.NewBuffer(), make(chan int, 1)
+		go func() {
+			ended <- cli.Run(following,
+				append([]string{"trace", begun.ID[:8], "--follow", "--json"}, operated.Kept()...), nil, out,
+				GinkgoWriter)
+		}()
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"challenge"`))
+		operated.NewClient().Connect(ctx)
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"authorize"`))
+		Eventually(out).WithTimeout(patience).Should(gbytes.Say(`"step":"exchange"`))
+		stop()
+		Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+		Expect(strings.Count(string(out.Contents()), "\n")).To(Equal(7), "one line per step")
+	})
+
+	It("shows the login that failed, and not a probe after it", func(ctx SpecContext) {
+		Post(ctx, operated.MCP(), nil, with("User-Agent", "some client"))
+		operated.Newest(ctx, "challenge")
+		Expect(run(ctx, "trace").Out).To(ContainSubstring("refused [C42]"))
+	})
+
+	Describe("after doctor", Label("T1"), func() {
+		doctor := func(ctx context.Context) {
+			Expect(Doctor(ctx, "", operated.MCP()).Code).To(BeZero())
+			Eventually(func() string {
+				return run(ctx, "connections").Out
+			}).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("1 attempt of doctor hidden"))
+		}
+
+		It("hides its attempts, says how many there are, and lists them with --doctor", func(ctx SpecContext) {
+			doctor(ctx)
+			clients := run(ctx, "connections").Out
+			Expect(clients).
+				To(And(ContainSubstring("connected"), ContainSubstring("hidden: pasteport connections --doctor"),
+					Not(ContainSubstring("pasteport-doctor"))))
+			Expect(run(ctx, "connections", "--doctor").Out).
+				To(And(ContainSubstring("pasteport-doctor/"), Not(ContainSubstring("hidden"))))
+			var all []map[string]any
+			Expect(json.Unmarshal([]byte(run(ctx, "connections", "--json").Out), &all)).To(Succeed())
+			Expect(all).To(And(HaveLen(3), ContainElement(HaveKeyWithValue("doctor", true)),
+				ContainElement(Not(HaveKey("doctor")))))
+		})
+
+		It("shows the newest attempt of a client, and one of doctor by its id", func(ctx SpecContext) {
+			doctor(ctx)
+			Expect(run(ctx, "trace").Out).
+				To(And(ContainSubstring("refused [C42]"), ContainSubstring("1 attempt of doctor hidden")))
+			Expect(run(ctx, "trace", "--doctor").Out).To(ContainSubstring("agent    pasteport-doctor/"))
+			Expect(run(ctx, "trace", operated.Traces(ctx)[0].ID).Out).
+				To(And(ContainSubstring("agent    pasteport-doctor/"), Not(ContainSubstring("hidden"))))
+		})
+
+		It("hides its attempts on the admin page, with a link to them", func(ctx SpecContext) {
+			doctor(ctx)
+			page := operated.AskAdmin(ctx, "/").Text
+			Expect(page).To(And(ContainSubstring("1 attempt of pasteport doctor hidden"),
+				ContainSubstring(`href="/?doctor"`), Not(ContainSubstring("(doctor)"))))
+			Expect(strings.Count(operated.AskAdmin(ctx, "/?doctor").Text, "(doctor)")).To(Equal(1))
+		})
+
+		It("leaves its steps out while it follows, and says so", func(ctx SpecContext) {
+			following, stop := context.WithCancel(ctx)
+			defer stop()
+			out, ended := gbytes.NewBuffer(), make(chan int, 1)
+			go func() {
+				ended <- cli.Run(following, append([]string{"trace", "--follow"}, operated.Kept()...), nil, out,
+					GinkgoWriter)
+			}()
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("following"))
+			doctor(ctx)
+			operated.NewClient().Connect(ctx)
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("steps of doctor are hidden"))
+			Eventually(out).WithTimeout(patience).Should(gbytes.Say("code exchanged"))
+			stop()
+			Eventually(ended).WithTimeout(patience).Should(Receive(Equal(0)))
+			Expect(string(out.Contents())).
+				To(And(MatchRegexp(`\d+ steps of doctor were hidden`), Not(ContainSubstring("F5"))),
+					"only doctor meets F5")
+		})
+
+		It("marks every step of a whole login, which is of one run", Label("T2"), func(ctx SpecContext) {
+			d := Doctor(ctx, "", operated.MCP(), "--token", operated.Token)
+			Expect(d.Code).To(BeZero(), d.Out)
+			byDoctor := func() (paths []string) {
+				for _, traced := range operated.Traces(ctx) {
+					if traced.Doctor {
+						paths = append(paths, traced.Path())
+					}
+				}
+				return paths
+			}
+			Eventually(byDoctor).WithContext(ctx).WithTimeout(patience).
+				Should(ConsistOf(And(ContainSubstring("code_issued"), ContainSubstring("ended"))))
+			Expect(run(ctx, "connections").Out).
+				To(And(ContainSubstring("1 attempt of doctor hidden"), Not(ContainSubstring("ended"))))
+		})
+	})
+
+	It("says that only doctor has tried to connect", Label("T1"), func(ctx SpecContext) {
+		site := NewWorld()
+		Expect(Doctor(ctx, "", site.MCP()).Code).To(BeZero())
+		Eventually(func() Ran {
+			return Run(ctx, append([]string{"trace"}, site.Kept()...)...)
+		}).WithContext(ctx).WithTimeout(patience).
+			Should(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("only doctor has tried"))))
+	})
+
+	It("shows the last steps of a stopped service", func(ctx SpecContext) {
+		operated.NewClient().Connect(ctx)
+		operated.Shutdown()
+		Expect(run(ctx, "trace").Out).To(ContainSubstring("code exchanged"))
+	})
+
+	It("does not list ended connections as unfinished, and truncates client input", func(ctx SpecContext) {
+		Post(ctx, operated.MCP(), nil, with("User-Agent", strings.Repeat("x", 250)))
+		operated.Newest(ctx, "challenge")
+		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
+		Expect(run(ctx, "connections").Out).
+			To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx..."),
+				Not(ContainSubstring(strings.Repeat("x", 41)))))
+		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
+	})
+
+	It("names the remedy for an unknown id, and for an empty data folder", func(ctx SpecContext) {
+		Expect(run(ctx, "trace", "no-such-id")).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+		Expect(run(ctx, "trace", "one", "two")).
+			To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("one attempt"))))
+		Expect(run(ctx, "trace", "no-such-id", "--follow")).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pasteport connections lists them"))))
+		Expect(Run(ctx, "connections", "--data", GinkgoT().TempDir())).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("--data"))))
+	})
+})

@@ -1,0 +1,125 @@
+package features_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/demosite"
+)
+
+// Replace presses the button below the list, with a new token.
+func (p Page) Replace(ctx context.Context, token string, change ...func(*http.Request)) Page {
+	GinkgoHelper()
+	form := url.Values{"decision": {"replace"}, "ticket": {p.Hidden.Get("ticket")}, "bearer_token": {token}}
+	return ReadPage(Post(ctx, p.Action, form, change...))
+}
+
+var _ = Describe("Replacing one's token on the connections page", Label("J19"), func() {
+	var world *World
+	var client *Client
+	var tokens Tokens
+	var renewed string
+	BeforeEach(func(ctx SpecContext) {
+		world = NewWorld(easyProofs)
+		client = world.NewClient()
+		tokens = client.Connect(ctx)
+		renewed = world.TokenFor(ctx, "editor", demosite.Editor)
+	})
+
+	It("lets all connections of the old token go on with the new one", func(ctx SpecContext) {
+		other := world.NewClient().Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		Expect(page.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
+		done := page.Replace(ctx, " Bearer "+renewed+"\n")
+		Expect(done.StatusCode).To(Equal(http.StatusOK))
+		Expect(done.Text).To(ContainSubstring("The apps go on with what you entered."))
+		Expect(done.grants()).To(ConsistOf(page.grants()))
+		Expect(done.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
+		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+		tokens = client.expectAlive(ctx, tokens)
+		Expect(world.Connections(ctx, world.Token).grants()).To(BeEmpty())
+		Expect(done.End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
+		client.expectDead(ctx, tokens, other)
+		Expect(world.Log.String()).NotTo(ContainSubstring(renewed))
+	})
+
+	It("does not pretend on a page from before that it has ended a connection", func(ctx SpecContext) {
+		before := world.Connections(ctx, world.Token)
+		world.Connections(ctx, world.Token).Replace(ctx, renewed)
+		for _, grant := range []string{before.grants()[0], ""} {
+			stale := before.End(ctx, grant)
+			Expect(stale.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(stale.Text).To(ContainSubstring("This page is out of date."))
+		}
+		client.expectAlive(ctx, tokens)
+	})
+
+	DescribeTable("changes nothing and says why", func(ctx SpecContext, pasted func(SpecContext) string, status int,
+		sentence string) {
+		answer := world.Connections(ctx, world.Token).Replace(ctx, pasted(ctx))
+		Expect(answer.StatusCode).To(Equal(status))
+		Expect(answer.Text).To(And(ContainSubstring(sentence), ContainSubstring("Renew your access")))
+		Expect(answer.grants()).To(HaveLen(1))
+		client.expectAlive(ctx, tokens)
+		Expect(answer.Replace(ctx, renewed).StatusCode).To(Equal(http.StatusOK), "the form can be used again")
+	},
+		Entry("for a wrong token", func(SpecContext) string { return "demo_wrong" }, 403,
+			"This site does not know that token."),
+		Entry("for no token", func(SpecContext) string { return " " }, 400, "Paste your token first."),
+		Entry("for a text that cannot be a token", func(SpecContext) string { return "a\x00b" }, 403,
+			"It contains a line break"),
+		Entry("for the token of another person", func(ctx SpecContext) string {
+			return world.TokenFor(ctx, "ada", demosite.Editor)
+		}, 403, "Nothing has changed"),
+	)
+
+	It("demands a proof of work after five wrong tokens, and goes on", Label("B6", "B18"), func(ctx SpecContext) {
+		page := world.Connections(ctx, world.Token)
+		for range 5 {
+			Expect(page.Replace(ctx, "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusForbidden))
+		}
+		demand := ReadDemand(page.Replace(ctx, renewed).Response)
+		Expect(demand.Text).NotTo(Or(ContainSubstring(renewed), ContainSubstring(world.Token)))
+		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
+		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps go on"))
+		Expect(world.Connections(ctx, renewed).grants()).To(HaveLen(1))
+	})
+
+	It("accepts the page for ten minutes", Label("B4"), func(ctx SpecContext) {
+		page := world.Connections(ctx, world.Token)
+		world.Clock.Advance(10 * time.Minute)
+		Expect(page.Replace(ctx, renewed).Text).To(ContainSubstring("This page is out of date."))
+		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
+	})
+
+	It("refuses a form of another site", Label("B3"), func(ctx SpecContext) {
+		answer := world.Connections(ctx, world.Token).Replace(ctx, renewed, func(r *http.Request) {
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+		})
+		Expect(answer.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
+	})
+
+	It("takes all fields where the site asks for several", Label("J16"), func(ctx SpecContext) {
+		const ann, bea = "key-of-ann-1234", "new-key-of-ann-5678"
+		upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "ann:"+bea)
+		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey,
+			"Authorization: Basic {base64(user:token)}", "X-Org: {org}"))
+		client := world.NewClient()
+		tokens := client.ConnectWith(ctx, "user", "ann", "token", ann)
+		asked := ReadPage(Get(ctx, world.Issuer+"/oauth/connections"))
+		page := ReadPage(asked.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})))
+		Expect(page.Text).To(And(ContainSubstring("Enter your new values"), ContainSubstring("field_org")))
+		answer := page.Submit(ctx, entering("replace", []string{"user", "ann", "token", bea}))
+		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		requests := upstream.Asked()
+		Expect(basicCredentials(requests[len(requests)-1])).To(Equal("ann:" + bea))
+	})
+})

@@ -1,0 +1,249 @@
+package features_test
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// chatGPT gives a document the authentication members of ChatGPT's document.
+func chatGPT(document map[string]any) {
+	document["token_endpoint_auth_method"] = "private_key_jwt"
+	document["token_endpoint_auth_methods_supported"] = []string{"none", "private_key_jwt"}
+	document["token_endpoint_auth_signing_alg"] = "RS256"
+}
+
+func claim(name string, value any) spoil {
+	return func(_, claims map[string]any) { claims[name] = value }
+}
+func field(name string, value any) spoil {
+	return func(header, _ map[string]any) { header[name] = value }
+}
+func noClaim(name string) spoil { return func(_, claims map[string]any) { delete(claims, name) } }
+func noField(name string) spoil { return func(header, _ map[string]any) { delete(header, name) } }
+
+var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC 7523"), func() {
+	var world *World
+	BeforeEach(func() { world = NewWorld() })
+
+	exchange := func(ctx SpecContext, client *SigningClient, change ...spoil) Response {
+		return client.Token(ctx, client.Sign(client.Exchange(client.Authorize(ctx)), change...))
+	}
+	in := func(d time.Duration) int64 { return world.Clock.Now().Add(d).Unix() }
+
+	It("is advertised in the server metadata", Label("F2", "F12"), func(ctx SpecContext) {
+		metadata := decode(Get(ctx, world.Issuer+"/.well-known/oauth-authorization-server"))
+		for _, endpoint := range []string{"token", "revocation"} {
+			Expect(metadata).
+				To(HaveKeyWithValue(endpoint+"_endpoint_auth_methods_supported", []any{"none", "private_key_jwt"}))
+			Expect(metadata).
+				To(HaveKeyWithValue(endpoint+"_endpoint_auth_signing_alg_values_supported",
+					[]any{"ES256", "RS256", "PS256", "EdDSA"}))
+		}
+	})
+
+	DescribeTable("exchanges, refreshes and revokes", func(ctx SpecContext, algorithm string) {
+		client := world.NewSigningClient(algorithm)
+		first := client.Connect(ctx)
+		Expect(world.Call(ctx, first.Access).StatusCode).To(Equal(http.StatusOK))
+		next := client.Token(ctx, client.Sign(client.Refresh(first.Refresh))).Tokens()
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(client.Revocation(ctx, client.Sign(url.Values{"token": {next.Refresh}})).StatusCode).
+			To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, next.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+		Expect(client.Keys.fetches.Load()).To(BeEquivalentTo(1), "the keys are cached")
+	},
+		Entry(nil, "ES256"), Entry(nil, "RS256"), Entry(nil, "PS256"), Entry(nil, "EdDSA"),
+	)
+
+	It("accepts keys in the document", Label("C31"), func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		client.Publish(func(document map[string]any) {
+			document["token_endpoint_auth_method"] = "private_key_jwt"
+			document["jwks"] = map[string]any{"keys": []any{client.JWK()}}
+		})
+		client.Connect(ctx)
+		Expect(client.Keys.fetches.Load()).To(BeZero())
+	})
+
+	It("is required from a client that declares it and lists nothing beside it", Label("C30"), func(ctx SpecContext) {
+		client := world.NewSigningClient("RS256")
+		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
+		client.Connect(ctx)
+	})
+
+	DescribeTable("accepts an assertion", func(ctx SpecContext, change func() spoil, forms ...func(url.Values)) {
+		client := world.NewSigningClient("ES256")
+		form := client.Sign(client.Exchange(client.Authorize(ctx)), change())
+		for _, apply := range forms {
+			apply(form)
+		}
+		answer := client.Token(ctx, form)
+		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
+	},
+		Entry("for the token endpoint", func() spoil { return claim("aud", world.Issuer+"/oauth/token") }),
+		Entry("with an audience in a list of one", func() spoil { return claim("aud", []string{world.Issuer}) }),
+		Entry("with a lifetime of five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
+		Entry("from a client whose clock is ahead", func() spoil {
+			return claim("exp", in(5*time.Minute+25*time.Second))
+		}),
+		Entry("from a client whose clock is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
+		Entry("with a jti of 256 bytes", func() spoil { return claim("jti", strings.Repeat("j", 256)) }),
+		Entry("without a kid when there is one key", func() spoil { return noField("kid") }),
+		Entry("without a client_id in the form", func() spoil { return noField("kid") }, drop("client_id")),
+	)
+
+	DescribeTable("is refused and leaves the code redeemable", func(ctx SpecContext, change func() spoil) {
+		client := world.NewSigningClient("ES256")
+		form := client.Exchange(client.Authorize(ctx))
+		Expect(client.Token(ctx, client.Sign(form, change()))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(client.Token(ctx, client.Sign(form)).StatusCode).To(Equal(http.StatusOK))
+	},
+		Entry("without a signature", func() spoil { return field("alg", "none") }),
+		Entry("signed with the public key as a shared secret", func() spoil { return field("alg", "HS256") }),
+		Entry("with an unknown critical header", func() spoil { return field("crit", []string{"x"}) }),
+		Entry("when another client issued it", func() spoil { return claim("iss", "https://other.example/c.json") }),
+		Entry("when its subject is another client", func() spoil {
+			return claim("sub", "https://other.example/c.json")
+		}),
+		Entry("when it is for another server", func() spoil { return claim("aud", "https://other.example") }),
+		Entry("when it is for this and another server", func() spoil {
+			return claim("aud", []string{world.Issuer, "https://other.example"})
+		}),
+		Entry("when it has no audience", func() spoil { return noClaim("aud") }),
+		Entry("when its audience is an empty list", func() spoil { return claim("aud", []string{}) }),
+		Entry("when it never expires", func() spoil { return noClaim("exp") }),
+		Entry("when it has expired", func() spoil { return claim("exp", in(-31*time.Second)) }),
+		Entry("when its lifetime is too long", func() spoil { return claim("exp", in(5*time.Minute+40*time.Second)) }),
+		Entry("when it is not valid yet", func() spoil { return claim("nbf", in(40*time.Second)) }),
+		Entry("when it has no jti", func() spoil { return noClaim("jti") }),
+		Entry("when its jti is too long", func() spoil { return claim("jti", strings.Repeat("j", 257)) }),
+		Entry("when its claims are malformed", func() spoil { return claim("exp", "soon") }),
+		Entry("when it names an unknown key", func() spoil { return field("kid", "another") }),
+	)
+
+	DescribeTable("is refused for its form and leaves the code redeemable",
+		func(ctx SpecContext, status int, refusal string, change func(url.Values)) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Exchange(client.Authorize(ctx)))
+			spoiled, err := url.ParseQuery(form.Encode())
+			Expect(err).NotTo(HaveOccurred())
+			change(spoiled)
+			Expect(client.Token(ctx, spoiled)).To(BeRefusedAs(status, refusal))
+			Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK), "the assertion can still be used")
+		},
+		Entry("when there is no assertion", 401, "invalid_client", func(form url.Values) {
+			drop("client_assertion")(form)
+			drop("client_assertion_type")(form)
+		}),
+		Entry("when there is a type only", 401, "invalid_client", drop("client_assertion")),
+		Entry("when the type is missing", 401, "invalid_client", drop("client_assertion_type")),
+		Entry("when the type is wrong", 401, "invalid_client",
+			set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:saml2-bearer")),
+		Entry("when it is not a JWT", 401, "invalid_client", set("client_assertion", "no.jwt")),
+		Entry("when a secret comes with it", Label("D8"), 401, "invalid_client", set("client_secret", "s3cret")),
+		Entry("when it is repeated", Label("D5"), 400, "invalid_request", repeat("client_assertion")),
+		Entry("when another client_id is named", Label("D13"), 400, "invalid_grant",
+			set("client_id", "https://other.example/c.json")),
+		Entry("when the code is unknown", Label("D12"), 400, "invalid_grant",
+			set("code", "ppc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+	)
+
+	It("is refused with an algorithm that the document does not declare", func(ctx SpecContext) {
+		client := world.NewSigningClient("RS256", chatGPT)
+		Expect(exchange(ctx, client, field("alg", "PS256"))).To(BeRefusedAs(401, "invalid_client"))
+		Expect(exchange(ctx, client).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("is refused with a key that the client does not publish", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		client.Key = newKey("ES256")
+		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	DescribeTable("reports that the client's keys cannot be fetched, and leaves code and assertion usable",
+		func(ctx SpecContext, answer http.HandlerFunc) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Exchange(client.Authorize(ctx)))
+			client.Keys.serve(answer)
+			refused := client.Token(ctx, form)
+			Expect(refused).To(BeRefusedAs(503, "temporarily_unavailable"))
+			Expect(refused.Header.Get("Retry-After")).NotTo(BeEmpty())
+			client.Keys.publish(client.JWK())
+			Expect(client.Token(ctx, form).StatusCode).To(Equal(http.StatusOK))
+		},
+		Entry("when their host fails", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}),
+		Entry("when their host closes the connection", func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}),
+		Entry("when their URL redirects", Label("C12", "C20"), func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		}),
+		Entry("when there are too many keys", Label("C15"), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"keys":[]`+strings.Repeat(" ", 64<<10)+`}`)
+		}),
+	)
+
+	It("reports the same when the client's document cannot be fetched", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		form := client.Exchange(client.Authorize(ctx))
+		world.Clock.Advance(time.Minute)
+		world.Clients.Serve(strings.TrimPrefix(client.ID, world.Clients.URL("")), http.NotFound)
+		Expect(client.Token(ctx, client.Sign(form))).To(BeRefusedAs(503, "temporarily_unavailable"))
+	})
+
+	It("is refused while the client publishes a private key", Label("C31"), func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		key := client.JWK()
+		key["d"] = "x"
+		client.Keys.publish(key)
+		Expect(exchange(ctx, client)).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	Context("when an assertion was used", func() {
+		It("is refused, at the other endpoint and after a restart too", func(ctx SpecContext) {
+			client := world.NewSigningClient("ES256")
+			assertion := client.Assertion()
+			tokens := client.Token(ctx, withAssertion(client.Exchange(client.Authorize(ctx)), assertion)).Tokens()
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revocation(ctx, withAssertion(url.Values{"token": {tokens.Refresh}}, assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
+			world.Restart()
+			Expect(client.Token(ctx, withAssertion(client.Refresh(tokens.Refresh), assertion))).
+				To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Sign(client.Refresh(tokens.Refresh))).StatusCode).To(Equal(http.StatusOK))
+			Expect(world.Log.String()).NotTo(ContainSubstring(assertion), "the log does not contain the assertion")
+		})
+
+		It("accepts one of many simultaneous requests", func(ctx SpecContext) {
+			client := world.NewSigningClient("ES256")
+			form := client.Sign(client.Refresh(client.Connect(ctx).Refresh))
+			Expect(statuses(atOnce(racers, func() Response {
+				return client.Token(ctx, form)
+			}))).To(Equal([]int{200, 401, 401, 401, 401, 401, 401, 401}))
+		})
+
+		It("accepts the same jti from another client", func(ctx SpecContext) {
+			for range 2 {
+				Expect(exchange(ctx, world.NewSigningClient("ES256"), claim("jti", "1")).StatusCode).
+					To(Equal(http.StatusOK))
+			}
+		})
+	})
+
+	It("does not record the jti of a refused assertion", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		Expect(exchange(ctx, client, claim("jti", "1"), claim("aud", "https://other.example"))).
+			To(BeRefusedAs(401, "invalid_client"))
+		Expect(exchange(ctx, client, claim("jti", "1")).StatusCode).To(Equal(http.StatusOK))
+	})
+})
