@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/credential"
@@ -29,6 +30,24 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	ended, err := s.endConnections(ctx, prints, reason, func(string) bool { return true })
 	s.endDirect(prints)
 	return ended, err
+}
+
+// EndLeaked ends all grants of a host token that its operator has. It returns an error if the
+// service finds grants by several fields together.
+func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
+	fields := s.settings.IdentityFields.Names()
+	if len(fields) > 1 {
+		return 0, &SeveralFieldsError{fields}
+	}
+	return s.EndGrantsOfFields(ctx, map[string]string{fields[0]: hostToken}, oauth.EndedByOperator)
+}
+
+// SeveralFieldsError is the error of EndLeaked when one token does not identify grants.
+type SeveralFieldsError struct{ fields []string }
+
+// Error implements error.
+func (e *SeveralFieldsError) Error() string {
+	return "the service finds grants by the fields " + strings.Join(e.fields, ", ") + " together"
 }
 
 // Connections are the active grants of one host token and its codes that are not redeemed, the last

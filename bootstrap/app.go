@@ -208,6 +208,12 @@ func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]s
 	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
 }
 
+// EndLeaked is EndGrantsOf for an operator who has the token. It returns an error if grants are
+// found by several fields together.
+func (a *OAuthServer) EndLeaked(ctx context.Context, token string) (int, error) {
+	return a.server.EndLeaked(ctx, token)
+}
+
 // ReplaceHostToken moves the connections of one of the site's tokens to another token of the same
 // person, and returns their number. Call it while the old token still works; no app notices. It
 // changes nothing and returns an error when the verifier refuses the new token or names another

@@ -140,16 +140,14 @@ func checkTokenAlone(token string, others bool) error {
 // endGrantsOfToken needs no confirmation, because who has the token may end its grants, as
 // on the connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
-	fields := grants.Settings().IdentityFields.Names()
-	if len(fields) > 1 {
-		return fmt.Errorf("the service finds grants by the fields %s together: end them by --subject",
-			strings.Join(fields, ", "))
-	}
 	token, err := term.ReadToken(ctx, in, prompt)
 	if err != nil {
 		return err
 	}
-	ended, err := grants.EndGrantsOfFields(ctx, map[string]string{fields[0]: token.Reveal()}, oauth.EndedByOperator)
+	ended, err := grants.EndLeaked(ctx, token.Reveal())
+	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
+		return fmt.Errorf("%w: end them by --subject", err)
+	}
 	if err != nil {
 		return err
 	}

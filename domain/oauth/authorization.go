@@ -75,6 +75,7 @@ func (c *consent) connection() Connection {
 		Subject:       c.subject,
 		Account:       c.accountName(),
 		Label:         c.label,
+		Client:        c.client,
 		ClientName:    c.clientName,
 		ClientHost:    publisher,
 		Loopback:      c.redirect.Loopback(),
@@ -187,6 +188,7 @@ type Connection struct {
 	Subject       string // the person's name at the site
 	Account       string // the name of the account for people; "" if the site names none
 	Label         string // the person's own name for the connection
+	Client        ClientID
 	ClientName    string // the client's own claim
 	ClientHost    string // or SelfRegistered
 	Loopback      bool   // the redirect URI is a program on the person's computer
