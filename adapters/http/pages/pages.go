@@ -13,7 +13,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	_ "embed" // the style
 	"fmt"
 	"io"
 	"net/http"
@@ -23,13 +22,11 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 
+	"github.com/pasteport/pasteport/adapters/internal/look"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 //go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -path ../../..
-
-//go:embed style.css
-var stylesheet string
 
 // Pages are the pages of one site.
 type Pages struct {
@@ -169,7 +166,7 @@ func day(date string) markup {
 // style returns the style element with the site's colours and the nonce of the page.
 func (s sheet) style() markup {
 	return `<style nonce="` + markup(templ.EscapeString(s.nonce)) + "\">\n" +
-		markup(stylesheet+s.pages.colours) + `</style>`
+		markup(look.Style+s.pages.colours) + `</style>`
 }
 
 // script returns an inline script with the nonce of the page. Browsers run it only if s.scripts is
