@@ -74,7 +74,7 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 	o.admin = admin.New(admin.Options{
 		Address: o.addr,
 		Metrics: o.metrics.Handler(),
-		Routes:  admin.Connections(s.Authz.Trace, s.upstreams.Results, now),
+		Routes:  append(admin.Connections(s.Authz.Trace, s.upstreams.Results, now), admin.Grants(s.Authz)),
 		Checks:  o.checks(s),
 	})
 }

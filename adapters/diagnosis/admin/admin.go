@@ -1,5 +1,6 @@
-// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles
-// and the connection trace (Connections). New returns the handler. No response contains a secret.
+// Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles,
+// the connection trace (Connections) and the grants (Grants). New returns the handler. No response
+// contains a secret.
 package admin
 
 import (
@@ -19,6 +20,7 @@ import (
 type Route struct {
 	Path  string
 	Serve http.HandlerFunc
+	Form  http.HandlerFunc // for POST from a page of this listener; nil for none
 }
 
 // Options configure the admin listener. Address is its listen address, whose host name requests may
@@ -33,38 +35,46 @@ type Options struct {
 // New returns the handler of the admin listener.
 func New(o Options) http.Handler {
 	site := echo.New()
-	site.Pre(newOriginGuard(o.Address).wrap)
+	guard := newOriginGuard(o.Address)
+	site.Pre(guard.wrap)
 	mount := func(routes []Route, only ...echo.MiddlewareFunc) {
 		for _, route := range routes {
 			site.Match([]string{http.MethodGet, http.MethodHead}, route.Path, echo.WrapHandler(route.Serve), only...)
+			if route.Form != nil {
+				guard.forms[route.Path] = true
+				site.POST(route.Path, echo.WrapHandler(route.Form), only...)
+			}
 		}
 	}
 	mount([]Route{
-		{"/healthz", func(w http.ResponseWriter, _ *http.Request) {
+		{Path: "/healthz", Serve: func(w http.ResponseWriter, _ *http.Request) {
 			writeReport(w, http.StatusOK, Readiness{Status: "ok"})
 		}},
-		{"/readyz", ready(o.Checks)},
-		{"/metrics", o.Metrics.ServeHTTP},
+		{Path: "/readyz", Serve: ready(o.Checks)},
+		{Path: "/metrics", Serve: o.Metrics.ServeHTTP},
 	})
 	mount(slices.Concat([]Route{
-		{"/debug/pprof/profile", pprof.Profile},
-		{"/debug/pprof/symbol", pprof.Symbol},
-		{"/debug/pprof/trace", pprof.Trace},
-		{"/debug/pprof/*", pprof.Index}, // without cmdline, because flags may contain a secret
+		{Path: "/debug/pprof/profile", Serve: pprof.Profile},
+		{Path: "/debug/pprof/symbol", Serve: pprof.Symbol},
+		{Path: "/debug/pprof/trace", Serve: pprof.Trace},
+		{Path: "/debug/pprof/*", Serve: pprof.Index}, // without cmdline, because flags may contain a secret
 	}, o.Routes), loopbackOnly)
 	return site
 }
 
 // originGuard refuses requests from web pages of other sites, by Origin and Sec-Fetch-Site, and
 // requests after DNS rebinding, by Host.
-type originGuard struct{ name string }
+type originGuard struct {
+	name  string
+	forms map[string]bool // the paths that take POST
+}
 
 func newOriginGuard(address string) originGuard {
 	name := hostOf(address)
 	if all, err := netip.ParseAddr(name); err == nil && all.IsUnspecified() { // no host name
 		name = ""
 	}
-	return originGuard{name}
+	return originGuard{name, map[string]bool{}}
 }
 
 func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
@@ -74,16 +84,19 @@ func (g originGuard) wrap(next echo.HandlerFunc) echo.HandlerFunc {
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("X-Content-Type-Options", "nosniff")
+		isForm := r.Method == http.MethodPost && g.forms[r.URL.Path]
 		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		case r.Method != http.MethodGet && r.Method != http.MethodHead && !isForm:
 			header.Set("Allow", "GET, HEAD")
-			return c.String(http.StatusMethodNotAllowed, "this listener is read-only: use GET\n")
+			return c.String(http.StatusMethodNotAllowed, "this path is read-only: use GET\n")
 		case !g.allowsHost(r):
 			return c.String(http.StatusForbidden,
 				"the Host header is not a name of the admin listener: use the address of admin-addr, or localhost\n")
 		case crossOrigin(r):
 			return c.String(http.StatusForbidden,
 				"pages of other sites cannot use the admin listener: open the address directly\n")
+		case isForm && !fromPage(r):
+			return c.String(http.StatusForbidden, "only a page of the admin listener can send this form\n")
 		}
 		return next(c)
 	}
@@ -138,6 +151,12 @@ func crossOrigin(r *http.Request) bool {
 		}
 	}
 	return false
+}
+
+// fromPage reports whether the browser says that a page sent the request. After crossOrigin, that
+// page is of this listener.
+func fromPage(r *http.Request) bool {
+	return r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") == "same-origin"
 }
 
 // hostOf returns the host of host:port in lower case, without brackets.

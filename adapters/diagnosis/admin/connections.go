@@ -2,15 +2,10 @@ package admin
 
 import (
 	"context"
-	"crypto/sha256"
-	_ "embed" // the style
-	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/a-h/templ"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
 )
@@ -30,16 +25,6 @@ type listing struct {
 	hidden    int // connections of doctor that are left out
 }
 
-//go:embed connections.css
-var style string
-
-// stylePolicy is a Content-Security-Policy that allows only the style of the page.
-var stylePolicy = func() string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
-		"'; base-uri 'none'; frame-ancestors 'none'"
-}()
-
 // Upstream is an MCP server behind a gateway, as the page shows it.
 type Upstream struct {
 	Name, Resource string
@@ -52,8 +37,11 @@ type Upstream struct {
 func Connections(find func(context.Context) ([]diagnosis.Connection, error), upstreams func() []Upstream,
 	now func() time.Time) []Route {
 	page := tracePage{find, upstreams, now}
-	return []Route{{"/", page.with(page.list)}, {connectionsPath + "/*", page.with(page.one)},
-		{jsonPath, page.with(page.json)}}
+	return []Route{
+		{Path: "/", Serve: page.with(page.list)},
+		{Path: connectionsPath + "/*", Serve: page.with(page.one)},
+		{Path: jsonPath, Serve: page.with(page.json)},
+	}
 }
 
 type tracePage struct {
@@ -67,7 +55,7 @@ func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []diagnosi
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, err := p.find(r.Context())
 		if err != nil {
-			http.Error(w, "the store cannot be read; see /readyz", http.StatusServiceUnavailable)
+			storeFails(w)
 			return
 		}
 		show(w, r, all)
@@ -79,7 +67,7 @@ func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []diagnosis.
 	if !r.URL.Query().Has(doctorParameter) {
 		listed.all, listed.hidden = diagnosis.WithoutDoctor(all)
 	}
-	write(w, r, list(listed))
+	write(w, r, http.StatusOK, list(listed))
 }
 
 func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
@@ -88,15 +76,10 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []diagnosis.C
 		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
 		return
 	}
-	write(w, r, one(found))
+	write(w, r, http.StatusOK, one(found))
 }
 
 func (p tracePage) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Connection) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
-}
-
-func write(w http.ResponseWriter, r *http.Request, page templ.Component) {
-	w.Header().Set("Content-Security-Policy", stylePolicy)
-	templ.Handler(page).ServeHTTP(w, r) // renders the whole page before it writes
 }
