@@ -101,7 +101,7 @@ func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form 
 		return err
 	}
 	connection.From(c.Request().Context()).Refuse(err)
-	o := e.outcomeOf(c, err)
+	o := e.logError(c, err)
 	o.setRetryAfter(c)
 	return e.showConsent(c, o.status, consent, question)
 }
@@ -152,7 +152,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		SelfRegistered:  request.SelfRegistered(),
 		Hosted:          settings.Hosted(request.Client()) != nil,
 		CheckedOn:       checkedOn,
-		Permissions:     permissions(settings.Catalogue, request.Scopes(), request.Chosen(consent.Choice), false),
+		Permissions:     permissions(settings.Catalogue, request.Scopes(), request.Chosen(consent.Choice), true),
 		Offline:         request.Scopes().Has(oauth.OfflineAccess),
 		StaysConnected:  request.Chosen(consent.Choice).Has(oauth.OfflineAccess),
 		Lifetimes:       lifetimes(settings.GrantChoices, consent.Choice),
@@ -211,7 +211,7 @@ func (e *Endpoints) failOnPage(c echo.Context, err error) error {
 }
 
 func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) error {
-	o := e.outcomeOf(c, err)
+	o := e.logError(c, err)
 	if o.status == http.StatusInternalServerError {
 		o.status, o.retryAfter = http.StatusServiceUnavailable, "1" // the person can try again
 	}
@@ -241,7 +241,7 @@ func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
 // showProof answers with the page that computes the proof of work in the browser and submits the
 // form again.
 func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
-	e.outcomeOf(c, demand).setRetryAfter(c)
+	e.logError(c, demand).setRetryAfter(c)
 	e.secureTransport(c)
 	form.Set("proof", demand.Sealed)
 	return e.edition(c).WriteProof(c.Response(), http.StatusTooManyRequests, pages.Proof{

@@ -31,37 +31,38 @@ func choiceIn(form oauth.Parameters) (*oauth.Choice, error) {
 	return choice, nil
 }
 
-// permissions returns scopes with their checkboxes, which the first one may have or not.
+// permissions returns scopes with their checkboxes. With requiresFirst, the first scope has no
+// checkbox, so that the person cannot take it away.
 func permissions(catalogue oauth.ScopeCatalogue, all, chosen oauth.Scopes,
-	firstToo bool) (shown []pages.Permission) {
-	described := catalogue.Describe(all)
-	for i, scope := range described {
+	requiresFirst bool) (described []pages.Permission) {
+	scopes := catalogue.Describe(all)
+	for i, scope := range scopes {
 		permission := pages.Permission{Text: scope.Description, Allowed: chosen.Has(scope.Name)}
-		if i > 0 || firstToo {
+		if i > 0 || !requiresFirst {
 			permission.Scope = scope.Name
 		}
 		implies := func(other oauth.Scope) bool {
 			return other.Name != scope.Name && catalogue.Expand(oauth.NewScopes(other.Name)).Has(scope.Name)
 		}
-		if by := slices.IndexFunc(described, implies); by >= 0 && permission.Scope != "" {
-			permission.ImpliedBy = described[by].Description
+		if by := slices.IndexFunc(scopes, implies); by >= 0 && permission.Scope != "" {
+			permission.ImpliedBy = scopes[by].Description
 		}
-		shown = append(shown, permission)
+		described = append(described, permission)
 	}
-	return shown
+	return described
 }
 
 // lifetimes returns the times that the page offers.
-func lifetimes(choices []time.Duration, choice *oauth.Choice) (shown []pages.Lifetime) {
+func lifetimes(choices []time.Duration, choice *oauth.Choice) (offered []pages.Lifetime) {
 	if len(choices) < 2 {
 		return nil
 	}
 	for _, lifetime := range choices {
-		shown = append(shown, pages.Lifetime{
+		offered = append(offered, pages.Lifetime{
 			Value:  lifetime.String(),
 			Lasts:  lifetime,
 			Chosen: choice != nil && choice.Lifetime == lifetime,
 		})
 	}
-	return shown
+	return offered
 }

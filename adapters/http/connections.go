@@ -58,7 +58,7 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
 	}
 	if asked, again := retryQuestion(e.server.Settings().IdentityFields, form, err); again {
-		o := e.outcomeOf(c, err)
+		o := e.logError(c, err)
 		o.setRetryAfter(c)
 		return e.askForToken(c, o.status, asked)
 	}
@@ -79,7 +79,7 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 		return e.showProof(c, demand, e.connectionsURL(), again)
 	}
 	if asked, again := retryQuestion(e.server.Settings().HostFields, form, err); again {
-		o := e.outcomeOf(c, err)
+		o := e.logError(c, err)
 		o.setRetryAfter(c)
 		shown := e.connectionsPage(found, pageIn(form))
 		shown.Replacement, shown.ReplacementProblem = asked.fields, asked.problem
@@ -226,7 +226,7 @@ func (e *Endpoints) pageConnection(c oauth.Connection, now time.Time) pages.Conn
 		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
 		Loopback:      c.Loopback,
 		PrivateScheme: c.PrivateScheme,
-		Permissions:   permissions(e.server.Settings().Catalogue, c.Scopes, c.Scopes, true),
+		Permissions:   permissions(e.server.Settings().Catalogue, c.Scopes, c.Scopes, false),
 		EarlierEnds:   earlierThan(c.EndsAtLatest.Sub(now)),
 		Waiting:       c.Waiting,
 		CreatedAt:     c.CreatedAt,

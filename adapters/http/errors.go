@@ -89,10 +89,22 @@ var statuses = map[oauth.Kind]int{
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }
 
-// outcomeOf maps an error to a response and logs it once with its incident id. The response
-// contains the text of a refusal; for any other error it contains a fixed text.
-func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
-	o := outcome{incident: incidentOf(c)}
+// logError logs an error once, with its incident id, and returns the response to it.
+func (e *Endpoints) logError(c echo.Context, err error) outcome {
+	o := outcomeOf(err)
+	o.incident = incidentOf(c)
+	log := e.logger.InfoContext
+	if o.status >= http.StatusInternalServerError {
+		log = e.logger.ErrorContext
+	}
+	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error",
+		err, "incident", o.incident)
+	return o
+}
+
+// outcomeOf maps an error to a response, which contains the text of a refusal, and a fixed text for
+// any other error.
+func outcomeOf(err error) (o outcome) {
 	var refusal *oauth.Error
 	var withStatus *statusError
 	switch {
@@ -112,7 +124,6 @@ func (e *Endpoints) outcomeOf(c echo.Context, err error) outcome {
 		o.status = http.StatusBadRequest
 	}
 	o.retryAfter = retryAfter(o.status, refusal)
-	e.log(c, o, err)
 	return o
 }
 
@@ -134,18 +145,9 @@ func (o outcome) setRetryAfter(c echo.Context) {
 	}
 }
 
-func (e *Endpoints) log(c echo.Context, o outcome, err error) {
-	log := e.logger.InfoContext
-	if o.status >= http.StatusInternalServerError {
-		log = e.logger.ErrorContext
-	}
-	log(c.Request().Context(), "refused", "endpoint", c.Path(), "status", o.status, "rule", oauth.RuleOf(err), "error",
-		err, "incident", o.incident)
-}
-
 // failInJSON answers a client (RFC 6749 §5.2).
 func (e *Endpoints) failInJSON(c echo.Context, err error) error {
-	o := e.outcomeOf(c, err)
+	o := e.logError(c, err)
 	if o.status == http.StatusUnauthorized {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Basic realm="oauth"`)
 	}

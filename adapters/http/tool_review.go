@@ -10,7 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// reviewedInput is the sealed token of an approval whose person has seen how the tools differ.
+// reviewedInput is the hidden input of the page about changed tools. Its value, which the server
+// has sealed, shows which changes the person has seen.
 const reviewedInput = "reviewed"
 
 // showToolReview asks the person to approve again with the tools as they are now.
@@ -25,9 +26,9 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 		ClientName:   request.ClientName(),
 		RedirectHost: request.RedirectURI().Host(),
 		Server:       pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
-		New:          shownTools(review.Changes.New),
-		Changed:      shownTools(review.Changes.Changed),
-		Gone:         shownTools(review.Changes.Gone),
+		New:          pageTools(review.Changes.New),
+		Changed:      pageTools(review.Changes.Changed),
+		Gone:         pageTools(review.Changes.Gone),
 		Action:       settings.Issuer + authorizePath,
 		Form:         form,
 		Decision:     decision,
@@ -35,9 +36,9 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 	})
 }
 
-func shownTools(tools []oauth.Tool) (shown []pages.Tool) {
+func pageTools(tools []oauth.Tool) (converted []pages.Tool) {
 	for _, tool := range tools {
-		shown = append(shown, pages.Tool{Name: tool.Name, Description: tool.Description})
+		converted = append(converted, pages.Tool{Name: tool.Name, Description: tool.Description})
 	}
-	return shown
+	return converted
 }
