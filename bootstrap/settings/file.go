@@ -28,10 +28,10 @@ type document struct {
 // open reads the file that a flag or the environment names, or the default file of the working
 // folder if there is one.
 func (t *Table) open() (document, error) {
-	if err := t.path.read(document{}); err != nil {
+	if err := t.file.read(document{}); err != nil {
 		return document{}, err
 	}
-	path := t.named
+	path := t.path
 	if path == "" {
 		if _, err := os.Stat(defaultFile); errors.Is(err, fs.ErrNotExist) {
 			return document{}, nil
@@ -40,7 +40,7 @@ func (t *Table) open() (document, error) {
 	}
 	text, err := ReadFile(path, fileLimit)
 	if err != nil {
-		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.path.Name)
+		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.Name)
 	}
 	return t.parse(path, text)
 }

@@ -45,7 +45,7 @@ func (t *Table) explain(err error) (lines []string) {
 
 func (t *Table) spelling(field oauth.Field) string {
 	path := oauth.Field(strings.TrimPrefix(string(field), oauth.OfConfig))
-	path = cmp.Or(t.other[path], path)
+	path = cmp.Or(t.aliases[path], path)
 	for s := range t.All() {
 		if t.fields[s.address] == path {
 			return s.spelled()
@@ -69,7 +69,7 @@ func ExplainFlag(command *cobra.Command, err error) error {
 	}
 	var known []string
 	command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
-	if near := nearest(unknown.GetSpecifiedName(), known); near != "" {
+	if near := nearestOf(unknown.GetSpecifiedName(), known); near != "" {
 		return fmt.Errorf("%w: did you mean --%s?", err, near)
 	}
 	return err

@@ -213,7 +213,7 @@ func (t *Table) strayVariables() error {
 			continue
 		}
 		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
-		if near := t.nearest(name); near != "" && near != name && name != t.path.Name {
+		if near := t.nearest(name); near != "" && near != name && name != t.file.Name {
 			mistakes = append(mistakes, fmt.Errorf("unknown setting %s: did you mean %s?", typed, variable(near)))
 		}
 	}

@@ -22,21 +22,21 @@ type Group struct {
 
 // Table holds all settings of the program.
 type Table struct {
-	groups []Group
-	fields map[uintptr]oauth.Field // paths in the configuration, by address
-	other  map[oauth.Field]oauth.Field
-	path   *Setting // path of the file; it cannot be set in the file itself
-	wanted []string // by the command; empty means all
-	named  string
-	unread bool
+	groups  []Group
+	fields  map[uintptr]oauth.Field     // paths in the configuration, by address
+	aliases map[oauth.Field]oauth.Field // the field for each other name that a Mistake may use
+	wanted  []string                    // names of the settings that the command uses; empty for all
+	file    *Setting                    // path of the file; it cannot be set in the file itself
+	path    string                      // value of the setting file
+	unread  bool                        // the file exists but is unreadable
 }
 
 // NewTable returns a table of the groups, whose settings are bound to the fields of a struct. The
-// names of settings must be unique. Mistakes may use other names for the fields.
-func NewTable(config any, other map[oauth.Field]oauth.Field, groups ...Group) *Table {
-	t := &Table{groups: groups, other: other, fields: map[uintptr]oauth.Field{}}
+// names of settings must be unique. The aliases are other names that a Mistake may use for fields.
+func NewTable(config any, aliases map[oauth.Field]oauth.Field, groups ...Group) *Table {
+	t := &Table{groups: groups, aliases: aliases, fields: map[uintptr]oauth.Field{}}
 	t.addFields("", reflect.ValueOf(config).Elem())
-	t.path = File("config", &t.named,
+	t.file = File("config", &t.path,
 		"file with settings (default: "+defaultFile+" in the working folder, if it exists)")
 	return t
 }
@@ -98,7 +98,7 @@ func (t *Table) lookup(name string) *Setting {
 // with their help. The settings are read before the command runs, unless it has its own PreRunE.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
-	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.path}}}
+	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.file}}}
 	for _, group := range t.groups {
 		wanted := slices.DeleteFunc(group.all(), func(s *Setting) bool { return !t.wants(s) })
 		groups = append(groups, Group{Title: group.Title, Settings: wanted})
@@ -158,10 +158,10 @@ func (t *Table) wants(s *Setting) bool {
 
 // nearest returns the name of the setting that is most similar to the given one, or "".
 func (t *Table) nearest(name string) string {
-	return nearest(name, t.NamesBut(nil))
+	return nearestOf(name, t.NamesBut(nil))
 }
 
-func nearest(name string, known []string) (found string) {
+func nearestOf(name string, known []string) (found string) {
 	least := min(len(name)/3, 3) + 1
 	for _, candidate := range known {
 		if distance := levenshtein.ComputeDistance(strings.ToLower(name), candidate); distance < least {
