@@ -139,7 +139,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Upstream:   authz.upstreams.condition,
 		Logger:     config.Logger,
 	})
-	authz.start(store, chosen.sweepEvery)
+	authz.start(store, chosen.sweepInterval)
 	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
 		authz.Close()
 		return nil, err
@@ -228,10 +228,10 @@ func (a *OAuthServer) ReplaceHostFields(ctx context.Context, values, replacement
 }
 
 // start runs the background work until Close.
-func (a *OAuthServer) start(store oauth.Store, sweepEvery time.Duration) {
+func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
-	go a.sweep(ctx, sweepEvery)
+	go a.sweep(ctx, sweepInterval)
 	a.watchEndedGrants(ctx, store)
 	a.watchSecret(ctx)
 	go every(ctx, flushInterval, a.flushUses)

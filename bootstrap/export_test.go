@@ -4,5 +4,5 @@ import "time"
 
 // WithSweepEvery sets the interval of sweeps.
 func WithSweepEvery(every time.Duration) OAuthOption {
-	return func(o *oauthOptions) { o.sweepEvery = every }
+	return func(o *oauthOptions) { o.sweepInterval = every }
 }

@@ -26,15 +26,15 @@ type oauthOptions struct {
 	documents  string
 	appearance Appearance
 
-	decided      func(event string)
-	limited      oauth.LimitObserver
-	sweepEvery   time.Duration
-	sharedLimits bool
-	wrong        []error
+	decided       func(event string)
+	limited       oauth.LimitObserver
+	sweepInterval time.Duration
+	sharedLimits  bool
+	wrong         []error
 }
 
 func choose(options []OAuthOption) oauthOptions {
-	chosen := oauthOptions{sweepEvery: sweepEvery}
+	chosen := oauthOptions{sweepInterval: sweepInterval}
 	for i, option := range options {
 		if option == nil {
 			chosen.wrong = append(chosen.wrong, errNilOption(i))

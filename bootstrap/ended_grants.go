@@ -1,0 +1,141 @@
+package bootstrap
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	// endedInterval is the interval of the queries for ended grants. Streams close within a second
+	// of the end.
+	endedInterval = time.Second / 2
+	// endedOverlap is how much each query overlaps the one before. A grant has the time of its end
+	// before the transaction commits: a transaction waits up to five seconds, and the clocks of the
+	// machines may differ by the rest.
+	endedOverlap = 10 * time.Second
+	// endedTimeout bounds a query.
+	endedTimeout = 5 * time.Second
+)
+
+// streamCloser has open streams and sessions of clients.
+type streamCloser interface {
+	Idle() bool
+	CloseEnded(ended oauth.Ended)
+}
+
+// endedGrants closes the streams of grants that other processes on the same store have ended.
+type endedGrants struct {
+	watcher oauth.EndWatcher
+	now     func() time.Time
+	logger  *slog.Logger
+	grant   func(ctx context.Context, id string) (*oauth.AccessGrant, error)
+	recheck func()    // makes the site verify its own tokens again
+	since   time.Time // of the last successful query
+	failing bool
+
+	mu      sync.Mutex
+	servers []streamCloser
+	known   map[string]time.Time // grants whose end this process has logged, and when
+}
+
+// watchEndedGrants closes streams at each endedInterval, if the store is an oauth.EndWatcher.
+func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
+	watcher, watches := store.(oauth.EndWatcher)
+	a.ended = &endedGrants{
+		watcher: watcher,
+		now:     a.config.Now,
+		logger:  a.config.Logger,
+		grant:   store.Grant,
+		recheck: a.server.ForgetDirectTokens,
+		since:   a.config.Now(),
+	}
+	a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
+	if watches {
+		go every(ctx, endedInterval, a.ended.close)
+	}
+}
+
+// add registers a server.
+func (e *endedGrants) add(server streamCloser) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.servers = append(e.servers, server)
+}
+
+// busy returns the servers with open streams or sessions.
+func (e *endedGrants) busy() (busy []streamCloser) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, server := range e.servers {
+		if !server.Idle() {
+			busy = append(busy, server)
+		}
+	}
+	return busy
+}
+
+// learn reports whether the end of the grant is new to this process.
+func (e *endedGrants) learn(grant string) (isNew bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, known := e.known[grant]; known {
+		return false
+	}
+	if e.known == nil {
+		e.known = map[string]time.Time{}
+	}
+	e.known[grant] = e.now()
+	return true
+}
+
+// forget forgets what no query returns any more.
+func (e *endedGrants) forget(before time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { return at.Before(before) })
+}
+
+// notice logs the grants that an operator has ended by a command, whose own output the log of the
+// service does not have. After the site has ended a grant, its token is checked again.
+func (e *endedGrants) notice(ctx context.Context, grants []string) {
+	for _, id := range grants {
+		if !e.learn(id) {
+			continue
+		}
+		grant, err := e.grant(ctx, id)
+		switch {
+		case err != nil:
+		case grant.EndReason() == oauth.EndedByOperator:
+			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
+		case grant.EndReason() == oauth.EndedByHost, grant.EndReason() == oauth.EndedByHostToken:
+			e.recheck()
+		}
+	}
+}
+
+// close queries the ended grants once, closes their streams, and logs those that an operator has
+// ended. After an outage of the store the next query begins before the outage.
+func (e *endedGrants) close(ctx context.Context) {
+	now := e.now()
+	limited, cancel := context.WithTimeout(ctx, endedTimeout)
+	defer cancel()
+	ended, err := e.watcher.EndedSince(limited, e.since.Add(-endedOverlap))
+	if err != nil {
+		if !e.failing && ctx.Err() == nil {
+			e.logger.WarnContext(ctx, "cannot query the connections that other processes have ended", "error", err)
+		}
+		e.failing = true
+		return
+	}
+	e.since, e.failing = now, false
+	for _, server := range e.busy() {
+		server.CloseEnded(ended)
+	}
+	e.notice(limited, ended.Grants)
+	e.forget(now.Add(-2 * endedOverlap))
+}
