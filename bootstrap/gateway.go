@@ -155,7 +155,7 @@ func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) 
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
 	}
 	if credential.IsTarget(u.URL) {
-		err = errors.Join(err, u.checkRouted())
+		err = errors.Join(err, u.checkTarget())
 	}
 	return parsed, err
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// checkRouted checks the options of an upstream at the address that each person enters.
-func (u Upstream) checkRouted() error {
+// checkTarget checks the options of an upstream whose URL is a credential.Target, so that each
+// person enters the address.
+func (u Upstream) checkTarget() error {
 	switch {
 	case u.Credential != CredentialHostToken:
 		return oauth.NewMistake("%s is %q, but the address of the MCP server is a field: choose %q",
