@@ -36,19 +36,19 @@ type Journal struct {
 	logger *slog.Logger
 	queue  chan connection.Step
 	lost   atomic.Int64
-	mu     sync.Mutex
+	mu     sync.Mutex                          // makes reading and adding to seen in remember one action
 	seen   *lru.Cache[source, connection.Step] // the last queued step of each source
 	pause  time.Duration                       // after each batch
 	open   context.Context                     // until Close
 	close  context.CancelFunc
-	closed chan struct{}
+	closed chan struct{} // closed after the last write
 }
 
 // source groups steps to detect repeated ones: the passed steps of one kind in a connection, its
 // failed or refused steps, or the steps of one client without a connection.
 type source struct {
 	attempt, address, agent string
-	passed                  connection.Kind
+	passed                  connection.Kind // of passed steps; "" for failed or refused ones
 }
 
 // NewJournal starts a goroutine that writes to log until Close.
@@ -73,7 +73,7 @@ func start(log connection.Log, logger *slog.Logger, pause time.Duration) *Journa
 
 // Note implements connection.Journal. Under load it drops unauthenticated steps first.
 func (j *Journal) Note(step connection.Step) {
-	if !j.repeats(step) && !j.enqueue(step) {
+	if j.remember(step) && !j.enqueue(step) {
 		j.lost.Add(1)
 		j.forgetSeen(step)
 	}
@@ -93,7 +93,7 @@ func (j *Journal) enqueue(step connection.Step) bool {
 	}
 }
 
-// forgetSeen makes repeats accept the next equal steps, because these were not written.
+// forgetSeen makes remember accept the next equal steps, because these were not written.
 func (j *Journal) forgetSeen(steps ...connection.Step) {
 	for _, step := range steps {
 		j.seen.Remove(sourceOf(step))
@@ -110,24 +110,26 @@ func sourceOf(step connection.Step) source {
 	return source{address: step.Address, agent: step.Agent}
 }
 
-// repeats reports whether the step is redundant: a passed call of a connection after its first one
-// of a day, or the same step of a source twice in a row within a minute.
-func (j *Journal) repeats(step connection.Step) bool {
+// remember keeps the step as the last one of its source, and reports whether it is to be written.
+// Redundant are a passed call of a connection after its first one of a day, and the same step of a
+// source twice in a row within a minute.
+func (j *Journal) remember(step connection.Step) (isNew bool) {
 	if isAlwaysWritten(step) {
 		j.forgetPassedCall(step)
-		return false
+		return true
 	}
 	from := sourceOf(step)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	last, seen := j.seen.Get(from)
-	age := step.At.Sub(last.At).Abs()
-	if seen && (from.passed != "" && age < connection.Renewal || age < repeatWindow && same(last, step)) {
-		return true
+	if last, known := j.seen.Get(from); known {
+		age := step.At.Sub(last.At).Abs()
+		if from.passed != "" && age < connection.Renewal || age < repeatWindow && isSame(last, step) {
+			return false
+		}
 	}
 	j.seen.Add(from, step)
 	j.forgetPassedCall(step)
-	return false
+	return true
 }
 
 // HasRecent implements connection.Journal, for passed calls and streams of connections only.
@@ -139,8 +141,8 @@ func (j *Journal) HasRecent(attempt string, kind connection.Kind, at time.Time) 
 	return seen && at.Sub(last.At).Abs() < connection.Renewal
 }
 
-// forgetPassedCall makes repeats accept the next passed call of the connection after a failed step,
-// so that the trace shows the recovery.
+// forgetPassedCall makes remember accept the next passed call of the connection after a failed
+// step, so that the trace shows the recovery.
 func (j *Journal) forgetPassedCall(step connection.Step) {
 	if step.Outcome != connection.Passed {
 		j.seen.Remove(source{attempt: step.Attempt, passed: connection.Call})
@@ -159,7 +161,8 @@ func isAlwaysWritten(step connection.Step) bool {
 	return step.Attempt != ""
 }
 
-func same(a, b connection.Step) bool {
+// isSame reports whether the steps differ only in their time and request.
+func isSame(a, b connection.Step) bool {
 	a.At, a.Request, b.At, b.Request = time.Time{}, "", time.Time{}, ""
 	return a == b
 }
