@@ -10,19 +10,19 @@ import (
 // ping has 40 bytes.
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// scenario is the work of each client of a line.
+// scenario is the work of each client in a measurement; a line of the results table names it.
 type scenario struct {
 	prepare func(*person) error // runs once per client before the measurement; may be nil
 	do      func(*person) error
 }
 
-// person is one client with its tokens and prepared requests.
+// person is a simulated person: one client with its tokens and prepared requests.
 type person struct {
 	*load.Client
 	server  string
-	turn    int
 	request []byte   // sent by every operation
 	spare   []string // unused refresh tokens for revokeOne
+	mixed   int      // requests of mix so far
 }
 
 const spares = 40 // refresh tokens per client that the revoke line uses up
@@ -98,18 +98,19 @@ func stockUp(p *person) error {
 }
 
 func revokeOne(p *person) error {
-	if p.turn == len(p.spare) {
+	if len(p.spare) == 0 {
 		return load.ErrNothingLeft
 	}
-	p.turn++
-	return p.Revoke(p.spare[p.turn-1])
+	next := p.spare[0]
+	p.spare = p.spare[1:]
+	return p.Revoke(next)
 }
 
 // mix sends the requests of a busy server: of a hundred, 95 are guarded calls, 4 are refreshes and
 // 1 is a code flow.
 func mix(p *person) (err error) {
-	p.turn++
-	switch p.turn % 100 {
+	p.mixed++
+	switch p.mixed % 100 {
 	case 20, 40, 60, 80:
 		err = p.refresh()
 	case 99:

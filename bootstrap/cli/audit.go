@@ -49,9 +49,9 @@ const maxProblems = 20 // that are printed
 func verifyAudit(t term.Terminal, expect string, names []string) (err error) {
 	var sources []audit.Source
 	for _, name := range names {
-		file, opened := os.Open(name)
-		if opened != nil {
-			return fmt.Errorf("opening an audit file: %w", opened)
+		file, openErr := os.Open(name)
+		if openErr != nil {
+			return fmt.Errorf("opening an audit file: %w", openErr)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		sources = append(sources, audit.Source{Name: name, Reader: file})

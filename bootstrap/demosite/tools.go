@@ -40,37 +40,32 @@ func (t *toolServer) addTools() {
 		Title:       "Create an article",
 		Annotations: writes(false, false),
 		Description: "Creates a draft with you as the author. Readers see it only after publish_article.",
-	},
-		t.site.createArticle)
+	}, t.site.createArticle)
 	addTool(t, &mcp.Tool{
 		Name:        "update_article",
 		Title:       "Update an article",
 		Annotations: writes(true, true),
 		Description: "Replaces the title, the text or both; the previous version is not kept. Authors may update " +
-			"their own drafts, " +
-			"editors every draft and published article.",
+			"their own drafts, editors every draft and published article.",
 	}, t.site.updateArticle)
 	addTool(t, &mcp.Tool{
 		Name:        "publish_article",
 		Title:       "Publish an article",
 		Annotations: writes(false, true),
 		Description: "Makes a draft or an archived article visible to all readers.",
-	},
-		t.site.changeBy((*Article).Publish))
+	}, t.site.changeBy((*Article).Publish))
 	addTool(t, &mcp.Tool{
 		Name:        "archive_article",
 		Title:       "Archive an article",
 		Annotations: writes(false, true),
 		Description: "Hides a published article from readers; publish_article brings it back.",
-	},
-		t.site.changeBy((*Article).Archive))
+	}, t.site.changeBy((*Article).Archive))
 	addTool(t, &mcp.Tool{
 		Name:        "delete_article",
 		Title:       "Delete an article",
 		Annotations: writes(true, true),
 		Description: "Deletes a draft or an archived article permanently, and returns it.",
-	},
-		t.site.changeBy((*Article).Delete))
+	}, t.site.changeBy((*Article).Delete))
 }
 
 func reads() *mcp.ToolAnnotations {
@@ -102,7 +97,8 @@ func (s *Site) updateArticle(ctx context.Context, by actor, in updateInput) (*Ar
 	})
 }
 
-// changeBy returns the handler of a tool for editors, who may use it on every article.
+// changeBy returns the handler of a tool that changes the state of an article. It checks no role,
+// because the tool policy lets only editors call these tools, and they may change every article.
 func (s *Site) changeBy(verb func(*Article, time.Time) error) func(context.Context, actor,
 	slugInput) (*Article, error) {
 	return func(ctx context.Context, by actor, in slugInput) (*Article, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EgressSettings names the settings of fetching metadata documents.
+// EgressSettings names the settings that decide which metadata documents are fetched, and how.
 var EgressSettings = []string{
 	"issuer", "dev", "private-key-jwt", "allowed-private-schemes", "client-id-ports",
 	"allow-documents-without-client-id", "allow-any-content-type",
@@ -31,11 +31,10 @@ func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe)
 	return pinned, nil
 }
 
-// checkClientDocuments reports mistakes in the pinned documents. Those in the rules for them are
-// reported with the other settings.
+// checkClientDocuments reports mistakes in the pinned documents.
 func (c Config) checkClientDocuments() error {
 	probe, err := c.NewClientProbe()
-	if err != nil || c.ClientDocuments == "" {
+	if err != nil || c.ClientDocuments == "" { // the checks of the EgressSettings report this err
 		return nil
 	}
 	_, err = c.pinnedClients(context.Background(), probe)

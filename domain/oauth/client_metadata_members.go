@@ -11,6 +11,8 @@ type clientDocument map[string]any
 
 func invalidDocument(rule, why string) error { return Refuse(InvalidClientDocument, rule, why) }
 
+// checkIdentity reports whether the document has a client_id. It refuses one that is not the id,
+// and a document without one unless it is optional.
 func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
 	claimed, present := d["client_id"]
 	switch {
@@ -124,7 +126,8 @@ func (d clientDocument) checkDemands() error {
 	return nil
 }
 
-// refreshing is what a client declares about the grant type refresh_token.
+// refreshing is what a client declares about the grant type refresh_token. The values are part of
+// the client_ids of clients that registered themselves.
 type refreshing string
 
 const (

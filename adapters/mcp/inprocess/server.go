@@ -78,9 +78,9 @@ func New(server *sdk.Server, o Options) *Server {
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		EventStore:                 s.events,
-		MaxRequestBodyBytes:        -1, // the guard has read the body
-		DisableLocalhostProtection: true,
-		Logger:                     o.Logger, // the guard checks hosts
+		MaxRequestBodyBytes:        -1,   // the guard has read the body
+		DisableLocalhostProtection: true, // the guard checks hosts
+		Logger:                     o.Logger,
 	}))
 	s.stateless = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
 		Stateless:                    true,

@@ -67,8 +67,8 @@ func (e *examination) tokens(ctx context.Context) finding {
 }
 
 func (e *examination) caches(context.Context) finding {
-	if stored := isStored(e.token); stored.Status != statusOK {
-		return stored
+	if result := checkNoStore(e.token); result.Status != statusOK {
+		return result
 	}
 	for _, d := range []document{e.resource, e.server} {
 		directives, err := cacheobject.ParseResponseCacheControl(d.header.Get("Cache-Control"))
@@ -81,8 +81,8 @@ func (e *examination) caches(context.Context) finding {
 	return ok("%s", e.server.header.Get("Cache-Control"))
 }
 
-// isStored fails if a cache may keep a response of the token endpoint.
-func isStored(a answer) finding {
+// checkNoStore fails if a cache may keep a response of the token endpoint.
+func checkNoStore(a answer) finding {
 	directives, err := cacheobject.ParseResponseCacheControl(a.header.Get("Cache-Control"))
 	if err != nil || !directives.NoStore {
 		return fail("Let the proxy keep Cache-Control: no-store of every response of the token endpoint.",

@@ -232,8 +232,8 @@ func (e *examination) redeem(ctx context.Context, form url.Values) finding {
 			"%s without both tokens: %s: %s", d, d.text("error"), d.text("error_description"))
 	}
 	e.flow.access, e.flow.refresh = d.text("access_token"), d.text("refresh_token")
-	if stored := isStored(d.answer); stored.Status != statusOK {
-		return stored
+	if result := checkNoStore(d.answer); result.Status != statusOK {
+		return result
 	}
 	return ok("an access token for %v seconds, scope %q", d.members["expires_in"], d.text("scope"))
 }
