@@ -18,8 +18,11 @@ import (
 	"errors"
 	"iter"
 	"log/slog"
+	"net/http"
 	"slices"
 	"time"
+
+	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
@@ -187,6 +190,12 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 		config.Secrets = keeper
 	}
 	return config, nil
+}
+
+// Welcome answers a browser with a page that tells people how to connect an app to the MCP servers.
+// The endpoints of MCP show it too; mount it where people may look for it, such as "/".
+func (a *OAuthServer) Welcome(c echo.Context) error {
+	return a.endpoints.Welcome(c, http.StatusOK, a.Resources()...)
 }
 
 // Resources returns the protected resources (RFC 9728) of the Config in their order.

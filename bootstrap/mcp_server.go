@@ -93,6 +93,8 @@ func (m *MCPServer) protection() guard.Options {
 	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
 	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
+	resource := settings.Resources[index]
+	o.Welcome = func(c echo.Context, status int) error { return m.authz.endpoints.Welcome(c, status, resource) }
 	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
 	if o.HostTokens = settings.AcceptHostTokens; o.HostTokens {
 		begin := o.Begin

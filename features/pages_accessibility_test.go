@@ -76,6 +76,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return Send(r)
 		}
 	}
+	opened := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response { return visit(ctx, world.MCP(), language) }
+	}
 	copied := func(language, state string) func(context.Context) Response {
 		return func(ctx context.Context) Response {
 			client.State = state
@@ -162,6 +165,8 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 				To(BeNumerically("<=", 320), "on the smallest phone")
 			Expect(fetches.Load()).To(BeEquivalentTo(5), "each rendering takes one request")
 		},
+		Entry(nil, SpecTimeout(browserTime), "welcome", 401, opened("en")),
+		Entry(nil, SpecTimeout(browserTime), "welcome-japanese", 401, opened("ja")),
 		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
 		Entry(nil, SpecTimeout(browserTime), "consent-warnings", 200, func(ctx context.Context) Response {
 			client.Redirect = "https://client.example/callback"

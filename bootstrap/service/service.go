@@ -8,14 +8,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/gofrs/flock"
 	"github.com/labstack/echo/v4"
@@ -137,9 +135,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
 	s.operations.observe(s.Echo)
 	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
-	s.Echo.GET("/", func(c echo.Context) error {
-		return c.String(http.StatusOK, s.greeting())
-	})
+	s.Echo.GET("/", s.Authz.Welcome)
 	if config.WellKnownFiles != "" {
 		files := oauthhttp.WellKnownFiles(config.WellKnownFiles)
 		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, "/.well-known/*", files)
@@ -278,16 +274,4 @@ func (all mcpServers) Drain() {
 	for _, server := range all {
 		server.Drain()
 	}
-}
-
-// greeting is the text of the page at "/".
-func (s *Service) greeting() string {
-	var text strings.Builder
-	if s.Site != nil {
-		text.WriteString("This is the demo site of Pasteport.\n")
-	}
-	for _, server := range s.Authz.Resources() {
-		fmt.Fprintf(&text, "Connect an MCP client to %s\n", server.Resource)
-	}
-	return text.String()
 }

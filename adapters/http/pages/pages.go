@@ -1,5 +1,5 @@
-// Package pages renders the HTML pages for people: Consent, ToolReview, Callback, Connections,
-// Proof and Problem. Pages are those of one site with its Appearance; Pages.For returns an Edition
+// Package pages renders the HTML pages for people: Welcome, Consent, ToolReview, Callback,
+// Connections, Proof, Problem and Notice. Pages are those of one site with its Appearance; Pages.For returns an Edition
 // in one language, whose Write methods answer a request.
 //
 // Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has

@@ -23,7 +23,13 @@ func (g *Guard) protect(to Backend, next route) echo.HandlerFunc {
 		ctx := g.options.Begin(c)
 		out, r := g.responses.NewWriter(c.Response(), c.Request(), ctx)
 		defer out.Finish()
-		if !g.gate.admits(out, r) || !g.guard(ctx, out, r) {
+		if !g.gate.admits(out, r) {
+			return nil
+		}
+		if g.isBrowser(r) {
+			return g.welcome(ctx, c)
+		}
+		if !g.guard(ctx, out, r) {
 			return nil
 		}
 		audited := g.audit.begin(out, r)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/labstack/echo/v4"
+
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/connection"
@@ -66,6 +68,20 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 		response.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
+}
+
+// isBrowser reports whether a person opens the endpoint in a browser. Clients of MCP ask for JSON
+// or an event stream.
+func (g *Guard) isBrowser(r *http.Request) bool {
+	return g.options.Welcome != nil && r.Method == http.MethodGet && r.Header["Authorization"] == nil &&
+		strings.HasPrefix(r.Header.Get("Accept"), "text/html")
+}
+
+// welcome answers a browser as any request without a token, but with a page.
+func (g *Guard) welcome(ctx context.Context, c echo.Context) error {
+	connection.From(ctx).Record(connection.Challenge)
+	c.Response().Header().Set("WWW-Authenticate", g.challenge.header(g.missing))
+	return g.options.Welcome(c, g.missing.status)
 }
 
 // traceRefusal records a refusal in the trace. A request without a token is the first step of a

@@ -38,6 +38,9 @@ type Options struct {
 	Follow         echo.MiddlewareFunc // for requests of metadata; nil for none
 
 	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
+	// Welcome writes a page with the status, for a person who opens the endpoint in a browser; nil
+	// for none.
+	Welcome func(c echo.Context, status int) error
 
 	AllowedOrigins []string // browser origins besides those of Issuer and Resource
 	// Host headers besides that of Resource, for a server on loopback; a name without a port allows

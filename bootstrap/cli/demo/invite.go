@@ -11,12 +11,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/a-h/templ"
 	launcher "github.com/cli/browser"
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/diagnosis"
+	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -139,12 +139,23 @@ func (d *demo) announce(v verdict) {
 	d.terminal.Printf("\n%s: %s\n", title, v.Text)
 }
 
-func (v verdict) show(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	header.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-	header.Set("Cache-Control", "no-store")
-	header.Set("Referrer-Policy", "no-referrer") // the address holds a code
-	templ.Handler(v.page()).ServeHTTP(w, r)
+// show answers with a page that looks as those of the site.
+func (v verdict) show(w http.ResponseWriter, _ *http.Request) {
+	notice := pages.Notice{
+		Title:      v.Title,
+		Paragraphs: []string{v.Text, "The terminal shows an address for another try."},
+	}
+	if v.Connected {
+		notice.Paragraphs[1] = "The terminal says what to do next: let the client call a tool, or end this connection."
+		notice.Link, notice.LinkText = v.Connections, "See or end this connection"
+	}
+	site, err := pages.New(clientName, pages.Appearance{}, oauth.Links{})
+	if err == nil {
+		err = site.For("en").WriteNotice(w, notice)
+	}
+	if err != nil {
+		http.Error(w, v.Title+": "+v.Text, http.StatusInternalServerError)
+	}
 }
 
 // enterPresses sends once for each press of Enter; the channel is closed at the end of input.

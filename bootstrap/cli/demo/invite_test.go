@@ -136,7 +136,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	}
 
 	It("calls a tool at each Enter, until the reader ends the connection", func() {
-		Expect(answer(newest(), "approve")).To(ContainSubstring(`/oauth/connections">see and end`))
+		Expect(answer(newest(), "approve")).To(ContainSubstring(`/oauth/connections">See or end`))
 		for range 2 {
 			press()
 			Eventually(out).WithTimeout(10 * time.Second).
