@@ -183,8 +183,8 @@ func (c *Clock) Now() time.Time {
 	return now.Add(time.Duration(c.ahead.Load()))
 }
 
-// Stop stops the clock, so that rate limits refill only with Advance. A slow machine would otherwise
-// change a count.
+// Stop stops the clock, so that rate limits refill only with Advance. A slow machine would
+// otherwise change a count.
 func (c *Clock) Stop() {
 	now := time.Now()
 	c.stopped.Store(&now)
