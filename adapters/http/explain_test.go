@@ -1,8 +1,13 @@
 package http
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,6 +16,34 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// locales returns the files with the translations of the pages.
+func locales() []string {
+	GinkgoHelper()
+	files, err := filepath.Glob("pages/locales/*.json")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(files).NotTo(BeEmpty())
+	return files
+}
+
+// textsIn returns the English texts that a file translates.
+func textsIn(file string) []string {
+	GinkgoHelper()
+	content, err := os.ReadFile(file)
+	Expect(err).NotTo(HaveOccurred())
+	var translated map[string]string
+	Expect(json.Unmarshal(content, &translated)).To(Succeed(), file)
+	return slices.Sorted(maps.Keys(translated))
+}
+
+var _ = Describe("Translating texts", func() {
+	It("covers the same texts in every language", func() {
+		first := textsIn(locales()[0])
+		for _, file := range locales() {
+			Expect(textsIn(file)).To(Equal(first), file)
+		}
+	})
+})
 
 var _ = Describe("Explaining a refusal", func() {
 	It("has every text in every language", func() {
@@ -27,7 +60,8 @@ var _ = Describe("Explaining a refusal", func() {
 				reasons = append(reasons, explanation{title: sentence})
 			}
 		}
-		for _, tongue := range []string{"de", "fr", "es", "ja"} {
+		for _, file := range locales() {
+			tongue := strings.TrimSuffix(filepath.Base(file), ".json")
 			for _, why := range reasons {
 				w := httptest.NewRecorder()
 				Expect(drawn.For(tongue).
