@@ -12,6 +12,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/text/language"
+	"golang.org/x/text/language/display"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/matrix"
@@ -25,6 +27,7 @@ var (
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	// threat is a row of the threat model: its letter, and the file and the sentence of its spec.
 	threat    = regexp.MustCompile(`(?m)^\| ([STRIDE]) \|.*\| \[[^]]+\]\(([^)]+)\): (.+) \|$`)
+	oauthPath = regexp.MustCompile(`Path += "(/oauth/\w+)`)
 	qualified = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w+)`)
 	stepName  = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
 )
@@ -186,6 +189,25 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[oauth.Config]()) {
 			row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.* \\|")
 			Expect(row.MatchString(page)).To(BeTrue(), "docs/embedding.md has no row for "+field.Name)
+		}
+	})
+
+	It("lists every endpoint below /oauth/", func() {
+		paths := oauthPath.FindAllStringSubmatch(sourceIn("../adapters/http")+sourceIn("../domain/oauth"), -1)
+		Expect(len(paths)).To(BeNumerically(">", 5))
+		for _, path := range paths {
+			Expect(textOf("../docs/embedding.md")).To(ContainSubstring(path[1]))
+		}
+	})
+
+	It("names every language of the pages", func() {
+		files, err := filepath.Glob("../adapters/http/pages/locales/*.json")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(files).NotTo(BeEmpty())
+		for _, file := range files {
+			tag, err := language.Parse(strings.TrimSuffix(filepath.Base(file), ".json"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(textOf("../docs/embedding.md")).To(ContainSubstring(display.English.Languages().Name(tag)))
 		}
 	})
 
