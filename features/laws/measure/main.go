@@ -1,6 +1,6 @@
-// Command measure prints how the code of the module looks: how long it, its functions and its lines
-// are, and which lines break a rule of CONTRIBUTING.md. It exits with 1 if a line does. Generated
-// files do not count.
+// Command measure prints how the code of the module looks, beside the target of each figure. Laws
+// are the figures about lines: it names each line that breaks one, and then exits with 1. The other
+// targets are aims. Generated files do not count.
 //
 //	go run ./features/laws/measure
 package main
@@ -26,36 +26,65 @@ const (
 	maxComment  = 100
 	maxKeyed    = 3 // fields of a literal that may share a line
 	productTops = "adapters application bootstrap domain"
+	adapters    = "github.com/pasteport/pasteport/adapters/"
 )
+
+// The laws.
+const (
+	longCode       = "lines of code over 120 columns"
+	longComment    = "comment lines over 100 columns"
+	sharedLines    = "literals of more than three fields with two on a line"
+	citedRules     = "comments that cite a rule"
+	siblingImports = "imports between sibling adapters"
+)
+
+var laws = []string{longCode, longComment, sharedLines, citedRules, siblingImports}
 
 // cited matches the number or the letter of a rule in a comment.
 var cited = regexp.MustCompile(`\([A-Z]{1,2}[0-9]{0,2}(, [A-Z]{1,2}[0-9]{1,2})*\)|for [A-Z][0-9]{1,2}$`)
 
 // report is what the files are like.
 type report struct {
-	product   int // lines of the product, without its tests
-	functions []int
-	breaches  []string
+	product   int                 // lines of the product, without its tests
+	functions []int               // lines of each function of the product
+	breaches  map[string][]string // by law
 }
 
 func main() {
-	var r report
+	r := report{breaches: map[string][]string{}}
 	if err := filepath.WalkDir(".", r.visit); err != nil {
 		fmt.Fprintln(os.Stderr, "measuring:", err)
 		os.Exit(2)
 	}
 	slices.Sort(r.functions)
 	last := len(r.functions) - 1
-	fmt.Printf("%d product lines\n", r.product)
-	fmt.Printf("functions of %d lines in the median, %d at the 95th percentile, %d at most\n",
-		r.functions[last/2], r.functions[last*95/100], r.functions[last])
-	for _, breach := range r.breaches {
-		fmt.Println(breach)
+	compare("product lines", 37_500, r.product)
+	compare("lines of a function, median", 8, r.functions[last/2])
+	compare("lines of a function, 95th percentile", 23, r.functions[last*95/100])
+	compare("lines of a function, maximum", 62, r.functions[last])
+	broken := 0
+	for _, law := range laws {
+		compare(law, 0, len(r.breaches[law]))
+		broken += len(r.breaches[law])
 	}
-	fmt.Printf("%d lines break a rule\n", len(r.breaches))
-	if len(r.breaches) > 0 {
+	for _, law := range laws {
+		for _, breach := range r.breaches[law] {
+			fmt.Println(breach)
+		}
+	}
+	fmt.Printf("%d breaches of a law\n", broken)
+	if broken > 0 {
 		os.Exit(1)
 	}
+}
+
+// compare prints a figure beside its target, which it should not exceed.
+func compare(figure string, target, now int) {
+	missed := ""
+	if now > target {
+		missed = ", missed"
+	}
+	fmt.Printf("%-55s target %d, now %d%s\n", figure+":", target, now, missed)
 }
 
 // visit measures a Go file.
@@ -83,10 +112,13 @@ func (r *report) visit(path string, entry fs.DirEntry, err error) error {
 	if isProduct {
 		r.product += bytes.Count(text, []byte("\n"))
 	}
+	if isProduct {
+		r.measureImports(files, path, file.Imports)
+	}
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			if cited.MatchString(comment.Text) {
-				r.add(path, files.Position(comment.Pos()).Line, "cites a rule in a comment")
+				r.add(citedRules, path, files.Position(comment.Pos()).Line, "cites a rule in a comment")
 			}
 		}
 	}
@@ -114,9 +146,25 @@ func (r *report) measureLines(path string, text []byte) {
 		switch {
 		case strings.Contains(line, `jsonschema:"`): // a struct tag cannot be wrapped
 		case columns > maxCode:
-			r.add(path, number, "has %d columns", columns)
+			r.add(longCode, path, number, "has %d columns", columns)
 		case comment && columns > maxComment && strings.Contains(strings.TrimSpace(line)[2:], " "):
-			r.add(path, number, "is a comment of %d columns", columns)
+			r.add(longComment, path, number, "is a comment of %d columns", columns)
+		}
+	}
+}
+
+// measureImports reports imports of an adapter in another one.
+func (r *report) measureImports(files *token.FileSet, path string, imports []*ast.ImportSpec) {
+	own, isAdapter := strings.CutPrefix(filepath.ToSlash(path), "adapters/")
+	if !isAdapter {
+		return
+	}
+	own, _, _ = strings.Cut(own, "/")
+	for _, spec := range imports {
+		other, found := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), adapters)
+		other, _, _ = strings.Cut(other, "/")
+		if found && other != own && other != "internal" {
+			r.add(siblingImports, path, files.Position(spec.Pos()).Line, "imports the adapter %s", other)
 		}
 	}
 }
@@ -132,10 +180,10 @@ func (r *report) measureLiteral(files *token.FileSet, literal *ast.CompositeLit)
 		previous = files.Position(element.End()).Line
 	}
 	if at := files.Position(literal.Pos()); shared && keyed > maxKeyed {
-		r.add(at.Filename, at.Line, "is a literal of %d fields that are not on a line each", keyed)
+		r.add(sharedLines, at.Filename, at.Line, "is a literal of %d fields that are not on a line each", keyed)
 	}
 }
 
-func (r *report) add(path string, line int, format string, values ...any) {
-	r.breaches = append(r.breaches, fmt.Sprintf("%s:%d %s", path, line, fmt.Sprintf(format, values...)))
+func (r *report) add(law, path string, line int, format string, values ...any) {
+	r.breaches[law] = append(r.breaches[law], fmt.Sprintf("%s:%d %s", path, line, fmt.Sprintf(format, values...)))
 }
