@@ -6,8 +6,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -186,32 +184,15 @@ var _ = Describe("Naming and narrowing one's connections", func() {
 		Label("J22", "I17", "I22"), func(ctx SpecContext) {
 			tokens := client.Connect(ctx, all)
 			replicas := []*World{world, {Issuer: world.Replica().Address}}
-			// racing calls until change was answered, and once more; a late call gets the status.
 			racing := func(early, late int, change func()) {
 				GinkgoHelper()
-				var answered atomic.Bool
-				var begun, callers sync.WaitGroup
-				begun.Add(64)
-				for i := range 64 {
-					callers.Go(func() {
-						defer GinkgoRecover()
-						started := sync.OnceFunc(begun.Done)
-						defer started()
-						for isLate := false; !isLate; {
-							isLate = answered.Load()
-							status := publish(ctx, replicas[i%2], tokens.Access)
-							if isLate {
-								Expect(status).To(Equal(late))
-							}
-							Expect(status).To(Or(Equal(early), Equal(late)))
-							started()
-						}
-					})
-				}
-				begun.Wait()
-				change()
-				answered.Store(true)
-				callers.Wait()
+				raceCalls(change, func(caller int, isLate bool) {
+					status := publish(ctx, replicas[caller%2], tokens.Access)
+					if isLate {
+						Expect(status).To(Equal(late))
+					}
+					Expect(status).To(Or(Equal(early), Equal(late)))
+				})
 			}
 			page := world.Connections(ctx, world.Token)
 			racing(http.StatusOK, http.StatusForbidden, func() {

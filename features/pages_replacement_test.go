@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -122,4 +123,27 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		requests := upstream.Asked()
 		Expect(basicCredentials(requests[len(requests)-1])).To(Equal("ann:" + bea))
 	})
+
+	It("sends only the new token from the answer on, with 64 calls in flight on two replicas", Label("I17", "I22"),
+		func(ctx SpecContext) {
+			const fresh = "fresh-key-of-the-person-5678"
+			upstream := NewUpstream(apiKey, fresh)
+			upstream.AddEcho()
+			world := NewGateway(upstream.URL + "/mcp")
+			replicas := []*World{world, {Issuer: world.Replica().Address}}
+			access := world.NewClient().ConnectAs(ctx, apiKey).Access
+			var calls atomic.Int64
+			page := world.Connections(ctx, apiKey)
+			raceCalls(func() {
+				Expect(page.Replace(ctx, fresh).Text).To(ContainSubstring("The apps go on"))
+				Expect(calls.Load()).To(BeNumerically(">=", parallelCalls))
+			}, func(caller int, late bool) {
+				used := replicas[caller%2].Converse(ctx, stateless, access).Use(ctx, "key", params{}).Text()
+				calls.Add(1)
+				if late {
+					Expect(used).To(Equal(fresh))
+				}
+				Expect(used).To(Or(Equal(apiKey), Equal(fresh)))
+			})
+		})
 })

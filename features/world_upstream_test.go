@@ -144,6 +144,14 @@ func (u *UpstreamServer) addTools(server *mcp.Server) {
 		})
 }
 
+// AddEcho adds a tool that returns the key of its request.
+func (u *UpstreamServer) AddEcho() {
+	mcp.AddTool(u.tools, &mcp.Tool{Name: "key"},
+		func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+			return textual(strings.TrimPrefix(r.Extra.Header.Get("Authorization"), "Bearer ")), nil, nil
+		})
+}
+
 // AddQuestion adds a tool that elicits a name from the person and returns it.
 func (u *UpstreamServer) AddQuestion() {
 	mcp.AddTool(u.tools, &mcp.Tool{Name: "ask"},
