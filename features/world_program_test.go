@@ -52,7 +52,7 @@ const longestRun = 2 * time.Minute
 func runProgram(words []string) int {
 	run, end := context.WithTimeout(context.Background(), longestRun)
 	defer end()
-	output := io.WriteCloser(os.Stdout)
+	output, description := io.WriteCloser(os.Stdout), ""
 	for _, word := range words {
 		switch word {
 		case "banner":
@@ -77,9 +77,15 @@ func runProgram(words []string) int {
 		case "stubborn": // ignores the end of its input and SIGTERM
 			ignoreTermination()
 			defer func() { <-run.Done() }()
+		default: // a file with the description of the tools
+			text, err := os.ReadFile(word)
+			if err != nil {
+				return 1
+			}
+			description = string(text)
 		}
 	}
-	if err := newProgramServer().Run(run, &mcp.IOTransport{Reader: os.Stdin, Writer: output}); err != nil {
+	if err := newProgramServer(description).Run(run, &mcp.IOTransport{Reader: os.Stdin, Writer: output}); err != nil {
 		return 1
 	}
 	return 0
@@ -102,7 +108,7 @@ type programInput struct {
 	Size int    `json:"size,omitempty"`
 }
 
-func newProgramServer() *mcp.Server {
+func newProgramServer(description string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "program", Version: "1"}, nil)
 	for name, tool := range map[string]func(context.Context, *mcp.CallToolRequest, programInput) (string, error){
 		"environ": func(context.Context, *mcp.CallToolRequest, programInput) (string, error) {
@@ -138,7 +144,7 @@ func newProgramServer() *mcp.Server {
 			return "cancelled", os.WriteFile(os.Getenv("MARK"), []byte("cancelled"), 0o600)
 		},
 	} {
-		mcp.AddTool(s, &mcp.Tool{Name: name},
+		mcp.AddTool(s, &mcp.Tool{Name: name, Description: description},
 			func(ctx context.Context, r *mcp.CallToolRequest, in programInput) (*mcp.CallToolResult, any, error) {
 				text, err := tool(ctx, r, in)
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, err
