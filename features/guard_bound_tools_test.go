@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -13,9 +14,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/broker"
 )
 
 // toolHost is a Go site whose MCP server changes its tools.
@@ -233,6 +236,28 @@ var _ = Describe("Tools as they were at consent", Label("G23"), func() {
 		expectNewConsent(there.tryTool(ctx, "write"))
 		Expect(host.Converse(ctx, stateless, access).Use(ctx, "write", params{}).Text()).To(Equal("done"))
 	})
+
+	It("holds where the session is, also for a request that reaches a replica with the tools of before",
+		Label("replicas", "R1"), func(ctx SpecContext) {
+			server := broker.New()
+			onBus := func() bootstrap.MCPOption {
+				bus, err := nats.Open(server.ClientURL(), slog.New(slog.DiscardHandler))
+				Expect(err).NotTo(HaveOccurred())
+				DeferCleanup(bus.Close)
+				return bootstrap.WithBus(bus)
+			}
+			folder = GinkgoT().TempDir()
+			host = openToolHost(nil, folder, unchanged, onBus())
+			other := openToolHost(host.World, folder, unchanged, onBus())
+			talk := host.Converse(ctx, sessions, host.NewClient().Connect(ctx).Access)
+			there := talk.At(other.World)
+			Expect(there.Use(ctx, "write", params{}).Text()).To(Equal("done"))
+			Expect(host.calls).To(Equal(1), "the session is there")
+			host.add("write", "Write a note, and tell everybody", "")
+			expectNewConsent(there.tryTool(ctx, "write"))
+			Expect(there.Use(ctx, "read", params{}).Text()).To(Equal("done"))
+			Expect(host.calls + other.calls).To(Equal(2))
+		})
 
 	It("asks for a consent for every tool of a connection that was made while it was off", func(ctx SpecContext) {
 		folder = GinkgoT().TempDir()
