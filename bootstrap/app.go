@@ -24,6 +24,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/diagnosis"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/pages"
@@ -91,22 +92,12 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
-	if settings.AccessTokenTTL < oauth.EarlyRefresh {
-		config.Logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they "+
-			"do so in the last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
-			"access_token_ttl", settings.AccessTokenTTL.String())
-	}
+	warnOfEarlyRefresh(settings, config.Logger)
 	directory, err := newDirectory(config, settings, store, chosen)
 	if err != nil {
 		return nil, err
 	}
-	if chosen.clients == nil {
-		chosen.clients = directory
-	}
-	var keys oauth.KeyDirectory = directory
-	if own, both := chosen.clients.(oauth.KeyDirectory); both { // the directory of the host fetches keys too
-		keys = own
-	}
+	clients, keys := chosen.directories(directory)
 	authz := &OAuthServer{
 		config:  config,
 		limited: chosen.limited,
@@ -117,7 +108,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
 		Store:         store,
-		Clients:       chosen.clients,
+		Clients:       clients,
 		Keys:          keys,
 		Assertions:    jose.Reader{},
 		Verifier:      verifierOf(config),
@@ -148,6 +139,26 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	return authz, nil
+}
+
+func warnOfEarlyRefresh(settings *oauth.Settings, logger *slog.Logger) {
+	if settings.AccessTokenTTL < oauth.EarlyRefresh {
+		logger.Warn("Claude Code and Gemini CLI refresh before almost every request, because they do so in the "+
+			"last five minutes of an access token: set access-token-ttl (AccessTokenTTL) to 6m or more",
+			"access_token_ttl", settings.AccessTokenTTL.String())
+	}
+}
+
+// directories returns the host's directory of clients, which may also fetch their keys, and ours
+// for what it lacks.
+func (o oauthOptions) directories(ours *cimd.Directory) (oauth.ClientDirectory, oauth.KeyDirectory) {
+	if o.clients == nil {
+		return ours, ours
+	}
+	if keys, both := o.clients.(oauth.KeyDirectory); both {
+		return o.clients, keys
+	}
+	return o.clients, ours
 }
 
 // openTrace records connections if the store is a connection.Log.
