@@ -36,8 +36,8 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // Begin returns a context that records the steps of a request, for a handler that reports the
-// beginning of its response itself. It leaves the request of the echo.Context unchanged: the
-// context of that request has an id only if Identify ran before.
+// beginning of its response itself. The request of the echo.Context keeps its own context, for
+// which RequestID is empty unless Identify ran before.
 func (f Follower) Begin(c echo.Context) context.Context {
 	if f.Journal == nil && !f.Always {
 		return c.Request().Context()
@@ -74,14 +74,14 @@ func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 
 // resolveOrigin gives the origin an id and reduces its address to a network. connection.Begin calls
 // it only for a request that is recorded or asked for its id.
-func resolveOrigin(came connection.Origin) connection.Origin {
-	return connection.Origin{Request: newRequestID(), Address: networkOf(came.Address), Agent: came.Agent}
+func resolveOrigin(origin connection.Origin) connection.Origin {
+	return connection.Origin{Request: newRequestID(), Address: networkOf(origin.Address), Agent: origin.Agent}
 }
 
 // resolveSocketOrigin is resolveOrigin for an address with a port.
-func resolveSocketOrigin(came connection.Origin) connection.Origin {
-	came.Address = echo.ExtractIPDirect()(&http.Request{RemoteAddr: came.Address})
-	return resolveOrigin(came)
+func resolveSocketOrigin(origin connection.Origin) connection.Origin {
+	origin.Address = echo.ExtractIPDirect()(&http.Request{RemoteAddr: origin.Address})
+	return resolveOrigin(origin)
 }
 
 // Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.
@@ -138,41 +138,4 @@ func tracing(step connection.Kind, fail errorWriter) errorWriter {
 		connection.From(c.Request().Context()).RefuseAt(step, err)
 		return fail(c, err)
 	}
-}
-
-// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's
-// default would trust a header of any peer.
-func peerOf(c echo.Context) string {
-	if c.Echo().IPExtractor != nil {
-		return c.RealIP()
-	}
-	return echo.ExtractIPDirect()(c.Request())
-}
-
-// RequesterOf is the requester of a request with a token of the site at an MCP endpoint.
-func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester { return e.requesterForGuesses(c) }
-
-// requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the
-// host may return something other than an IP address; all such peers count as one.
-func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
-	peer, err := netip.ParseAddr(peerOf(c))
-	if err != nil {
-		peer = netip.IPv4Unspecified()
-	}
-	return oauth.RequesterAt(peer, e.server.Settings().Limits)
-}
-
-// requester returns the requester for which all other limits count. No limit applies to a peer on
-// this computer: it is probably a proxy that trusted-proxies does not list, and all people would
-// share its limits.
-func (e *Endpoints) requester(c echo.Context) oauth.Requester {
-	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
-		return oauth.Requester{}
-	}
-	return e.requesterForGuesses(c)
-}
-
-// contextOf returns the context of the request, with its requester.
-func (e *Endpoints) contextOf(c echo.Context) context.Context {
-	return oauth.WithRequester(c.Request().Context(), e.requester(c))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// register answers a registration request (L, RFC 7591 §3).
+// register answers a registration request (RFC 7591 §3).
 func (e *Endpoints) register(c echo.Context) error {
 	ctx := e.contextOf(c)
 	if err := e.server.AdmitRegistration(ctx); err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// revoke answers 200 for any token, so that the response does not reveal whether it exists (E, RFC
-// 7009 §2.2).
+// revoke answers 200 for any token, so that the response does not reveal whether it exists
+// (RFC 7009 §2.2).
 func (e *Endpoints) revoke(c echo.Context) error {
 	form, err := readClientForm(c)
 	if err != nil {

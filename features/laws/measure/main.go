@@ -41,7 +41,7 @@ const (
 var laws = []string{longCode, longComment, sharedLines, citedRules, siblingImports}
 
 // cited matches the number or the letter of a rule in a comment.
-var cited = regexp.MustCompile(`\([A-Z]{1,2}[0-9]{0,2}(, [A-Z]{1,2}[0-9]{1,2})*\)|for [A-Z][0-9]{1,2}$`)
+var cited = regexp.MustCompile(`\([A-Z]{1,2}[0-9]{0,2}(, [A-Z]{1,2}[0-9]{1,2})*[,)]|for [A-Z][0-9]{1,2}$`)
 
 // report is what the files are like.
 type report struct {
