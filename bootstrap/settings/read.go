@@ -109,18 +109,11 @@ func (s *Setting) textsOf(node *yaml.Node) (texts []string, err error) {
 	switch {
 	case isList && node.Kind == yaml.SequenceNode:
 		items = node.Content
-	case s.single:
+	case s.single: // the item stands without the list
 		isList = false
 	}
-	switch {
-	case node.Kind == yaml.AliasNode || slices.ContainsFunc(items, func(n *yaml.Node) bool {
-		return n.Kind == yaml.AliasNode
-	}):
-		return nil, fmt.Errorf("%s is an alias: write the value itself", s.spelled())
-	case node.ShortTag() == "!!null":
-		return nil, fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.expected)
-	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
-		return nil, fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.expected)
+	if err := s.checkNode(node, items, isList); err != nil {
+		return nil, err
 	}
 	for i, item := range items {
 		text, err := textOf(item)
@@ -132,6 +125,22 @@ func (s *Setting) textsOf(node *yaml.Node) (texts []string, err error) {
 	return texts, nil
 }
 
+// checkNode refuses a node that is not the value of the setting; items are the node itself, or what
+// it lists.
+func (s *Setting) checkNode(node *yaml.Node, items []*yaml.Node, isList bool) error {
+	isAlias := func(n *yaml.Node) bool { return n.Kind == yaml.AliasNode }
+	switch {
+	case isAlias(node), slices.ContainsFunc(items, isAlias):
+		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
+	case node.ShortTag() == "!!null":
+		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.expected)
+	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
+		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.expected)
+	}
+	return nil
+}
+
+// isForeign reports whether the node is of a type that no item of the setting has.
 func (s *Setting) isForeign(node *yaml.Node) bool {
 	if node.Kind != yaml.ScalarNode {
 		return !s.mappings || node.Kind != yaml.MappingNode
