@@ -116,8 +116,11 @@ func (a *assembly) addTo(to *attempt, step connection.Step) {
 // ended at most clientLimit before it.
 func (a *assembly) join(to *attempt, by sender) {
 	found := a.newest[by]
-	if found == nil || found.wasRefusedRegistration() || !slices.Contains(beginning, to.began.Kind) ||
-		found.Steps[0].At.After(to.began.At) || to.began.At.Sub(found.last().At) > clientLimit {
+	if found == nil || found.wasRefusedRegistration() || !slices.Contains(beginning, to.began.Kind) {
+		return
+	}
+	began, ended := found.Steps[0].At, found.last().At
+	if began.After(to.began.At) || to.began.At.Sub(ended) > clientLimit {
 		return
 	}
 	to.Steps = append(found.Steps, to.Steps...)

@@ -91,23 +91,27 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	return *c
 }
 
-// noRefreshToken is the rule under which a client that could refresh gets no refresh token.
-const noRefreshToken = "A47"
+const (
+	// noRefreshToken is the rule under which a client that could refresh gets no refresh token.
+	noRefreshToken = "A47"
+	// unknownToken is the rule under which a call with an ended access token is refused.
+	unknownToken = "G7"
+)
 
 // hintForLapse returns the advice for a client whose access token has ended, and that could have
 // had a refresh token.
 func (c *Connection) hintForLapse(last connection.Step) string {
 	page := c.reached(connection.Page)
-	if page == nil || page.Rule != noRefreshToken || last.Kind != connection.Call || last.Rule != "G7" {
+	if page == nil || page.Rule != noRefreshToken || last.Kind != connection.Call || last.Rule != unknownToken {
 		return ""
 	}
 	return advice[noRefreshToken]
 }
 
-// furthest returns the step that decides the verdict: the last step that is not discovery. If every
-// step is discovery, it returns the last one if no step of its kind has passed. Otherwise it
-// returns the step that comes latest in the flow, because some clients try several paths or begin
-// again with another transport.
+// furthest returns the step that decides the verdict: the last step that is not discovery. If there
+// is only discovery, it is the last step if that failed and no step of its kind has passed.
+// Otherwise it is the passed step that comes latest in the flow, because some clients try several
+// paths or begin again with another transport.
 func (c *Connection) furthest() connection.Step {
 	for _, step := range slices.Backward(c.Steps) {
 		if !discovery[step.Kind] {
