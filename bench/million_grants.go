@@ -22,17 +22,18 @@ const (
 // grants is the table of grants in a database that a server uses at the same time.
 type grants struct {
 	*sql.Conn
-	pool     *sql.DB
-	file     string // "" on PostgreSQL
-	id, hash string // SQL for the id and the fingerprint of grant i
-	series   string // SQL for the numbers i from %d to %d
+	pool   *sql.DB
+	file   string // "" on PostgreSQL
+	id     string // SQL for the id of grant i: %d is the time of the first one, and %d the spacing
+	print  string // SQL for the fingerprint of grant i
+	series string // SQL for the numbers i from %d to %d
 }
 
 func openGrants(order server.Order) (g *grants, err error) {
 	if order.Database != "" {
 		g = &grants{
 			id:     "lpad(to_hex(%d + i::bigint * %d), 12, '0') || lpad(to_hex(i), 20, '0')",
-			hash:   "decode(md5(i::text), 'hex')",
+			print:  "decode(md5(i::text), 'hex')",
 			series: "generate_series(%d, %d) AS n(i)",
 		}
 		g.pool, err = sql.Open("pgx", order.Database)
@@ -40,7 +41,7 @@ func openGrants(order server.Order) (g *grants, err error) {
 		g = &grants{
 			file:   filepath.Join(order.Dir, "oauth.db"),
 			id:     "printf('%%012x%%020x', %d + i * %d, i)",
-			hash:   "randomblob(16)",
+			print:  "randomblob(16)",
 			series: "(WITH RECURSIVE n(i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i FROM n)",
 		}
 		g.pool, err = sql.Open("sqlite", "file:"+g.file+"?_pragma=busy_timeout(60000)&_pragma=synchronous(NORMAL)")
@@ -66,9 +67,9 @@ func (g *grants) find(query string, into ...any) error {
 	return g.QueryRowContext(context.Background(), query).Scan(into...)
 }
 
-// seed writes a million copies of the first grant, whose ids begin with their times and whose
-// people differ, and then changes them to what the second one is after its refresh. Each
-// statement writes a slice of them.
+// seed writes a million copies of the fresh grant, each of another person and with an id that
+// begins with its time. It then gives them the tokens of the refreshed grant. Each statement writes
+// a part of them.
 func (g *grants) seed(fresh, refreshed string) error {
 	for table, id := range map[string]string{"fresh": fresh, "refreshed": refreshed} {
 		if err := g.run("CREATE TEMP TABLE " + table + " AS SELECT * FROM grants WHERE id = '" + id + "'"); err != nil {
@@ -84,7 +85,7 @@ func (g *grants) seed(fresh, refreshed string) error {
 		"id":           fmt.Sprintf(g.id, start, spacing),
 		"created_at":   fmt.Sprintf("%d + CAST(i AS bigint) * %d", start, spacing),
 		"subject":      "'person-' || i",
-		"host_print":   g.hash,
+		"host_print":   g.print,
 		"forget_after": "forget_after + CAST(i % 30 AS bigint) * 86400000",
 		"client_id":    "CASE WHEN i % 1000 = 0 THEN 'https://" + leaving + "/client.json' ELSE client_id END",
 	}
@@ -120,7 +121,7 @@ func (g *grants) columns() ([]string, error) {
 	return rows.Columns()
 }
 
-// settle does what a database does by itself in time.
+// settle does at once what a database does by itself in time.
 func (g *grants) settle() error {
 	if g.file != "" {
 		var busy, all, done int

@@ -42,8 +42,8 @@ func footprint(b *bench, _ line, name string) (s sample, err error) {
 		return nil, err
 	}
 	idle, err := p.memory(resident)
-	before, unknown := p.disk()
-	if err = errors.Join(err, unknown); err != nil {
+	before, diskErr := p.disk()
+	if err = errors.Join(err, diskErr); err != nil {
 		return nil, err
 	}
 	var left atomic.Int64
@@ -57,13 +57,13 @@ func footprint(b *bench, _ line, name string) (s sample, err error) {
 		return nil, err
 	}
 	used, err := p.memory(resident)
-	files, untold := p.memory(ofFiles)
-	after, unknown := p.disk()
+	files, filesErr := p.memory(ofFiles)
+	after, diskErr := p.disk()
 	s = sample{idleMemory: idle / mebibyte, usedMemory: used / mebibyte, filePages: files / mebibyte}
 	if after > 0 {
 		s[perToken] = (after - before) / float64(b.flows)
 	}
-	return s, errors.Join(err, untold, unknown)
+	return s, errors.Join(err, filesErr, diskErr)
 }
 
 const perPerson = 100 // sessions; Pasteport's limit per person

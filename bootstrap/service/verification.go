@@ -104,7 +104,7 @@ func (c Config) verifier() string {
 	return VerifierSite
 }
 
-// verifiers returns those of Plan, and every mistake in the fields that they use.
+// verifiers returns the verifiers of a Plan, and every mistake in the fields that they use.
 func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err error) {
 	v, transport := c.Verification, remote.Transport{
 		Options: upstream.Reach{AllowHTTP: c.Verification.VerifyOverHTTP, RootCAs: c.RootCAs},

@@ -75,8 +75,8 @@ func (a Access) VisibleTools(caller oauth.Caller, all []oauth.Tool) []oauth.Tool
 	})
 }
 
-// NewTool returns a tool of the SDK with all that clients and people go by: not its icons and
-// metadata.
+// NewTool returns a tool of the SDK with all that clients and people rely on, which are its texts,
+// schemas and hints.
 func NewTool(of *sdk.Tool) (oauth.Tool, error) {
 	hints := sdk.ToolAnnotations{}
 	if of.Annotations != nil {

@@ -40,16 +40,16 @@ type visit struct {
 	verdict chan verdict
 }
 
-// signed sets the User-Agent of every request, so that the trace distinguishes connections.
-type signed struct {
+// agentTransport sets the User-Agent of every request, so that the trace distinguishes connections.
+type agentTransport struct {
 	agent   string
 	network http.RoundTripper
 }
 
-func (s signed) RoundTrip(request *http.Request) (*http.Response, error) {
+func (t agentTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
-	request.Header.Set("User-Agent", s.agent)
-	return s.network.RoundTrip(request)
+	request.Header.Set("User-Agent", t.agent)
+	return t.network.RoundTrip(request)
 }
 
 func openDemoClient() (*demoClient, error) {

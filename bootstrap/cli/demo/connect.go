@@ -39,7 +39,7 @@ func (d *demo) agent() string { return fmt.Sprintf("pasteport-demo/%d", d.connec
 func (d *demo) connect(ctx context.Context, network http.RoundTripper,
 	browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
 	d.connects++
-	traffic := &http.Client{Transport: signed{d.agent(), network}}
+	traffic := &http.Client{Transport: agentTransport{d.agent(), network}}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.client.id},
 		RedirectURL:                    d.client.redirect,
