@@ -26,10 +26,11 @@ var (
 	heading      = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	// threat is a row of the threat model: its letter, and the file and the sentence of its spec.
-	threat    = regexp.MustCompile(`(?m)^\| ([STRIDE]) \|.*\| \[[^]]+\]\(([^)]+)\): (.+) \|$`)
-	oauthPath = regexp.MustCompile(`Path += "(/oauth/\w+)`)
-	qualified = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w+)`)
-	stepName  = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
+	threat       = regexp.MustCompile(`(?m)^\| ([STRIDE]) \|.*\| \[[^]]+\]\(([^)]+)\): (.+) \|$`)
+	limitSetting = regexp.MustCompile(`"([a-z0-9-]+)", &l\.`)
+	oauthPath    = regexp.MustCompile(`Path += "(/oauth/\w+)`)
+	qualified    = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w+)`)
+	stepName     = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
 )
 
 // documents returns the Markdown files of the repository, relative to this folder.
@@ -189,6 +190,14 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[oauth.Config]()) {
 			row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.* \\|")
 			Expect(row.MatchString(page)).To(BeTrue(), "docs/embedding.md has no row for "+field.Name)
+		}
+	})
+
+	It("lists every setting of oauth.Limits in docs/limits.md", func() {
+		settings := limitSetting.FindAllStringSubmatch(textOf("../bootstrap/service/settings.go"), -1)
+		Expect(settings).To(HaveLen(reflect.TypeFor[oauth.Limits]().NumField()))
+		for _, setting := range settings {
+			Expect(textOf("../docs/limits.md")).To(ContainSubstring(setting[1]))
 		}
 	})
 
