@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -134,13 +135,14 @@ var _ = Describe("The operator's page of grants", Label("operations"), func() {
 		Expect(operated.Log.String() + list(ctx).Text).NotTo(ContainSubstring(operated.Token))
 		again := operated.endOnPage(ctx, ending("token", "token", operated.Token))
 		Expect(again.Header.Get("Location")).To(Equal("/grants?ended=0"))
+		Expect(list(ctx, "ended", "0").Text).To(ContainSubstring("Nothing has ended"))
 	})
 
 	DescribeTable("explains a form that ends nothing", Label("O2"), func(ctx SpecContext, form url.Values, why string) {
 		kept := client.Connect(ctx)
 		refused := operated.endOnPage(ctx, form)
 		Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(refused.Text).To(ContainSubstring(`<p class="problem" role="alert">` + why))
+		Expect(refused.Text).To(ContainSubstring(`<p class="problem" role="alert">Nothing has ended: ` + why))
 		Expect(refused.Text).NotTo(ContainSubstring("s3cret"))
 		Expect(operated.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
 	},
@@ -194,5 +196,77 @@ var _ = Describe("The operator's page of grants", Label("operations"), func() {
 		Expect(operated.AskAdmin(ctx, "/grants").StatusCode).To(Equal(http.StatusForbidden))
 		Expect(operated.endOnPage(ctx, ending("client", "client", client.ID)).StatusCode).
 			To(Equal(http.StatusForbidden))
+	})
+})
+
+var _ = Describe("The operator's overview", Label("operations", "O4"), func() {
+	// plotted returns the text about each server, and how many parts of bars have the class.
+	plotted := func(ctx context.Context, operated *Operated, class string) (sentences []string, bars int) {
+		GinkgoHelper()
+		page := operated.AskAdmin(ctx, "/")
+		Expect(page.StatusCode).To(Equal(http.StatusOK), page.Text)
+		words := regexp.MustCompile(`<span class="line">([^<]*)</span>`)
+		for _, found := range words.FindAllStringSubmatch(page.Text, -1) {
+			sentences = append(sentences, found[1])
+		}
+		return sentences, len(regexp.MustCompile(`<rect class="`+class+`" x="\d+" width=".8" height="[1-9]`).
+			FindAllString(page.Text, -1))
+	}
+
+	It("counts and plots what was answered, refused and failed in the last day", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		operated := Operate(gatewayTo(upstream.URL+"/mcp"), func(config *service.Config) {
+			config.Gateway.Policy.Tools = []string{"deny hang", "allow *"}
+		})
+		operated.Token = apiKey
+		operated.Clock.Stop()
+		access := operated.NewClient().Connect(ctx).Access
+		operated.Call(ctx, "") // only looks for the authorization server
+		operated.Call(ctx, access)
+		operated.Call(ctx, access)
+		operated.Call(ctx, "wrong")
+		talk := operated.Converse(ctx, stateless, access)
+		Expect(talk.Use(ctx, "hang", params{}).Error.Message).To(Equal(`unknown tool "hang"`))
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		Expect(operated.Call(ctx, access).StatusCode).To(BeNumerically(">=", 500))
+
+		before, refused := plotted(ctx, operated, "refused")
+		Expect(before).To(ConsistOf(
+			HavePrefix("Calls: 2 answered, 2 refused, 1 failed. Most in a quarter of an hour: 5,")))
+		Expect(refused).To(Equal(1), "all are in one quarter of an hour")
+		operated.Clock.Advance(24*time.Hour - 15*time.Minute)
+		later, _ := plotted(ctx, operated, "refused")
+		Expect(later).To(Equal(before))
+		operated.Clock.Advance(15 * time.Minute)
+		gone, refused := plotted(ctx, operated, "refused")
+		Expect(gone).To(Equal([]string{"No calls."}))
+		Expect(refused).To(BeZero())
+		operated.Call(ctx, "wrong")
+		next, _ := plotted(ctx, operated, "refused")
+		Expect(next).To(ConsistOf(HavePrefix("Calls: 0 answered, 1 refused, 0 failed.")))
+	})
+
+	It("plots each server of a gateway", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		operated := Operate(gatewayTo(upstream.URL+"/mcp"), func(config *service.Config) {
+			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
+				service.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+		})
+		operated.Token = apiKey
+		operated.Call(ctx, operated.NewClient().Connect(ctx).Access)
+		sentences, answered := plotted(ctx, operated, "answered")
+		Expect(sentences).
+			To(HaveExactElements(HavePrefix("Calls: 1 answered, 0 refused, 0 failed."), Equal("No calls.")))
+		Expect(answered).To(Equal(1))
+		Expect(operated.AskAdmin(ctx, "/").Text).To(And(ContainSubstring(operated.Issuer+"/files"),
+			ContainSubstring(upstream.URL+"/mcp"), ContainSubstring("Servers behind the gateway")))
+	})
+
+	It("says that nothing has happened yet", func(ctx SpecContext) {
+		operated := Operate()
+		sentences, _ := plotted(ctx, operated, "answered")
+		Expect(sentences).To(Equal([]string{"No calls."}))
+		Expect(operated.AskAdmin(ctx, "/").Text).To(And(ContainSubstring("No client has reached this service."),
+			Not(ContainSubstring("Servers behind the gateway")), ContainSubstring(`<a href="/grants">`)))
 	})
 })

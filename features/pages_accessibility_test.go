@@ -54,6 +54,13 @@ func attempts(ctx context.Context) *Operated {
 	return service
 }
 
+// unfolded is the page with every box open.
+func unfolded(page Response) Response {
+	page.Text = strings.ReplaceAll(page.Text, "<details>", "<details open>")
+	page.Header.Del("Content-Length")
+	return page
+}
+
 // Ordered, so that one process renders all pages in one browser.
 var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label("browser"), func() {
 	var world *World
@@ -130,9 +137,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			world.Clock.Advance(3 * time.Hour)
 			client.Connect(ctx)
 			page := world.Connections(ctx, world.Token, with("Accept-Language", language))
-			page.Text = strings.ReplaceAll(page.Text, "<details>", "<details open>")
-			page.Header.Del("Content-Length")
-			return page.Response
+			return unfolded(page.Response)
 		}
 	}
 
@@ -349,6 +354,32 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		}),
 		Entry(nil, SpecTimeout(browserTime), "operator-connections", 200, func(ctx context.Context) Response {
 			return attempts(ctx).AskAdmin(ctx, "/")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-calls", 200, func(ctx context.Context) Response {
+			service := attempts(ctx)
+			for i := range 12 {
+				service.Clock.Advance(90 * time.Minute)
+				access := service.NewClient().Connect(ctx).Access
+				for range 3 + i%5 {
+					service.Call(ctx, access)
+				}
+				if i%3 == 0 {
+					service.Call(ctx, "wrong")
+				}
+			}
+			return service.AskAdmin(ctx, "/")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-grants", 200, func(ctx context.Context) Response {
+			service := attempts(ctx)
+			client := service.ClientWith("client_name", strings.Repeat("Spec", 30))
+			client.Authorize(ctx)
+			return unfolded(service.AskAdmin(ctx, "/grants?ended=1"))
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-grants-empty", 200, func(ctx context.Context) Response {
+			return Operate().AskAdmin(ctx, "/grants")
+		}),
+		Entry(nil, SpecTimeout(browserTime), "operator-grants-problem", 400, func(ctx context.Context) Response {
+			return unfolded(attempts(ctx).endOnPage(ctx, ending("token", "token", "")))
 		}),
 		Entry(nil, SpecTimeout(browserTime), "operator-connection", 200, func(ctx context.Context) Response {
 			service := attempts(ctx)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // operations holds the observability of a service: metrics, traces, and the admin listener.
@@ -31,7 +34,7 @@ type operations struct {
 
 // openOperations opens the admin listener and the exporter of traces.
 func openOperations(ctx context.Context, config Config) (o *operations, err error) {
-	o = &operations{metrics: telemetry.NewMetrics(application.Events()...), addr: config.AdminAddr,
+	o = &operations{metrics: telemetry.NewMetrics(config.Now, application.Events()...), addr: config.AdminAddr,
 		bounds: httpserver.BoundsFor(httpserver.FewConnections)}
 	if o.traces, err = telemetry.OpenTraces(ctx, Version(), config.Logger); err != nil {
 		return nil, err
@@ -71,12 +74,31 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 			return float64(s.store.Collisions())
 		})
 	o.metrics.Upstreams(s.upstreams.Gauges)
+	overview := admin.Overview{
+		Connections: s.Authz.Trace,
+		Upstreams:   s.upstreams.Results,
+		Activities:  func() []admin.Activity { return o.activities(s.Authz.Resources()) },
+		Now:         now,
+	}
 	o.admin = admin.New(admin.Options{
 		Address: o.addr,
 		Metrics: o.metrics.Handler(),
-		Routes:  append(admin.Connections(s.Authz.Trace, s.upstreams.Results, now), admin.Grants(s.Authz)),
+		Routes:  append(overview.Routes(), admin.Grants(s.Authz)),
 		Checks:  o.checks(s),
 	})
+}
+
+// activities returns the last day of each MCP server in this process.
+func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.Activity) {
+	for _, server := range servers {
+		_, path := oauth.SplitOrigin(server.Resource.String())
+		found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
+		for _, slot := range o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource)) {
+			found.Slots = append(found.Slots, admin.Slot(slot))
+		}
+		all = append(all, found)
+	}
+	return all
 }
 
 func (o *operations) checks(s *Service) []admin.Check {

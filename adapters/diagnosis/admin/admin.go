@@ -1,6 +1,6 @@
 // Package admin is the admin listener of a service: health, readiness (Check), metrics, profiles,
-// the connection trace (Connections) and the grants (Grants). New returns the handler. No response
-// contains a secret.
+// the calls and the connection trace (Overview), and the grants (Grants). New returns the handler.
+// No response contains a secret.
 package admin
 
 import (

@@ -17,12 +17,13 @@ const (
 	maxListed       = 200      // connections on the page; JSON has all
 )
 
-// listing has the upstreams and connections on the page.
+// listing is the content of the first page.
 type listing struct {
-	at        time.Time
-	upstreams []Upstream
-	all       []diagnosis.Connection
-	hidden    int // connections of doctor that are left out
+	at         time.Time
+	activities []Activity
+	upstreams  []Upstream
+	all        []diagnosis.Connection
+	hidden     int // connections of doctor that are left out
 }
 
 // Upstream is an MCP server behind a gateway, as the page shows it.
@@ -32,28 +33,27 @@ type Upstream struct {
 	Description
 }
 
-// Connections returns the routes of the connection trace as pages and as JSON, newest connection
-// first. The first page shows the upstreams too.
-func Connections(find func(context.Context) ([]diagnosis.Connection, error), upstreams func() []Upstream,
-	now func() time.Time) []Route {
-	page := tracePage{find, upstreams, now}
+// Overview is what the first page shows, and the pages of connections, the newest connection first.
+type Overview struct {
+	Connections func(context.Context) ([]diagnosis.Connection, error)
+	Upstreams   func() []Upstream
+	Activities  func() []Activity
+	Now         func() time.Time
+}
+
+// Routes returns the routes of the pages, and of the connections as JSON.
+func (p Overview) Routes() []Route {
 	return []Route{
-		{Path: "/", Serve: page.with(page.list)},
-		{Path: connectionsPath + "/*", Serve: page.with(page.one)},
-		{Path: jsonPath, Serve: page.with(page.json)},
+		{Path: "/", Serve: p.with(p.list)},
+		{Path: connectionsPath + "/*", Serve: p.with(p.one)},
+		{Path: jsonPath, Serve: p.with(p.json)},
 	}
 }
 
-type tracePage struct {
-	find      func(context.Context) ([]diagnosis.Connection, error)
-	upstreams func() []Upstream
-	now       func() time.Time
-}
-
 // with calls show with all connections, or answers 503.
-func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []diagnosis.Connection)) http.HandlerFunc {
+func (p Overview) with(show func(http.ResponseWriter, *http.Request, []diagnosis.Connection)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		all, err := p.find(r.Context())
+		all, err := p.Connections(r.Context())
 		if err != nil {
 			storeFails(w)
 			return
@@ -62,15 +62,20 @@ func (p tracePage) with(show func(http.ResponseWriter, *http.Request, []diagnosi
 	}
 }
 
-func (p tracePage) list(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
-	listed := listing{at: p.now(), all: all, upstreams: p.upstreams()}
+func (p Overview) list(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
+	listed := listing{
+		at:         p.Now(),
+		activities: p.Activities(),
+		upstreams:  p.Upstreams(),
+		all:        all,
+	}
 	if !r.URL.Query().Has(doctorParameter) {
 		listed.all, listed.hidden = diagnosis.WithoutDoctor(all)
 	}
 	write(w, r, http.StatusOK, list(listed))
 }
 
-func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
+func (p Overview) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
 	found, only := diagnosis.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
 	if !only {
 		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
@@ -79,7 +84,7 @@ func (p tracePage) one(w http.ResponseWriter, r *http.Request, all []diagnosis.C
 	write(w, r, http.StatusOK, one(found))
 }
 
-func (p tracePage) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Connection) {
+func (p Overview) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Connection) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -33,6 +34,7 @@ type Metrics struct {
 	limits    *prometheus.CounterVec
 	upstreams *prometheus.HistogramVec
 	events    []string
+	day       *day
 	observers sync.Map // of prometheus.Observer by series, because a vector hashes every label at each lookup
 }
 
@@ -53,9 +55,10 @@ func (m *Metrics) duration(method, route string, status int) prometheus.Observer
 }
 
 // NewMetrics registers the metrics of requests, of decisions with these events, and of the Go
-// runtime and the process.
-func NewMetrics(events ...string) *Metrics {
+// runtime and the process. now is the clock of LastDay.
+func NewMetrics(now func() time.Time, events ...string) *Metrics {
 	m := &Metrics{
+		day:      newDay(now),
 		registry: prometheus.NewRegistry(),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "http_server_request_duration_seconds",
@@ -182,7 +185,9 @@ func (m *Metrics) Measure(site *echo.Echo) {
 			if err := next(c); err != nil {
 				c.Error(err)
 			}
-			m.duration(method, c.Path(), c.Response().Status).Observe(time.Since(began).Seconds())
+			status := c.Response().Status
+			m.duration(method, c.Path(), status).Observe(time.Since(began).Seconds())
+			m.day.count(method, c.Path(), status, connection.From(c.Request().Context()).Rule())
 			return nil
 		}
 	})

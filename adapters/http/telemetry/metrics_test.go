@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -19,7 +20,7 @@ func scrape(m *telemetry.Metrics) string {
 
 var _ = Describe("Counting decisions", func() {
 	It("counts decisions by event, and exports zero for the others", func() {
-		m := telemetry.NewMetrics("refreshed", "grant_ended")
+		m := telemetry.NewMetrics(time.Now, "refreshed", "grant_ended")
 		m.Decided("refreshed")
 		m.Decided("refreshed")
 		Expect(scrape(m)).To(And(
@@ -28,7 +29,7 @@ var _ = Describe("Counting decisions", func() {
 	})
 
 	It("does not use unknown events as labels", func() {
-		m := telemetry.NewMetrics("refreshed")
+		m := telemetry.NewMetrics(time.Now, "refreshed")
 		m.Decided("hostile-1")
 		m.Decided("hostile-2")
 		Expect(scrape(m)).
@@ -37,7 +38,7 @@ var _ = Describe("Counting decisions", func() {
 	})
 
 	It("reads a gauge at each scrape", func() {
-		m, open := telemetry.NewMetrics(), 1.0
+		m, open := telemetry.NewMetrics(time.Now), 1.0
 		m.Gauge("pasteport_mcp_streams", "Streams that are open.", func() float64 { return open })
 		open = 3
 		Expect(scrape(m)).To(ContainSubstring("\npasteport_mcp_streams 3\n"))
