@@ -51,7 +51,7 @@ var programs = []string{"bootstrap/cmd/...", "features/attacks", "features/confo
 // Tests next to the code may use whatever they need.
 var testLaws = []law{
 	{of: []string{"features"}, may: []string{"bootstrap/...", "features/...", "adapters/audit", "domain/audit",
-		"adapters/persistence",          // of a Go host
+		"adapters/nats", "adapters/persistence", // of a Go host
 		"domain/oauth", "domain/seal"}}, // an attacker with the server secret makes tokens as the server does
 	{of: []string{"features/storespec"}, may: []string{"domain/...", "features/..."}},
 	{of: []string{"..."}, may: []string{"domain/...", "application", "adapters/...", "bootstrap/...", "features/...",
