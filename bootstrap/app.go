@@ -282,6 +282,12 @@ func (a *OAuthServer) Grants(ctx context.Context) iter.Seq2[oauth.Connection, er
 	return a.server.Grants(ctx)
 }
 
+// EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
+// number.
+func (a *OAuthServer) EndGrant(ctx context.Context, id string) (int, error) {
+	return a.server.EndGrant(ctx, id)
+}
+
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {

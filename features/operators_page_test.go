@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -113,6 +114,16 @@ var _ = Describe("The operator's page of grants", Label("operations"), func() {
 			To(ConsistOf(ContainSubstring(`"reason":"ended_by_operator"`)))
 	})
 
+	It("ends the grant of an app that has not redeemed its code", Label("O2"), func(ctx SpecContext) {
+		code := client.Authorize(ctx)
+		waiting := ending("grant", "grant", operated.Grants(ctx)[0].ID)
+		Expect(operated.endOnPage(ctx, waiting).Header.Get("Location")).To(Equal("/grants?ended=1"))
+		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(operated.endOnPage(ctx, waiting).Header.Get("Location")).To(Equal("/grants?ended=0"))
+		unknown := operated.endOnPage(ctx, ending("grant", "grant", "unknown"))
+		Expect(unknown.Header.Get("Location")).To(Equal("/grants?ended=0"))
+	})
+
 	It("ends all grants of an app, of every person, and of no other app", Label("O2"), func(ctx SpecContext) {
 		ended := client.Connect(ctx)
 		client.ConnectAs(ctx, operated.TokenFor(ctx, "ada", demosite.Author))
@@ -186,6 +197,22 @@ var _ = Describe("The operator's page of grants", Label("operations"), func() {
 		})
 		Expect(done.StatusCode).To(Equal(http.StatusSeeOther), done.Text)
 	})
+
+	It("ends grants in a browser, without a script", Label("O2", "browser"), func(ctx SpecContext) {
+		token := operated.TokenFor(ctx, "ada", demosite.Author)
+		ended, leaked := client.Connect(ctx), client.ConnectAs(ctx, token)
+		browser := NewBrowser()
+		browser.Do(ctx, chromedp.Navigate(operated.Admin+"/grants?person=editor"), withoutScripts,
+			chromedp.Click(chromedp.CSS("article summary")), chromedp.Click(chromedp.CSS(`button[value="grant"]`)))
+		Expect(browser.Text(ctx, ".done")).To(HavePrefix("Ended: 1."))
+		Expect(operated.Call(ctx, ended.Access)).To(BeChallenged(operated.World, "invalid_token"))
+		Expect(operated.Call(ctx, leaked.Access).StatusCode).To(Equal(http.StatusOK))
+		browser.Do(ctx, chromedp.Navigate(operated.Admin+"/grants"),
+			chromedp.Click(chromedp.CSS("main > form summary")),
+			chromedp.SendKeys(chromedp.CSS("#token"), token), chromedp.Click(chromedp.CSS(`button[value="token"]`)))
+		Expect(browser.Text(ctx, ".done")).To(HavePrefix("Ended: 1."))
+		Expect(operated.Call(ctx, leaked.Access)).To(BeChallenged(operated.World, "invalid_token"))
+	}, SpecTimeout(browserTime))
 
 	It("is on no other listener, and not for other computers", Label("O3"), func(ctx SpecContext) {
 		Expect(Get(ctx, operated.Issuer+"/grants").StatusCode).To(Equal(http.StatusNotFound))

@@ -24,6 +24,7 @@ const (
 // GrantKeeper lists and ends grants, as the commands "pasteport grants" do.
 type GrantKeeper interface {
 	Grants(ctx context.Context) iter.Seq2[oauth.Connection, error]
+	EndGrant(ctx context.Context, id string) (int, error)
 	EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error)
 	EndLeaked(ctx context.Context, token string) (int, error)
 }
@@ -131,11 +132,11 @@ func (p grantsPage) end(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p grantsPage) endChosen(ctx context.Context, form url.Values) (int, error) {
-	id, client := form.Get("grant"), form.Get("client")
 	switch form.Get("end") {
 	case "grant":
-		return p.keeper.EndGrants(ctx, func(grant oauth.Connection) bool { return grant.ID == id })
+		return p.keeper.EndGrant(ctx, form.Get("grant"))
 	case "client":
+		client := form.Get("client")
 		return p.keeper.EndGrants(ctx, func(grant oauth.Connection) bool { return grant.Client.String() == client })
 	case "token":
 		return p.keeper.EndLeaked(ctx, form.Get("token"))
