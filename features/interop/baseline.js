@@ -9,10 +9,11 @@ export class Baseline {
   #seen = new Set();
   #unknown = [];
 
-  // read takes a list of {server, reason, failures: {scenario: {check: [version]}}}.
-  static async read() {
+  // read takes a list of {server, reason, failures: {scenario: {check: [version]}}}, and keeps those of the servers.
+  static async read(servers) {
     const baseline = new Baseline();
-    for (const { server, reason, failures } of JSON.parse(await readFile(file, 'utf8'))) {
+    const known = JSON.parse(await readFile(file, 'utf8'));
+    for (const { server, reason, failures } of known.filter((row) => servers.includes(row.server))) {
       for (const [scenario, checks] of Object.entries(failures)) {
         for (const [check, versions] of Object.entries(checks)) {
           versions.forEach((version) => baseline.#add({ target: server, version, scenario, check }, reason));

@@ -1,5 +1,6 @@
 // Runs the official conformance suite in its server mode, through a proxy that adds the bearer token, against the demo site of a
-// built pasteport binary and against a server with the suite's fixtures, once for each spec version.
+// built pasteport binary and against a server with the suite's fixtures, once for each spec version. An empty path leaves a
+// server out.
 //
 //   npm ci --ignore-scripts --prefix features/conformance && npm ci --ignore-scripts --prefix features/interop
 //   go build -o dist/pasteport ./bootstrap/cmd/pasteport && go build -o dist/fixtures ./features/interop/fixtures
@@ -20,11 +21,12 @@ import { check, scenarios } from './suite.js';
 async function main(pasteport, fixtures) {
   const dir = await mkdtemp(join(tmpdir(), 'pasteport-server-conformance-'));
   const site = await openClientSite(dir);
-  const baseline = await Baseline.read();
+  const targets = [['demo site', startPasteport, pasteport], ['fixtures', startFixtures, fixtures]].filter(([, , binary]) => binary);
+  const baseline = await Baseline.read(targets.map(([name]) => name));
   const rows = [];
   try {
     const known = await scenarios();
-    for (const [target, start, binary] of [['demo site', startPasteport, pasteport], ['fixtures', startFixtures, fixtures]]) {
+    for (const [target, start, binary] of targets) {
       const folder = join(dir, target);
       await mkdir(folder);
       const server = await start(resolve(binary), site.authority, folder);
