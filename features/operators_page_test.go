@@ -285,6 +285,8 @@ var _ = Describe("The operator's overview", Label("operations", "O4"), func() {
 		Expect(sentences).
 			To(HaveExactElements(HavePrefix("Calls: 1 answered, 0 refused, 0 failed."), Equal("No calls.")))
 		Expect(answered).To(Equal(1))
+		_, refused := plotted(ctx, operated, "refused")
+		Expect(refused).To(BeZero())
 		Expect(operated.AskAdmin(ctx, "/").Text).To(And(ContainSubstring(operated.Issuer+"/files"),
 			ContainSubstring(upstream.URL+"/mcp"), ContainSubstring("Servers behind the gateway")))
 	})
