@@ -24,7 +24,7 @@ type ConnectConfig struct {
 func (c *ConnectConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.File("upstream-ca", &c.CAFile,
-			"PEM file with certificate authorities that upstreams may have, besides those of the system").
+			"PEM file with certificate authorities to trust for upstreams, besides those of the system").
 			DefaultText("only those of the system").Example("/etc/pasteport/upstream-ca.pem"),
 		settings.File("upstream-cert", &c.CertFile,
 			"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes").

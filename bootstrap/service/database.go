@@ -30,7 +30,7 @@ const defaultDatabaseConnections = persistence.DefaultConnections
 func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
-			"or mysql://user:password@host/name; of a cluster, with its hosts separated by commas").
+			"or mysql://user:password@host/name; for a cluster, with all hosts, separated by commas").
 			DefaultText("the SQLite file oauth.db in data").
 			Example("postgres://pasteport:password@db.internal/pasteport"),
 		settings.File("server-secret", &d.SecretFile,

@@ -45,8 +45,8 @@ func (c *Config) gateway() settings.Group {
 		settings.List("upstream", &g.Upstreams, upstreamItem(),
 			"MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or "+
 				"\"/path = stdio: command\", "+
-				"or as a mapping with path, url, command, args, dir and env; each is a separate resource; {field} "+
-				"stands for an address in fields").OrSingle().
+				"or as a mapping with path, url, command, args, dir and env; each server is a separate "+
+				"resource; {field} stands for an address in fields").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host,
 			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").

@@ -21,7 +21,7 @@ func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
 			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
-			"or for all, and \" at 5/min\" to limit the calls of a person to the tools that a rule allows; the first "+
+			"or for all; \" at 5/min\" limits a person's calls of the tools that the rule allows; the first "+
 			"rule that matches decides, and what no rule matches is denied").DefaultText("all").
 			Example("deny delete_*", "allow export_* at 5/min", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,

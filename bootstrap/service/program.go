@@ -163,7 +163,8 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{
 		settings.Number("stdio-max-processes", &l.MaxProcesses,
-			"maximum number of processes of each upstream that is a program; a new session ends the idlest one"),
+			"maximum number of processes of each upstream that is a program; a new session ends the one "+
+				"that was idle for longest"),
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
 			"maximum number of those processes for one person"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
@@ -172,6 +173,6 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 			"time limit for the start of a process, until it has answered initialize"),
 		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux"),
 		settings.Duration("stdio-cpu-time", &l.CPUTime,
-			"limit on the processor time of each process, on Linux and macOS"),
+			"limit on the processor time of each process, on Linux"),
 	}
 }

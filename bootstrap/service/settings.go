@@ -112,7 +112,7 @@ func (c *Config) tokens() settings.Group {
 		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that request none").
 			DefaultText("the first of scopes").Example("articles:read"),
 		settings.Switch("bind-tools", &c.BindTools, "let clients call only tools that are as they were when the "+
-			"person approved; who approved while it was off has to approve again"),
+			"person approved; people who approved while it was off have to approve again"),
 	}}
 }
 
@@ -210,10 +210,10 @@ func (c *Config) pages() settings.Group {
 		settings.URL("resource-documentation", &c.Links.ResourceDocumentation,
 			"URL of a page about the MCP servers (RFC 9728)").Example("https://cms.example.com/mcp-help"),
 		settings.URL("resource-policy-uri", &c.Links.ResourcePolicy,
-			"URL of the privacy policy of the MCP servers, if it is another").
+			"URL of the privacy policy of the MCP servers, if it differs").
 			Example("https://cms.example.com/mcp-privacy"),
 		settings.URL("resource-tos-uri", &c.Links.ResourceTerms,
-			"URL of the terms of the MCP servers, if they are others").Example("https://cms.example.com/mcp-terms"),
+			"URL of the terms of the MCP servers, if they differ").Example("https://cms.example.com/mcp-terms"),
 		settings.Folder("well-known-files", &c.WellKnownFiles, "folder of files of at most 1 MiB that are served "+
 			"below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents").
 			DefaultText("none").Example("/etc/pasteport/well-known"),
@@ -232,7 +232,7 @@ func (c *Config) logging() settings.Group {
 func (c *Config) limits() settings.Group {
 	l := &c.Limits
 	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
-		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens with less than 64 bits: after too many wrong "+
+		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of fewer than 64 bits: after too many wrong "+
 			"tokens, refuse all tokens of the address or the page"),
 		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem, "networks without limits by address").
 			DefaultText("none").Example("203.0.113.0/24"),
@@ -274,7 +274,7 @@ func (c *Config) limits() settings.Group {
 			"open MCP sessions of one person; one more ends their longest idle session"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
 			"connections made with one token; one more ends the least recently used one"),
-		settings.Number("calls-per-minute", &l.CallsPerMinute, "calls of tools that one person may make in 1m at one "+
-			"MCP server per replica; more get 429; 0 for any number; tools can limit those of some tools"),
+		settings.Number("calls-per-minute", &l.CallsPerMinute, "tool calls that one person may make in 1m at one MCP "+
+			"server per replica; more get 429; 0 for no limit; rules in tools can limit the calls of some tools"),
 	}}
 }
