@@ -118,6 +118,14 @@ func (b *builds) of(pkg string) (string, error) {
 	return program()
 }
 
+// compile builds the module, because one row that does not compile fails the specs of many others.
+func (b *builds) compile() error {
+	if output, err := exec.Command("go", "build", "-overlay="+b.overlay, "./...").CombinedOutput(); err != nil {
+		return fmt.Errorf("building the module with the mutations: %w\n%s", err, output)
+	}
+	return nil
+}
+
 func (b *builds) build(pkg string) (string, error) {
 	name := filepath.Join(b.folder, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
 	output, err := exec.Command("go", "test", "-c", "-vet=off", "-overlay="+b.overlay, "-o="+name, pkg).CombinedOutput()

@@ -93,6 +93,9 @@ func apply(list []mutation) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(specs.folder) }()
+	if err := specs.compile(); err != nil {
+		return err
+	}
 	results := make([]error, len(list))
 	next := make(chan int)
 	var group errgroup.Group
