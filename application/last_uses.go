@@ -10,8 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// maxPendingUses bounds the memory of an outage of the store, to twice as many uses
-// while they are being written.
+// maxPendingUses is how many grants have their uses kept while the store cannot be written.
 const maxPendingUses = 100_000
 
 // lastUses collects the last uses of grants until FlushUses writes them, so that a call does not
@@ -26,10 +25,10 @@ type lastUses struct {
 func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	grant.RecordUse(l.latest(grant.ID()))
+	kept := l.latest(grant.ID())
+	grant.RecordUse(kept)
 	use, isNew := grant.NewUse(token, now)
-	_, known := l.pending[grant.ID()]
-	if !isNew || !known && len(l.pending) >= maxPendingUses {
+	if !isNew || kept == (oauth.Use{}) && len(l.pending)+len(l.writing) >= maxPendingUses {
 		return
 	}
 	if l.pending == nil {

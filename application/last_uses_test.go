@@ -3,6 +3,8 @@ package application
 import (
 	"context"
 	"errors"
+	"strconv"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -44,5 +46,28 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 		store.answers <- nil
 		Eventually(ctx, first).Should(Receive(BeNil()))
 		Expect(server.uses.of("g")).To(Equal(oauth.Use{}))
+	})
+
+	It("keeps no uses of further grants while it has those of 100,000", func(ctx SpecContext) {
+		store := usesStore{openStore(), make(chan map[string]oauth.Use, 1), make(chan error)}
+		server := serverOver(store, func(*oauth.Config) {})
+		server.uses.pending = map[string]oauth.Use{}
+		for i := range maxPendingUses {
+			server.uses.pending[strconv.Itoa(i)] = oauth.Use{At: server.now(), Access: 1}
+		}
+		flushed := make(chan error)
+		go func() { flushed <- server.FlushUses(ctx) }()
+		Eventually(ctx, store.writing).Should(Receive())
+		later := server.now().Add(time.Hour)
+		use := func(grant string) oauth.Use {
+			server.uses.add(oauth.RestoreGrant(oauth.GrantSnapshot{ID: grant}), oauth.Secret{}, later)
+			return server.uses.of(grant)
+		}
+		Expect(use("7").At).To(Equal(later), "a grant that it has")
+		Expect(use("another")).To(BeZero())
+		store.answers <- errors.New("the disk is full")
+		Eventually(ctx, flushed).Should(Receive(HaveOccurred()))
+		Expect(use("another")).To(BeZero())
+		Expect(server.uses.pending).To(HaveLen(maxPendingUses))
 	})
 })
