@@ -83,6 +83,20 @@ func concurrency(w *world) {
 			HaveField("AccessTokens", HaveLen(2))))
 	})
 
+	It("loses no change when all grants of a host token change at the same time", Label("I16", "J19"),
+		func(ctx SpecContext) {
+			for first := range 2 {
+				_, tokens := w.active(ctx)
+				refresh := func(inside func()) error { _, err := w.refresh(ctx, tokens.Refresh, inside); return err }
+				replace := func(inside func()) error { return w.replaceAll(ctx, "host token", "renewed", inside) }
+				acts := []func(inside func()) error{replace, refresh}
+				Expect(interleave(acts[first], acts[1-first])).To(HaveEach(Succeed()))
+				renewed := w.fingerprint("renewed")
+				Expect(w.grant(ctx, tokens.Refresh)).To(And(
+					HaveField("Generation", BeEquivalentTo(2)), HaveField("HostPrint", renewed.Bytes())))
+			}
+		})
+
 	It("accepts either a redemption or a second approval, never both", Label("I5", "B13"), func(ctx SpecContext) {
 		for first := range 2 {
 			ticket := w.ticket()

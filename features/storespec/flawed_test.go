@@ -142,6 +142,35 @@ func (f *flawed) updateOutsideTransaction(ctx context.Context, id string, change
 	return nil
 }
 
+// updateGrantsOutsideTransaction starts again when a code has changed, but writes over the grants
+// whatever they are.
+func (f *flawed) updateGrantsOutsideTransaction(ctx context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
+	found, err := f.memory.AuthorizationsOf(ctx, host)
+	if err == nil {
+		err = change(found)
+	}
+	if err != nil {
+		return err
+	}
+	err = f.transaction(func(next contents) error {
+		for _, code := range found.Codes {
+			if next.codes[code.ID()].State != oauth.IssuedCode {
+				return oauth.ErrUnavailable
+			}
+			next.putCode(code)
+		}
+		for _, grant := range found.Grants {
+			next.grants[grant.ID()] = grant.Snapshot()
+		}
+		return nil
+	})
+	if err != nil {
+		return f.updateGrantsOutsideTransaction(ctx, host, change)
+	}
+	return nil
+}
+
 func (f *flawed) updateNonZero(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
 	return f.memory.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
 		before := g.Snapshot()

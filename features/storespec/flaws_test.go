@@ -222,6 +222,7 @@ var flaws = map[string]func(f *flawed){
 			return errors.Join(err, refused)
 		}
 	},
+	"changes all grants outside of a transaction": func(f *flawed) { f.updateOf = f.updateGrantsOutsideTransaction },
 	"changes a copy of the codes": func(f *flawed) {
 		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
 			found, _ := f.memory.AuthorizationsOf(ctx, host)

@@ -119,6 +119,17 @@ func lastUses(w *world) {
 		Expect(w.grant(ctx, tokens.Access).State).To(Equal("ended"))
 	})
 
+	It("undoes no use by a change of all grants of a host token", Label("G15", "I16"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		use := oauth.Use{At: w.now.Add(time.Minute), Access: 1}
+		replace := func(inside func()) error { return w.replaceAll(ctx, "host token", "renewed", inside) }
+		record := func(func()) error {
+			return w.store.RecordUse(ctx, map[string]oauth.Use{tokens.Access.Grant(): use})
+		}
+		Expect(interleave(replace, record)).To(HaveEach(Succeed()))
+		Expect(lastUse(ctx, tokens.Access)).To(Equal(use))
+	})
+
 	It("does not keep a last use that only a change knows", Label("G15"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
 		id := tokens.Access.Grant()
