@@ -25,7 +25,7 @@ const firstVersion = 1
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_one_row_for_each_grant", statements: []string{
+	{id: "0001_grants_in_one_row", statements: []string{
 		`CREATE TABLE authorization_codes (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
@@ -98,8 +98,12 @@ func isDoneBefore(err error) bool {
 	return slices.Contains([]string{mysqlTableHere, mysqlColumnHere, mysqlKeyHere}, drivers.Code(err))
 }
 
-// unreleased is the first migration of the schema before the first release.
-const unreleased = "0001_grants_and_secrets"
+// unreleased are the first migrations of the schemas before the first release.
+var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant"}
+
+func isUnreleased(applied []string) bool {
+	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })
+}
 
 var errUnreleased = errors.New("a version before the first release has written it, which no later one reads: " +
 	"name a new data folder or database, and people connect once more")
@@ -116,7 +120,7 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 			return step.run(e, tx)
 		}})
 	}
-	if before, err := appliedMigrations(tx); err != nil || slices.Contains(before, unreleased) {
+	if before, err := appliedMigrations(tx); err != nil || isUnreleased(before) {
 		return nil, cmp.Or(err, errUnreleased)
 	}
 	err = gormigrate.New(tx, options, all).Migrate()
@@ -144,7 +148,7 @@ func (s *Store) compareSchema() error {
 		return nil
 	case len(applied) == 0:
 		return errors.New("it is not a database of Pasteport: name the data of a service, by data or database")
-	case slices.Contains(applied, unreleased):
+	case isUnreleased(applied):
 		return errUnreleased
 	case !slices.Contains(known, applied[len(applied)-1]):
 		return errNewer
