@@ -80,7 +80,8 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 		for _, stage := range regexp.MustCompile(`(?m)^stage_(\w+)\(\)`).FindAllStringSubmatch(script, -1) {
 			defined = append(defined, stage[1])
 		}
-		Expect(append(ciStages(script, "quick"), ciStages(script, "slow")...)).To(ConsistOf(defined))
+		Expect(slices.Concat(ciStages(script, "quick"), ciStages(script, "slow"), ciStages(script, "apart"))).
+			To(ConsistOf(defined))
 	})
 
 	It("names each slow stage in a row, and no other stage", func() {

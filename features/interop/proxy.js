@@ -4,8 +4,8 @@ import { createServer, request } from 'node:http';
 
 // openProxy returns the address of the proxy. It reads each request to its end before it forwards it,
 // because a response that arrives before the end of its request may be truncated. It calls watch with each request; watch returns a
-// function that is called with whether the client disconnected.
-export async function openProxy(target, { token, watch = () => () => {} } = {}) {
+// function that is called with whether the client disconnected, and with the status. Without rename, the target has the proxy's name.
+export async function openProxy(target, { token, watch = () => () => {}, rename = true } = {}) {
   const server = createServer(async (incoming, outgoing) => {
     try {
       forward(incoming, await read(incoming), outgoing);
@@ -15,7 +15,7 @@ export async function openProxy(target, { token, watch = () => () => {} } = {}) 
   });
   const forward = (incoming, body, outgoing) => {
     const over = watch(incoming, body);
-    const headers = headersFor(incoming.headers, server.address().port, target, token);
+    const headers = rename ? headersFor(incoming.headers, server.address().port, target, token) : incoming.headers;
     const onward = request(new URL(incoming.url, target), { method: incoming.method, headers, agent: false });
     onward.on('response', (answer) => {
       outgoing.writeHead(answer.statusCode, answer.headers);
@@ -25,7 +25,7 @@ export async function openProxy(target, { token, watch = () => () => {} } = {}) 
     });
     onward.on('error', () => outgoing.destroy());
     outgoing.on('close', () => {
-      over(!outgoing.writableFinished);
+      over(!outgoing.writableFinished, outgoing.statusCode);
       onward.destroy();
     });
     onward.end(body);

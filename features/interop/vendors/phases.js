@@ -1,0 +1,121 @@
+// The steps of one client at the demo site. What the server answered decides whether a step worked, not what the client prints.
+import { mkdir, mkdtemp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { freePort } from '../free_port.js';
+import { startPasteport } from '../pasteport.js';
+import { openModel } from './model.js';
+import { Person } from './person.js';
+import { words } from './program.js';
+import { openWitness } from './witness.js';
+
+export const steps = ['login', 'list', 'call', 'restart', 'logout', 'refresh'];
+const lifetime = 120_000; // ms of an access token in the last step; clients take a token for expired a minute before
+
+// tryClient returns what was seen of a client whose packages are in the folder.
+export async function tryClient(client, binary, folder, dir) {
+  const seen = { name: client.name, version: client.version, library: Boolean(client.without), how: {}, steps: {} };
+  await inWorld(['--self-registration'], async (world) => {
+    await inTurn(client, world, seen);
+    seen.how = identity(world);
+  });
+  if (seen.steps.login === 'yes') {
+    seen.steps.refresh = await refresh();
+  }
+  return seen;
+
+  // refresh logs in and calls again after the access token has expired. Without offline_access, a client gets a refresh token only
+  // with refresh-tokens: registered. A client with a document runs without self-registration here.
+  async function refresh() {
+    const requested = seen.how.scope?.includes('offline_access');
+    const settings = [`--self-registration=${seen.how.registers}`, '--refresh-tokens', requested ? 'requested' : 'registered'];
+    let result;
+    await inWorld([...settings, '--access-token-ttl', `${lifetime / 1000}s`], async (world) => {
+      result = await attempt(client, world, 'login', ({ witness }, mark) => witness.loggedIn(mark));
+      seen.how.redirects.push(world.person.visits.at(-1)?.redirect);
+      if (result !== 'yes') {
+        return;
+      }
+      await pause(lifetime);
+      const use = client.call ? 'call' : 'list', { visits } = world.person, before = visits.length;
+      result = await attempt(client, world, use, ({ witness }, mark) => witness.refreshed(mark) && used(witness, mark, use));
+      if (visits.length > before) {
+        result = 'no: the person must log in again';
+      } else if (result === 'yes' && !requested) {
+        result = 'with `refresh-tokens: registered`';
+        seen.how.refreshTokens = true;
+      }
+    });
+    return result;
+  }
+
+  async function inWorld(settings, act) {
+    const home = await mkdtemp(join(dir, 'home-')), [documents, project] = ['documents', 'project'].map((name) => join(home, name));
+    await mkdir(documents);
+    await mkdir(project);
+    const model = await openModel(), port = await freePort(), witness = await openWitness(`http://127.0.0.1:${port}`);
+    const own = ['--addr', `127.0.0.1:${port}`, '--issuer', witness.url, '--client-documents', documents, ...settings];
+    const server = await startPasteport(binary, join(dir, 'no-authority.pem'), home, ...own);
+    try {
+      const world = { ...server, witness, model, home, documents, project, folder };
+      world.person = new Person(world);
+      await client.prepare?.(world);
+      await act(world);
+    } finally {
+      witness.close();
+      model.close();
+      await server.stop();
+    }
+  }
+}
+
+async function inTurn(client, world, { steps }) {
+  const { witness, person } = world;
+  steps.login = await attempt(client, world, 'login', (_, mark) => witness.loggedIn(mark));
+  if (steps.login !== 'yes') {
+    return;
+  }
+  steps.list = client.list && await attempt(client, world, 'list', (_, mark) => used(witness, mark, 'list'));
+  steps.call = await attempt(client, world, 'call', (_, mark, output) => used(witness, mark, 'call') && output.includes(world.slug));
+  steps.list ??= used(witness, 0, 'list') ? 'yes' : 'no';
+  const again = person.visits.length, use = client.call ? 'call' : 'list';
+  steps.restart = client.without?.restart ?? await attempt(client, world, use, (_, mark) => used(witness, mark, use) && person.visits.length === again);
+  steps.logout = await attempt(client, world, 'logout', () => true);
+  if (steps.logout === 'yes') {
+    steps.logout = witness.revoked(0) ? 'yes, and revokes' : 'yes, without revoking';
+  }
+}
+
+const used = (witness, mark, use) => witness.asked(mark, `tools/${use}`);
+
+// attempt runs one step and returns yes, or what failed.
+async function attempt(client, world, name, holds) {
+  if (!client[name]) {
+    return client.without?.[name] ?? 'not run: no command';
+  }
+  const { mark } = world.witness;
+  world.title = `Beans ${mark}${Date.now() % 1e6}`;
+  world.slug = world.title.toLowerCase().replace(' ', '-');
+  let output = '', error;
+  try {
+    output = await client[name](world) ?? '';
+  } catch (failure) {
+    error = failure;
+    output = failure.printed ?? '';
+  }
+  const worked = holds(world, mark, output);
+  if (!worked || process.env.VENDORS_OUTPUT) {
+    console.error(`-- ${client.name}, ${name}: ${worked ? 'yes' : 'no'}\n${output}\n${error?.message ?? ''}\n${world.witness.trail(mark)}`);
+  }
+  return worked ? 'yes' : `no: ${error?.message ?? words(output)}`;
+}
+
+// identity says how the client identified itself, and where it lets the browser go.
+function identity({ person, witness, issuer }) {
+  const visit = person.visits.at(-1);
+  const registered = witness.registration();
+  return {
+    registers: Boolean(registered) && visit?.id.startsWith(issuer), document: visit?.id.startsWith(issuer) ? undefined : visit?.id,
+    redirects: [visit?.redirect], scope: visit?.scope, registration: registered,
+  };
+}

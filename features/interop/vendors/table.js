@@ -1,0 +1,42 @@
+// The table of docs/clients.md between the markers, with a row for each client.
+import { steps } from './phases.js';
+
+const begin = '<!-- vendors: written by `.ci/run vendors` -->\n', end = '<!-- vendors: end -->\n';
+const columns = ['client', 'identifies itself by', 'redirects to', 'it needs here', ...steps, 'date'];
+
+// written returns the page with the client's row in place of the one before. The other rows stay.
+export function written(page, seen) {
+  const from = page.indexOf(begin) + begin.length, to = page.indexOf(end);
+  if (from < begin.length || to < from) {
+    throw new Error(`docs/clients.md has no markers ${begin}`);
+  }
+  const others = page.slice(from, to).split('\n').slice(2).filter((line) => line && !line.startsWith(`| ${seen.name} `));
+  const rows = [...others, row(seen)].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase()));
+  return page.slice(0, from) + [line(columns), `|${columns.map(() => '---|').join('')}`, ...rows, ''].join('\n') + page.slice(to);
+}
+
+const line = (cells) => `| ${cells.join(' | ')} |`;
+
+function row(seen) {
+  const { name, version, how = {}, missing } = seen, date = new Date().toISOString().slice(0, 10);
+  const results = steps.map((step) => seen.steps?.[step] ?? '–');
+  if (missing) {
+    return line([`${name} ${version}`, `not run: ${missing}`, ...columns.slice(3).map(() => '–'), date]);
+  }
+  const own = seen.library ? 'what the program configures' : redirect(how);
+  return line([`${name} ${version}`, identity(how, seen.library), own, needs(how), ...results, date]);
+}
+
+function identity({ document, registers }, library) {
+  return document ? library ? 'document of the program' : `document \`${document}\`` : registers ? 'registration' : 'not seen';
+}
+
+// redirect leaves out the port if the client chooses it anew each time.
+function redirect({ redirects = [] }) {
+  const [uri, ...others] = redirects.filter(Boolean);
+  return uri ? `\`${others.every((other) => other === uri) ? uri : uri.replace(/:\d+/, ':PORT')}\`` : '–';
+}
+
+function needs({ registers, refreshTokens }) {
+  return [registers && '`self-registration`', refreshTokens && 'to stay connected, `refresh-tokens: registered`'].filter(Boolean).join('; ') || 'nothing';
+}
