@@ -4,14 +4,15 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 
-const limit = 120_000; // ms for each program
+const limit = 240_000; // ms for each program
 const interval = 200;  // ms
 
 // The variables that switch off telemetry and updates.
 const quiet = {
   DO_NOT_TRACK: '1', NO_UPDATE_NOTIFIER: '1', CI: '', NO_COLOR: '1', TERM: 'xterm-256color', COLUMNS: '2000',
   DISABLE_AUTOUPDATER: '1', DISABLE_TELEMETRY: '1', DISABLE_ERROR_REPORTING: '1', CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-  OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', COPILOT_AUTO_UPDATE: 'false', AMP_SKIP_UPDATE_CHECK: '1',
+  OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', KILO_DISABLE_AUTOUPDATE: '1', KILO_DISABLE_MODELS_FETCH: '1',
+  KILO_DISABLE_SESSION_INGEST: '1', KILO_DISABLE_SHARE: '1', KILO_DISABLE_PRESENCE: '1', KILO_DISABLE_DEFAULT_PLUGINS: '1', COPILOT_AUTO_UPDATE: 'false', AMP_SKIP_UPDATE_CHECK: '1',
   KIMI_DISABLE_TELEMETRY: '1',
 };
 
