@@ -43,10 +43,9 @@ func (c *Config) gateway() settings.Group {
 	g := &c.Gateway
 	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
 		settings.List("upstream", &g.Upstreams, upstreamItem(),
-			"MCP servers behind \"pasteport gateway\", each as \"URL\", \"stdio: command\", \"/path = URL\" or "+
-				"\"/path = stdio: command\", "+
-				"or as a mapping with path, url, command, args, dir and env; each server is a separate "+
-				"resource; {field} stands for an address in fields").OrSingle().
+			"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or "+
+				"\"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server "+
+				"is a separate resource. {field} stands for an address in fields").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host,
 			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").

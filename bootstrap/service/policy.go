@@ -19,10 +19,10 @@ type PolicyConfig struct{ Tools, Prompts, Resources []string }
 
 func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
-		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call, each rule as \"allow "+
-			"pattern…\" or \"deny pattern…\", with \" for role:name scope:name…\" "+
-			"or for all; \" at 5/min\" limits a person's calls of the tools that the rule allows; the first "+
-			"rule that matches decides, and what no rule matches is denied").DefaultText("all").
+		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call. Each rule is "+
+			"\"allow pattern…\" or \"deny pattern…\", for all people or \" for role:name scope:name…\". "+
+			"\" at 5/min\" limits a person's calls of the tools that the rule allows. The first rule that "+
+			"matches decides; what no rule matches is denied").DefaultText("all").
 			Example("deny delete_*", "allow export_* at 5/min", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
 			"which prompts people see and may get, as rules like those of tools").DefaultText("all").
