@@ -134,7 +134,7 @@ var _ = Describe("Connecting while an attacker causes fetches", Label("CIMD", "l
 		Expect(lookUp(ctx, person, world.NewClient().ID)).To(Equal(http.StatusServiceUnavailable))
 	})
 
-	It("needs no fetch for a client in use after 1,100 other documents", Label("soak", "C54"), func(ctx SpecContext) {
+	It("needs no fetch for a client in use after 1,100 other documents", Label("long", "C54"), func(ctx SpecContext) {
 		client.lists("max-age=86400", client.Redirect)
 		client.Connect(ctx)
 		unused := world.NewClient()

@@ -36,7 +36,7 @@ func (e *examination) tools(ctx context.Context) finding {
 		return fail("See the log of the MCP server. The proxy must pass the Authorization, Mcp-Session-Id and "+
 			"MCP-Protocol-Version headers.", "%v", err)
 	}
-	return ok("%d tools, revision %s", count, version)
+	return ok("tools: %d, revision %s", count, version)
 }
 
 func (e *examination) listTools(ctx context.Context) (count int, version string, err error) {
