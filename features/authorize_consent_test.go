@@ -47,7 +47,7 @@ var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func
 			Expect(page.Text).To(ContainSubstring("Use this site&#39;s tools in your name"))
 			Expect(page.Text).To(ContainSubstring("The app’s access goes to a program on this computer."))
 			Expect(page.Text).
-				To(ContainSubstring("It ends if unused for 30 days, and at the latest 180 days after you approve."))
+				To(ContainSubstring("The connection ends if unused for 30 days, and after 180 days in any case."))
 			Expect(page.Action).To(Equal(world.Issuer + "/oauth/authorize"))
 			Expect(page.Hidden).To(And(HaveLen(3), HaveKey("ticket"), HaveKey("choice"),
 				HaveKeyWithValue("allow", []string{"offline_access"})))

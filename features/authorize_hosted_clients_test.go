@@ -66,9 +66,9 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 		Expect(page.StatusCode).To(Equal(http.StatusOK), page.Text)
 		Expect(page.Text).To(And(
 			ContainSubstring("Pasteport doctor, which checks this server"),
-			ContainSubstring("Connect an app on this computer to"),
+			ContainSubstring("(unverified)</small></span> to <bdi>"),
 			ContainSubstring("The app’s access goes to a program on this computer."),
-			Not(ContainSubstring("is published at"))))
+			Not(ContainSubstring("published at"))))
 		Expect(world.Clients.Fetches()).To(BeZero())
 	})
 

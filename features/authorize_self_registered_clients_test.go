@@ -20,25 +20,26 @@ var _ = Describe("Naming clients that registered themselves", Label("L9"), func(
 	}
 	BeforeEach(func() { operated = Operate(selfRegistration) })
 
-	DescribeTable("puts the redirect target into the headline of the consent page",
-		Label("A35", "A36"), func(ctx SpecContext, redirect, headline, advice string) {
+	DescribeTable("names the redirect target on the consent page, and no publisher",
+		Label("A35", "A36"), func(ctx SpecContext, redirect, target, advice string) {
 			page := operated.RegisterClient(ctx, redirect).Consent(ctx)
-			Expect(page.Title).To(Equal("Connect " + headline + " to Demo site?"))
+			Expect(page.Title).To(Equal("Connect an app to Demo site?"))
 			Expect(page.Text).
 				To(And(ContainSubstring("The name of this app is unverified."), ContainSubstring("Spec Client"),
+					ContainSubstring(`<dt>Access goes to</dt><dd><bdi class="host" dir="ltr">`+target+"</bdi>"),
 					ContainSubstring(advice)))
 			Expect(page.Text).
-				NotTo(Or(ContainSubstring("The app is published at"), ContainSubstring("Two different addresses")))
+				NotTo(Or(ContainSubstring("published at"), ContainSubstring("Two different addresses")))
 		},
-		Entry("a program on this computer", loopback, "an app on this computer",
+		Entry("a program on this computer", loopback, "127.0.0.1:4321",
 			"The app’s access goes to a program on this computer."),
-		Entry("an app on this device", cursor, "cursor://…", "The app’s access goes to an app on this device."),
+		Entry("an app on this device", cursor, "cursor:", "The app’s access goes to an app on this device."),
 		Entry("a host on the web", callback, "app.example", "and have just started this connection yourself"),
 	)
 
-	It("shows the headline again after a wrong token", func(ctx SpecContext) {
+	It("warns again after a wrong token", func(ctx SpecContext) {
 		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
-		Expect(page.Title).To(Equal("Not connected yet: Connect app.example to Demo site?"))
+		Expect(page.Title).To(Equal("Not connected yet: Connect an app to Demo site?"))
 		Expect(page.Text).To(ContainSubstring("The name of this app is unverified."))
 	})
 
@@ -62,7 +63,8 @@ var _ = Describe("Naming clients that registered themselves", Label("L9"), func(
 		Expect(run(ctx, "grants", "list", "--name", "spec client")).To(ContainSubstring("self-registered  Spec Client"))
 		Expect(run(ctx, "grants", "list", "--json", "--client", "self-registered")).
 			To(ContainSubstring(`"client": "self-registered"`))
-		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app that registered itself"))
+		Expect(operated.Connections(ctx, operated.Token).Text).
+			To(ContainSubstring("unknown, because it registered itself here"))
 		Expect(operated.Log.String()).To(And(ContainSubstring(`"client_registered","client":`+strconv.Quote(label)),
 			MatchRegexp(`"grant_created","grant":"[^"]+","client":`+regexp.QuoteMeta(strconv.Quote(label))),
 			ContainSubstring(`"code_redeemed"`)))

@@ -55,7 +55,8 @@ var _ = Describe("Naming and narrowing one's connections", func() {
 			world.Call(ctx, tokens.Access)
 			world.Clock.Advance(3*time.Hour + time.Minute)
 			page := world.Connections(ctx, world.Token).Text
-			Expect(page).To(MatchRegexp(`<h2 id="app-0"><bdi[^>]*>127.0.0.1[^<]*</bdi>\s*→\s*<bdi>[^<]+</bdi></h2>`))
+			Expect(page).To(MatchRegexp(`<h2 id="app-0"><span class="claim"><q><bdi>Spec Client</bdi></q> ` +
+				`<small>\(unverified\)</small></span>\s*→\s*<bdi>[^<]+</bdi></h2>`))
 			Expect(page).To(And(ContainSubstring("<dt>Account</dt><dd><bdi>editor</bdi></dd>"),
 				ContainSubstring("<dt>Server</dt>"), ContainSubstring(world.MCP())))
 			Expect(page).To(MatchRegexp(`<dt>Connected</dt><dd>` +

@@ -98,7 +98,7 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 							`document.activeElement.href || "")`)))
 		}
 		Expect(stops[:4]).
-			To(Equal([]string{"bearer_token ", "decision approve", "decision deny", "decision approve_elsewhere"}))
+			To(Equal([]string{"allow offline_access", "bearer_token ", "decision approve", "decision deny"}))
 		Expect(strings.TrimSpace(stops[4])).To(ContainSubstring("/oauth/connections"))
 	}, SpecTimeout(browserTime))
 

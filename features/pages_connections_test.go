@@ -62,7 +62,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		page := world.Connections(ctx, " Bearer "+world.Token+"\n")
 		Expect(page.StatusCode).To(Equal(http.StatusOK))
 		Expect(page.grants()).To(HaveLen(2))
-		Expect(page.Text).To(And(ContainSubstring("Spec Client"), ContainSubstring("A program on this computer"),
+		Expect(page.Text).To(And(ContainSubstring("Spec Client"), ContainSubstring("A program on a computer"),
 			ContainSubstring("Use this site&#39;s tools in your name"), ContainSubstring("waits for the app")))
 		Expect(page.Text).
 			NotTo(Or(ContainSubstring(world.Token), ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh),

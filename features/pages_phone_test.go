@@ -3,6 +3,7 @@ package features_test
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
@@ -12,8 +13,9 @@ import (
 	"github.com/pasteport/pasteport/features/chromium"
 )
 
-// phoneWidth and phoneHeight are the first screen of a common phone, in CSS pixels.
-const phoneWidth, phoneHeight = 390, 844
+// phoneWidth and phoneHeight are the first screen of a common phone, and decided is where the
+// buttons of an ordinary page end, all in CSS pixels.
+const phoneWidth, phoneHeight, decided = 390, 844, 900
 
 // placed is where an element of a page is, in CSS pixels from the page's top left corner.
 type placed struct {
@@ -24,7 +26,7 @@ type placed struct {
 // placement lists the parts of the consent page in document order, which is the order of the
 // keyboard and of screen readers.
 const placement = `Array.from(document.querySelectorAll(
-	"h1, dt, .warnings li, [role=alert], form label, form input:not([type=hidden]), .actions button, .grants li",
+	"h1, dt, .warnings li, .grants li, [role=alert], form > label, form > input:not([type=hidden]), .actions button",
 )).map(e => {
 	const box = e.getBoundingClientRect()
 	const part = {H1: "headline", DT: "fact", P: "problem", LABEL: "label", INPUT: "field"}[e.tagName] ||
@@ -43,9 +45,9 @@ func bottoms(parts []placed, names ...string) (all []float64) {
 	return all
 }
 
-// expectFirstScreen expects the parts below each other or side by side, and on the first screen
-// all that a decision needs.
-func expectFirstScreen(parts []placed) {
+// expectReadableOrder expects the parts below each other or side by side: who asks, the warnings
+// and the rights before the fields and the buttons.
+func expectReadableOrder(parts []placed) {
 	GinkgoHelper()
 	Expect(parts[0].Part).To(Equal("headline"))
 	for i, part := range parts[1:] {
@@ -53,10 +55,12 @@ func expectFirstScreen(parts []placed) {
 		Expect(part.Top >= before.Bottom-1 || part.Top == before.Top && part.Left > before.Left).To(BeTrue(),
 			"%v after %v", part, before)
 	}
-	Expect(bottoms(parts, "field")).NotTo(BeEmpty())
-	Expect(bottoms(parts, "field", "approve", "deny")).To(HaveEach(BeNumerically("<", phoneHeight)), "%v", parts)
-	Expect(bottoms(parts, "warning", "problem")).To(HaveEach(BeNumerically("<", bottoms(parts, "approve")[0])))
-	Expect(bottoms(parts, "grant")).To(HaveEach(BeNumerically(">", bottoms(parts, "deny")[0])))
+	fields, grants := bottoms(parts, "field"), bottoms(parts, "grant")
+	Expect(fields).NotTo(BeEmpty())
+	Expect(grants).NotTo(BeEmpty())
+	Expect(bottoms(parts, "fact", "warning")).To(HaveEach(BeNumerically("<", grants[0])))
+	Expect(append(grants, bottoms(parts, "problem")...)).To(HaveEach(BeNumerically("<", fields[0])))
+	Expect(fields).To(HaveEach(BeNumerically("<", bottoms(parts, "approve")[0])))
 }
 
 var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Label("browser", "A43"), func() {
@@ -67,13 +71,37 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		client = world.NewClient()
 	}
 	BeforeEach(func() { over() })
-	in := func(language string) func(context.Context) Response {
+	asking := func(language string, change ...func(url.Values)) func(context.Context) Response {
 		return func(ctx context.Context) Response {
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/authorize?"+client.Request().
-				Encode(), http.NoBody)
+			parameters := client.Request()
+			for _, apply := range change {
+				apply(parameters)
+			}
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet,
+				world.Issuer+"/oauth/authorize?"+parameters.Encode(), http.NoBody)
 			Expect(err).NotTo(HaveOccurred())
 			r.Header.Set("Accept-Language", language)
 			return Send(r)
+		}
+	}
+	in := func(language string) func(context.Context) Response { return asking(language) }
+	// threeScopes asks for three scopes and to stay connected.
+	threeScopes := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			over(articleScopes)
+			return asking(language, set("scope", "read comment delete offline_access"))(ctx)
+		}
+	}
+	// inEveryFont measures the page with each of the fonts.
+	inEveryFont := func(ctx context.Context, page Response, judge func([]placed, *Browser)) {
+		GinkgoHelper()
+		address, _ := replayed(page)
+		for _, fonts := range chromium.Common {
+			By("with " + fonts.Sans)
+			browser := ReaderBrowser(fonts)
+			browser.Look(ctx, phoneWidth, phoneHeight, "light")
+			browser.Do(ctx, chromedp.Navigate(address))
+			judge(Ask(ctx, browser, chromedp.Evaluate[[]placed](placement)), browser)
 		}
 	}
 	fields := func(language string) func(context.Context) Response {
@@ -94,20 +122,30 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		}
 	}, SpecTimeout(browserTime))
 
-	DescribeTable("shows who asks, every warning, the field and both buttons on the first screen, in the order of "+
+	DescribeTable("has both buttons of an ordinary page within 900 pixels:",
+		func(ctx SpecContext, state func(context.Context) Response) {
+			inEveryFont(ctx, state(ctx), func(parts []placed, _ *Browser) {
+				Expect(bottoms(parts, "approve", "deny")).
+					To(And(HaveLen(2), HaveEach(BeNumerically("<=", decided))), "%v", parts)
+			})
+		},
+		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
+		Entry("with three scopes", SpecTimeout(browserTime), threeScopes("en")),
+		Entry("with three scopes in German", SpecTimeout(browserTime), threeScopes("de")),
+		Entry("with three scopes in French", SpecTimeout(browserTime), threeScopes("fr")),
+		Entry("with three scopes in Spanish", SpecTimeout(browserTime), threeScopes("es")),
+		Entry("with three scopes in Japanese", SpecTimeout(browserTime), threeScopes("ja")),
+	)
+
+	DescribeTable("shows who asks, every warning and the rights before the fields and the buttons, in the order of "+
 		"the keyboard:",
 		func(ctx SpecContext, state func(context.Context) Response) {
-			address, _ := replayed(state(ctx))
-			for _, fonts := range chromium.Common {
-				By("with " + fonts.Sans)
-				browser := ReaderBrowser(fonts)
-				browser.Look(ctx, phoneWidth, phoneHeight, "light")
-				browser.Do(ctx, chromedp.Navigate(address))
-				expectFirstScreen(Ask(ctx, browser, chromedp.Evaluate[[]placed](placement)))
+			inEveryFont(ctx, state(ctx), func(parts []placed, browser *Browser) {
+				expectReadableOrder(parts)
 				order := Ask(ctx, browser, chromedp.Evaluate[[]int](
 					`Array.from(document.querySelectorAll("[tabindex]")).map(e => e.tabIndex)`))
 				Expect(order).To(BeEmpty())
-			}
+			})
 		},
 		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
 		Entry("in German", SpecTimeout(browserTime), in("de")),

@@ -39,7 +39,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		Expect(page.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
 		done := page.Replace(ctx, " Bearer "+renewed+"\n")
 		Expect(done.StatusCode).To(Equal(http.StatusOK))
-		Expect(done.Text).To(ContainSubstring("The apps go on with what you entered."))
+		Expect(done.Text).To(ContainSubstring("The apps now use what you entered."))
 		Expect(done.grants()).To(ConsistOf(page.grants()))
 		Expect(done.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
@@ -65,7 +65,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		sentence string) {
 		answer := world.Connections(ctx, world.Token).Replace(ctx, pasted(ctx))
 		Expect(answer.StatusCode).To(Equal(status))
-		Expect(answer.Text).To(And(ContainSubstring(sentence), ContainSubstring("Renew your access")))
+		Expect(answer.Text).To(And(ContainSubstring(sentence), ContainSubstring("Replace your token")))
 		Expect(answer.grants()).To(HaveLen(1))
 		client.expectAlive(ctx, tokens)
 		Expect(answer.Replace(ctx, renewed).StatusCode).To(Equal(http.StatusOK), "the form can be used again")
@@ -88,7 +88,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		demand := ReadDemand(page.Replace(ctx, renewed).Response)
 		Expect(demand.Text).NotTo(Or(ContainSubstring(renewed), ContainSubstring(world.Token)))
 		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
-		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps go on"))
+		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps now use what you entered."))
 		Expect(world.Connections(ctx, renewed).grants()).To(HaveLen(1))
 	})
 
@@ -135,7 +135,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 			var calls atomic.Int64
 			page := world.Connections(ctx, apiKey)
 			raceCalls(func() {
-				Expect(page.Replace(ctx, fresh).Text).To(ContainSubstring("The apps go on"))
+				Expect(page.Replace(ctx, fresh).Text).To(ContainSubstring("The apps now use"))
 				Expect(calls.Load()).To(BeNumerically(">=", parallelCalls))
 			}, func(caller int, late bool) {
 				used := replicas[caller%2].Converse(ctx, stateless, access).Use(ctx, "key", params{}).Text()

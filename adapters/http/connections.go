@@ -88,7 +88,7 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	if err != nil {
 		return e.refuseTicket(c, err)
 	}
-	return e.showConnections(c, found, 1, pages.Connections{Done: "The apps go on with what you entered."})
+	return e.showConnections(c, found, 1, pages.Connections{Done: "The apps now use what you entered."})
 }
 
 // showPage shows another page of the connections of the ticket.
@@ -118,7 +118,7 @@ func (e *Endpoints) amendConnection(c echo.Context, form oauth.Parameters) error
 	if err != nil {
 		return err
 	}
-	shown := pages.Connections{Done: "The change is saved. It holds from the app’s next request on."}
+	shown := pages.Connections{Done: "The change is saved. It applies from the app’s next request on."}
 	found, err := e.server.AmendConnection(ctx, ticket, form.Get("grant"), by)
 	if kind, _ := oauth.KindOf(err); kind == oauth.NothingLeft {
 		shown = pages.Connections{Problem: "Nothing would be left for this app to do. End the connection instead."}

@@ -82,7 +82,7 @@ func (n *newcomer) openConsent(ctx context.Context) (_ string, err error) {
 		return "", err
 	}
 	return "the consent page",
-		n.phone.sees(ctx, "1-consent", "Connect 127.0.0.1", "to Demo site?", "Pasteport demo client",
+		n.phone.sees(ctx, "1-consent", "Pasteport demo client", "(unverified)", "to Demo site?",
 			"goes to a program on this computer")
 }
 

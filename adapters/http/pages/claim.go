@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -15,6 +16,11 @@ const longest = 80
 func claim(text string) string {
 	return shorten(text, longest)
 }
+
+// appName is claim for the name of an app, which the pages quote: it cannot end the quotation.
+func appName(text string) string { return claim(quotationMarks.ReplaceAllString(text, "")) }
+
+var quotationMarks = regexp.MustCompile("[\"“”„‟«»「」『』〝〞＂]")
 
 // excerpt is claim for a longer text.
 func excerpt(text string) string { return shorten(text, 3*longest) }

@@ -58,13 +58,13 @@ var _ = Describe("Showing a person's connections", func() {
 
 	It("tells each app's kind, times and powers, and ends each by a button of its own", func() {
 		page := showConnections(living()).Body.String()
-		Expect(page).To(And(ContainSubstring("A program on this computer"), ContainSubstring("An app on a device"),
+		Expect(page).To(And(ContainSubstring("A program on a computer"), ContainSubstring("An app on a device"),
 			ContainSubstring("A service on the web")))
 		Expect(page).To(And(ContainSubstring(`<time datetime="2026-01-02T11:03:04Z" `+
 			`title="2026-01-02 11:03 UTC">3 hours ago</time>`),
 			ContainSubstring("never")))
 		Expect(strings.Count(page, "3 hours ago</time> (waits for the app)</dd>")).To(Equal(1))
-		Expect(page).To(ContainSubstring("<q><bdi>App &lt;g1&gt;</bdi></q>"))
+		Expect(page).To(ContainSubstring("<q><bdi>App &lt;g1&gt;</bdi></q> <small>(unverified)</small></span> →"))
 		for _, grant := range []string{"g1", "g2", "g3"} {
 			Expect(page).To(ContainSubstring(`<input type="hidden" name="grant" value="` + grant + `">`))
 		}

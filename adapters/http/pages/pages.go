@@ -158,6 +158,15 @@ func name(text string) markup {
 	return `<bdi>` + markup(templ.EscapeString(text)) + `</bdi>`
 }
 
+// claimed is the name that a client gives itself.
+func (s sheet) claimed(clientName string) markup {
+	quoted := appName(clientName)
+	if quoted == "" {
+		return markup(s.say("An app without a name"))
+	}
+	return `<span class="claim"><q>` + name(quoted) + `</q> <small>(` + markup(s.say("unverified")) + `)</small></span>`
+}
+
 // day returns a date in the form 2006-01-02.
 func day(date string) markup {
 	return `<time>` + markup(templ.EscapeString(date)) + `</time>`

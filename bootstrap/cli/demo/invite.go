@@ -76,7 +76,7 @@ func (d *demo) await(ctx context.Context, address string) (*visit, error) {
 	defer d.client.invitation.Store(nil)
 	d.terminal.Printf("\n%s Open this address in a browser on this computer, paste the token and "+
 		"approve:\n\n%s\n\ndemo token: %s\n\n"+
-		"The button \"My app runs on another computer\" shows an address to copy instead; pass it to the client with "+
+		"\"My app runs on another computer\" shows an address to copy instead; pass it to the client with "+
 		"curl '…'.\n\nCtrl-C ends the demo.\n",
 		d.terminal.Bold("Your turn."), d.client.start(), d.token)
 	d.openBrowser()

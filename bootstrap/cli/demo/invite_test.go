@@ -154,9 +154,9 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
 	})
 
-	It("connects with a copied callback URL, by the button that the terminal names", func() {
+	It("connects with a copied callback URL, as the terminal says", func() {
 		Expect(string(out.Contents())).
-			To(ContainSubstring(`The button "My app runs on another computer" shows an address to copy instead`))
+			To(ContainSubstring(`"My app runs on another computer" shows an address to copy instead`))
 		page := answer(newest(), "approve_elsewhere")
 		Expect(page).To(ContainSubstring("One step left"))
 		Expect(string(read(web.Get(html.UnescapeString(found(copied, []byte(page))))))).
