@@ -136,6 +136,20 @@ var _ = Describe("Client authentication with a secret", Label("L12", "RFC 7591")
 		}),
 	)
 
+	It("is accepted in a header with a client_id that is not encoded, as the official TypeScript SDK sends it",
+		Label("D7"), func(ctx SpecContext) {
+			client := world.RegisterSecretClient(ctx, "client_secret_basic")
+			form := client.Exchange(client.Authorize(ctx))
+			form.Del("client_id")
+			unencoded := func(secret string) func(*http.Request) {
+				return func(r *http.Request) { r.SetBasicAuth(client.ID, secret) }
+			}
+			Expect(client.Token(ctx, form, unencoded(client.Secret+"x"))).To(BeRefusedAs(401, "invalid_client"))
+			tokens := client.Token(ctx, form, unencoded(client.Secret)).Tokens()
+			tokens = client.Token(ctx, client.Refresh(tokens.Refresh), unencoded(client.Secret)).Tokens()
+			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+		})
+
 	It("refuses a secret in the header and another in the body", Label("D7"), func(ctx SpecContext) {
 		client := world.RegisterSecretClient(ctx, "client_secret_post")
 		form := sending(client.Exchange(client.Authorize(ctx)), client.Secret)

@@ -136,13 +136,17 @@ func assertionIn(form oauth.Parameters) (string, error) {
 }
 
 // basicCredentials returns the form-decoded user name and password of a Basic header (RFC 6749
-// §2.3.1); other schemes are ignored.
+// §2.3.1); other schemes are ignored. It cuts at the last colon, because many clients, such as the
+// official TypeScript SDK, do not encode those of a client_id; a secret of this server has none.
 func basicCredentials(header string) (user, password string, err error) {
 	scheme, _, _ := strings.Cut(header, " ")
 	if !strings.EqualFold(scheme, "Basic") {
 		return "", "", nil
 	}
 	user, password, ok := (&http.Request{Header: http.Header{echo.HeaderAuthorization: {header}}}).BasicAuth()
+	if more := strings.LastIndex(password, ":"); more >= 0 {
+		user, password = user+":"+password[:more], password[more+1:]
+	}
 	user, userErr := url.QueryUnescape(user)
 	password, passwordErr := url.QueryUnescape(password)
 	if !ok || userErr != nil || passwordErr != nil {

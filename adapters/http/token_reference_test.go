@@ -19,8 +19,7 @@ func (o outstanding) isRight(method, query, mediaType, authorization, body strin
 		return false
 	}
 	named := url.Values{"client_id": form["client_id"]}
-	if user, password, ok := (&http.Request{Header: http.Header{"Authorization": {authorization}}}).BasicAuth(); ok &&
-		password == "" && named.Get("client_id") == "" {
+	if user, password, ok := basicPair(authorization); ok && password == "" && named.Get("client_id") == "" {
 		decoded, _ := url.QueryUnescape(user)
 		named.Set("client_id", decoded)
 	}
@@ -67,7 +66,15 @@ func hasCredentials(authorization, client string) bool {
 	if scheme, _, _ := strings.Cut(authorization, " "); !strings.EqualFold(scheme, "Basic") {
 		return false
 	}
-	user, password, ok := (&http.Request{Header: http.Header{"Authorization": {authorization}}}).BasicAuth()
+	user, password, ok := basicPair(authorization)
 	decoded, err := url.QueryUnescape(user)
 	return !ok || err != nil || password != "" || decoded != "" && decoded != client
+}
+
+// basicPair returns the user and the password of a Basic header, with the last colon between them.
+func basicPair(authorization string) (user, password string, ok bool) {
+	user, password, ok = (&http.Request{Header: http.Header{"Authorization": {authorization}}}).BasicAuth()
+	pair := user + ":" + password
+	last := strings.LastIndex(pair, ":")
+	return pair[:last], pair[last+1:], ok
 }
