@@ -78,19 +78,20 @@ var _ = Describe("Quotas for calls of tools", Label("G21"), func() {
 		world := operated.World
 		world.Token = apiKey
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		shout := func() Response {
-			return talk.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}})
+		call := func(tool string) Response {
+			return talk.Post(ctx, "tools/call", params{"name": tool, "arguments": params{"text": "x"}})
 		}
-		Expect(shout().StatusCode).To(Equal(http.StatusOK))
-		Expect(shout().StatusCode).To(Equal(http.StatusOK))
+		Expect(call("shout").StatusCode).To(Equal(http.StatusOK))
+		Expect(call("shout").StatusCode).To(Equal(http.StatusOK))
 		asked := len(upstream.Asked())
-		Expect(wait(shout())).To(Equal(30 * time.Second))
+		Expect(wait(call("shout"))).To(Equal(30 * time.Second))
+		Expect(wait(call("Shout "))).To(Equal(30*time.Second), "servers may ignore case and space")
 		Expect(upstream.Asked()).To(HaveLen(asked))
 		Expect(talk.Use(ctx, "delete_all", params{}).Text()).To(Equal("all gone"), "a tool of another rule")
-		lines := toolCalls(path, 4)
+		lines := toolCalls(path, 5)
 		Expect(lines[2]).To(And(HaveField("Name", "shout"), HaveField("Outcome", "refused"), HaveField("Rule", "G21"),
 			HaveField("Status", 429)))
 		Expect(operated.AskAdmin(ctx, "/metrics").Text).
-			To(ContainSubstring(`pasteport_limits_total{effect="refused",limit="calls"} 1`))
+			To(ContainSubstring(`pasteport_limits_total{effect="refused",limit="calls"} 2`))
 	})
 })

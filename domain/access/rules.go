@@ -47,10 +47,19 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	return decides >= 0 && r.rules[decides].allows
 }
 
-// Quota returns how many calls in a minute the rule that decides about a name permits a person,
-// together for all names under that rule, and the index of the rule. It returns 0 for any number.
+// Quota returns how many calls in a minute a person may make of a name, together with all names
+// under the same rule, and the index of that rule: of the one that decides about the name, or of an
+// earlier one with a quota that another spelling of the name matches, because the MCP server may
+// take both for one name. It returns 0 for any number.
 func (r Rules) Quota(caller oauth.Caller, name string) (perMinute, index int) {
 	if index = r.indexFor(caller, name); index < 0 {
+		return 0, index
+	}
+	readings := r.readings(name)
+	index = slices.IndexFunc(r.rules[:index+1], func(one rule) bool {
+		return one.perMinute > 0 && one.concerns(caller) && one.meets(name, readings)
+	})
+	if index < 0 {
 		return 0, index
 	}
 	return r.rules[index].perMinute, index
@@ -85,6 +94,11 @@ func (r rule) matches(name string, readings []string) bool {
 			return globs(p.exact, name) && p.allows(readings)
 		})
 	}
+	return r.meets(name, readings)
+}
+
+// meets reports whether a pattern matches the name or one of its readings.
+func (r rule) meets(name string, readings []string) bool {
 	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) || p.denies(readings) })
 }
 

@@ -107,6 +107,20 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 	})
 })
 
+var _ = DescribeTable("The quota of a name is that of its rule", Label("G21"),
+	func(list string, caller oauth.Caller, name string, perMinute int) {
+		calls, _ := parsed(strings.Split(list, "; ")...).Quota(caller, name)
+		Expect(calls).To(Equal(perMinute))
+	},
+	Entry("which limits it", "allow export at 2/min; allow *", eve, "export", 2),
+	Entry("which limits nothing", "allow export at 2/min; allow *", eve, "read", 0),
+	Entry("or that of its other spelling", "allow export at 2/min; allow *", eve, "EXPORT", 2),
+	Entry("or that of one that servers may shorten it to", "allow export at 2/min; allow *", eve, "Export?x", 2),
+	Entry("not that of a rule for others", "allow export for role:guest at 2/min; allow *", ada, "EXPORT", 0),
+	Entry("not that of a later rule", "allow read; allow * at 2/min", eve, "read", 0),
+	Entry("and none if no rule matches it", "allow export at 2/min", eve, "read", 0),
+)
+
 var _ = Describe("Reading rules", Label("U28"), func() {
 	DescribeTable("reports a mistake with the number of the rule and a remedy:", func(list, mistake string) {
 		_, mistakes := Parse(strings.Split(list, "; "), known)
