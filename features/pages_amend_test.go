@@ -120,6 +120,20 @@ var _ = Describe("Naming and narrowing one's connections", func() {
 			Expect(world.Log.String()).To(ContainSubstring("grant_amended"))
 		})
 
+	It("lets an app go on that repeats at its refresh what it once requested", Label("J22", "D24"),
+		func(ctx SpecContext) {
+			tokens := client.Connect(ctx, all)
+			world.Connections(ctx, world.Token).Amend(ctx, without("delete"))
+			form := client.Refresh(tokens.Refresh)
+			form.Set("scope", allArticleScopes)
+			renewed := client.Token(ctx, form).Tokens()
+			Expect(renewed.Scope).To(Equal("change comment offline_access read"))
+			Expect(publish(ctx, world, renewed.Access)).To(Equal(http.StatusForbidden))
+			form = client.Refresh(renewed.Refresh)
+			form.Set("scope", "delete offline_access")
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_scope"))
+		})
+
 	It("keeps what a scope that stays implies, and refuses to leave nothing", Label("J22"), func(ctx SpecContext) {
 		tokens := client.Connect(ctx, all)
 		page := world.Connections(ctx, world.Token)

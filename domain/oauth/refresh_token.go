@@ -49,10 +49,7 @@ func (g *AccessGrant) MayRefresh(by RefreshRequest, settings *Settings, now time
 	if err := g.resource.Accepts(by.Resources); err != nil {
 		return err
 	}
-	requested, err := by.scopes()
-	if err == nil && !g.scopes.Contains(requested) {
-		return Refuse(InvalidScope, "D24", "a requested scope was not granted")
-	}
+	_, err := g.requested(by.Scope, settings)
 	return err
 }
 
@@ -89,14 +86,20 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	return refuseGrant("D27", cause)
 }
 
-// scopes returns the scopes of the new access token, empty for all.
-// OfflineAccess alone permits nothing.
-func (r RefreshRequest) scopes() (Scopes, error) {
-	requested, err := ParseScopes(r.Scope)
-	if requested.Without(OfflineAccess).Empty() {
+// requested returns the scopes of the new access token, empty for all, as for a request for
+// OfflineAccess alone, which permits nothing. A scope of this server that was taken away is left
+// out, because clients repeat what they once requested.
+func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error) {
+	requested, err := ParseScopes(scope)
+	if err != nil || requested.Without(OfflineAccess).Empty() {
 		return Scopes{}, err
 	}
-	return requested, err
+	kept := requested.Intersect(g.scopes)
+	known := settings.Catalogue.Known().With(OfflineAccess).With(g.scopes.Values()...)
+	if !known.Contains(requested) || kept.Without(OfflineAccess).Empty() {
+		return Scopes{}, Refuse(InvalidScope, "D24", "a requested scope was not granted")
+	}
+	return g.narrower(kept), nil
 }
 
 // UnsealWithRefreshToken opens the sealed host token with the presented refresh token, also with a
@@ -121,20 +124,16 @@ func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Ti
 	if err := g.MayRefresh(by, settings, now); err != nil {
 		return nil, err
 	}
-	requested, err := by.scopes()
-	if err != nil {
-		return nil, err
-	}
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {
 		return nil, err
 	}
 	settings = settings.withKeys(keys)
 	g.RecordVerification(by.Principal, settings, now)
-	if !g.scopes.Contains(requested) { // RecordVerification may have removed one
-		return nil, Refuse(InvalidScope, "D24", "a requested scope is not granted any more")
+	requested, err := g.requested(by.Scope, settings) // RecordVerification may have removed one
+	if err != nil {
+		return nil, err
 	}
-	requested = g.narrower(requested)
 	if g.isNewest(by.Token) {
 		return g.rotate(by, requested, settings, now)
 	}
