@@ -84,6 +84,7 @@ func registrationOf(name string, redirects []string, withSecret bool) map[string
 	return map[string]any{
 		"client_name":                name,
 		"redirect_uris":              uris,
+		"grant_types":                []any{"authorization_code", "refresh_token"},
 		"token_endpoint_auth_method": string(method),
 	}
 }
