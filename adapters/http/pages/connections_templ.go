@@ -88,9 +88,9 @@ func (s sheet) connections(c Connections) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var4 string
-				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("You have %s of at most %s connections. When there are more, the one that was unused for longest ends.", strconv.Itoa(c.All), strconv.Itoa(c.Limit)))
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("You have %s of at most %s connections. Beyond that, the one unused for the longest time ends.", strconv.Itoa(c.All), strconv.Itoa(c.Limit)))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/connections.templ`, Line: 19, Col: 176}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/connections.templ`, Line: 19, Col: 168}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {

@@ -114,8 +114,8 @@ var _ = Describe("Showing a person's connections", func() {
 	It("shows the limit, and what happens beyond it, when there are nearly as many connections",
 		Label("J14", "J15"), func() {
 			c := living()
-			const notice = "You have 99 of at most 100 connections. When there are more, the one that was unused for " +
-				"longest ends."
+			const notice = "You have 99 of at most 100 connections. Beyond that, the one unused for the " +
+				"longest time ends."
 			c.All = 99
 			Expect(showConnections(c).Body.String()).NotTo(ContainSubstring("You have"))
 			c.NearLimit = true
