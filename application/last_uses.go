@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 
 // maxPendingUses is how many grants have their uses kept while the store cannot be written.
 const maxPendingUses = 100_000
+
+// usesAtOnce is how many uses a flush writes before it forgets them, so that the next flush goes on
+// where a slow one was cut off.
+const usesAtOnce = 2000
 
 // lastUses collects the last uses of grants until FlushUses writes them, so that a call does not
 // write. The zero value is ready to use.
@@ -54,11 +59,20 @@ func (l *lastUses) begin() map[string]oauth.Use {
 	return l.writing
 }
 
-// end forgets the written uses, or keeps them for the next time after a failure.
-func (l *lastUses) end(err error) {
+// written forgets uses that the store has.
+func (l *lastUses) written(uses map[string]oauth.Use) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
+	for grant := range uses {
+		delete(l.writing, grant)
+	}
+}
+
+// end keeps the uses that were not written for the next time.
+func (l *lastUses) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.writing) > 0 {
 		for grant, use := range l.pending {
 			l.writing[grant] = l.writing[grant].Latest(use)
 		}
@@ -76,10 +90,17 @@ func (s *Server) FlushUses(ctx context.Context) error {
 	}
 	defer s.flushing.Release(1)
 	uses := s.uses.begin()
-	if len(uses) == 0 {
-		return nil
+	var err error
+	for grants := range slices.Chunk(slices.Collect(maps.Keys(uses)), usesAtOnce) {
+		some := make(map[string]oauth.Use, len(grants))
+		for _, grant := range grants {
+			some[grant] = uses[grant]
+		}
+		if err = s.ports.Store.RecordUse(ctx, some); err != nil {
+			break
+		}
+		s.uses.written(some)
 	}
-	err := s.ports.Store.RecordUse(ctx, maps.Clone(uses))
-	s.uses.end(err)
+	s.uses.end()
 	return err
 }

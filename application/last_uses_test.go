@@ -70,4 +70,25 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 		Expect(use("another")).To(BeZero())
 		Expect(server.uses.pending).To(HaveLen(maxPendingUses))
 	})
+
+	It("writes a use once, also when a later one fails", func(ctx SpecContext) {
+		store := usesStore{openStore(), make(chan map[string]oauth.Use, 1), make(chan error)}
+		server := serverOver(store, func(*oauth.Config) {})
+		server.uses.pending = map[string]oauth.Use{}
+		for i := range usesAtOnce + 1 {
+			server.uses.pending[strconv.Itoa(i)] = oauth.Use{At: server.now(), Access: 1}
+		}
+		flushed := make(chan error)
+		flush := func() { go func() { flushed <- server.FlushUses(ctx) }() }
+		flush()
+		Eventually(ctx, store.writing).Should(Receive(HaveLen(usesAtOnce)))
+		store.answers <- nil
+		Eventually(ctx, store.writing).Should(Receive(HaveLen(1)))
+		store.answers <- context.DeadlineExceeded
+		Eventually(ctx, flushed).Should(Receive(HaveOccurred()))
+		flush()
+		Eventually(ctx, store.writing).Should(Receive(HaveLen(1)))
+		store.answers <- nil
+		Eventually(ctx, flushed).Should(Receive(BeNil()))
+	}, SpecTimeout(10*time.Second))
 })
