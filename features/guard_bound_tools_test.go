@@ -79,6 +79,13 @@ func openToolHost(first *World, folder string, adjust func(*oauth.Config), optio
 	return host
 }
 
+// scopeSite knows every token, which may grant these scopes.
+type scopeSite []string
+
+func (s scopeSite) VerifyBearer(context.Context, string) (oauth.Principal, error) {
+	return oauth.Principal{Subject: "ada", Scopes: s}, nil
+}
+
 // add adds a tool, or replaces the one of this name. Field is a further input; "" for none.
 func (h *toolHost) add(name, description, field string) {
 	properties := map[string]any{"text": map[string]any{"type": "string"}}
@@ -150,6 +157,24 @@ var _ = Describe("Tools as they were at consent", Label("G23"), func() {
 			Expect(host.calls).To(Equal(before))
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("read", "write", "delete"))
 		}, revisions())
+
+	It("asks for the scopes of the call, so that one more consent is enough", Label("G10"), func(ctx SpecContext) {
+		const wanted = "danger mcp"
+		host = openToolHost(nil, GinkgoT().TempDir(), func(config *oauth.Config) {
+			config.Scopes = []oauth.Scope{{Name: "mcp", Description: "Read"}, {Name: "danger", Description: "Write"}}
+			config.VerifyBearer, config.Verifier = nil, scopeSite{"mcp", "danger"}
+		}, bootstrap.WithToolScopes(func(tool string) oauth.Scopes {
+			return map[string]oauth.Scopes{"write": oauth.NewScopes("danger"), "read": oauth.NewScopes("mcp")}[tool]
+		}))
+		client = host.NewClient()
+		ask := func(form url.Values) { form.Set("scope", wanted) }
+		talk := host.Converse(ctx, stateless, client.Connect(ctx, ask).Access)
+		host.add("write", "Write a note, and tell everybody", "")
+		refused := talk.tryTool(ctx, "write")
+		Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+		Expect(refused.Header.Get("WWW-Authenticate")).To(And(ContainSubstring("has changed since"),
+			ContainSubstring(`scope="`+wanted+`"`)))
+	})
 
 	It("tells that a tool is unknown when it has gone, because another consent would not help", func(ctx SpecContext) {
 		talk := host.Converse(ctx, stateless, client.Connect(ctx).Access)

@@ -39,16 +39,27 @@ func (a Access) MissingScopes(caller oauth.Caller, tools []string, arguments ...
 	if !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
 		return oauth.Scopes{}, false
 	}
-	var needed oauth.Scopes
+	needed := a.neededScopes(caller, tools, scopesOf)
+	if needed.Empty() || a.catalogue.Expand(caller.Scopes).Contains(needed) {
+		return oauth.Scopes{}, false
+	}
+	return a.withDefaults(needed), true
+}
+
+// neededScopes returns the scopes that calls of the tools need.
+func (a Access) neededScopes(caller oauth.Caller, tools []string,
+	scopesOf func(tool string) oauth.Scopes) (needed oauth.Scopes) {
 	for _, tool := range tools {
 		if a.Tools.Permits(caller, tool) {
 			needed = needed.With(scopesOf(tool).Values()...)
 		}
 	}
-	if needed.Empty() || a.catalogue.Expand(caller.Scopes).Contains(needed) {
-		return oauth.Scopes{}, false
-	}
-	return needed.With(a.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess), true
+	return needed
+}
+
+// withDefaults returns what a client should request that needs these scopes.
+func (a Access) withDefaults(needed oauth.Scopes) oauth.Scopes {
+	return needed.With(a.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess)
 }
 
 // scopesWith returns the scopes that a call of a tool needs with any of the arguments.

@@ -196,10 +196,13 @@ func insufficientScope(scope oauth.Scopes) refusal {
 	}
 }
 
+// ruleOfChange is the rule of a call of a tool that is not as it was at the consent.
+const ruleOfChange = "G23"
+
 func changedTool(scope oauth.Scopes) refusal {
 	return refusal{
 		status:      http.StatusForbidden,
-		rule:        "G23",
+		rule:        ruleOfChange,
 		code:        oauth.InsufficientScope.Code(),
 		scope:       scope,
 		description: "The tool is new or has changed since the person approved this client",

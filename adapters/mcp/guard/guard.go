@@ -59,7 +59,6 @@ type Guard struct {
 	challenge challenger
 	missing   refusal // for a request without a token
 	invalid   refusal // for an invalid token
-	changed   refusal // for a tool that is not as it was at the consent
 }
 
 // New returns a Guard of a Backend whose responses and sessions are in the registry. The options
@@ -89,7 +88,6 @@ func New(o Options, responses *response.Registry) *Guard {
 		challenge: challenger{metadata: origin + wellKnown + path},
 		missing:   missingToken(o.Scopes.Defaults()),
 		invalid:   invalidToken(o.Scopes.Defaults()),
-		changed:   changedTool(o.Scopes.Defaults()),
 	}
 }
 

@@ -37,10 +37,14 @@ func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool
 	return "", nil
 }
 
-// RefuseChanged answers a call of a tool that is not as it was at the consent.
-func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request) {
-	traceRefusal(r.Context(), g.changed)
-	g.challenge.refuse(w, g.changed)
+// RefuseChanged answers a call of a tool that is not as it was at the consent. The challenge names
+// the scopes of the call, so that the next consent suffices for it.
+func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	caller := response.IdentityOf(r.Context()).Caller
+	refused := changedTool(g.access.withDefaults(
+		g.access.neededScopes(caller, m.Tools, g.access.scopesWith(m.Arguments))))
+	traceRefusal(r.Context(), refused)
+	g.challenge.refuse(w, refused)
 }
 
 // admitTools answers a message that CheckTools refuses. A tool that is not listed is an unknown
@@ -52,14 +56,14 @@ func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m 
 	case err == nil:
 		return true
 	case kind == oauth.InsufficientScope:
-		g.RefuseChanged(out.ResponseWriter, r)
+		g.RefuseChanged(out.ResponseWriter, r, *m)
 		return false
 	case !errors.Is(err, oauth.ErrUnlistedTool):
 		to.RefuseUnlisted(out, r, *m, err)
 		g.answerEnded(out)
 		return false
 	}
-	m.Refused = jsonrpc.RefuseNames(m.Body, g.changed.rule, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
+	m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
 	m.Refused.Trace(connection.From(r.Context()))
 	if len(m.Refused.Answers) > 0 {
 		return true

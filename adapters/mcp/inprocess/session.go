@@ -89,7 +89,7 @@ func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call rep
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case kind == oauth.InsufficientScope:
-		s.RefuseChanged(w, r)
+		s.RefuseChanged(w, r, m)
 	case err != nil && !errors.Is(err, oauth.ErrUnlistedTool): // the SDK refuses an unknown one
 		s.refuseUnlisted(w, r, err)
 	default:
