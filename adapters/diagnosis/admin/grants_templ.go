@@ -517,7 +517,7 @@ func grantCard(found grantsFound, grant oauth.Connection, id string) templ.Compo
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = fact("Name, not checked").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = fact("Name (unverified)").Render(templ.WithChildren(ctx, templ_7745c5c3_Var27), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
