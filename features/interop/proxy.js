@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 
 // openProxy returns the address of the proxy. It reads each request to its end before it forwards it,
-// because a response that arrives before the end of its request may be truncated. It calls watch with each request; watch returns a
-// function that is called with whether the client disconnected, and with the status. Without rename, the target has the proxy's name.
+// because a response that arrives before the end of its request may be truncated. It calls watch with each request;
+// watch returns a function that is called with whether the client disconnected, and with the status. Without rename, the
+// target has the name of the proxy.
 export async function openProxy(target, { token, watch = () => () => {}, rename = true } = {}) {
   const server = createServer(async (incoming, outgoing) => {
     try {

@@ -5,148 +5,231 @@ import { aiSDK, langChain } from './libraries.js';
 import { model, prompt } from './model.js';
 import { run } from './program.js';
 
-const article = (world) => ({ title: world.title, body: 'Water them.' });
+const native = `linux-${process.arch}`; // in the names of packages that have programs
+const modelOf = (world) => `${world.model.url}/v1`;
 
-// file writes a file of settings into the home of the client.
-async function file(world, name, content) {
-  const path = join(world.home, name);
-  await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
-}
-
-// command returns a step that runs a program of the installed packages. An argument may depend on the world.
-const command = (program, ...args) => withOptions({}, program, ...args);
-
-const withOptions = (options, program, ...args) => (world) => {
-  const own = args.map((arg) => (typeof arg === 'function' ? arg(world) : arg));
-  const enough = (printed) => options.enough?.(world, printed);
-  return run(world, [join(world.folder, 'node_modules', program), ...own], { ...options, enough, env: options.env?.(world) });
-};
-
-const name = `linux-${process.arch}`; // in the names of packages that have programs
-
-const mcporter = (...args) => command('.bin/mcporter', '--config', (world) => join(world.home, 'mcporter.json'), ...args);
-
-const library = { restart: 'not run: the program decides what it keeps', logout: 'not run: no such function' };
-
+// Each client has a step for login, list, call and logout, or none. Without one for list, another step lists the tools.
 export const clients = [
-  { name: '@ai-sdk/mcp', package: '@ai-sdk/mcp', version: '2.0.99', without: library, ...aiSDK },
+  { name: '@ai-sdk/mcp', package: '@ai-sdk/mcp', version: '2.0.99', ...aiSDK },
   {
-    name: '@langchain/mcp-adapters', package: '@langchain/mcp-adapters', version: '1.1.4', more: ['@langchain/core'],
-    without: library, ...langChain,
+    name: '@langchain/mcp-adapters',
+    package: '@langchain/mcp-adapters',
+    version: '1.1.4',
+    more: ['@langchain/core@1.4.0'],
+    ...langChain,
   },
-  {
-    name: 'mcporter', package: 'mcporter', version: '0.12.3', node: '24.21.0',
-    prepare: (world) => file(world, 'mcporter.json', { mcpServers: { site: { url: world.mcp, auth: 'oauth' } }, imports: [] }),
-    login: mcporter('auth', 'site'),
-    list: mcporter('list', 'site'),
-    call: mcporter('call', 'site.create_article', '--args', (world) => JSON.stringify(article(world))),
-    logout: mcporter('config', 'logout', 'site'),
-  },
-  {
-    name: 'Codex', package: '@openai/codex', version: '0.171.0',
-    prepare: (world) => file(world, '.codex/config.toml', codexSettings(world)),
-    login: command('.bin/codex', 'mcp', 'login', 'site'),
-    call: command('.bin/codex', 'exec', '--skip-git-repo-check', prompt),
-    logout: command('.bin/codex', 'mcp', 'logout', 'site'),
-  },
-  claudeCode(`@anthropic-ai/claude-code-${name}/claude`),
-  openCode({ name: 'opencode', package: 'opencode-ai', version: '1.18.33' }, `opencode-${name}/bin/opencode`, '.config/opencode/opencode.json'),
-  openCode({ name: 'Kilo', package: '@kilocode/cli', version: '7.7.7' }, `@kilocode/cli-${name}/bin/kilo`, '.config/kilo/kilo.json'),
-  gemini({ name: 'Gemini CLI', package: '@google/gemini-cli', version: '0.61.0' }, '.bin/gemini', '.gemini/settings.json', 'gemini-api-key'),
-  gemini({ name: 'Qwen Code', package: '@qwen-code/qwen-code', version: '0.24.4' }, '.bin/qwen', '.qwen/settings.json', 'openai'),
-  {
-    name: 'Kimi Code', package: '@moonshot-ai/kimi-code', version: '2.1.0',
-    prepare: async (world) => {
-      await file(world, '.kimi-code/mcp.json', { mcpServers: { site: { url: world.mcp } } });
-      await file(world, '.kimi-code/config.toml', kimiSettings(world));
-    },
-    login: command('.bin/kimi', '-p', 'Log in to the MCP server site.'),
-    call: command('.bin/kimi', '-p', prompt),
-  },
-  copilot({ name: 'GitHub Copilot CLI', package: '@github/copilot', version: '1.0.102' }, '.bin/copilot'),
+  mcporter({ name: 'mcporter', package: 'mcporter', version: '0.12.3', node: '24.21.0' }),
+  codex({ name: 'Codex', package: '@openai/codex', version: '0.171.0' }),
+  claudeCode({ name: 'Claude Code', package: '@anthropic-ai/claude-code', version: '2.1.332' }),
+  openCode({ name: 'opencode', package: 'opencode-ai', version: '1.18.33' },
+    `opencode-${native}/bin/opencode`, '.config/opencode/opencode.json'),
+  openCode({ name: 'Kilo', package: '@kilocode/cli', version: '7.7.7', node: '24.21.0' },
+    `@kilocode/cli-${native}/bin/kilo`, '.config/kilo/kilo.json'),
+  geminiCLI({ name: 'Gemini CLI', package: '@google/gemini-cli', version: '0.61.0' }),
+  qwenCode({ name: 'Qwen Code', package: '@qwen-code/qwen-code', version: '0.24.4' }),
+  kimiCode({ name: 'Kimi Code', package: '@moonshot-ai/kimi-code', version: '2.1.0' }),
+  cline({ name: 'Cline CLI', package: 'cline', version: '3.0.65' }),
+  copilot({ name: 'GitHub Copilot CLI', package: '@github/copilot', version: '1.0.102' }),
+  amp({ name: 'Amp', package: '@ampcode/cli', version: '0.0.1790142911-g7618fb' }),
 ];
 
-function codexSettings({ mcp, model: { url } }) {
-  return `model = "${model}"
+function mcporter(client) {
+  const program = command('.bin/mcporter', '--config', (world) => join(world.home, 'mcporter.json'));
+  return {
+    ...client,
+    prepare: file('mcporter.json', ({ mcp }) => ({ mcpServers: { site: { url: mcp, auth: 'oauth' } }, imports: [] })),
+    login: program('auth', 'site'),
+    list: program('list', 'site'),
+    call: program('call', 'site.create_article', '--args', ({ title }) => JSON.stringify({ title, body: 'Dry.' })),
+    logout: program('config', 'logout', 'site'),
+  };
+}
+
+function codex(client) {
+  const program = command('.bin/codex');
+  return {
+    ...client,
+    prepare: file('.codex/config.toml', (world) => `model = "${model}"
 model_provider = "${model}"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 mcp_oauth_credentials_store = "file"
 analytics.enabled = false
-model_providers.${model} = { name = "${model}", base_url = "${url}/v1", wire_api = "responses" }
-mcp_servers.site.url = "${mcp}"
-`;
+model_providers.${model} = { name = "${model}", base_url = "${modelOf(world)}", wire_api = "responses" }
+mcp_servers.site.url = "${world.mcp}"
+`),
+    login: program('mcp', 'login', 'site'),
+    call: program('exec', '--skip-git-repo-check', prompt),
+    logout: program('mcp', 'logout', 'site'),
+  };
 }
 
-function claudeCode(program) {
-  const env = ({ model: { url } }) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: 'none', ENABLE_TOOL_SEARCH: 'false', MCP_CONNECTION_NONBLOCKING: 'false' });
+function claudeCode(client) {
+  const program = command(`@anthropic-ai/claude-code-${native}/claude`);
+  const waiting = { ENABLE_TOOL_SEARCH: 'false', MCP_CONNECTION_NONBLOCKING: 'false' };
   return {
-    name: 'Claude Code', package: '@anthropic-ai/claude-code', version: '2.1.332',
-    prepare: (world) => file(world, '.claude.json', { hasCompletedOnboarding: true, mcpServers: { site: { type: 'http', url: world.mcp } } }),
-    login: withOptions({ env, terminal: true }, program, 'mcp', 'login', 'site'),
-    call: withOptions({ env }, program, '-p', prompt, '--allowedTools', 'mcp__site__create_article'),
-    logout: withOptions({ env }, program, 'mcp', 'logout', 'site'),
+    ...client,
+    env: (world) => ({ ANTHROPIC_BASE_URL: world.model.url, ANTHROPIC_API_KEY: 'none', ...waiting }),
+    prepare: file('.claude.json', ({ mcp }) => ({
+      hasCompletedOnboarding: true,
+      mcpServers: { site: { type: 'http', url: mcp } },
+    })),
+    login: inTerminal(program('mcp', 'login', 'site')),
+    call: program('-p', prompt, '--allowedTools', 'mcp__site__create_article'),
+    logout: program('mcp', 'logout', 'site'),
   };
 }
 
 // openCode is opencode or a fork of it.
-function openCode(client, program, settings) {
+function openCode(client, path, settings) {
+  const program = command(path);
   return {
     ...client,
-    prepare: (world) => file(world, settings, {
-      autoupdate: false, share: 'disabled', model: `site/${model}`, mcp: { site: { type: 'remote', url: world.mcp } },
-      provider: { site: { npm: '@ai-sdk/openai-compatible', options: { baseURL: `${world.model.url}/v1`, apiKey: 'none' }, models: { [model]: {} } } },
+    prepare: file(settings, (world) => ({
+      autoupdate: false,
+      share: 'disabled',
+      model: `site/${model}`,
+      mcp: { site: { type: 'remote', url: world.mcp } },
+      provider: {
+        site: {
+          npm: '@ai-sdk/openai-compatible',
+          options: { baseURL: modelOf(world), apiKey: 'none' },
+          models: { [model]: {} },
+        },
+      },
+    })),
+    login: program('mcp', 'auth', 'site'),
+    list: program('mcp', 'list'),
+    call: program('run', prompt),
+    logout: program('mcp', 'logout', 'site'),
+  };
+}
+
+// geminiCLI types the command, because it takes an argument for a prompt before the commands are loaded. With a model
+// named, it does not ask one which to take.
+function geminiCLI(client) {
+  const program = command('.bin/gemini');
+  const keys = [[/Type your message/, '/mcp auth site'], [/mcp auth site/, '\r'], [/Do you want to continue/, '\r']];
+  return {
+    ...client,
+    env: (world) => ({
+      GEMINI_API_KEY: 'none',
+      GOOGLE_GEMINI_BASE_URL: world.model.url,
+      GEMINI_CLI_TRUST_WORKSPACE: 'true',
     }),
-    login: command(program, 'mcp', 'auth', 'site'),
-    list: command(program, 'mcp', 'list'),
-    call: command(program, 'run', prompt),
-    logout: command(program, 'mcp', 'logout', 'site'),
+    prepare: file('.gemini/settings.json', ({ mcp }) => ({
+      mcpServers: { site: { httpUrl: mcp } },
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      privacy: { usageStatisticsEnabled: false },
+      general: { enableAutoUpdate: false },
+    })),
+    login: inTerminal(program(), { keys, enough: connected }),
+    call: program('--yolo', '-m', 'gemini-2.5-flash', '-p', prompt),
   };
 }
 
-// gemini is Gemini CLI or a fork of it. Its login is a command of its interactive mode.
-function gemini(client, program, settings, selectedType) {
-  const env = ({ model: { url } }) => ({
-    GEMINI_API_KEY: 'none', GOOGLE_GEMINI_BASE_URL: url, OPENAI_API_KEY: 'none', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: model, GEMINI_CLI_TRUST_WORKSPACE: 'true',
-  });
-  const enough = ({ witness }) => witness.loggedIn(0);
+// qwenCode logs in when it starts.
+function qwenCode(client) {
+  const program = command('.bin/qwen');
   return {
     ...client,
-    prepare: (world) => file(world, settings, {
-      mcpServers: { site: { httpUrl: world.mcp } }, security: { auth: { selectedType } }, privacy: { usageStatisticsEnabled: false },
-      general: { enableAutoUpdate: false, disableAutoUpdate: true }, telemetry: { enabled: false },
-    }),
-    login: withOptions({ env, enough, terminal: true }, program, '-i', '/mcp auth site'),
-    list: withOptions({ env }, program, 'mcp', 'list'),
-    call: withOptions({ env }, program, '--yolo', '-p', prompt),
+    env: (world) => ({ OPENAI_API_KEY: 'none', OPENAI_BASE_URL: modelOf(world), OPENAI_MODEL: model }),
+    prepare: file('.qwen/settings.json', ({ mcp }) => ({
+      mcpServers: { site: { httpUrl: mcp } },
+      security: { auth: { selectedType: 'openai' } },
+      privacy: { usageStatisticsEnabled: false },
+      general: { enableAutoUpdate: false, disableAutoUpdate: true },
+      tools: { toolSearch: { enabled: false } },
+    })),
+    login: inTerminal(program(), { enough: connected }),
+    call: program('--yolo', '-p', prompt),
   };
 }
 
-function copilot(client, program) {
-  const env = ({ model: { url } }) => ({ COPILOT_OFFLINE: 'true', COPILOT_PROVIDER_BASE_URL: `${url}/v1`, COPILOT_MODEL: model });
-  const enough = ({ witness }) => witness.loggedIn(0);
-  return {
-    ...client,
-    prepare: (world) => file(world, '.copilot/mcp-config.json', { mcpServers: { site: { type: 'http', url: world.mcp, tools: ['*'] } } }),
-    login: withOptions({ env, enough, terminal: true }, program, '-i', '/mcp auth site'),
-    call: withOptions({ env }, program, '--allow-all-tools', '-p', prompt),
-  };
-}
-
-function kimiSettings({ model: { url } }) {
-  return `default_model = "${model}"
+// kimiCode has a tool for the login, which the stand-in asks for.
+function kimiCode(client) {
+  const program = command('.bin/kimi');
+  const settings = file('.kimi-code/config.toml', (world) => `default_model = "${model}"
 telemetry = false
+providers.site = { type = "openai", base_url = "${modelOf(world)}", api_key = "none" }
+models.${model} = { provider = "site", model = "${model}", max_context_size = 100000 }
+`);
+  const servers = file('.kimi-code/mcp.json', ({ mcp }) => ({ mcpServers: { site: { url: mcp } } }));
+  return {
+    ...client,
+    prepare: async (world) => { await settings(world); await servers(world); },
+    login: program('-p', 'Log in to the MCP server site.'),
+    call: program('-p', prompt),
+  };
+}
 
-[providers.site]
-type = "openai"
-base_url = "${url}/v1"
-api_key = "none"
+// cline logs in with the wizard that adds a server; the wizard gets each default.
+function cline(client) {
+  const program = command(`@cline/cli-${native}/bin/cline`);
+  const keys = [/Server name/, /Server type/, /Server URL/, /Authentication/, /client ID/].map((word) => [word, '\r']);
+  const enough = (_, printed) => /OAuth authorization completed/.test(printed);
+  return {
+    ...client,
+    prepare: program('auth', '-p', 'openai-compatible', '-k', 'none', '-m', model, '-b', modelOf),
+    login: inTerminal(program('mcp', 'add', 'site', '--transport', 'http', ({ mcp }) => mcp), { keys, enough }),
+    call: program(prompt),
+  };
+}
 
-[models.${model}]
-provider = "site"
-model = "${model}"
-max_context_size = 100000
-`;
+// copilot logs in when it starts.
+function copilot(client) {
+  const program = command('.bin/copilot');
+  return {
+    ...client,
+    env: (world) => ({ COPILOT_OFFLINE: 'true', COPILOT_PROVIDER_BASE_URL: modelOf(world), COPILOT_MODEL: model }),
+    prepare: file('.copilot/mcp-config.json', ({ mcp }) => ({
+      mcpServers: { site: { type: 'http', url: mcp, tools: ['*'] } },
+    })),
+    login: inTerminal(program(), { enough: connected }),
+    call: program('--allow-all-tools', '-p', prompt),
+  };
+}
+
+// amp calls tools only through the vendor's service.
+function amp(client) {
+  const program = command(`@ampcode/cli-${native}/amp`);
+  return {
+    ...client,
+    env: (world) => ({ AMP_API_KEY: 'none', AMP_URL: world.model.url }),
+    prepare: file('.config/amp/settings.json', ({ mcp }) => ({
+      'amp.mcpServers': { site: { url: mcp } }, 'amp.updates.mode': 'disabled',
+    })),
+    login: inTerminal(program('mcp', 'doctor', 'site')),
+    list: program('mcp', 'doctor', 'site'),
+    logout: program('mcp', 'oauth', 'logout', 'site'),
+    without: { call: "not run: needs the vendor's service" },
+  };
+}
+
+// file returns a step that writes settings into the home of the client.
+function file(name, contentOf) {
+  return async (world) => {
+    const path = join(world.home, name), content = contentOf(world);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
+  };
+}
+
+// command returns what makes steps of an installed program and its arguments. An argument may depend on the world.
+function command(program, ...first) {
+  return (...rest) => (world, options) => {
+    const args = [...first, ...rest].map((arg) => (typeof arg === 'function' ? arg(world) : arg));
+    return run(world, [join(world.folder, 'node_modules', program), ...args], options);
+  };
+}
+
+// inTerminal runs the step in a terminal, presses keys, and ends the program when enough holds.
+function inTerminal(step, { keys = [], enough = () => false } = {}) {
+  return (world) => step(world, { terminal: true, keys, enough: (printed) => enough(world, printed) });
+}
+
+// connected holds once the client has logged in and listed the tools, for clients that go on running.
+function connected({ witness }) {
+  return witness.loggedIn(0) && witness.asked(0, 'tools/list');
 }

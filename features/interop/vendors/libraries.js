@@ -12,7 +12,8 @@ export const aiSDK = steps({
   open: async (world) => {
     const { createMCPClient } = await load(world, '@ai-sdk/mcp');
     const client = await createMCPClient({ transport: { type: 'http', url: world.mcp, authProvider: world.login } });
-    return { tools: () => client.tools(), invoke: (tool, input) => tool.execute(input, { toolCallId: '1', messages: [] }), close: () => client.close() };
+    const invoke = (tool, input) => tool.execute(input, { toolCallId: '1', messages: [] });
+    return { tools: () => client.tools(), invoke, close: () => client.close() };
   },
   finish: async (world, answer) => {
     const { auth } = await load(world, '@ai-sdk/mcp');
@@ -46,12 +47,16 @@ function steps({ clientID, open, finish }) {
     }
   };
   return {
+    library: true,
+    without: { restart: 'not run: the program decides what it keeps', logout: 'not run: no such function' },
     login: async (world) => {
       world.login = new Login(clientID);
       await assert.rejects(use(world, () => {}));
       await finish(world, world.login.answer(await world.person.visit(world.login.asked.at(-1))));
     },
     list: (world) => use(world, (_, tools) => Object.keys(tools)),
-    call: (world) => use(world, (client, tools) => client.invoke(tools.create_article, { title: world.title, body: 'Water them.' })),
+    call: (world) => use(world, (client, tools) => {
+      return client.invoke(tools.create_article, { title: world.title, body: 'Water them.' });
+    }),
   };
 }

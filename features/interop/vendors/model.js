@@ -1,5 +1,5 @@
-// A stand-in for a model: it asks for one call of create_article, and then says what the tool answered. It speaks the streams of
-// OpenAI (chat and responses), Anthropic and Gemini.
+// A stand-in for a model: it asks for one call of create_article, and then says what the tool answered. It speaks the
+// streams of OpenAI (chat and responses), Anthropic and Gemini.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
@@ -15,8 +15,9 @@ export async function openModel() {
     if (process.env.VENDORS_OUTPUT) {
       console.error(`model: ${request.method} ${pathname} ${tool(body)?.name ?? ''}`);
     }
-    if (request.method !== 'POST' || !speak) {
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({ object: 'list', data: [{ id: model, object: 'model' }] }));
+    if (!speak || /:generateContent$/.test(pathname)) { // a list of models, or Gemini without a stream
+      const answer = speak ? speak(next(body))[0] : { object: 'list', data: [{ id: model, object: 'model' }] };
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(answer));
       return;
     }
     response.writeHead(200, { 'Content-Type': 'text/event-stream' });
@@ -26,12 +27,15 @@ export async function openModel() {
     response.end(speak === chat ? 'data: [DONE]\n\n' : '');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => { server.close(); server.closeAllConnections(); } };
+  const close = () => { server.close(); server.closeAllConnections(); };
+  return { url: `http://127.0.0.1:${server.address().port}`, close };
 }
 
-// next decides from the conversation: call the tool, or say the slug that the tool answered. Some clients have a tool for the login.
+// next decides from the conversation: call the tool, or say the slug that it answered. Some clients have a tool for the
+// login.
 function next(body) {
-  const conversation = JSON.stringify(body), slug = /\bbeans-\d+/.exec(conversation)?.[0], title = /Beans \d+/.exec(conversation)?.[0];
+  const conversation = JSON.stringify(body);
+  const slug = /\bbeans-\d+/.exec(conversation)?.[0], title = /Beans \d+/.exec(conversation)?.[0];
   const found = tool(body), login = tool(body, /authenticate$/);
   if (found && title && !slug) {
     return { ...found, input: JSON.stringify({ title, body: 'Water them.' }) };
@@ -52,21 +56,25 @@ function tool(value, name = /create_article$/, namespace = undefined) {
 }
 
 function dialect(path) {
-  return [[/chat\/completions$/, chat], [/responses$/, responses], [/messages$/, messages], [/GenerateContent$|generateContent$/, gemini]]
-    .find(([pattern]) => pattern.test(path))?.[1];
+  const openAI = [[/chat\/completions$/, chat], [/responses$/, responses]];
+  const known = [...openAI, [/messages$/, messages], [/GenerateContent$/i, gemini]];
+  return known.find(([pattern]) => pattern.test(path))?.[1];
 }
 
 function chat({ name, input, text }) {
-  const chunk = (delta, reason = null) => ({ id: '1', object: 'chat.completion.chunk', created: 1, model, choices: [{ index: 0, delta, finish_reason: reason }] });
+  const head = { id: '1', object: 'chat.completion.chunk', created: 1, model };
+  const chunk = (delta, reason = null) => ({ ...head, choices: [{ index: 0, delta, finish_reason: reason }] });
   const call = { index: 0, id: 'call_1', type: 'function', function: { name, arguments: input } };
   const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
-  return [chunk(name ? { role: 'assistant', tool_calls: [call] } : { role: 'assistant', content: text }), { ...chunk({}, name ? 'tool_calls' : 'stop'), usage }];
+  const answer = { role: 'assistant', ...(name ? { tool_calls: [call] } : { content: text }) };
+  return [chunk(answer), { ...chunk({}, name ? 'tool_calls' : 'stop'), usage }];
 }
 
 function responses({ name, namespace, input, text }) {
-  const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name, arguments: input, ...(namespace && { namespace }) };
-  const message = { type: 'message', id: 'msg_1', role: 'assistant', content: [{ type: 'output_text', text, annotations: [] }] };
-  const item = name ? call : message, usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+  const call = { type: 'function_call', id: 'fc_1', call_id: 'call_1', name, namespace, arguments: input };
+  const content = [{ type: 'output_text', text, annotations: [] }];
+  const item = name ? call : { type: 'message', id: 'msg_1', role: 'assistant', content };
+  const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
   return [
     { type: 'response.created', response: { id: 'resp_1' } },
     { type: 'response.output_item.added', output_index: 0, item },
@@ -78,20 +86,22 @@ function responses({ name, namespace, input, text }) {
 function messages({ name, input, text }) {
   const block = name ? { type: 'tool_use', id: 'toolu_1', name, input: {} } : { type: 'text', text: '' };
   const delta = name ? { type: 'input_json_delta', partial_json: input } : { type: 'text_delta', text };
-  const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null, usage: { input_tokens: 1, output_tokens: 1 } };
+  const usage = { input_tokens: 1, output_tokens: 1 }, reason = name ? 'tool_use' : 'end_turn';
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model, content: [], stop_reason: null, usage };
   return [
     { type: 'message_start', message },
     { type: 'content_block_start', index: 0, content_block: block },
     { type: 'content_block_delta', index: 0, delta },
     { type: 'content_block_stop', index: 0 },
-    { type: 'message_delta', delta: { stop_reason: name ? 'tool_use' : 'end_turn', stop_sequence: null }, usage: { output_tokens: 1 } },
+    { type: 'message_delta', delta: { stop_reason: reason, stop_sequence: null }, usage },
     { type: 'message_stop' },
   ];
 }
 
 function gemini({ name, input, text }) {
   const part = name ? { functionCall: { name, args: JSON.parse(input) } } : { text };
-  return [{ candidates: [{ index: 0, content: { role: 'model', parts: [part] }, finishReason: 'STOP' }], usageMetadata: { totalTokenCount: 2 } }];
+  const candidate = { index: 0, content: { role: 'model', parts: [part] }, finishReason: 'STOP' };
+  return [{ candidates: [candidate], usageMetadata: { totalTokenCount: 2 } }];
 }
 
 async function read(request) {

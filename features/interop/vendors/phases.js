@@ -1,4 +1,5 @@
-// The steps of one client at the demo site. What the server answered decides whether a step worked, not what the client prints.
+// The steps of one client at the demo site. What the server answered decides whether a step worked, not the client's
+// word.
 import { mkdir, mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -10,11 +11,11 @@ import { words } from './program.js';
 import { openWitness } from './witness.js';
 
 export const steps = ['login', 'list', 'call', 'restart', 'logout', 'refresh'];
-const lifetime = 120_000; // ms of an access token in the last step; clients take a token for expired a minute before
+const lifetime = 120_000; // ms of an access token in the last step; some clients renew it a minute before its end
 
 // tryClient returns what was seen of a client whose packages are in the folder.
 export async function tryClient(client, binary, folder, dir) {
-  const seen = { name: client.name, version: client.version, library: Boolean(client.without), how: {}, steps: {} };
+  const seen = { name: client.name, version: client.version, library: Boolean(client.library), how: {}, steps: {} };
   await inWorld(['--self-registration'], async (world) => {
     await inTurn(client, world, seen);
     seen.how = identity(world);
@@ -24,13 +25,14 @@ export async function tryClient(client, binary, folder, dir) {
   }
   return seen;
 
-  // refresh logs in and calls again after the access token has expired. Without offline_access, a client gets a refresh token only
-  // with refresh-tokens: registered. A client with a document runs without self-registration here.
+  // refresh logs in and calls again after the access token has expired. Without offline_access, a client gets a refresh
+  // token only with refresh-tokens: registered. A client with a document runs without self-registration here.
   async function refresh() {
     const requested = seen.how.scope?.includes('offline_access');
-    const settings = [`--self-registration=${seen.how.registers}`, '--refresh-tokens', requested ? 'requested' : 'registered'];
+    const tokens = ['--refresh-tokens', requested ? 'requested' : 'registered'];
+    const settings = [`--self-registration=${seen.how.registers}`, '--access-token-ttl', `${lifetime / 1000}s`];
     let result;
-    await inWorld([...settings, '--access-token-ttl', `${lifetime / 1000}s`], async (world) => {
+    await inWorld([...settings, ...tokens], async (world) => {
       result = await attempt(client, world, 'login', ({ witness }, mark) => witness.loggedIn(mark));
       seen.how.redirects.push(world.person.visits.at(-1)?.redirect);
       if (result !== 'yes') {
@@ -38,7 +40,8 @@ export async function tryClient(client, binary, folder, dir) {
       }
       await pause(lifetime);
       const use = client.call ? 'call' : 'list', { visits } = world.person, before = visits.length;
-      result = await attempt(client, world, use, ({ witness }, mark) => witness.refreshed(mark) && used(witness, mark, use));
+      const holds = ({ witness }, mark) => witness.refreshed(mark) && used(witness, mark, use);
+      result = await attempt(client, world, use, holds);
       if (visits.length > before) {
         result = 'no: the person must log in again';
       } else if (result === 'yes' && !requested) {
@@ -50,7 +53,8 @@ export async function tryClient(client, binary, folder, dir) {
   }
 
   async function inWorld(settings, act) {
-    const home = await mkdtemp(join(dir, 'home-')), [documents, project] = ['documents', 'project'].map((name) => join(home, name));
+    const home = await mkdtemp(join(dir, 'home-'));
+    const [documents, project] = ['documents', 'project'].map((name) => join(home, name));
     await mkdir(documents);
     await mkdir(project);
     const model = await openModel(), port = await freePort(), witness = await openWitness(`http://127.0.0.1:${port}`);
@@ -59,6 +63,7 @@ export async function tryClient(client, binary, folder, dir) {
     try {
       const world = { ...server, witness, model, home, documents, project, folder };
       world.person = new Person(world);
+      world.env = client.env?.(world);
       await client.prepare?.(world);
       await act(world);
     } finally {
@@ -76,11 +81,13 @@ async function inTurn(client, world, { steps }) {
     return;
   }
   steps.list = client.list && await attempt(client, world, 'list', (_, mark) => used(witness, mark, 'list'));
-  steps.call = await attempt(client, world, 'call', (_, mark, output) => used(witness, mark, 'call') && output.includes(world.slug));
+  const called = (_, mark, output) => used(witness, mark, 'call') && output.includes(world.slug);
+  steps.call = await attempt(client, world, 'call', called);
   steps.list ??= used(witness, 0, 'list') ? 'yes' : 'no';
   const again = person.visits.length, use = client.call ? 'call' : 'list';
-  steps.restart = client.without?.restart ?? await attempt(client, world, use, (_, mark) => used(witness, mark, use) && person.visits.length === again);
-  steps.logout = await attempt(client, world, 'logout', () => true);
+  const resumed = (_, mark) => used(witness, mark, use) && person.visits.length === again;
+  steps.restart = client.without?.restart ?? await attempt(client, world, use, resumed);
+  steps.logout = await attempt(client, world, 'logout', (_, mark, output, error) => !error);
   if (steps.logout === 'yes') {
     steps.logout = witness.revoked(0) ? 'yes, and revokes' : 'yes, without revoking';
   }
@@ -103,19 +110,17 @@ async function attempt(client, world, name, holds) {
     error = failure;
     output = failure.printed ?? '';
   }
-  const worked = holds(world, mark, output);
+  const worked = holds(world, mark, output, error);
   if (!worked || process.env.VENDORS_OUTPUT) {
-    console.error(`-- ${client.name}, ${name}: ${worked ? 'yes' : 'no'}\n${output}\n${error?.message ?? ''}\n${world.witness.trail(mark)}`);
+    const title = `-- ${client.name}, ${name}: ${worked ? 'yes' : 'no'}`;
+    console.error([title, output, error?.message, world.witness.trail(mark)].filter(Boolean).join('\n'));
   }
   return worked ? 'yes' : `no: ${error?.message ?? words(output)}`;
 }
 
 // identity says how the client identified itself, and where it lets the browser go.
 function identity({ person, witness, issuer }) {
-  const visit = person.visits.at(-1);
-  const registered = witness.registration();
-  return {
-    registers: Boolean(registered) && visit?.id.startsWith(issuer), document: visit?.id.startsWith(issuer) ? undefined : visit?.id,
-    redirects: [visit?.redirect], scope: visit?.scope, registration: registered,
-  };
+  const { id, redirect, scope } = person.visits.at(-1) ?? {}, registers = Boolean(id?.startsWith(issuer));
+  const document = registers ? undefined : id;
+  return { registers, document, redirects: [redirect], scope, registration: witness.registration() };
 }

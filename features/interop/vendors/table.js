@@ -10,9 +10,11 @@ export function written(page, seen) {
   if (from < begin.length || to < from) {
     throw new Error(`docs/clients.md has no markers ${begin}`);
   }
-  const others = page.slice(from, to).split('\n').slice(2).filter((line) => line && !line.startsWith(`| ${seen.name} `));
+  const before = page.slice(from, to).split('\n').slice(2);
+  const others = before.filter((text) => text && !text.startsWith(`| ${seen.name} `));
   const rows = [...others, row(seen)].sort((a, b) => a.toLowerCase().localeCompare(b.toLowerCase()));
-  return page.slice(0, from) + [line(columns), `|${columns.map(() => '---|').join('')}`, ...rows, ''].join('\n') + page.slice(to);
+  const table = [line(columns), `|${columns.map(() => '---|').join('')}`, ...rows, ''];
+  return page.slice(0, from) + table.join('\n') + page.slice(to);
 }
 
 const line = (cells) => `| ${cells.join(' | ')} |`;
@@ -28,7 +30,10 @@ function row(seen) {
 }
 
 function identity({ document, registers }, library) {
-  return document ? library ? 'document of the program' : `document \`${document}\`` : registers ? 'registration' : 'not seen';
+  if (document) {
+    return library ? 'document of the program' : `document \`${document}\``;
+  }
+  return registers ? 'registration' : 'not seen';
 }
 
 // redirect leaves out the port if the client chooses it anew each time.
@@ -38,5 +43,6 @@ function redirect({ redirects = [] }) {
 }
 
 function needs({ registers, refreshTokens }) {
-  return [registers && '`self-registration`', refreshTokens && 'to stay connected, `refresh-tokens: registered`'].filter(Boolean).join('; ') || 'nothing';
+  const refresh = refreshTokens && '`refresh-tokens: registered` to stay connected';
+  return [registers && '`self-registration`', refresh].filter(Boolean).join('; ') || 'nothing';
 }

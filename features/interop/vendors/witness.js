@@ -4,7 +4,8 @@ import { openProxy } from '../proxy.js';
 // openWitness starts a proxy in front of a server that records every request.
 export async function openWitness(target) {
   const witness = new Witness();
-  const { url, close } = await openProxy(target, { rename: false, watch: (incoming, body) => witness.see(incoming, body) });
+  const watch = (incoming, body) => witness.see(incoming, body);
+  const { url, close } = await openProxy(target, { rename: false, watch });
   return Object.assign(witness, { url, close });
 }
 
@@ -12,12 +13,15 @@ class Witness {
   requests = [];
 
   see({ method, url, headers }, body) {
-    const { pathname, searchParams } = new URL(url, 'http://server');
-    const form = /form-urlencoded/.test(headers['content-type']) ? new URLSearchParams(String(body)) : new URLSearchParams();
+    const { pathname } = new URL(url, 'http://server');
+    const form = new URLSearchParams(/form-urlencoded/.test(headers['content-type']) ? String(body) : '');
     const json = parse(body);
     const request = {
-      method, path: pathname, grant: form.get('grant_type'), asked: [json].flat().map((message) => message?.method),
-      query: Object.fromEntries(searchParams), registration: pathname === '/oauth/register' ? json : undefined,
+      method,
+      path: pathname,
+      grant: form.get('grant_type'),
+      asked: [json].flat().map((message) => message?.method),
+      registration: pathname === '/oauth/register' ? json : undefined,
     };
     this.requests.push(request);
     return (_, status) => { request.status = status; };
@@ -36,12 +40,14 @@ class Witness {
 
   revoked(mark) { return this.saw(mark, ({ path }) => path === '/oauth/revoke'); }
 
-  registration() { return this.requests.findLast(({ registration, status }) => registration && status < 300)?.registration; }
+  registration() {
+    return this.requests.findLast((request) => request.registration && request.status < 300)?.registration;
+  }
 
   // trail returns the requests since the mark in short, for a failure.
   trail(mark) {
-    return this.requests.slice(mark)
-      .map(({ method, path, grant, asked, status }) => [method, path, grant ?? asked.join(), status].filter(Boolean).join(' ')).join('\n');
+    const words = ({ method, path, grant, asked, status }) => [method, path, grant ?? asked.join(), status];
+    return this.requests.slice(mark).map((request) => words(request).filter(Boolean).join(' ')).join('\n');
   }
 }
 
