@@ -28,6 +28,7 @@ async function main(binary, names) {
       const seen = observe(client, binary, dir);
       console.log(JSON.stringify(seen));
       await writeFile(page, written(await readFile(page, 'utf8'), seen));
+      process.exitCode ||= seen.missing ? 1 : 0;
     } finally {
       await rm(dir, { recursive: true });
     }
