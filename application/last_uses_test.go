@@ -25,7 +25,8 @@ func (s usesStore) RecordUse(_ context.Context, uses map[string]oauth.Use) error
 }
 
 var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
-	It("waits for a flush that is running, and keeps its uses if that fails", func(ctx SpecContext) {
+	const patience = time.Minute
+	It("waits for a running flush, and keeps its uses if it fails", SpecTimeout(patience), func(ctx SpecContext) {
 		store := usesStore{openStore(), make(chan map[string]oauth.Use, 1), make(chan error)}
 		server := serverOver(store, func(*oauth.Config) {})
 		use := oauth.Use{At: server.now(), Access: 3}

@@ -36,7 +36,7 @@ func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
 
 // extendGrace begins the window of the last replacement again when a client comes for an answer
 // that it has never got: other processes of the client may be about to do the same. In the first
-// half of the window it changes nothing, so that racers do not write one after the other.
+// half of the window it changes nothing.
 func (g *AccessGrant) extendGrace(settings *Settings, now time.Time) {
 	last := &g.rotations[len(g.rotations)-1]
 	if last.unused(g) && now.Sub(last.replacedAt) >= settings.RefreshGrace/2 {

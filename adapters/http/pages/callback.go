@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// callbackScript is the copy button, because a long address is easily copied without its end.
-// Without it, the person selects the address in its field, with a triple click or Ctrl+A; no style
-// makes one click select it.
+// callbackScript shows and serves the copy button, because a long address is easily copied without
+// its end. Without script, the person selects the address in its field by hand.
 //
 //go:embed callback.js
 var callbackScript string

@@ -13,11 +13,11 @@ type Connections struct {
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
-	Fields  []Field      // instead of the token
+	Fields  []Field      // that the person fills in; none for the token alone
 	Done    string       // what the last submitted form has done
 	Now     time.Time    // when the connections were found
 
-	Replacement        []Field // for the new credential, in place of a token
+	Replacement        []Field // that replace the person's credential; none for a token alone
 	ReplacementProblem string  // why the last replacement failed
 
 	All         int  // active connections of all pages
@@ -30,7 +30,7 @@ type Connections struct {
 type Connection struct {
 	Grant         string // its id
 	Label         string // the person's own name for it
-	Account       string // at the site; empty if it is not known
+	Account       string // of the person at the site; empty if it is not known
 	ClientName    string // the client's claim
 	ClientHost    string // empty for an app that registered itself
 	Server        Server

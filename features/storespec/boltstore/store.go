@@ -140,9 +140,12 @@ func putChanged(tx *bbolt.Tx, before oauth.GrantSnapshot, grant *oauth.AccessGra
 func (s *Store) RecordUse(_ context.Context, uses map[string]oauth.Use) error {
 	return s.db.Update(func(tx *bbolt.Tx) (err error) {
 		for id, use := range uses {
-			row, missing := get[oauth.GrantSnapshot](tx, grants, id)
-			if missing != nil {
+			row, unread := get[oauth.GrantSnapshot](tx, grants, id)
+			if errors.Is(unread, oauth.ErrNotFound) {
 				continue
+			}
+			if unread != nil {
+				return unread
 			}
 			last := oauth.Use{At: row.LastUsedAt, Access: row.LastUsedToken}.Latest(use)
 			row.LastUsedAt, row.LastUsedToken = last.At, last.Access
