@@ -109,8 +109,8 @@ var _ = Describe("Paging through one's connections", Label("J15"), func() {
 	It("shows the limit when nine tenths of it are used", Label("J14"), func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token)
 		Expect(page.Text).
-			To(ContainSubstring("You have 27 of at most 30 connections. When there are more, the one that was unused " +
-				"for longest ends."))
+			To(ContainSubstring("You have 27 of at most 30 connections. Beyond that, the one unused for the longest " +
+				"time ends."))
 		Expect(page.End(ctx, page.grants()[0]).Text).NotTo(ContainSubstring("You have"))
 	})
 })
