@@ -38,7 +38,7 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 			"The token to paste comes from --demo-token (PASTEPORT_DEMO_TOKEN) or is generated. Ctrl-C ends the " +
 			"demo; you can reuse its folder.",
 		Example: "  pasteport demo\n" +
-			"  pasteport demo --once --addr 127.0.0.1:0 --data demo-data",
+			"  pasteport demo --once --addr 127.0.0.1:0 --data /tmp/demo",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config := service.DefaultConfig() // the settings of a real service must not reach the demo
 			config.Addr, config.DataDir, config.EditorToken = given.Addr, given.DataDir, given.EditorToken
