@@ -149,6 +149,20 @@ var _ = Describe("Caching documents", Label("C54", "C36"), func() {
 		Expect(has("0")).To(BeTrue())
 	})
 
+	It("evicts no document of a client in use for one of another, though its owner has most", func() {
+		kept.keep("used1", "ann")
+		kept.keep("used2", "ann")
+		for i, address := range []string{"192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/48"} {
+			add(fmt.Sprint(i), netip.MustParsePrefix(address))
+		}
+		for _, url := range []string{"used1", "used2"} {
+			_, inUse := kept.get(url)
+			Expect(inUse).To(BeTrue(), url)
+		}
+		Expect(has("0")).To(BeFalse())
+		Expect(others()).To(Equal(3))
+	})
+
 	It("replaces a renewed document", func() {
 		add("a", attacker)
 		add("a", person)
