@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,25 @@ func (u *UpstreamServer) refuseLists() {
 			return next(ctx, method, req)
 		}
 	})
+}
+
+// listsDialogueOnlyToAble leaves the tool "dialogue" out of lists for clients without elicitation.
+func (u *UpstreamServer) listsDialogueOnlyToAble() {
+	u.tools.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			result, err := next(ctx, method, r)
+			listed, isList := result.(*mcp.ListToolsResult)
+			if !isList || isAble(r.GetSession().(*mcp.ServerSession).InitializeParams()) {
+				return result, err
+			}
+			listed.Tools = slices.DeleteFunc(listed.Tools, func(t *mcp.Tool) bool { return t.Name == "dialogue" })
+			return listed, err
+		}
+	})
+}
+
+func isAble(client *mcp.InitializeParams) bool {
+	return client != nil && client.Capabilities != nil && client.Capabilities.Elicitation != nil
 }
 
 // called reports whether a call of the tool has reached the upstream.
@@ -116,6 +136,13 @@ var _ = Describe("Tools as they were at consent, of an upstream", Label("G23"), 
 				Expect(upstream.called(name)).To(BeFalse())
 			}
 		})
+
+	It("finds the tools that only clients with elicitation get", func(ctx SpecContext) {
+		upstream.AddTool("dialogue", "Ask the person")
+		upstream.listsDialogueOnlyToAble()
+		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		Expect(talk.Use(ctx, "dialogue", params{}).Text()).To(Equal("Ask the person"))
+	})
 
 	It("finds the tools on every page of the list", func(ctx SpecContext) {
 		upstream = NewUpstreamOf(&mcp.ServerOptions{PageSize: 2})

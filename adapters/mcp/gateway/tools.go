@@ -93,6 +93,17 @@ func (g *Gateway) Tools(ctx context.Context, caller oauth.Caller, host oauth.Hos
 	}
 }
 
+// everyCapability makes a server list also the tools that it offers only to clients that can answer
+// its requests. None comes, because no tool is called.
+var everyCapability = &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{
+	RootsV2:  &sdk.RootCapabilities{ListChanged: true}, //nolint:staticcheck // clients still have roots
+	Sampling: &sdk.SamplingCapabilities{},              //nolint:staticcheck // and sampling
+	Elicitation: &sdk.ElicitationCapabilities{
+		Form: &sdk.FormElicitationCapabilities{},
+		URL:  &sdk.URLElicitationCapabilities{},
+	},
+}}
+
 func (g *Gateway) listTools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) (tools []oauth.Tool,
 	err error) {
 	to := &forwardingTransport{left: maxListBytes}
@@ -104,7 +115,7 @@ func (g *Gateway) listTools(ctx context.Context, caller oauth.Caller, host oauth
 			err = failed
 		}
 	}()
-	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport", Title: "Pasteport"}, nil)
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport", Title: "Pasteport"}, everyCapability)
 	session, err := client.Connect(ctx, &sdk.StreamableClientTransport{
 		Endpoint:             g.options.Resource.String(),
 		HTTPClient:           &http.Client{Transport: to},
