@@ -29,15 +29,15 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 // EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
 // number.
 func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
-	var one oauth.Authorization
+	var found oauth.Authorization
 	var err error
-	if one, err = s.ports.Store.Grant(ctx, id); errors.Is(err, oauth.ErrNotFound) {
-		one, err = s.ports.Store.Code(ctx, id)
+	if found, err = s.ports.Store.Grant(ctx, id); errors.Is(err, oauth.ErrNotFound) {
+		found, err = s.ports.Store.Code(ctx, id)
 	}
 	if err != nil {
 		return 0, ignoreNotFound(err)
 	}
-	if active, err := s.endAuthorization(ctx, one, oauth.EndedByOperator); err != nil || !active {
+	if active, err := s.endAuthorization(ctx, found, oauth.EndedByOperator); err != nil || !active {
 		return 0, err
 	}
 	return 1, nil
@@ -46,8 +46,8 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number.
 func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	return s.changeGrants(ctx, chosen, func(one oauth.Authorization) (bool, error) {
-		return s.endAuthorization(ctx, one, oauth.EndedByOperator)
+	return s.changeGrants(ctx, chosen, func(found oauth.Authorization) (bool, error) {
+		return s.endAuthorization(ctx, found, oauth.EndedByOperator)
 	})
 }
 
