@@ -48,7 +48,7 @@ func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.
 }
 
 // admitTools answers a message that CheckTools refuses. A tool that is not listed is an unknown
-// one, because another consent would not help.
+// one, because another consent would not help, unless the header and the body name different ones.
 func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m *jsonrpc.Message) (admitted bool) {
 	tool, err := g.CheckTools(to, r, *m)
 	kind, _ := oauth.KindOf(err)
@@ -64,6 +64,9 @@ func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m 
 		return false
 	}
 	m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
+	if m.OtherName {
+		m.Refused = jsonrpc.Refuse(jsonrpc.ErrOtherName, m.Body)
+	}
 	m.Refused.Trace(connection.From(r.Context()))
 	if len(m.Refused.Answers) > 0 {
 		return true

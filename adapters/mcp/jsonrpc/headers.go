@@ -68,11 +68,20 @@ func (m *Message) addHeaderNames(header http.Header) error {
 			if err != nil {
 				return err
 			}
+			m.OtherName = m.OtherName || m.Stateless && slices.ContainsFunc(names, func(name string) bool {
+				return !slices.Contains(*kind.names, name)
+			})
 			*kind.names = append(*kind.names, names...)
 		}
 		*kind.names = withVariants(*kind.names)
 	}
 	return nil
+}
+
+// ErrOtherName is the reason for refusing a message whose header has another name than its body.
+var ErrOtherName error = &messageError{
+	code: mcp.CodeHeaderMismatch,
+	text: nameHeader + " differs from the name in the body",
 }
 
 // mayName reports whether an upstream could take a name in the headers for one of the methods

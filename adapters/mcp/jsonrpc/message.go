@@ -39,6 +39,7 @@ type Message struct {
 	Arguments   [][]byte // of these elements, empty for none, and of any that an upstream could take for one
 	Prompts     []string // that its elements name; only ReadStrict reads them, like Resources
 	Resources   []string // URIs, and the templates of completions
+	OtherName   bool     // the header has a name that the body does not have; only in a stateless request
 	HasResponse bool     // an element answers a request of the MCP server
 	Refused     *Refusal // nil for a message that is passed on
 
