@@ -93,7 +93,8 @@ var _ = Describe("Replacing the server secret of replicas one after the other", 
 			one.keepSecrets(next, before)
 			token = refresh(ctx, one, token).Tokens().Refresh
 			open := client.Consent(ctx)
-			// The replica refuses the token until the first one has stored the fingerprint of its new secret.
+			// The replica refuses the token until the first one has stored the fingerprint of its
+			// new secret.
 			Eventually(func() int { return refresh(ctx, other, token).StatusCode }).WithTimeout(patience).
 				Should(Equal(http.StatusServiceUnavailable))
 			form := url.Values{
