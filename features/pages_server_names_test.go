@@ -74,3 +74,16 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 			To(ContainSubstring("  " + world.Issuer + "/mcp  "))
 	})
 })
+
+var _ = Describe("The word for what people paste", Label("pages", "A37"), func() {
+	It("is “key” on every page if the site calls it so, in the reader's language", func(ctx SpecContext) {
+		world := NewWorld(func(c *service.Config) { c.Appearance.CredentialWord = "key" })
+		client := world.NewClient()
+		Expect(client.Consent(ctx).Text).To(ContainSubstring("The app never sees this key. "))
+		Expect(world.Connections(ctx, "unknown").Text).To(ContainSubstring("with this key, or this site does not know"))
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, world.Issuer+"/oauth/connections", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("Accept-Language", "de")
+		Expect(Send(r).Text).To(ContainSubstring("Fügen Sie Ihren Schlüssel ein."))
+	})
+})

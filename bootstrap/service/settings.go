@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -200,6 +201,8 @@ func (c *Config) pages() settings.Group {
 			Example("logo.svg"),
 		settings.URL("token-help", &c.Appearance.TokenHelp, "URL of the page where people find their token").
 			Example("https://cms.example.com/account/tokens"),
+		settings.Choice("credential-word", &c.Appearance.CredentialWord, []string{pages.WordToken, pages.WordKey},
+			"what the pages call what people paste").DefaultText(pages.WordToken).Example(pages.WordKey),
 		settings.URL("service-documentation", &c.Links.ServiceDocumentation,
 			"URL of a page for developers of clients, for the metadata (RFC 8414) and the pages, like the next five").
 			Example("https://cms.example.com/developers"),

@@ -21,7 +21,15 @@ type Appearance struct {
 	Accent    string // of buttons, as "#0b5a4a"; it is made darker or lighter until its contrast suffices
 	Logo      []byte // PNG, JPEG, WebP or SVG, at most 12 KiB; it is embedded in the page
 	TokenHelp string // http or https URL of the page where people find their token
+
+	CredentialWord string // WordToken or WordKey, for what people paste; "" for WordToken
 }
+
+// Words for what people paste.
+const (
+	WordToken = "token"
+	WordKey   = "key"
+)
 
 const (
 	maxSiteName = 60
@@ -48,6 +56,12 @@ func (a Appearance) Check() error {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is %q: give the address of a web page", oauth.Field("Appearance.TokenHelp"),
 				a.TokenHelp))
+	}
+	switch a.CredentialWord {
+	case "", WordToken, WordKey:
+	default:
+		mistakes = append(mistakes, oauth.NewMistake("%s is %q: write %s or %s",
+			oauth.Field("Appearance.CredentialWord"), a.CredentialWord, WordToken, WordKey))
 	}
 	return errors.Join(mistakes...)
 }

@@ -13,7 +13,10 @@ import (
 	"golang.org/x/text/message/catalog"
 )
 
-//go:embed locales/*.json
+// locales holds the texts of each language; those in the folder key replace the ones that call what
+// people paste a token.
+//
+//go:embed locales
 var locales embed.FS
 
 // languages are the languages of the pages; the first is the default.
@@ -45,13 +48,11 @@ func languageFor(accept string) language.Tag {
 	return languages[index]
 }
 
-// readTranslations maps each English text to that of the language.
-func readTranslations(tag language.Tag) catalog.Catalog {
+// readTranslations maps each English text to that of the language, with that word for what people
+// paste.
+func readTranslations(tag language.Tag, word string) catalog.Catalog {
 	texts := catalog.NewBuilder(catalog.Fallback(languages[0]))
-	if tag == languages[0] {
-		return texts
-	}
-	for english, translated := range readLocale(tag) {
+	for english, translated := range readLocale(tag, word) {
 		if err := texts.SetString(tag, english, translated); err != nil {
 			panic(fmt.Sprintf("pages: %s: %v", tag, err)) // the files are embedded and tested
 		}
@@ -59,24 +60,43 @@ func readTranslations(tag language.Tag) catalog.Catalog {
 	return texts
 }
 
-func readLocale(tag language.Tag) (texts map[string]string) {
-	file, err := locales.ReadFile("locales/" + tag.String() + ".json")
-	if err == nil {
-		err = json.Unmarshal(file, &texts)
+func readLocale(tag language.Tag, word string) map[string]string {
+	texts := map[string]string{}
+	if tag != languages[0] {
+		readTexts(tag.String()+".json", texts)
 	}
-	if err != nil {
-		panic(fmt.Sprintf("pages: %s: %v", tag, err))
+	if word == WordKey {
+		readTexts("key/"+tag.String()+".json", texts)
 	}
 	return texts
 }
 
+// readTexts adds the texts of a file.
+func readTexts(name string, texts map[string]string) {
+	file, err := locales.ReadFile("locales/" + name)
+	if err == nil {
+		err = json.Unmarshal(file, &texts)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("pages: %s: %v", name, err))
+	}
+}
+
+// vocabulary is a language and the word for what people paste.
+type vocabulary struct {
+	language language.Tag
+	word     string
+}
+
 // readAll returns printers that read their texts at their first use, to keep the start fast.
-func readAll() map[language.Tag]func() *message.Printer {
-	printers := map[language.Tag]func() *message.Printer{}
+func readAll() map[vocabulary]func() *message.Printer {
+	printers := map[vocabulary]func() *message.Printer{}
 	for _, tag := range languages {
-		printers[tag] = sync.OnceValue(func() *message.Printer {
-			return message.NewPrinter(tag, message.Catalog(readTranslations(tag)))
-		})
+		for _, word := range []string{WordToken, WordKey} {
+			printers[vocabulary{tag, word}] = sync.OnceValue(func() *message.Printer {
+				return message.NewPrinter(tag, message.Catalog(readTranslations(tag, word)))
+			})
+		}
 	}
 	return printers
 }
@@ -88,7 +108,7 @@ func (s sheet) say(text string, parts ...any) string {
 	if len(parts) == 0 {
 		format = strings.ReplaceAll(text, "%", "%%")
 	}
-	return printers[s.language]().Sprintf(message.Key(text, format), parts...)
+	return printers[vocabulary{s.language, s.pages.appearance.CredentialWord}]().Sprintf(message.Key(text, format), parts...)
 }
 
 // tell is say with parts that are markup.

@@ -1,6 +1,7 @@
 package pages
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -54,7 +55,7 @@ var _ = Describe("Speaking the reader's language", func() {
 
 	for _, tag := range languages[1:] {
 		It("has every text in "+tag.String()+", with the same gaps", func() {
-			translated := readLocale(tag)
+			translated := readLocale(tag, WordToken)
 			for english := range spoken() {
 				Expect(translated).To(HaveKey(english))
 			}
@@ -71,7 +72,7 @@ var _ = Describe("Speaking the reader's language", func() {
 			page := w.Body.String()
 			Expect(page).To(ContainSubstring(`<html lang="` + tag.String() + `">`))
 			for english := range spoken() {
-				if !strings.HasPrefix(readLocale(tag)[english], english) {
+				if !strings.HasPrefix(readLocale(tag, WordToken)[english], english) {
 					Expect(page).NotTo(ContainSubstring(">" + english))
 				}
 			}
@@ -79,9 +80,23 @@ var _ = Describe("Speaking the reader's language", func() {
 		})
 	}
 
+	for _, tag := range languages {
+		It("calls what people paste a key in every text in "+tag.String()+", if the site does", func() {
+			replaced := readLocale(tag, WordKey)
+			for english := range readLocale(language.German, WordToken) {
+				text := cmp.Or(replaced[english], english)
+				Expect(text).NotTo(MatchRegexp(`(?i)token|jeton|トークン`))
+				Expect(strings.Count(text, "%s")).To(Equal(strings.Count(english, "%s")), english)
+			}
+			for english := range readLocale(language.English, WordKey) {
+				Expect(replaced).To(HaveKey(english))
+			}
+		})
+	}
+
 	DescribeTable("says “your” of the reader's things only, and never of the app's:",
 		func(tag language.Tag, yours string) {
-			for english, text := range readLocale(tag) {
+			for english, text := range readLocale(tag, WordToken) {
 				if regexp.MustCompile(yours).MatchString(text) {
 					Expect(english).To(MatchRegexp(`\b[Yy](our|ou)\b`), text)
 					Expect(english).NotTo(MatchRegexp(`\b[Ii]ts\b`), text)
@@ -101,7 +116,7 @@ var _ = Describe("Speaking the reader's language", func() {
 			language.Japanese: "アプリの",
 		}
 		for tag, owner := range app {
-			for english, text := range readLocale(tag) {
+			for english, text := range readLocale(tag, WordToken) {
 				if strings.Contains(english, "access goes") {
 					Expect(text).To(ContainSubstring(owner))
 				}

@@ -44,6 +44,7 @@ func New(host string, appearance Appearance, links oauth.Links) (*Pages, error) 
 	if err := appearance.Check(); err != nil {
 		return nil, err
 	}
+	appearance.CredentialWord = cmp.Or(appearance.CredentialWord, WordToken)
 	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
 	return &Pages{
 		site:       cmp.Or(clean(appearance.Name), host),
