@@ -108,7 +108,8 @@ func (s sheet) say(text string, parts ...any) string {
 	if len(parts) == 0 {
 		format = strings.ReplaceAll(text, "%", "%%")
 	}
-	return printers[vocabulary{s.language, s.pages.appearance.CredentialWord}]().Sprintf(message.Key(text, format), parts...)
+	of := vocabulary{s.language, s.pages.appearance.CredentialWord}
+	return printers[of]().Sprintf(message.Key(text, format), parts...)
 }
 
 // tell is say with parts that are markup.
