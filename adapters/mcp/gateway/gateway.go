@@ -95,9 +95,9 @@ func New(to Upstream, o Options) *Gateway {
 	responses := o.Responses()
 	responses.Relays, responses.StreamLimits = true, o.Limits
 	keeper, keepsSessions := to.(SessionKeeper)
-	freshness := listFreshness
+	tools := newToolLists(listFreshness, listTimeout)
 	if keepsSessions {
-		freshness = programFreshness
+		tools = newToolLists(programFreshness, programTimeout)
 		responses.Limits, responses.IdleTimeout = keeper.SessionLimits()
 	}
 	registry := response.NewRegistry(responses)
@@ -109,7 +109,7 @@ func New(to Upstream, o Options) *Gateway {
 		options:     o,
 		messagePath: guard.MessagePath(o.Resource),
 		upstream:    to,
-		tools:       newToolLists(freshness),
+		tools:       tools,
 	}
 }
 

@@ -23,13 +23,16 @@ const (
 	// programFreshness is that for a program, which lists its tools in a process for that purpose.
 	programFreshness = 15 * time.Minute
 	listTimeout      = 10 * time.Second
-	maxLists         = 2_000
-	maxListBytes     = 8 << 20 // of all responses to a listing
+	// programTimeout is that for a program, which npx or uvx may have to install first; the response
+	// to an approval has a minute.
+	programTimeout = 45 * time.Second
+	maxLists       = 2_000
+	maxListBytes   = 8 << 20 // of all responses to a listing
 )
 
 // toolLists are the lists of tools of an upstream, by grant and person.
 type toolLists struct {
-	freshness time.Duration
+	freshness, timeout time.Duration
 
 	mu    sync.Mutex
 	lists *lru.Cache[string, *toolList]
@@ -43,9 +46,9 @@ type toolList struct {
 	err   error
 }
 
-func newToolLists(freshness time.Duration) *toolLists {
+func newToolLists(freshness, timeout time.Duration) *toolLists {
 	lists, _ := lru.New[string, *toolList](maxLists) // fails only for a size below one
-	return &toolLists{freshness: freshness, lists: lists}
+	return &toolLists{freshness: freshness, timeout: timeout, lists: lists}
 }
 
 // listKey has the person too, because several may try to approve one form.
@@ -78,7 +81,7 @@ func (g *Gateway) Tools(ctx context.Context, caller oauth.Caller, host oauth.Hos
 	if !fresh {
 		go func() {
 			defer close(list.done)
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.tools.timeout)
 			defer cancel()
 			if list.tools, list.err = g.listTools(ctx, caller, host); list.err != nil {
 				g.tools.forget(listKey(caller))
