@@ -23,8 +23,8 @@ const (
 	// programFreshness is that for a program, which lists its tools in a process for that purpose.
 	programFreshness = 15 * time.Minute
 	listTimeout      = 10 * time.Second
-	// programTimeout is that for a program, which npx or uvx may have to install first; the response
-	// to an approval has a minute.
+	// programTimeout is that for a program, which npx or uvx may have to install first. An approval
+	// has a minute for its response.
 	programTimeout = 45 * time.Second
 	maxLists       = 2_000
 	maxListBytes   = 8 << 20 // of all responses to a listing
