@@ -92,6 +92,16 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 			return asking(language, set("scope", "read comment delete offline_access"))(ctx)
 		}
 	}
+	// registered asks as a program on this computer that has registered itself.
+	registered := func(language string) func(context.Context) Response {
+		return func(ctx context.Context) Response {
+			over(selfRegistration)
+			answer := world.Register(ctx,
+				map[string]any{"client_name": "Visual Studio Code", "redirect_uris": []string{client.Redirect}})
+			client.ID = decode(answer)["client_id"].(string)
+			return in(language)(ctx)
+		}
+	}
 	// inEveryFont measures the page with each of the fonts.
 	inEveryFont := func(ctx context.Context, page Response, judge func([]placed, *Browser)) {
 		GinkgoHelper()
@@ -130,11 +140,34 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 			})
 		},
 		Entry("of a program on this computer", SpecTimeout(browserTime), in("en")),
+		Entry("of a program that registered itself", SpecTimeout(browserTime), registered("en")),
+		Entry("of a program that registered itself, in German", SpecTimeout(browserTime), registered("de")),
+		Entry("of a program that registered itself, in French", SpecTimeout(browserTime), registered("fr")),
+		Entry("of a program that registered itself, in Spanish", SpecTimeout(browserTime), registered("es")),
+		Entry("of a program that registered itself, in Japanese", SpecTimeout(browserTime), registered("ja")),
 		Entry("with three scopes", SpecTimeout(browserTime), threeScopes("en")),
 		Entry("with three scopes in German", SpecTimeout(browserTime), threeScopes("de")),
 		Entry("with three scopes in French", SpecTimeout(browserTime), threeScopes("fr")),
 		Entry("with three scopes in Spanish", SpecTimeout(browserTime), threeScopes("es")),
 		Entry("with three scopes in Japanese", SpecTimeout(browserTime), threeScopes("ja")),
+	)
+
+	DescribeTable("says beside the name of an app that it is unverified, on a phone and on a desktop:",
+		Label("A35"), func(ctx SpecContext, name, language string) {
+			client = world.ClientWith("client_name", name)
+			inEveryFont(ctx, in(language)(ctx), func(_ []placed, browser *Browser) {
+				for _, width := range []int64{phoneWidth, 1280} {
+					browser.Look(ctx, width, phoneHeight, "light")
+					beside := Ask(ctx, browser, chromedp.Evaluate[bool](`(([name, mark]) =>
+						mark.left >= name.right && mark.bottom <= name.bottom && mark.height < 30)(
+						["q", "q + small"].map(e => document.querySelector(e).getBoundingClientRect()))`))
+					Expect(beside).To(BeTrue(), "%d", width)
+				}
+			})
+		},
+		Entry(nil, SpecTimeout(browserTime), "Visual Studio Code", "en"),
+		Entry(nil, SpecTimeout(browserTime), "Visual Studio Code", "fr"),
+		Entry(nil, SpecTimeout(browserTime), "The Assistant of the Example Corporation for its Customers", "es"),
 	)
 
 	DescribeTable("shows who asks, every warning and the rights before the fields and the buttons, in the order of "+
