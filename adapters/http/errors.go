@@ -198,8 +198,11 @@ var explanations = map[oauth.Kind]explanation{
 		text:   "The app’s published description asks for a way to sign in that is not available here.",
 		advice: tellMaker,
 	},
-	oauth.ClientNotAllowed: {title: "This app is not allowed here",
-		text: "The operator of this site does not let this app connect."},
+	oauth.ClientNotAllowed: {
+		title:  "This app is not allowed here",
+		text:   "The operator of this site does not let this app connect.",
+		advice: "If you need this app, ask the people who run this site to allow it.",
+	},
 	oauth.ClientBusy: {
 		title:  "Too many requests just now",
 		text:   "Other apps are being looked up.",
