@@ -9,10 +9,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // anotherSite serves one page under the name, which decides whether a browser treats it as the
@@ -102,6 +105,39 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		Expect(strings.TrimSpace(stops[4])).To(ContainSubstring("/oauth/connections"))
 	}, SpecTimeout(browserTime))
 
+	It("shows a page with choices that works with the keyboard alone", Label("A37", "B21"), func(ctx SpecContext) {
+		world = NewWorld(articleScopes, func(config *service.Config) {
+			config.GrantChoices = []time.Duration{time.Hour, 24 * time.Hour}
+		})
+		request := world.NewClient().Request()
+		request.Set("scope", allArticleScopes)
+		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+request.Encode()))
+		Expect(browser.tab(ctx, 10)).
+			To(HaveExactElements("allow comment", "allow change", "allow delete", "allow offline_access",
+				HavePrefix("lifetime"), "bearer_token", "decision approve", "decision deny",
+				"See or end your connections", "My app runs on another computer"))
+		browser.Do(ctx, chromedp.KeyEvent("\r"))
+		Expect(browser.tab(ctx, 1)).To(HaveExactElements("decision approve_elsewhere"))
+	}, SpecTimeout(browserTime))
+
+	It("shows connections that the keyboard alone can name, narrow, end and renew", Label("J21", "J22", "J19"),
+		func(ctx SpecContext) {
+			world = NewWorld(articleScopes)
+			world.NewClient().Connect(ctx, set("scope", allArticleScopes))
+			browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/connections"))
+			Expect(browser.tab(ctx, 1)).To(HaveExactElements("bearer_token"))
+			browser.Do(ctx, chromedp.KeyEvent(world.Token+"\r"))
+			Expect(browser.Text(ctx, "h2")).To(ContainSubstring("Spec Client"))
+			Expect(browser.tab(ctx, 1)).To(HaveExactElements("Rename, or allow less"))
+			browser.Do(ctx, chromedp.KeyEvent("\r"))
+			Expect(browser.tab(ctx, 9)).
+				To(HaveExactElements("label", "allow read", "allow comment", "allow change", "allow delete",
+					"lifetime", "decision amend", "decision page", "End this connection"))
+			browser.Do(ctx, chromedp.KeyEvent("\r"))
+			Expect(browser.tab(ctx, 4)).
+				To(HaveExactElements("decision end", "decision page", "bearer_token", "decision replace"))
+		}, SpecTimeout(browserTime))
+
 	It("does not show the page in a frame", Label("A41"), func(ctx SpecContext) {
 		consent := world.Issuer + "/oauth/authorize?" + client.Request().Encode()
 		harmless := anotherSite("127.0.0.1", plainPage, "Harmless") + "/"
@@ -126,6 +162,17 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		Entry("another origin of the same site", SpecTimeout(browserTime), "127.0.0.1"),
 	)
 })
+
+// tab presses the tab key n times, and returns the name and value or the text of where it stops.
+func (b *Browser) tab(ctx context.Context, n int) (stops []string) {
+	GinkgoHelper()
+	for range n {
+		b.Do(ctx, chromedp.KeyEvent("\t"))
+		stops = append(stops, strings.TrimSpace(Ask(ctx, b, chromedp.Evaluate[string](
+			`(e => e.name ? e.name + " " + e.value : e.textContent)(document.activeElement)`))))
+	}
+	return stops
+}
 
 // picturesVariable names the folder for screenshots of every page.
 const picturesVariable = "PICTURES"
