@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/labstack/echo/v4"
+	_ "github.com/onsi/ginkgo/v2" // its flags, which "go test ./..." passes to every package
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest"

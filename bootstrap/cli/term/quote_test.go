@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"testing"
 
+	_ "github.com/onsi/ginkgo/v2" // its flags, which "go test ./..." passes to every package
+
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
 

@@ -4,6 +4,8 @@ import (
 	"math"
 	"runtime/debug"
 	"testing"
+
+	_ "github.com/onsi/ginkgo/v2" // its flags, which "go test ./..." passes to every package
 )
 
 func TestLimit(t *testing.T) {
