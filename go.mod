@@ -59,6 +59,7 @@ require (
 	github.com/dustin/go-humanize v1.1.0
 	github.com/gofrs/flock v0.13.2
 	go.etcd.io/bbolt v1.5.0
+	mvdan.cc/sh/v3 v3.14.1
 )
 
 require (
