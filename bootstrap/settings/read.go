@@ -134,6 +134,9 @@ func (s *Setting) checkNode(node *yaml.Node, items []*yaml.Node, isList bool) er
 		return fmt.Errorf("%s is an alias: write the value itself", s.spelled())
 	case node.ShortTag() == "!!null":
 		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.expected)
+	case isList && node.Kind == yaml.ScalarNode:
+		return fmt.Errorf("%s is %s: put it in brackets, because the value is %s", s.spelled(), s.describe(node),
+			s.expected)
 	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
 		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.expected)
 	}
