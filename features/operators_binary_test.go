@@ -249,10 +249,10 @@ var _ = Describe("Running the binary", func() {
 		},
 			Entry("on loopback", func() string {
 				return "127.0.0.1"
-			}, `connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
+			}, `grants, connections, readiness and metrics for you: http://127\.0\.0\.1:\d+/\n`),
 			Entry("on all addresses", func() string {
 				return "0.0.0.0"
-			}, `connections, readiness and metrics for you: http://localhost:\d+/\n`),
+			}, `grants, connections, readiness and metrics for you: http://localhost:\d+/\n`),
 			Entry("on another address", outside,
 				`readiness and metrics for you: http://\S+/readyz and /metrics; connections need an admin-addr on `+
 					`loopback\n`),

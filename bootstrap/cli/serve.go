@@ -152,11 +152,11 @@ func adminLine(addr net.Addr) string {
 	bound, ok := addr.(*net.TCPAddr)
 	switch {
 	case ok && bound.IP.IsUnspecified():
-		return fmt.Sprintf("connections, readiness and metrics for you: http://localhost:%d/", bound.Port)
+		return fmt.Sprintf("grants, connections, readiness and metrics for you: http://localhost:%d/", bound.Port)
 	case ok && !bound.IP.IsLoopback():
 		return fmt.Sprintf(
 			"readiness and metrics for you: http://%s/readyz and /metrics; connections need an admin-addr on loopback",
 			addr)
 	}
-	return fmt.Sprintf("connections, readiness and metrics for you: http://%s/", addr)
+	return fmt.Sprintf("grants, connections, readiness and metrics for you: http://%s/", addr)
 }
