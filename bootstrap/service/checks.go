@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
+	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -67,6 +68,7 @@ func (c *Config) Resolve() {
 		c.Resource = resource
 	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
+	c.Appearance.CredentialWord = cmp.Or(c.Appearance.CredentialWord, pages.WordToken)
 }
 
 // GrantSettings returns what a command needs to find the grants in the store of a service, and to
