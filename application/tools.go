@@ -7,8 +7,9 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// listTimeout is how long a person waits for the list of tools.
-const listTimeout = 15 * time.Second
+// listTimeout is how long a person waits for the list of tools. Many proxies end a response after a
+// minute.
+const listTimeout = 45 * time.Second
 
 // bindTools returns the tools that an approval binds, none without BindTools. It refuses with
 // ToolsNotListable when they are not known, and with an *oauth.ToolReview while the person has not

@@ -23,9 +23,10 @@ const (
 	// programFreshness is that for a program, which lists its tools in a process for that purpose.
 	programFreshness = 15 * time.Minute
 	listTimeout      = 10 * time.Second
-	// programTimeout is that for a program, which npx or uvx may have to install first. An approval
-	// has a minute for its response.
-	programTimeout = 45 * time.Second
+	// programTimeout is that for a program, which npx or uvx may have to install first. A person
+	// who does not wait for it finds it installed at the next try; ending npx earlier would leave
+	// half of a package, which npx cannot repair.
+	programTimeout = 5 * time.Minute
 	maxLists       = 2_000
 	maxListBytes   = 8 << 20 // of all responses to a listing
 )
