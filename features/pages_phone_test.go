@@ -145,6 +145,7 @@ var _ = Describe("The consent page on a phone", Ordered, ContinueOnFailure, Labe
 		Entry("of a program that registered itself, in French", SpecTimeout(browserTime), registered("fr")),
 		Entry("of a program that registered itself, in Spanish", SpecTimeout(browserTime), registered("es")),
 		Entry("of a program that registered itself, in Japanese", SpecTimeout(browserTime), registered("ja")),
+		Entry("with a document that could not be checked", SpecTimeout(browserTime), uncheckedPage),
 		Entry("with three scopes", SpecTimeout(browserTime), threeScopes("en")),
 		Entry("with three scopes in German", SpecTimeout(browserTime), threeScopes("de")),
 		Entry("with three scopes in French", SpecTimeout(browserTime), threeScopes("fr")),
