@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	launcher "github.com/cli/browser"
@@ -142,8 +143,11 @@ func (d *demo) announce(v verdict) {
 // show answers with a page that looks as those of the site.
 func (v verdict) show(w http.ResponseWriter, _ *http.Request) {
 	notice := pages.Notice{
-		Title:      v.Title,
-		Paragraphs: []string{v.Text, "The terminal shows an address for another try."},
+		Title: v.Title,
+		Paragraphs: []string{
+			strings.ToUpper(v.Text[:1]) + v.Text[1:],
+			"The terminal shows an address for another try.",
+		},
 	}
 	if v.Connected {
 		notice.Paragraphs[1] = "The terminal says what to do next: let the client call a tool, or end this connection."

@@ -194,7 +194,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 
 	It("shows a refusal and prints another address, which works", func() {
 		first := newest()
-		Expect(answer(first, "deny")).To(And(ContainSubstring("Not connected"), ContainSubstring("access_denied")))
+		Expect(answer(first, "deny")).To(And(ContainSubstring("Not connected"),
+			ContainSubstring("The site responded with"), ContainSubstring("access_denied")))
 		Eventually(out).Should(gbytes.Say("\nNot connected: .*access_denied"))
 		Eventually(out).Should(gbytes.Say("Ctrl-C ends the demo"))
 		Expect(newest()).NotTo(Equal(first))
