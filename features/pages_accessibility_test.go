@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/chromium"
 )
@@ -39,7 +40,7 @@ var look = bootstrap.Appearance{
 	Name:      "The Gazette",
 	Accent:    "#c2410c",
 	TokenHelp: "https://gazette.example/account/tokens",
-	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 24"><text x="0" y="19" font-size="20" ` +
+	Logo: []byte(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 136 24"><text x="0" y="19" font-size="20" ` +
 		`font-family="serif">The Gazette</text></svg>`),
 }
 
@@ -176,6 +177,14 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		},
 		Entry(nil, SpecTimeout(browserTime), "welcome", 401, opened("en")),
 		Entry(nil, SpecTimeout(browserTime), "welcome-japanese", 401, opened("ja")),
+		Entry(nil, SpecTimeout(browserTime), "welcome-servers", 200, func(ctx context.Context) Response {
+			over(gatewayTo("http://127.0.0.1:1/mcp"), linked, func(config *service.Config) {
+				config.Appearance = look
+				config.Gateway.Upstreams = append(config.Gateway.Upstreams,
+					service.UpstreamAddress{Path: "/files", URL: "http://127.0.0.1:1/mcp"})
+			})
+			return visit(ctx, world.Issuer+"/", "en")
+		}),
 		Entry(nil, SpecTimeout(browserTime), "consent", 200, consent),
 		Entry(nil, SpecTimeout(browserTime), "consent-warnings", 200, func(ctx context.Context) Response {
 			client.Redirect = "https://client.example/callback"
@@ -294,6 +303,16 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			client.Redirect = "https://client.example/callback"
 			client.Authorize(ctx)
 			return world.Connections(ctx, world.Token).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-saved", 200, func(ctx context.Context) Response {
+			over(articleScopes)
+			client.Connect(ctx, set("scope", allArticleScopes))
+			return world.Connections(ctx, world.Token).Amend(ctx, set("label", "laptop")).Response
+		}),
+		Entry(nil, SpecTimeout(browserTime), "connections-renewed", 200, func(ctx context.Context) Response {
+			client.Connect(ctx)
+			renewed := world.TokenFor(ctx, "editor", demosite.Editor)
+			return world.Connections(ctx, world.Token).Replace(ctx, renewed).Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-not-renewed", 403, func(ctx context.Context) Response {
 			client.Connect(ctx)
