@@ -28,7 +28,7 @@ type Newcomer struct {
 }
 
 // NewNewcomer starts after npm install: FIVE_MINUTES names the folder node_modules that .ci/run has
-// installed.
+// installed with the page's command.
 func NewNewcomer() *Newcomer {
 	GinkgoHelper()
 	packages := os.Getenv("FIVE_MINUTES")

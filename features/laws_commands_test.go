@@ -44,7 +44,7 @@ var elsewhere = []typedElsewhere{
 	{"go mod tidy", "site", fromPage, ""},
 	{"go build ./...", "site", fromPage, ""},
 	{"go install ./bootstrap/cmd/pasteport", "newcomer", "it builds the same package", ""},
-	{"npm install @modelcontextprotocol/sdk@1.32.2 zod", "packages", "the versions of the lock file", ""},
+	{"npm install @modelcontextprotocol/sdk@1.32.2 zod", "five_minutes", fromPage, ""},
 	{"node server.mjs", "five_minutes", "with another port", ""},
 	{"node whoami.mjs", "five_minutes", "with another port", ""},
 	{"npx -y @notionhq/notion-mcp-server@2.5.2 …", "gateway", fromPage, ""},
