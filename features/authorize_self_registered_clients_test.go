@@ -37,6 +37,17 @@ var _ = Describe("Naming clients that registered themselves", Label("L9"), func(
 		Entry("a host on the web", callback, "app.example", "and have just started this connection yourself"),
 	)
 
+	It("gives an app no name that it does not have", Label("A35", "L6"), func(ctx SpecContext) {
+		client := operated.NewClient()
+		client.Redirect = callback
+		answer := operated.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
+		Expect(answer.Text).NotTo(ContainSubstring("client_name"))
+		client.ID = decodeAny(answer)["client_id"].(string)
+		Expect(client.Consent(ctx).Text).To(ContainSubstring("<h1>Connect an app to <bdi>Demo site</bdi>?</h1>"))
+		client.Authorize(ctx)
+		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app without a name"))
+	})
+
 	It("warns again after a wrong token", func(ctx SpecContext) {
 		page := ReadPage(operated.RegisterClient(ctx, callback).Consent(ctx).Approve(ctx, "demo_wrong"))
 		Expect(page.Title).To(Equal("Not connected yet: Connect an app to Demo site?"))

@@ -72,7 +72,7 @@ func readJSON(c echo.Context) (map[string]any, error) {
 // clientDocument is a metadata document that this server publishes, in the members of RFC 7591 §2.
 type clientDocument struct {
 	ClientID      string   `json:"client_id"`
-	ClientName    string   `json:"client_name"`
+	ClientName    string   `json:"client_name,omitempty"`
 	RedirectURIs  []string `json:"redirect_uris"`
 	GrantTypes    []string `json:"grant_types"`
 	ResponseTypes []string `json:"response_types"`

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +27,7 @@ const (
 	maxRegisteredID       = 2000 // characters; some clients and proxies refuse longer URLs
 	maxRegisteredRedirect = 10
 	maxPackedRegistration = 32 << 10 // of the largest name and redirect URIs, decompressed
-	unnamedClient         = "Unnamed app"
-	labelLength           = 12 // characters of a box, which begins with its random nonce
+	labelLength           = 12       // characters of a box, which begins with its random nonce
 )
 
 // knownAppSchemes are the private-use schemes to which known apps redirect. Cursor registers
@@ -65,11 +63,7 @@ func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, erro
 
 func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, error) {
 	document := clientDocument(members)
-	if name, named := members["client_name"]; !named || name == "" {
-		document = maps.Clone(document)
-		document["client_name"] = unnamedClient
-	}
-	name, err := document.name()
+	name, err := document.registeredName()
 	if err != nil {
 		return nil, refuseMetadata(err)
 	}
@@ -81,6 +75,14 @@ func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, er
 	client := s.registered(name, nil, document.refreshing(), document.registeredAuthMethod())
 	client.redirects, err = document.registeredRedirects(client.privateSchemes(s.Metadata))
 	return client, err
+}
+
+// registeredName returns "" for a client that gives itself no name.
+func (d clientDocument) registeredName() (string, error) {
+	if claimed, named := d["client_name"]; !named || claimed == "" {
+		return "", nil
+	}
+	return d.name()
 }
 
 // registeredAuthMethod returns the method that a registration asks for if it has a secret. Every

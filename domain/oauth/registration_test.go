@@ -36,22 +36,22 @@ var _ = Describe("Registering a client", Label("RFC 7591"), func() {
 		Expect(client.DeclaresClientID()).To(BeTrue())
 		Expect(opened(client, settings)).To(Equal(client))
 	},
-		Entry("redirect URIs alone, with a name of its own", Label("L6"), redirects(callback), "Unnamed app",
+		Entry("redirect URIs alone", Label("L6"), redirects(callback), "",
 			true, callback),
-		Entry("no name for an empty one", Label("L6"), with("client_name", ""), "Unnamed app", true, callback),
+		Entry("no name for an empty one", Label("L6"), with("client_name", ""), "", true, callback),
 		Entry("the name that a client gives itself", Label("L6"), with("client_name", "An app"), "An app",
 			true, callback),
 		Entry("a method that is not offered, and gives it none", Label("L6"),
-			with("token_endpoint_auth_method", "client_secret_jwt"), "Unnamed app", true, callback),
+			with("token_endpoint_auth_method", "client_secret_jwt"), "", true, callback),
 		Entry("further grant types, and leaves them out", Label("L6"),
-			with("grant_types", []any{"authorization_code", "client_credentials"}), "Unnamed app", false, callback),
-		Entry("members that it does not know", Label("L3"), with("jwks", 7.0), "Unnamed app", true, callback),
+			with("grant_types", []any{"authorization_code", "client_credentials"}), "", false, callback),
+		Entry("members that it does not know", Label("L3"), with("jwks", 7.0), "", true, callback),
 		Entry("loopback and the schemes of known apps", Label("L5"),
 			redirects("http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback", "vscode-insiders://x"),
-			"Unnamed app", true, "http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback",
+			"", true, "http://127.0.0.1/a", "cursor://anysphere.cursor-mcp/oauth/callback",
 			"vscode-insiders://x"),
 		Entry("an unlisted scheme beside a usable URI, and leaves it out", Label("L4"),
-			redirects("some-app:/callback", callback), "Unnamed app", true, callback),
+			redirects("some-app:/callback", callback), "", true, callback),
 	)
 
 	DescribeTable("refuses", func(kind Kind, rule string, members map[string]any) {
