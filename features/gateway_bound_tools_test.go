@@ -137,16 +137,19 @@ var _ = Describe("Tools as they were at consent, of an upstream", Label("G23"), 
 			}
 		})
 
-	DescribeTable("refuses a call for its headers when they name another tool, of which one is unknown:",
+	DescribeTable("refuses a call for its headers when they name another tool, and one of the two may not be called:",
 		func(ctx SpecContext, inBody, inHeader string) {
 			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+			upstream.AddTool("erase", "Erase everything")
 			refused := talk.Post(ctx, "tools/call", params{"name": inBody}, with("Mcp-Name", inHeader))
 			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 			Expect(refused.Text).To(And(ContainSubstring(`"code":-32020`), ContainSubstring("Mcp-Name differs")))
 			Expect(upstream.called(inBody)).To(BeFalse())
 		},
-		Entry("the one in the body", "unknown", "note"),
-		Entry("the one in the header", "note", "unknown"),
+		Entry("an unknown one in the body", "unknown", "note"),
+		Entry("an unknown one in the header", "note", "unknown"),
+		Entry("a new one in the body", "erase", "note"),
+		Entry("a new one in the header", "note", "erase"),
 	)
 
 	It("finds the tools that only clients with elicitation get", func(ctx SpecContext) {

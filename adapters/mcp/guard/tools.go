@@ -48,24 +48,26 @@ func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.
 }
 
 // admitTools answers a message that CheckTools refuses. A tool that is not listed is an unknown
-// one, because another consent would not help, unless the header and the body name different ones.
+// one, because another consent would not help. If the header and the body name different tools, the
+// client gets the error for that, whatever the tools are.
 func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m *jsonrpc.Message) (admitted bool) {
 	tool, err := g.CheckTools(to, r, *m)
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:
 		return true
-	case kind == oauth.InsufficientScope:
+	case kind == oauth.InsufficientScope && !m.OtherName:
 		g.RefuseChanged(out.ResponseWriter, r, *m)
 		return false
-	case !errors.Is(err, oauth.ErrUnlistedTool):
+	case kind != oauth.InsufficientScope && !errors.Is(err, oauth.ErrUnlistedTool):
 		to.RefuseUnlisted(out, r, *m, err)
 		g.answerEnded(out)
 		return false
-	}
-	m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
-	if m.OtherName {
+	case m.OtherName:
 		m.Refused = jsonrpc.Refuse(jsonrpc.ErrOtherName, m.Body)
+	default:
+		m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams,
+			fmt.Sprintf("unknown tool %q", tool))
 	}
 	m.Refused.Trace(connection.From(r.Context()))
 	if len(m.Refused.Answers) > 0 {
