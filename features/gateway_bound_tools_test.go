@@ -141,6 +141,7 @@ var _ = Describe("Tools as they were at consent, of an upstream", Label("G23"), 
 		func(ctx SpecContext, inBody, inHeader string) {
 			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
 			upstream.AddTool("erase", "Erase everything")
+			world.Clock.Advance(later)
 			refused := talk.Post(ctx, "tools/call", params{"name": inBody}, with("Mcp-Name", inHeader))
 			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
 			Expect(refused.Text).To(And(ContainSubstring(`"code":-32020`), ContainSubstring("Mcp-Name differs")))
