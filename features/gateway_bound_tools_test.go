@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,6 +40,25 @@ func (u *UpstreamServer) refuseLists() {
 			return next(ctx, method, req)
 		}
 	})
+}
+
+// holdLists makes the upstream answer no request for its tools until release. The first one closes
+// began.
+func (u *UpstreamServer) holdLists() (began chan struct{}, release func()) {
+	began, held := make(chan struct{}), make(chan struct{})
+	first := sync.OnceFunc(func() { close(began) })
+	u.tools.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "tools/list" {
+				first()
+				<-held
+			}
+			return next(ctx, method, req)
+		}
+	})
+	release = sync.OnceFunc(func() { close(held) })
+	DeferCleanup(release)
+	return began, release
 }
 
 // listsDialogueOnlyToAble leaves the tool "dialogue" out of lists for clients without elicitation.
@@ -107,6 +127,39 @@ var _ = Describe("Tools as they were at consent, of an upstream", Label("G23"), 
 		}
 		Expect(lists() - before).To(BeNumerically("<=", 1))
 	})
+
+	It("lists the tools again after a list, and not after other requests", func(ctx SpecContext) {
+		world.Clock.Stop()
+		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		lists := func() int { return strings.Count(upstream.Wire(), `"method":"tools/list"`) }
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		before := lists()
+		talk.Ask(ctx, "ping", params{})
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		Expect(lists()).To(Equal(before))
+		talk.Ask(ctx, "tools/list", params{})
+		Expect(talk.Use(ctx, "note", params{}).Text()).To(Equal("Write a note"))
+		Expect(lists()).To(Equal(before+2), "that of the client, and that of the gateway")
+	})
+
+	It("checks other tokens while the upstream is slow to list its tools", Label("B20", "B26"),
+		func(ctx SpecContext) {
+			world = NewGateway(upstream.URL+"/mcp", bindingTools, func(config *service.Config) {
+				config.Limits.MaxVerifications = 1
+			})
+			client = world.NewClient()
+			began, release := upstream.holdLists()
+			approved := make(chan int, 1)
+			go func() {
+				defer GinkgoRecover()
+				approved <- client.Consent(ctx).Approve(ctx, world.Token).StatusCode
+			}()
+			Eventually(began).WithTimeout(patience).Should(BeClosed())
+			Expect(client.Consent(ctx).Approve(ctx, "wrong").StatusCode).To(Equal(http.StatusForbidden))
+			Expect(approved).NotTo(Receive())
+			release()
+			Eventually(approved).WithTimeout(patience).Should(Receive(Equal(http.StatusSeeOther)))
+		})
 
 	It("lists no tools for a call beyond a quota", Label("G21"), func(ctx SpecContext) {
 		world = NewGateway(upstream.URL+"/mcp", bindingTools,

@@ -27,6 +27,8 @@ const (
 	// who does not wait for it finds it installed at the next try; ending npx earlier would leave
 	// half of a package, which npx cannot repair.
 	programTimeout = 5 * time.Minute
+	// callWait is how long a call waits for a list. An approval has a limit of its own.
+	callWait = 45 * time.Second
 	maxLists       = 2_000
 	maxListBytes   = 8 << 20 // of all responses to a listing
 )
@@ -89,6 +91,8 @@ func (g *Gateway) Tools(ctx context.Context, caller oauth.Caller, host oauth.Hos
 			}
 		}()
 	}
+	ctx, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
 	select {
 	case <-list.done:
 		return list.tools, list.err
@@ -155,10 +159,10 @@ func (g *Gateway) RefuseUnlisted(out *response.Writer, r *http.Request, m jsonrp
 }
 
 // observed makes the next call list the tools again if the client can find other tools in the
-// response: in that to any request but a single call, also on a stream with responses to earlier
-// requests.
+// response: in that to a list, or on a stream that it opens with GET, which may have responses to
+// earlier requests.
 func (g *Gateway) observed(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) http.ResponseWriter {
-	if !g.options.BindTools || m.Calls == 1 && m.ID != nil {
+	if !g.options.BindTools || r.Method == http.MethodPost && !m.MayList() {
 		return w
 	}
 	return &observedResponse{w, func() { g.tools.forget(listKey(response.IdentityOf(r.Context()).Caller)) }}

@@ -105,6 +105,13 @@ func (m *Message) addMethods(methods, names []string) (isForTools bool) {
 	return true
 }
 
+// MayList reports whether the response may contain a list of tools. Only ReadStrict knows.
+func (m Message) MayList() bool {
+	return slices.ContainsFunc(m.methods, func(method string) bool {
+		return strings.HasPrefix(method, toolMethods) && method != "tools/call"
+	})
+}
+
 // Replace returns copies of the message and its request with another body.
 func (m Message) Replace(r *http.Request, body []byte) (Message, *http.Request) {
 	r = r.Clone(r.Context())
