@@ -69,7 +69,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
-	defer token.release()
+	defer func() { token.release() }()
 	recorder.Record(connection.CodeIssued)
 	return s.issueCode(ctx, consent, token, pasted)
 }

@@ -33,7 +33,8 @@ type attempt struct {
 type verifiedToken struct {
 	host      oauth.HostToken
 	principal oauth.Principal
-	release   func() // frees the slot, after the second verification
+	attempt   *attempt
+	release   func() // frees the slot, after the second verification; it may be called twice
 }
 
 // checkPasted verifies the token within the limits on wrong tokens. The caller must call
@@ -49,7 +50,7 @@ func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted P
 	if err != nil {
 		return nil, err
 	}
-	return &verifiedToken{a.host, principal, release}, nil
+	return &verifiedToken{a.host, principal, a, release}, nil
 }
 
 // checkAttempt is checkPasted for an attempt.
@@ -78,7 +79,7 @@ func (s *Server) checkAttempt(ctx context.Context, resource oauth.Resource, a *a
 // tokens of others may have been counted since. Attempts with weak tokens are counted at admission,
 // and are not admitted twice.
 func (s *Server) acquireAdmitted(ctx context.Context, resource oauth.Resource, a *attempt) (release func(), err error) {
-	release, waited, err := s.acquireSlot(ctx, resource, a)
+	release, waited, err := s.acquireSlot(ctx, s.guardFor(resource).slots, a)
 	if err != nil || !waited || s.settings.Limits.WeakTokens {
 		return release, err
 	}

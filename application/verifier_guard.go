@@ -35,17 +35,22 @@ type verifierGuard struct {
 	granted  chan struct{} // semaphore of running calls for tokens of grants
 	pasted   chan struct{} // the same for pasted tokens: a verifier that ignores ctx outlasts the slot
 	slots    oauth.Slots   // for pasted tokens
+	listings oauth.Slots   // for lists of tools before an approval, which take longer
 	fields   credential.Fields
 	logger   *slog.Logger
 }
 
 func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, ports Ports) verifierGuard {
 	limits := settings.Limits
+	newSlots := func() oauth.Slots {
+		return ports.NewSlots(limits.MaxVerifications, waitingPerSlot*limits.MaxVerifications)
+	}
 	return verifierGuard{
 		verifier: verifier,
 		granted:  make(chan struct{}, grantedSlots),
 		pasted:   make(chan struct{}, limits.MaxVerifications),
-		slots:    ports.NewSlots(limits.MaxVerifications, waitingPerSlot*limits.MaxVerifications),
+		slots:    newSlots(),
+		listings: newSlots(),
 		fields:   settings.HostFields,
 		logger:   ports.Logger,
 	}
@@ -59,9 +64,9 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// acquireSlot waits for one of the slots for pasted tokens, for which networks take turns. It
-// refuses with TooManyGuesses, for a second, when too many wait.
-func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *attempt) (release func(), waited bool,
+// acquireSlot waits for a slot for pasted tokens, for which networks take turns. It refuses with
+// TooManyGuesses, for a second, when too many wait.
+func (s *Server) acquireSlot(ctx context.Context, slots oauth.Slots, a *attempt) (release func(), waited bool,
 	err error) {
 	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()
@@ -74,7 +79,7 @@ func (s *Server) acquireSlot(ctx context.Context, resource oauth.Resource, a *at
 			oauth.Quota{Key: address, Max: places, MaxWaiting: waiting},
 			oauth.Quota{Key: token + address, Max: slotsPerToken, MaxWaiting: max(1, waiting/waitingTokenDivisor)})
 	}
-	release, waited, err = s.guardFor(resource).slots.Acquire(ctx, claim)
+	release, waited, err = slots.Acquire(ctx, claim)
 	switch {
 	case err != nil:
 		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
