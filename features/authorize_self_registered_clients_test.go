@@ -43,7 +43,8 @@ var _ = Describe("Naming clients that registered themselves", Label("L9"), func(
 		answer := operated.Register(ctx, map[string]any{"redirect_uris": []string{callback}})
 		Expect(answer.Text).NotTo(ContainSubstring("client_name"))
 		client.ID = decodeAny(answer)["client_id"].(string)
-		Expect(client.Consent(ctx).Text).To(ContainSubstring("<h1>Connect an app to <bdi>Demo site</bdi>?</h1>"))
+		Expect(client.Consent(ctx).Text).To(And(ContainSubstring("<h1>Connect an app to <bdi>Demo site</bdi>?</h1>"),
+			ContainSubstring("This app has not given a name."), Not(ContainSubstring("The name of this app"))))
 		client.Authorize(ctx)
 		Expect(operated.Connections(ctx, operated.Token).Text).To(ContainSubstring("An app without a name"))
 	})
