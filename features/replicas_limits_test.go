@@ -73,6 +73,7 @@ var _ = Describe("Limits shared by replicas", Label("I22"), func() {
 		})
 
 	It("limits fetches per replica", Label("C21"), func(ctx SpecContext) {
+		world.Clock.Stop()
 		look := func(at string, n int) int {
 			GinkgoHelper()
 			return client.askAs(ctx, at, world.Clients.URL("/made-up-"+strconv.Itoa(n)), office).StatusCode

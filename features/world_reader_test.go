@@ -21,7 +21,6 @@ import (
 	"mvdan.cc/sh/v3/interp"
 	"mvdan.cc/sh/v3/syntax"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -180,8 +179,8 @@ func (r *Reader) connect(ctx context.Context) *strings.Replacer {
 	r.world.Call(ctx, tokens.Access)
 	r.client.ConnectAs(ctx, r.world.TokenFor(ctx, "ada", "author"))
 	grant := slices.IndexFunc(r.world.Grants(ctx), func(g operatorsGrant) bool { return g.Subject == "editor" })
-	var attempts []diagnosis.Connection
-	Eventually(func() []diagnosis.Connection {
+	var attempts []struct{ ID string }
+	Eventually(func() []struct{ ID string } {
 		Expect(json.Unmarshal([]byte(Run(ctx, "connections", "--json", "--data", r.world.Dir).Out), &attempts)).
 			To(Succeed())
 		return attempts
