@@ -28,9 +28,9 @@ const (
 	// half of a package, which npx cannot repair.
 	programTimeout = 5 * time.Minute
 	// callWait is how long a call waits for a list. An approval has a limit of its own.
-	callWait = 45 * time.Second
-	maxLists       = 2_000
-	maxListBytes   = 8 << 20 // of all responses to a listing
+	callWait     = 45 * time.Second
+	maxLists     = 2_000
+	maxListBytes = 8 << 20 // of all responses to a listing
 )
 
 // toolLists are the lists of tools of an upstream, by grant and person.
