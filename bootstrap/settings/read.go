@@ -135,8 +135,8 @@ func (s *Setting) checkNode(node *yaml.Node, items []*yaml.Node, isList bool) er
 	case node.ShortTag() == "!!null":
 		return fmt.Errorf("%s has no value: write %s, or leave the line out", s.spelled(), s.expected)
 	case isList && node.Kind == yaml.ScalarNode:
-		return fmt.Errorf("%s is %s: put it in brackets, because the value is %s", s.spelled(), s.describe(node),
-			s.expected)
+		return fmt.Errorf("%s is %s: put each item on a line below the name, after \"- \", because the value is %s",
+			s.spelled(), s.describe(node), s.expected)
 	case isList != (node.Kind == yaml.SequenceNode), slices.ContainsFunc(items, s.isForeign):
 		return fmt.Errorf("%s is %s: write %s", s.spelled(), s.describe(node), s.expected)
 	}

@@ -121,7 +121,8 @@ var _ = Describe("Reading mappings", func() {
 		Entry("a key twice", "people: [{name: s3cret, name: b}]", "number 1: it is not a mapping"),
 		Entry("a list in the list", "people: [[s3cret]]", "people (from f.yaml:1) is a list: write a list of people"),
 		Entry("an item without the list", "some-texts: a",
-			"some-texts (from f.yaml:1) is a: put it in brackets, because the value is a list of texts"),
+			`some-texts (from f.yaml:1) is a: put each item on a line below the name, after "- ", because the value `+
+				"is a list of texts"),
 		Entry("a mapping for a text", "some-texts: [{a: b}]",
 			"some-texts (from f.yaml:1) is a list: write a list of texts"),
 		Entry("a text with a colon that has no quotes", "one-or-more: X-Api-Key: s3cret",
