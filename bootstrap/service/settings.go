@@ -43,7 +43,8 @@ func (c *Config) addresses() settings.Group {
 			DefaultText("with dev, http:// and addr").Example("https://cms.example.com").Required(),
 		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
 		settings.Text("admin-addr", &c.AdminAddr,
-			"address of the admin listener with /healthz, /readyz, /metrics and /debug/pprof/; off disables it"),
+			"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; "+
+				"off disables it"),
 		settings.Number("max-connections", &c.MaxConnections,
 			"maximum number of open connections; more wait; 0 derives it from the memory and file limits").
 			Example("5000"),
@@ -202,7 +203,8 @@ func (c *Config) pages() settings.Group {
 		settings.URL("token-help", &c.Appearance.TokenHelp, "URL of the page where people find their token").
 			Example("https://cms.example.com/account/tokens"),
 		settings.Choice("credential-word", &c.Appearance.CredentialWord, []string{pages.WordToken, pages.WordKey},
-			"what the pages call what people paste").DefaultText(pages.WordToken).Example(pages.WordKey),
+			"what the pages call the site's credential: token or key").
+			DefaultText(pages.WordToken).Example(pages.WordKey),
 		settings.URL("service-documentation", &c.Links.ServiceDocumentation,
 			"URL of a page for developers of clients, for the metadata (RFC 8414) and the pages, like the next five").
 			Example("https://cms.example.com/developers"),
