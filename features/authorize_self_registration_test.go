@@ -161,6 +161,15 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 			`{"redirect_uris":["https://app.example/`+unrepeated(2000)+`"]}`),
 	)
 
+	It("says what is wrong with a name, which could also be absent", Label("C24", "L3"), func(ctx SpecContext) {
+		for _, name := range []any{"  ", 5} {
+			answer := world.Register(ctx, map[string]any{"redirect_uris": []string{callback}, "client_name": name})
+			Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+			Expect(decodeAny(answer)["error_description"]).To(And(
+				HavePrefix("the registration's client_name is not a text, is blank"), Not(ContainSubstring("missing"))))
+		}
+	})
+
 	It("leads to a connection like that of any other client", Label("L7", "L9"), func(ctx SpecContext) {
 		fetches := world.Clients.Fetches()
 		client := world.RegisterClient(ctx, loopback)

@@ -27,10 +27,15 @@ func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, e
 }
 
 func (d clientDocument) name() (string, error) {
-	name, ok := d["client_name"].(string)
+	claimed, present := d["client_name"]
+	if !present {
+		return "", invalidDocument("C24", "the document has no client_name")
+	}
+	name, ok := claimed.(string)
 	if !ok || strings.TrimSpace(name) == "" || utf8.RuneCountInString(name) > maxClientName ||
 		strings.ContainsRune(name, 0) {
-		return "", invalidDocument("C24", "the document's client_name is missing, blank, too long or holds NUL")
+		return "", invalidDocument("C24",
+			"the document's client_name is not a text, is blank, has more than 200 characters or holds NUL")
 	}
 	return name, nil
 }
