@@ -61,9 +61,9 @@ func (s sheet) toolReview(r ToolReview) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("You have connected this app before. Since then, this server offers other tools. The app can use a tool that is new or has changed only if you approve again."))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(s.say("You have connected this app before. Since then, the tools of this server have changed. The app can use a tool that is new or has changed only if you approve again."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/tool_review.templ`, Line: 12, Col: 186}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/http/pages/tool_review.templ`, Line: 12, Col: 193}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
