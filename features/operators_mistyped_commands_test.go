@@ -17,7 +17,7 @@ var _ = Describe("Mistyping a command", func() {
 		Entry("a mistyped part of config", `did you mean "pasteport config schema"?`, "config", "shema"),
 		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport stdio" or "pasteport store"?`,
 			"s"),
-		Entry("what may be a secret, without repeating it", `"pasteport" has no command with a similar name`,
+		Entry("what may be a secret, without repeating it", `no command of "pasteport" has a similar name`,
 			"demo_known-to-few"),
 	)
 

@@ -90,7 +90,7 @@ func OnlyCommands(command *cobra.Command, args []string) error {
 	}
 	near := command.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return Usagef("unknown command: %q has no command with a similar name", command.CommandPath())
+		return Usagef("unknown command: no command of %q has a similar name", command.CommandPath())
 	}
 	for i, name := range near {
 		near[i] = strconv.Quote(command.CommandPath() + " " + name)
