@@ -83,7 +83,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("with an unknown choice", "log-format: xml\n", `is "xml": write text or json`),
 		Entry("with a setting without a value", "accent: #0b5a4a\n",
 			"accent (from pasteport.yaml:1) has no value: write a text, in quotes if it begins with #"),
-		Entry("with a text for a list", "allow-clients: claude.ai\n", "is claude.ai: write a list of host names"),
+		Entry("with a text for a list", "allow-clients: claude.ai\n", "is claude.ai: put each item on a line"),
 		Entry("with a list for a text", "issuer: [https://cms.example.com]\nsite-name: [a]\n",
 			"site-name (from pasteport.yaml:2) is a list: write a text"),
 		Entry("with a list of lists", "allow-clients: [[a]]\n",
