@@ -91,13 +91,13 @@ func (g *Gateway) Tools(ctx context.Context, caller oauth.Caller, host oauth.Hos
 			}
 		}()
 	}
-	ctx, cancel := context.WithTimeout(ctx, callWait)
+	waiting, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	select {
 	case <-list.done:
 		return list.tools, list.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	case <-waiting.Done():
+		return nil, waiting.Err()
 	}
 }
 
