@@ -60,7 +60,7 @@ type OAuthServer struct {
 	tools      toolLists
 }
 
-// Appearance is the name, colour, logo and help link of the pages.
+// Appearance is the name, colour, logo, help link and wording of the pages.
 type Appearance = pages.Appearance
 
 // WithAppearance sets the appearance of the pages. NewOAuthServer reports its mistakes.

@@ -27,8 +27,8 @@ func (t typedElsewhere) instead() string { return cmp.Or(t.in, ":") }
 const (
 	fromPage  = "from the page"
 	internet  = "it sends requests to the Internet"
-	noCluster = "there is no cluster; the stage validates the manifests"
-	inPod     = "there is no cluster; the Reader runs what a pod runs, and Secrets are its files"
+	noCluster = "the stage validates the manifests without a cluster"
+	inPod     = "the Reader runs what a pod runs, with files for the Secrets"
 	inPlace   = "pasteport gateway --issuer https://mcp.example.com --upstream http://127.0.0.1:9000/mcp " +
 		"--database-file url "
 )
@@ -55,7 +55,7 @@ var elsewhere = []typedElsewhere{
 	{"pasteport doctor https://cms.example.com/mcp --clients", "", internet, ""},
 	{"pasteport doctor --egress", "", internet, ""},
 	{"curl http://127.0.0.1:4321/callback?code=…&state=…&iss=…", "", "only an app of the reader answers there", ""},
-	{"cosign …", "", "no release is published, so there is no signature", ""},
+	{"cosign …", "", "nothing has been released and signed yet", ""},
 	{"sha256sum --check --ignore-missing checksums.txt", "release", "without --ignore-missing", ""},
 	{"install …", "deployment", fromPage, ""},
 	{"useradd …", "deployment", fromPage, ""},
@@ -63,7 +63,7 @@ var elsewhere = []typedElsewhere{
 	{"journalctl …", "deployment", fromPage, ""},
 	{"pasteport health", "deployment", fromPage, ""},
 	{"docker run …", "deployment", "the image runs without Docker", ""},
-	{"docker compose …", "deployment", "the stage checks the file; there is no Docker", ""},
+	{"docker compose …", "deployment", "the stage checks the file without Docker", ""},
 	{"caddy run --config deploy/Caddyfile", "proxies", "the file, with other ports", ""},
 	{"nginx …", "proxies", "the file, with other ports", ""},
 	{"kubectl apply --kustomize deploy/kubernetes", "kubernetes", inPod, inPlace + "--server-secret oauth.db.secret"},
@@ -124,7 +124,7 @@ var _ = Describe("Commands on the pages", Label("documentation"), func() {
 		Expect(words[1:len(known)+1]).To(Equal(known), line)
 		isGroup := len(known) == 0 || subcommands.MatchString(helped.Out)
 		if isGroup && len(words) > len(known)+1 {
-			Expect(words[len(known)+1]).To(Or(HavePrefix("--"), Equal("COMMAND")), line+" is no command")
+			Expect(words[len(known)+1]).To(Or(HavePrefix("--"), Equal("COMMAND")), line+" is not a command")
 		}
 	}
 

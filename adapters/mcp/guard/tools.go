@@ -56,15 +56,15 @@ func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m 
 	switch {
 	case err == nil:
 		return true
-	case kind == oauth.InsufficientScope && !m.OtherName:
+	case kind == oauth.InsufficientScope && !m.HeaderMismatch:
 		g.RefuseChanged(out.ResponseWriter, r, *m)
 		return false
 	case kind != oauth.InsufficientScope && !errors.Is(err, oauth.ErrUnlistedTool):
 		to.RefuseUnlisted(out, r, *m, err)
 		g.answerEnded(out)
 		return false
-	case m.OtherName:
-		m.Refused = jsonrpc.Refuse(jsonrpc.ErrOtherName, m.Body)
+	case m.HeaderMismatch:
+		m.Refused = jsonrpc.Refuse(jsonrpc.ErrHeaderMismatch, m.Body)
 	default:
 		m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams,
 			fmt.Sprintf("unknown tool %q", tool))

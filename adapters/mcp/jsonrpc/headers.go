@@ -68,7 +68,7 @@ func (m *Message) addHeaderNames(header http.Header) error {
 			if err != nil {
 				return err
 			}
-			m.OtherName = m.OtherName || m.Stateless && slices.ContainsFunc(names, func(name string) bool {
+			m.HeaderMismatch = m.HeaderMismatch || m.Stateless && slices.ContainsFunc(names, func(name string) bool {
 				return !slices.Contains(*kind.names, name)
 			})
 			*kind.names = append(*kind.names, names...)
@@ -78,8 +78,9 @@ func (m *Message) addHeaderNames(header http.Header) error {
 	return nil
 }
 
-// ErrOtherName is the reason for refusing a message whose header has another name than its body.
-var ErrOtherName error = &messageError{
+// ErrHeaderMismatch is the reason for refusing a message whose header has another name than its
+// body.
+var ErrHeaderMismatch error = &messageError{
 	code: mcp.CodeHeaderMismatch,
 	text: nameHeader + " differs from the name in the body",
 }

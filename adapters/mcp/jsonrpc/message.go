@@ -28,20 +28,20 @@ const (
 
 // Message is a parsed body of a POST. The zero value is a request without a body.
 type Message struct {
-	Body        []byte
-	Decoded     bool     // at least one JSON-RPC message was read
-	Stateless   bool     // names its revision, as 2026-07-28 does
-	Initialize  bool     // opens a session
-	Listen      bool     // opens a long stream
-	ID          []byte   // raw, of the only request; nil in a batch and for a notification
-	Calls       int      // of tools
-	Tools       []string // that its elements name in methods for tools
-	Arguments   [][]byte // of these elements, empty for none, and of any that an upstream could take for one
-	Prompts     []string // that its elements name; only ReadStrict reads them, like Resources
-	Resources   []string // URIs, and the templates of completions
-	OtherName   bool     // the header has a name that the body does not have; only in a stateless request
-	HasResponse bool     // an element answers a request of the MCP server
-	Refused     *Refusal // nil for a message that is passed on
+	Body           []byte
+	Decoded        bool     // at least one JSON-RPC message was read
+	Stateless      bool     // names its revision, as 2026-07-28 does
+	Initialize     bool     // opens a session
+	Listen         bool     // opens a long stream
+	ID             []byte   // raw, of the only request; nil in a batch and for a notification
+	Calls          int      // of tools
+	Tools          []string // that its elements name in methods for tools
+	Arguments      [][]byte // of these elements, empty for none, and of any that an upstream could take for one
+	Prompts        []string // that its elements name; only ReadStrict reads them, like Resources
+	Resources      []string // URIs, and the templates of completions
+	HeaderMismatch bool     // the header has a name that the body does not have; only in a stateless request
+	HasResponse    bool     // an element answers a request of the MCP server
+	Refused        *Refusal // nil for a message that is passed on
 
 	longMethod bool     // of more than maxMethod bytes
 	methods    []string // of its elements; only ReadStrict reads them
