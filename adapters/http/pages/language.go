@@ -120,3 +120,11 @@ func (s sheet) tell(text string, parts ...markup) markup {
 	}
 	return markup(s.say(text, texts...))
 }
+
+// space separates two sentences. Japanese has none after a full stop.
+func (s sheet) space() markup {
+	if s.language == language.Japanese {
+		return ""
+	}
+	return " "
+}

@@ -140,6 +140,18 @@ var _ = Describe("Speaking the reader's language", func() {
 		}
 	})
 
+	It("separates sentences by a space, but not in Japanese", func() {
+		read := func(tag language.Tag) string {
+			w := httptest.NewRecorder()
+			page := crowded()
+			page.SelfRegistered = true
+			Expect(Edition{drawn(Appearance{}), tag}.WriteConsent(w, http.StatusOK, page)).To(Succeed())
+			return regexp.MustCompile(`</?(strong|a|bdi|time)\b[^>]*>`).ReplaceAllString(w.Body.String(), "")
+		}
+		Expect(read(language.Japanese)).NotTo(MatchRegexp(`。 +[^ <]`))
+		Expect(read(language.German)).NotTo(MatchRegexp(`[a-z]\.(Nur|Mehr|Jede|Geben)`))
+	})
+
 	It("reads English where a language lacks a text", func() {
 		w := httptest.NewRecorder()
 		Expect(Edition{drawn(Appearance{}), language.German}.WriteProblem(w, http.StatusBadRequest,
