@@ -45,7 +45,7 @@ var _ = Describe("Audit log", Label("H8"), func() {
 		client.Token(ctx, client.Refresh(tokens.Refresh))
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		Expect(world.Decisions()).To(Equal([]string{
-			"cimd_rejected oauth: client metadata document cannot be fetched: the response is not a document: the " +
+			"cimd_rejected oauth: fetch the client metadata document: the response is not a document: the " +
 				"status of the response is 404", "consent_denied", "host_token_rejected",
 			"grant_created", "code_redeemed", "code_retried", "grant_ended code_replayed",
 			"grant_created", "code_redeemed", "refreshed", "refreshed", "grant_ended refresh_reused",

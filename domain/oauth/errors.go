@@ -80,7 +80,7 @@ var (
 	ErrUnlistedTool        = errors.New("oauth: the MCP server does not list this tool")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
-	ErrMetadataUnreachable = errors.New("oauth: client metadata document cannot be fetched")
+	ErrMetadataUnreachable = errors.New("oauth: fetch the client metadata document")
 	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is not a document", ErrMetadataUnreachable)
 	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
 	ErrMetadataAddress     = errors.New("the address is refused") // beside ErrMetadataUnreachable
