@@ -771,7 +771,7 @@ func (s sheet) consentTitle(c Consent) string {
 	if c.Problem == "" {
 		return title
 	}
-	return s.say("Not connected yet") + ": " + title
+	return s.say("Not connected yet: %s", title)
 }
 
 func (s sheet) warnings(c Consent) templ.Component {
