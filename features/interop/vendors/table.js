@@ -2,7 +2,7 @@
 import { steps } from './phases.js';
 
 const begin = '<!-- vendors: written by `.ci/run vendors` -->\n', end = '<!-- vendors: end -->\n';
-const columns = ['client', 'identifies itself by', 'redirects to', 'it needs here', ...steps, 'date'];
+const columns = ['client', 'identifies itself by', 'redirects to', 'needs in Pasteport', ...steps, 'date'];
 
 // written returns the page with the client's row in place of the one before. The other rows stay.
 export function written(page, seen) {
