@@ -82,7 +82,7 @@ const onPage = {
     call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
   'My server has no keys': { server: everythingPackage, ...everything },
   'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key"/ } },
-  'My server is in Python over stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
+  'My server is a Python program that uses stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
 };
 
 // stdio returns servers over stdio, which the gateway starts. The folder has the programs of the Go SDK.
