@@ -1,9 +1,9 @@
-"""An MCP server over stdio, with only the standard library. Its one tool tells the end of the key that the server has."""
+"""An MCP server over stdio, with only the standard library. Its only tool returns the last characters of the key that the server was given."""
 import json
 import os
 import sys
 
-TOOL = {"name": "key", "description": "Tells the end of the key", "inputSchema": {"type": "object"}}
+TOOL = {"name": "key", "description": "Returns the last characters of the key", "inputSchema": {"type": "object"}}
 
 
 def answer(method, params):

@@ -4,7 +4,7 @@ import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 const signed = ['@method', 'content-digest', 'x-pasteport-subject', 'x-pasteport-roles', 'x-pasteport-client', 'x-pasteport-grant', 'x-pasteport-resource'];
 const input = new RegExp(`^pasteport=(\\("${signed.join('" "')}"\\);created=(\\d+);keyid="pasteport";alg="hmac-sha256")$`);
 
-// senderOf returns the caller, or throws if the gateway has not signed exactly this request. Headers are those of node:http, body is a Buffer.
+// senderOf returns the caller, or throws if the gateway has not signed exactly this request. The headers are those of node:http, and the body is a Buffer.
 export function senderOf(method, headers, body, secret, now = Date.now() / 1000) {
   const [, parameters, created] = input.exec(headers['signature-input']) ?? [];
   const digest = `sha-256=:${createHash('sha256').update(body).digest('base64')}:`;

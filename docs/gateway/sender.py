@@ -11,7 +11,7 @@ INPUT = re.compile(r'pasteport=(\("%s"\);created=([0-9]+);keyid="pasteport";alg=
 
 
 def sender_of(method, headers, body, secret, now=None):
-    """Return the caller, or raise ValueError if the gateway has not signed exactly this request. Header names are in lower case, body and secret are bytes."""
+    """Return the caller, or raise ValueError if the gateway has not signed exactly this request. The names of headers are in lower case, and body and secret are bytes."""
     found = INPUT.fullmatch(headers.get("signature-input", ""))
     if not found:
         raise ValueError("not signed by the gateway")

@@ -25,7 +25,7 @@ function newServer() {
   const server = new McpServer({ name: 'notes', version: '1.0.0' });
   server.registerTool('add', { description: 'Add two numbers', inputSchema: { a: z.number(), b: z.number() } },
     ({ a, b }) => ({ content: [{ type: 'text', text: String(a + b) }] }));
-  server.registerTool('count', { description: 'Count to five, and tell how far it is' }, async (extra) => {
+  server.registerTool('count', { description: 'Count to five, and report the progress' }, async (extra) => {
     const progressToken = extra._meta?.progressToken;
     for (let progress = 1; progress <= 5; progress++) {
       await pause(200, undefined, { signal: extra.signal });

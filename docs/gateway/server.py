@@ -21,7 +21,7 @@ def add(a: float, b: float) -> str:
 
 @mcp.tool()
 async def count(ctx: Context) -> str:
-    """Count to five, and tell how far it is"""
+    """Count to five, and report the progress"""
     for number in range(1, 6):
         await asyncio.sleep(0.2)
         await ctx.report_progress(number, 5)

@@ -1,4 +1,4 @@
-// An MCP server behind a gateway with credential "static": it has no keys of people, and trusts what the gateway has signed.
+// An MCP server behind a gateway with credential "static": it knows no user's key, and trusts what the gateway has signed.
 //
 //   npm install @modelcontextprotocol/sdk@1.32.2 zod
 //   SIGNING_SECRET=… node whoami.mjs
