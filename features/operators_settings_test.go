@@ -267,7 +267,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		Expect(ran.Settings()).
 			To(And(HaveKeyWithValue("issuer", ""), HaveKeyWithValue("resource", ""),
 				HaveKeyWithValue("site-name", "Demo site")))
-		Expect(ran.comment("issuer")).To(Equal("default: with dev, http:// and addr"))
+		Expect(ran.comment("issuer")).To(Equal("default: http:// followed by addr if dev is set"))
 		write("again.yaml", ran.Out)
 		Expect(Run(ctx, "config", "--config=again.yaml").Settings()).To(Equal(ran.Settings()))
 	})

@@ -22,12 +22,12 @@ type AuditConfig struct {
 func (c *Config) audit() settings.Group {
 	a := &c.Audit
 	return settings.Group{Title: "Audit of calls", Settings: []*settings.Setting{
-		settings.Switch("audit-log", &a.Log, "log each call of an MCP server in one line"),
+		settings.Switch("audit-log", &a.Log, "log each call to an MCP server on one line"),
 		settings.File("audit-file", &a.File,
-			"file to which each call of an MCP server is appended, in JSON Lines; reopened on SIGHUP").
+			"file to which each call to an MCP server is appended, in JSON Lines; reopened on SIGHUP").
 			DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
 		settings.Switch("audit-chain", &a.Chain,
-			"add to each line of audit-file the hash of the line before, for \"pasteport audit verify\""),
+			"add the hash of the previous line to each line of audit-file, for \"pasteport audit verify\""),
 		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256"),
 	}}
 }

@@ -35,8 +35,8 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
 		settings.Number("upstream-connections", &c.MaxConnections,
-			"maximum number of connections to each upstream, also those of open streams; more requests wait; 0 for "+
-				"no limit").Example("500"),
+			"maximum number of connections to each upstream, including those of open streams; further requests "+
+				"wait; 0 for no limit").Example("500"),
 	}
 }
 

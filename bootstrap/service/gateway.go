@@ -45,7 +45,8 @@ func (c *Config) gateway() settings.Group {
 		settings.List("upstream", &g.Upstreams, upstreamItem(),
 			"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or "+
 				"\"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server "+
-				"is a separate resource. {field} stands for an address in fields").OrSingle().
+				"is a separate resource. In a URL, {name} stands for the address that the person enters in the "+
+				"field of that name (see fields)").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host,
 			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").
@@ -62,7 +63,7 @@ func (c *Config) gateway() settings.Group {
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
 			Example("a-long-random-text"),
 		settings.Secret("signing-secret", &g.SigningSecret,
-			"key that signs the caller's headers for \"credential: static\"; 32 bytes or more").
+			"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more").
 			Example("another-long-random-text-of-32-bytes"),
 		settings.Duration("upstream-timeout", &g.Patience,
 			"time limit for the start of an upstream's response, "+

@@ -20,15 +20,15 @@ type PolicyConfig struct{ Tools, Prompts, Resources []string }
 func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call. Each rule is "+
-			"\"allow pattern…\" or \"deny pattern…\", for all people or \" for role:name scope:name…\". "+
-			"\" at 5/min\" limits a person's calls of the tools that the rule allows. The first rule that "+
-			"matches decides; what no rule matches is denied").DefaultText("all").
+			"\"allow pattern…\" or \"deny pattern…\". It applies to all people unless it continues with "+
+			"\"for role:name scope:name…\". With \"at 5/min\" at its end, it limits a person's calls to the tools "+
+			"that it allows. The first rule that matches decides; what no rule matches is denied").DefaultText("all").
 			Example("deny delete_*", "allow export_* at 5/min", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
-			"which prompts people see and may get, as rules like those of tools").DefaultText("all").
+			"which prompts people see and may get, as rules like those in tools").DefaultText("all").
 			Example("allow * for role:editor"),
 		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like "+
-			"those of tools with patterns of URIs and of URI templates").DefaultText("all").
+			"those in tools, but with patterns for URIs and URI templates").DefaultText("all").
 			Example("allow file:///public/*"),
 	}
 }

@@ -163,15 +163,15 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{
 		settings.Number("stdio-max-processes", &l.MaxProcesses,
-			"maximum number of processes of each upstream that is a program; a new session ends the one "+
-				"that was idle for longest"),
+			"maximum number of processes of each upstream that is a program; beyond it, a new session ends the "+
+				"process that has been idle longest"),
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
-			"maximum number of those processes for one person"),
+			"maximum number of such processes for one person"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
-			"time after which the process of a session ends without a request, an open call or a listening client"),
+			"time without a request, an open call or a listening client after which the process of a session ends"),
 		settings.Duration("stdio-start-timeout", &l.StartTimeout,
 			"time limit for the start of a process, until it has answered initialize"),
-		settings.Size("stdio-memory", &l.Memory, "limit on the data of each process, on Linux"),
+		settings.Size("stdio-memory", &l.Memory, "limit on the data memory of each process, on Linux"),
 		settings.Duration("stdio-cpu-time", &l.CPUTime,
 			"limit on the processor time of each process, on Linux"),
 	}

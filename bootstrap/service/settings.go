@@ -40,13 +40,13 @@ func (c *Config) Table() *settings.Table {
 func (c *Config) addresses() settings.Group {
 	return settings.Group{Title: "Service", Settings: []*settings.Setting{
 		settings.URL("issuer", &c.Issuer, "public https URL of the service, without a trailing slash; required").
-			DefaultText("with dev, http:// and addr").Example("https://cms.example.com").Required(),
+			DefaultText("http:// followed by addr if dev is set").Example("https://cms.example.com").Required(),
 		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
 		settings.Text("admin-addr", &c.AdminAddr,
 			"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; "+
 				"off disables it"),
 		settings.Number("max-connections", &c.MaxConnections,
-			"maximum number of open connections; more wait; 0 derives it from the memory and file limits").
+			"maximum number of open connections; further ones wait; 0 derives it from the memory and file limits").
 			Example("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem,
 			"networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").
@@ -92,7 +92,7 @@ func (c *Config) verification() settings.Group {
 		settings.Secret("introspection-client-secret", &v.IntrospectionClientSecret,
 			"client secret for the introspection endpoint").Example("a-long-random-text"),
 		settings.Switch("introspection-scopes", &v.IntrospectionScopes,
-			"limit the scopes that a token can grant to the scope in the introspection response"),
+			"limit what people can grant with a token to the scopes in the introspection response"),
 		settings.Switch("verify-over-http", &v.VerifyOverHTTP,
 			"allow http for verify-url and introspection-url, on loopback and private networks only"),
 		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
@@ -103,18 +103,18 @@ func (c *Config) verification() settings.Group {
 func (c *Config) tokens() settings.Group {
 	return settings.Group{Title: "Resource and scopes", Settings: []*settings.Setting{
 		settings.URL("resource", &c.Resource, "URL of the MCP server").
-			DefaultText("the issuer with /mcp or the path of the first upstream").
+			DefaultText("the issuer followed by /mcp or the path of the first upstream").
 			Example("https://cms.example.com/mcp"),
 		settings.Text("resource-name", &c.ResourceName,
-			"name of the MCP server on the pages; several upstreams have their path after it").
+			"name of the MCP server on the pages; with several upstreams, the path of each is appended").
 			DefaultText("site-name").Example("The Gazette's articles"),
 		settings.List("scopes", &c.Scopes, scopeItem, "scopes that clients can request besides offline_access, "+
 			"each as \"name implied-name… = description\"").DefaultText("mcp").
 			Example("articles:read = Read articles", "articles:write articles:read = Change articles"),
 		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that request none").
 			DefaultText("the first of scopes").Example("articles:read"),
-		settings.Switch("bind-tools", &c.BindTools, "let clients call only tools that are as they were when the "+
-			"person approved; people who approved while it was off have to approve again"),
+		settings.Switch("bind-tools", &c.BindTools, "let clients call only tools that have not changed since the "+
+			"person approved them; people who approved while this setting was off have to approve again"),
 	}}
 }
 
@@ -132,10 +132,11 @@ func (c *Config) lifetimes() settings.Group {
 			"which clients get refresh tokens: those that request offline_access, or also those that only declare "+
 				"the grant type refresh_token"),
 		c.lifetime("refresh-grace", &c.RefreshGrace,
-			"time in which the last four replaced refresh tokens return the newest tokens again"),
+			"time for which each of the last four replaced refresh tokens still returns the newest tokens"),
 		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 		c.lifetime("recheck-every", &c.RecheckEvery,
-			"interval for verifying pasted tokens again while they are in use, and not only at refreshes"),
+			"interval at which the pasted token is verified again while its grant is in use, in addition to each "+
+				"refresh"),
 	}}
 }
 
@@ -206,7 +207,8 @@ func (c *Config) pages() settings.Group {
 			"what the pages call the site's credential: token or key").
 			DefaultText(pages.WordToken).Example(pages.WordKey),
 		settings.URL("service-documentation", &c.Links.ServiceDocumentation,
-			"URL of a page for developers of clients, for the metadata (RFC 8414) and the pages, like the next five").
+			"URL of a page for developers of clients; it appears in the metadata (RFC 8414) and on the pages, as do "+
+				"the next five URLs").
 			Example("https://cms.example.com/developers"),
 		settings.URL("op-policy-uri", &c.Links.OperatorPolicy, "URL of your privacy policy").
 			Example("https://cms.example.com/privacy"),
@@ -239,20 +241,21 @@ func (c *Config) limits() settings.Group {
 	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
 		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of fewer than 64 bits: after too many wrong "+
 			"tokens, refuse all tokens of the address or the page"),
-		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem, "networks without limits by address").
+		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem,
+			"networks that are exempt from limits per address").
 			DefaultText("none").Example("203.0.113.0/24"),
 		settings.Number("max-wrong-tokens-per-address", &l.MaxWrongTokensPerAddress,
-			"wrong tokens of an IPv4 address or an IPv6 /64 in 5m before tokens need a proof of work"),
+			"wrong tokens from an IPv4 address or an IPv6 /64 in 5m before tokens need a proof of work"),
 		settings.Number("max-wrong-tokens-per-network", &l.MaxWrongTokensPerNetwork,
 			"the same for a /24 or an IPv6 /56"),
 		settings.Number("max-wrong-tokens-per-prefix48", &l.MaxWrongTokensPerPrefix48, "the same for an IPv6 /48"),
 		settings.Number("max-wrong-tokens", &l.MaxWrongTokens,
-			"wrong tokens of all addresses in 1m before tokens from unknown addresses need a proof of work"),
+			"wrong tokens from all addresses in 1m before tokens from unknown addresses need a proof of work"),
 		settings.Number("max-attempts-per-token", &l.MaxAttemptsPerToken,
 			"attempts in 1m with a token that has active connections before it needs a proof of work"),
 		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 16"),
 		settings.Duration("proof-wait", &l.ProofWait, "wait instead of the proof for browsers without script, at "+
-			"most 1m; ten per address are admitted in that time"),
+			"most 1m; in that time, ten such browsers per address are admitted"),
 		settings.Number("max-verifications", &l.MaxVerifications, "concurrent checks of one verifier"),
 		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress,
 			"concurrent checks for one address"),
@@ -267,19 +270,20 @@ func (c *Config) limits() settings.Group {
 			"fetches of unknown metadata documents in 1m from one registrable domain; above that, three for "+
 				"each network"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
-			"unknown codes and refresh tokens of one address in 1m"),
+			"unknown codes and refresh tokens from one address in 1m"),
 		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,
 			"clients that register themselves from an IPv4 address or an IPv6 /64 in 1m; five times as many from "+
 				"each larger network around it"),
 		settings.Number("max-registrations-per-minute", &l.MaxRegistrationsPerMinute,
 			"clients that register themselves in 1m from all addresses"),
-		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions of one server per replica; one more ends "+
-			"the longest idle session of the person with the most"),
+		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions at one server per replica; a further one "+
+			"ends the longest-idle session of the person who has the most"),
 		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson,
-			"open MCP sessions of one person; one more ends their longest idle session"),
+			"open MCP sessions of one person; a further one ends the longest-idle one"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
-			"connections made with one token; one more ends the least recently used one"),
+			"connections made with one token; a further one ends the least recently used one"),
 		settings.Number("calls-per-minute", &l.CallsPerMinute, "tool calls that one person may make in 1m at one MCP "+
-			"server per replica; more get 429; 0 for no limit; rules in tools can limit the calls of some tools"),
+			"server per replica; further calls get 429; 0 for no limit; rules in tools can limit the calls to some "+
+			"tools"),
 	}}
 }

@@ -75,7 +75,7 @@ func (c *Config) tls() settings.Group {
 		settings.File("tls-key", &c.TLS.KeyFile, "PEM file with the private key of tls-cert").
 			Example("/etc/pasteport/key.pem"),
 		settings.Texts("acme-domains", &c.TLS.Domains,
-			"domains for certificates by ACME; you accept the terms of the certificate authority, "+
+			"domains for which to get certificates by ACME; you accept the terms of the certificate authority, "+
 				"which must be able to reach addr at port 443 of each domain").Example("cms.example.com"),
 		settings.Text("acme-email", &c.TLS.Email, "contact address for the certificate authority").
 			Example("ada@example.com"),

@@ -37,7 +37,7 @@ func NewTable(config any, aliases map[oauth.Field]oauth.Field, groups ...Group) 
 	t := &Table{groups: groups, aliases: aliases, fields: map[uintptr]oauth.Field{}}
 	t.addFields("", reflect.ValueOf(config).Elem())
 	t.file = File("config", &t.path,
-		"file with settings (default: "+defaultFile+" in the working folder, if it exists)")
+		"file with settings (default: "+defaultFile+" in the working directory, if it exists)")
 	return t
 }
 
