@@ -33,7 +33,7 @@ func headerRows() []row {
 		},
 		{
 			name:     "header-prefix48",
-			attacker: "wrong tokens in the header from an IPv6 /48, each from another /64, at full speed",
+			attacker: "wrong tokens in the header from an IPv6 /48, each from a different /64, at full speed",
 			people:   people + "elsewhere, which have called before",
 			settings: accept,
 			before:   calling(newMachine("")),
@@ -43,7 +43,7 @@ func headerRows() []row {
 		{
 			name:     "header-repeated",
 			attacker: "one wrong token in the header from one address, at full speed",
-			people:   people + "behind the same address, each with another new token",
+			people:   people + "behind the same address, each with a different new token",
 			settings: accept,
 			before:   calling(newMachine(office)),
 			during:   calling(newMachine(office)),

@@ -95,7 +95,7 @@ func rows() []row {
 		},
 		{
 			name:     "prefix48",
-			attacker: "wrong tokens from an IPv6 /48, each from another /64, a hundred and then 1.7 a second",
+			attacker: "wrong tokens from an IPv6 /48, each from a different /64, a hundred and then 1.7 a second",
 			people:   "elsewhere",
 			before:   working(fromElsewhere),
 			during:   working(fromElsewhere),
@@ -103,7 +103,7 @@ func rows() []row {
 		},
 		{
 			name:     "prefix48-fast",
-			attacker: "wrong tokens from an IPv6 /48, each from another /64, 50 a second",
+			attacker: "wrong tokens from an IPv6 /48, each from a different /64, 50 a second",
 			people:   "elsewhere",
 			before:   working(fromElsewhere),
 			during:   working(fromElsewhere),
@@ -112,7 +112,7 @@ func rows() []row {
 		{
 			name:     "colleagues-10",
 			attacker: "none; the site takes 1 s to check a token",
-			people:   "ten approve at once behind one address",
+			people:   "ten approve at the same time behind one address",
 			delay:    time.Second,
 			before:   elsewhere,
 			during:   atOnce(10),
@@ -120,7 +120,7 @@ func rows() []row {
 		{
 			name:     "colleagues-30",
 			attacker: "none; the site takes 1 s to check a token",
-			people:   "thirty approve at once behind one address",
+			people:   "thirty approve at the same time behind one address",
 			delay:    time.Second,
 			before:   elsewhere,
 			during:   atOnce(30),
@@ -128,14 +128,14 @@ func rows() []row {
 		{
 			name:     "slow-hosts",
 			attacker: "4 addresses, 4 hosts with slow documents, 2.8 requests a second for each replica",
-			people:   "elsewhere, each with another new app",
+			people:   "elsewhere, each with a different new app",
 			before:   ordinary(withNewApp),
 			during:   ordinary(withNewApp),
 			attack:   fetchSlowly,
 		},
 		{
 			name:     "slow-and-many",
-			attacker: "after 1,100 valid documents of 40 hosts, the same",
+			attacker: "the same attack, after 1,100 valid documents from 40 hosts",
 			people:   "refresh with apps that sign",
 			before:   manyWithSigningApps(),
 			during:   refreshing(),
@@ -171,7 +171,7 @@ func rows() []row {
 		},
 		{
 			name:     "sessions",
-			attacker: "one right token, 101 approvals of as many apps, opens sessions at full speed",
+			attacker: "a person with one valid token approves 101 apps, then opens sessions at full speed",
 			people:   "elsewhere, each opens a session",
 			before:   ordinary(withSession),
 			during:   ordinary(withSession),
@@ -180,7 +180,7 @@ func rows() []row {
 		},
 		{
 			name:     "grants",
-			attacker: "one right token, approves at full speed",
+			attacker: "a person with one valid token approves apps at full speed",
 			people:   "elsewhere",
 			before:   elsewhere,
 			during:   elsewhere,
