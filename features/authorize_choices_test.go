@@ -65,8 +65,8 @@ var _ = Describe("Choosing what an app may do", func() {
 		Label("A45"), func(ctx SpecContext) {
 			page := client.Consent(ctx, all)
 			Expect(page.Hidden["allow"]).To(Equal([]string{"comment", "change", "delete", "offline_access"}))
-			Expect(page.Text).To(And(ContainSubstring("<li>Read articles</li>"),
-				ContainSubstring("Also allowed as long as you allow this: Change articles")))
+			Expect(page.Text).To(And(ContainSubstring("checked disabled> <span>Read articles</span>"),
+				ContainSubstring("Included in “Change articles” while that is ticked.")))
 			tokens := client.exchangeFrom(ctx, page.Approve(ctx, world.Token))
 			Expect(tokens.Scope).To(Equal("change comment delete offline_access read"))
 		})

@@ -39,7 +39,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		Expect(page.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
 		done := page.Replace(ctx, " Bearer "+renewed+"\n")
 		Expect(done.StatusCode).To(Equal(http.StatusOK))
-		Expect(done.Text).To(ContainSubstring("The apps now use what you entered."))
+		Expect(done.Text).To(ContainSubstring("The apps now use the new token."))
 		Expect(done.grants()).To(ConsistOf(page.grants()))
 		Expect(done.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
@@ -88,7 +88,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		demand := ReadDemand(page.Replace(ctx, renewed).Response)
 		Expect(demand.Text).NotTo(Or(ContainSubstring(renewed), ContainSubstring(world.Token)))
 		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
-		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps now use what you entered."))
+		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps now use the new token."))
 		Expect(world.Connections(ctx, renewed).grants()).To(HaveLen(1))
 	})
 

@@ -88,7 +88,11 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	if err != nil {
 		return e.refuseTicket(c, err)
 	}
-	return e.showConnections(c, found, 1, pages.Connections{Done: "The apps now use what you entered."})
+	done := "The apps now use the new token."
+	if len(e.server.Settings().HostFields) > 0 {
+		done = "The apps now use the new credentials."
+	}
+	return e.showConnections(c, found, 1, pages.Connections{Done: done})
 }
 
 // showPage shows another page of the connections of the ticket.

@@ -3,6 +3,7 @@ package oauth
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -107,7 +108,7 @@ func (e *Error) Detail() string {
 	if e.cause == nil {
 		return e.Description
 	}
-	return e.Description + ": " + e.cause.Error()
+	return e.Description + ": " + strings.TrimPrefix(e.cause.Error(), "oauth: ")
 }
 
 // Unwrap returns the cause, which is for logs only.

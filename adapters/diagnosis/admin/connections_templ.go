@@ -649,7 +649,7 @@ func list(l listing) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(l.all) == 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If a client cannot connect, the cause is in front of this service: its DNS name, its certificate or its proxy. <code>pasteport doctor URL</code> checks it from the outside.</p></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 51, "<div class=\"verdict\"><p>No client has reached this service.</p><p>If a client has tried to connect, the cause is in front of this service: its DNS name, its certificate or its proxy. <code>pasteport doctor URL</code> checks it from the outside.</p></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -22,7 +22,8 @@ var _ = Describe("Asking for consent", func() {
 				`<dt>App published at</dt><dd><bdi class="host" dir="ltr">claude.ai</bdi></dd>`,
 				`<dt>Access goes to</dt><dd><bdi class="host" dir="ltr">localhost:51234</bdi></dd>`,
 				`<dt>Server</dt><dd><bdi class="host" dir="ltr">https://cms.example/mcp</bdi></dd>`,
-				"<li>Read articles.</li><li>Publish articles.</li>",
+				`<input type="checkbox" checked disabled> <span>Read articles.</span>`,
+				`<input type="checkbox" checked disabled> <span>Publish articles.</span>`,
 				`<input type="password"`,
 				`value="approve"`,
 			} {
