@@ -81,7 +81,8 @@ var _ = Describe("Flooding the server with registrations", Label("L10"), func() 
 		}
 	}
 
-	DescribeTable("writes no row and uses no memory that grows", Label("L1"), func(ctx SpecContext, early, all int) {
+	DescribeTable("writes no row and does not increase the server's memory use", Label("L1"), func(ctx SpecContext,
+		early, all int) {
 		world := Operate(selfRegistration, limits(unlimited, unlimited), func(config *service.Config) {
 			config.Logger = slog.New(slog.DiscardHandler)
 		})
