@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Showing only some tools, prompts and resources to some people, in answers that",
+var _ = Describe("Filtering answers with rules for tools, prompts and resources",
 	Label("gateway", "U26", "U27"), func() {
 		l := &restrictedLibrary{}
 		BeforeEach(func() { l.upstream = NewLibrary() })
@@ -27,7 +27,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 			return bob.Post(ctx, "tools/list", params{})
 		}
 
-		It("may be cached, forbids shared caches to store them", func(ctx SpecContext) {
+		It("forbids shared caches to store the filtered answers", func(ctx SpecContext) {
 			answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Etag", `"1"`)
@@ -39,7 +39,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 			Expect(l.upstream.Asked()[0].Header.Get("Accept-Encoding")).To(Equal("identity"))
 		})
 
-		It("are encoded or no JSON, passes nothing on", func(ctx SpecContext) {
+		It("passes on no answer that is encoded or is not JSON", func(ctx SpecContext) {
 			for _, encoding := range []string{"gzip", ""} {
 				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "application/json")
@@ -57,7 +57,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 			}
 		})
 
-		It("has an event that is not JSON, answers the request in its place", func(ctx SpecContext) {
+		It("answers the request in place of an event that is not JSON", func(ctx SpecContext) {
 			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
@@ -67,7 +67,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 					ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
 		})
 
-		It("come on another stream, as after a reconnect, filters them there too, and drops what it cannot read",
+		It("filters answers on another stream too, as after a reconnect, and drops what it cannot read",
 			func(ctx SpecContext) {
 				l.open(ctx, "/mcp")
 				bob := l.as(ctx, "token-of-bob", sessions)
@@ -83,7 +83,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 				Expect(Follow(resumed).Next("message")).To(Equal(shown))
 			})
 
-		It("are notices about a resource, passes those about what the person may read", func(ctx SpecContext) {
+		It("passes on only those notices about a resource that the person may read", func(ctx SpecContext) {
 			l.open(ctx, "/mcp")
 			bob := l.as(ctx, "token-of-bob", sessions)
 			updated := func(uri string) string {
@@ -100,7 +100,7 @@ var _ = Describe("Showing only some tools, prompts and resources to some people,
 					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
 		})
 
-		It("come without rules, passes every byte", func(ctx SpecContext) {
+		It("passes on every byte without rules", func(ctx SpecContext) {
 			l.world = NewGateway(l.upstream.URL + "/mcp")
 			talk := l.world.Converse(ctx, stateless, l.world.NewClient().Connect(ctx).Access)
 			l.upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
