@@ -230,7 +230,7 @@ func (c *Config) pages() settings.Group {
 func (c *Config) logging() settings.Group {
 	return settings.Group{Title: "Logging", Settings: []*settings.Setting{
 		settings.Choice("log-format", &c.LogFormat, []string{"text", LogJSON},
-			"format of log lines, and of what serve and gateway print at the start"),
+			"format of log lines, and of what serve and gateway print at startup"),
 		settings.Choice("log-level", &c.LogLevel, []string{"debug", "info", "warn", "error"},
 			"minimum level of log lines"),
 	}}

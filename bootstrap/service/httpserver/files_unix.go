@@ -5,7 +5,7 @@ package httpserver
 import "golang.org/x/sys/unix"
 
 // fileLimit returns how many files the process may have open. The Go runtime raises the soft limit
-// to the hard one at the start.
+// to the hard one at startup.
 func fileLimit() uint64 {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {

@@ -1,4 +1,4 @@
-// Package upstreams checks the upstreams of a gateway at the start and while it runs. A Watch
+// Package upstreams checks the upstreams of a gateway at startup and while it runs. A Watch
 // checks each at its own intervals, logs what changes, and returns a Status of each, also for the
 // admin listener and the metrics. The state itself stays with the gateway, whose consent page needs
 // it.
