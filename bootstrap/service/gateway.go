@@ -53,9 +53,9 @@ func (c *Config) gateway() settings.Group {
 			DefaultText("the host of each upstream").Example("localhost:9000"),
 		settings.Choice("credential", &g.Credential, bootstrap.Credentials(),
 			"credential for the upstreams: the pasted token of the person, one shared secret, or none"),
-		settings.List("present", &g.Present, presentItem, "how the credential is sent, each as \"Header: template\" "+
-			"or \"?parameter=template\" with {token} in the template").DefaultText(secret.DefaultEntry).
-			Example("X-Api-Key: {token}").OrSingle(),
+		settings.List("present", &g.Present, presentItem, "headers or query parameters in which the credential is "+
+			"sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
+			DefaultText(secret.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
 		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
 			"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, "+
 				"default, required and hosts").DefaultText("one token").

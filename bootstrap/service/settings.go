@@ -57,7 +57,7 @@ func (c *Config) addresses() settings.Group {
 			DefaultText("the issuer's own").Example("http://localhost:6274"),
 		settings.Texts("allowed-hosts", &c.AllowedHosts,
 			"with dev: additional Host names that are accepted, with any port or with the given one").
-			DefaultText("the issuer's host and loopback; any name with a public issuer").
+			DefaultText("the issuer's host and loopback; with a public issuer, any name").
 			Example("host.docker.internal"),
 		settings.Size("max-request-body", &c.MaxRequestBody,
 			"maximum size of a message to an MCP server, "+settings.FormatSize(guard.LeastRequestBody)+" to "+
@@ -96,7 +96,7 @@ func (c *Config) verification() settings.Group {
 		settings.Switch("verify-over-http", &v.VerifyOverHTTP,
 			"allow http for verify-url and introspection-url, on loopback and private networks only"),
 		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
-			"in the Authorization header, for clients that can send only a header"),
+			"in the Authorization header, for clients that cannot log in with OAuth"),
 	}}
 }
 
@@ -194,7 +194,7 @@ func (c *Config) metadata() settings.Group {
 func (c *Config) pages() settings.Group {
 	return settings.Group{Title: "Pages", Settings: []*settings.Setting{
 		settings.Text("site-name", &c.Appearance.Name, "name of the site on the pages, at most 60 characters").
-			DefaultText("the issuer's host; Demo site without an upstream").
+			DefaultText("the issuer's host; without an upstream, \"Demo site\"").
 			Example("The Gazette"),
 		settings.Text("accent", &c.Appearance.Accent, "colour of buttons and links; adjusted to a readable contrast").
 			DefaultText(defaultAccent).Example("#7c2d12").
@@ -254,8 +254,8 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-attempts-per-token", &l.MaxAttemptsPerToken,
 			"attempts in 1m with a token that has active connections before it needs a proof of work"),
 		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 16"),
-		settings.Duration("proof-wait", &l.ProofWait, "wait instead of the proof for browsers without script, at "+
-			"most 1m; in that time, ten such browsers per address are admitted"),
+		settings.Duration("proof-wait", &l.ProofWait, "how long browsers without JavaScript wait instead of doing the "+
+			"proof, at most 1m; in that time, ten such browsers per address are admitted"),
 		settings.Number("max-verifications", &l.MaxVerifications, "concurrent checks of one verifier"),
 		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress,
 			"concurrent checks for one address"),
