@@ -127,10 +127,10 @@ func (found result) check(o options) (misses error) {
 		least int
 		who   string
 	}{{found.people(false), o.minSuccess, "honest people"},
-		{found.people(true), o.minWithout, "honest people without script"}} {
+		{found.people(true), o.minWithout, "honest people without JavaScript"}} {
 		if got := success(p.all); len(p.all) > 0 && got < float64(p.least) {
 			misses = errors.Join(misses,
-				fmt.Errorf("%s: %.0f %% of %d %s connect; the minimum is %d %%", at, got, len(p.all), p.who, p.least))
+				fmt.Errorf("%s: %.0f%% of %d %s connect; the minimum is %d%%", at, got, len(p.all), p.who, p.least))
 		}
 	}
 	if got := found.guessesPerHour(); got > float64(o.maxGuesses) {
@@ -195,8 +195,8 @@ func (found result) summary() string {
 		}
 	}
 	able, unable := found.people(false), found.people(true)
-	text := fmt.Sprintf("%.1f requests/s, %.0f %% of %d got in (%d after a retry), %.0f %% of %d without script, p99 "+
-		"%s ms, before %s ms, %.0f guesses per hour, limits: %s",
+	text := fmt.Sprintf("%.1f requests/s, %.0f%% of %d got in (%d after a retry), %.0f%% of %d without JavaScript, "+
+		"p99 %s ms, before %s ms, %.0f guesses per hour, limits: %s",
 		found.rate, success(able), len(able), retried(able), success(unable), len(unable),
 		quantile(able, 0.99), quantile(found.before, 0.99), found.guessesPerHour(), found.limited)
 	byCount := slices.SortedFunc(maps.Keys(reasons), func(a, b string) int { return reasons[b] - reasons[a] })

@@ -87,7 +87,7 @@ func rows() []row {
 		},
 		{
 			name:     "office-looks",
-			attacker: "a colleague looks at an empty connections page, at full speed",
+			attacker: "a colleague reloads an empty connections page, at full speed",
 			people:   "behind the same address",
 			before:   inOffice,
 			during:   inOffice,

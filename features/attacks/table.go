@@ -16,7 +16,7 @@ func table(name string, results []result) string {
 
 var attackHead = []string{"attack", "per second", "honest people", "came", "got in", "after a retry",
 	"before: p50 / p99", "during: p50 / p99",
-	"without script", "memory", "limits", "guesses per hour, at most"}
+	"without JavaScript", "memory", "limits", "guesses per hour, at most"}
 
 func attackTable(results []result) string {
 	text := head(attackHead)
@@ -27,7 +27,7 @@ func attackTable(results []result) string {
 		}
 		able := r.people(false)
 		text += fmt.Sprintf(
-			"| %s | %.1f | %s | %d | %.0f %% | %d | %s | %s | %s | %.0f MiB, at most %.0f MiB | %s | %.0f |\n",
+			"| %s | %.1f | %s | %d | %.0f%% | %d | %s | %s | %s | %.0f MiB, at most %.0f MiB | %s | %.0f |\n",
 			attack, r.rate, r.row.people, len(able), success(able), retried(able), latency(r.before), latency(able),
 			r.withoutScript(), r.memory, r.peak, r.limited, r.guessesPerHour())
 	}
@@ -36,7 +36,7 @@ func attackTable(results []result) string {
 
 func (found result) withoutScript() string {
 	some := found.people(true)
-	return fmt.Sprintf("%.0f %% of %d, p50 %s ms", success(some), len(some), quantile(some, 0.5))
+	return fmt.Sprintf("%.0f%% of %d, p50 %s ms", success(some), len(some), quantile(some, 0.5))
 }
 
 func latency(all []outcome) string { return quantile(all, 0.5) + " / " + quantile(all, 0.99) + " ms" }
@@ -47,7 +47,7 @@ var guessHead = []string{"attacker", "requests per second", "guesses that were c
 func guessTable(results []result) string {
 	text := head(guessHead)
 	for _, r := range results {
-		text += fmt.Sprintf("| %s | %.1f | %d in the first %.0f s, then %d in %.0f s | %.0f | %.0f %% of %d | %s |\n",
+		text += fmt.Sprintf("| %s | %.1f | %d in the first %.0f s, then %d in %.0f s | %.0f | %.0f%% of %d | %s |\n",
 			r.row.attacker, r.rate,
 			r.early, r.row.warmUp.Seconds(), r.guesses, r.lasted.Seconds(), r.guessesPerHour(), success(r.during),
 			len(r.during), r.limited)
