@@ -26,7 +26,7 @@ type attempt struct {
 	host   oauth.HostToken
 	failed *oauth.Proof // an unsolved proof, to be demanded again; nil for none
 
-	isDirect bool // of a client, which cannot prove work
+	isDirect bool // of a client, which cannot do a proof of work
 }
 
 // verifiedToken is a pasted token that the verifier accepts.
