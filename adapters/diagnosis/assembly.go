@@ -14,9 +14,10 @@ import (
 // step is first.
 func Assemble(steps []connection.Step, now time.Time) []Connection {
 	a := assembly{
-		attempts: map[string]*attempt{},
-		runs:     map[string]*attempt{},
-		newest:   map[sender]*attempt{},
+		attempts:   map[string]*attempt{},
+		runs:       map[string]*attempt{},
+		newest:     map[sender]*attempt{},
+		identified: map[sender]bool{},
 	}
 	for _, step := range steps {
 		if now.Sub(step.At) < connection.Memory {
@@ -26,6 +27,8 @@ func Assemble(steps []connection.Step, now time.Time) []Connection {
 	found := make([]Connection, 0, len(a.order))
 	for _, made := range a.order {
 		if len(made.Steps) > 0 {
+			last := made.last()
+			made.identified = a.identified[sender{last.Address, last.Agent, false}]
 			found = append(found, made.withVerdict(now))
 		}
 	}
@@ -54,10 +57,11 @@ type sender struct {
 }
 
 type assembly struct {
-	order    []*attempt          // as they began
-	attempts map[string]*attempt // by id, or by request for those without one
-	runs     map[string]*attempt // of doctor, by user agent, which has the id of the run
-	newest   map[sender]*attempt // the newest steps of a sender that belong to no attempt yet
+	order      []*attempt          // as they began
+	attempts   map[string]*attempt // by id, or by request for those without one
+	runs       map[string]*attempt // of doctor, by user agent, which has the id of the run
+	newest     map[sender]*attempt // the newest steps of a sender that belong to no attempt yet
+	identified map[sender]bool     // who has exchanged a code
 }
 
 func (a *assembly) add(step connection.Step) {
@@ -104,6 +108,9 @@ func (a *assembly) addTo(to *attempt, step connection.Step) {
 	if len(to.Steps) == 0 {
 		to.began = step
 	}
+	if step.Kind == connection.Exchange && step.Outcome == connection.Passed {
+		a.identified[sender{step.Address, step.Agent, false}] = true
+	}
 	if step.Kind == connection.Exchange || step.Kind == connection.Stream || step.Kind == connection.Call {
 		a.join(to, sender{step.Address, step.Agent, true})
 	}
@@ -113,14 +120,14 @@ func (a *assembly) addTo(to *attempt, step connection.Step) {
 // join puts the discovery of the attempt's client before the attempt's steps. Discovery has no id
 // of an attempt, so join finds it by the sender of an exchange, stream or call; the authorization
 // request comes from the person's browser. The discovery must have begun before the attempt, and
-// ended at most clientLimit before it.
+// ended at most personLimit before it, because some clients only print the address for the browser.
 func (a *assembly) join(to *attempt, by sender) {
 	found := a.newest[by]
 	if found == nil || found.wasRefusedRegistration() || !slices.Contains(beginning, to.began.Kind) {
 		return
 	}
 	began, ended := found.Steps[0].At, found.last().At
-	if began.After(to.began.At) || to.began.At.Sub(ended) > clientLimit {
+	if began.After(to.began.At) || to.began.At.Sub(ended) > personLimit {
 		return
 	}
 	to.Steps = append(found.Steps, to.Steps...)

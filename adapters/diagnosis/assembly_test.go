@@ -63,9 +63,9 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 			Expect(connections[0].Agent).To(HavePrefix("claude"))
 		})
 
-	It("adds discovery that is at most a minute older than the authorization request", func() {
-		Expect(senders(heard("0 cli challenge", "60000 browser authorize@a", "60010 cli exchange@a"))).To(HaveLen(1))
-		Expect(senders(heard("0 cli challenge", "60001 browser authorize@a", "60010 cli exchange@a"))).To(HaveLen(2))
+	It("adds discovery that is at most ten minutes older than the authorization request", func() {
+		Expect(senders(heard("0 cli challenge", "600000 browser authorize@a", "600010 cli exchange@a"))).To(HaveLen(1))
+		Expect(senders(heard("0 cli challenge", "600001 browser authorize@a", "600010 cli exchange@a"))).To(HaveLen(2))
 	})
 
 	It("keeps two people apart who have the same client in two networks", func() {
@@ -105,6 +105,17 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 	It("does not add discovery to an old connection, whose first steps are deleted", func() {
 		Expect(senders(heard("0 cli challenge", "10 cli call@a"))).To(ConsistOf("cli challenge", "cli call"))
 	})
+
+	DescribeTable("supposes that a client has to register itself only if it has never exchanged a code",
+		func(agent string, supposed OmegaMatcher) {
+			steps := heard("0 browser authorize@a", "10 cli exchange@a", "20 cli call@a", "60000 "+agent+" server_metadata")
+			steps[3].Rule = "F4"
+			Expect(diagnosis.Assemble(steps, then.Add(time.Hour))[0].Verdict).To(supposed)
+		},
+		Entry("a new client", "node", ContainSubstring("Probably it has to register itself")),
+		Entry("a client that was connected", "cli", Equal("The client read the metadata of the server but never "+
+			"opened the authorization page.")),
+	)
 
 	It("shows the probes of a running client as connections of their own", func() {
 		connects := []string{"0 browser authorize@a", "10 cli exchange@a", "20 cli call@a"}

@@ -38,6 +38,8 @@ type Connection struct {
 	Verdict string            `json:"verdict"`           // the diagnosis
 	Hint    string            `json:"hint,omitempty"`    // the remedy
 	Steps   []connection.Step `json:"steps"`
+
+	identified bool // the sender of the last step has exchanged a code, so it needs no registration
 }
 
 func (c *Connection) last() connection.Step { return c.Steps[len(c.Steps)-1] }

@@ -53,7 +53,7 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 	c.acceptOlderRevisions()
 	last := c.furthest()
 	expected, expects := expectations[last.Kind]
-	lacksRegistration := last.Kind == connection.ServerMetadata && last.Rule == noRegistration
+	lacksRegistration := !c.identified && last.Kind == connection.ServerMetadata && last.Rule == noRegistration
 	switch {
 	case c.Doctor:
 		c.State, c.Verdict = Over, "A run of pasteport doctor, which prints its own report."

@@ -37,13 +37,13 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 	if len(args) > 0 && slices.Contains([]string{cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}, args[0]) {
 		settings.Complete(root)
 	}
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
 	code, advice := exitFailure, ""
 	if _, isUsage := errors.AsType[term.UsageError](err); isUsage {
-		code, advice = exitUsage, "Try: pasteport --help\n"
+		code, advice = exitUsage, "Try: "+command.CommandPath()+" --help\n"
 	}
 	if _, isLogged := errors.AsType[loggedError](err); !isLogged {
 		_, _ = fmt.Fprintf(errOut, "pasteport: %v\n%s", err, advice)

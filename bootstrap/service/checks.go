@@ -74,7 +74,11 @@ func (c *Config) Resolve() {
 // GrantSettings returns what a command needs to find the grants in the store of a service, and to
 // register clients.
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
+	mayBeGateway := !c.IsGateway() && c.Appearance.Name == "" && c.ResourceName == ""
 	c.Resolve()
+	if mayBeGateway { // a command without the settings of its service
+		c.ResourceName = c.Resource
+	}
 	if len(c.AllowClients) > 0 {
 		c.AllowClient = c.allows
 	}

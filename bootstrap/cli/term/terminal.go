@@ -76,6 +76,9 @@ func Usagef(format string, values ...any) error { return UsageError{fmt.Errorf(f
 // NoArguments refuses arguments. The error does not contain them, because one may be a secret whose
 // flag is missing.
 func NoArguments(command *cobra.Command, args []string) error {
+	if len(args) > 0 && (args[0] == "on" || args[0] == "off") {
+		return Usagef("unexpected argument %q: write it as the flag's value, --name=%[1]s", args[0])
+	}
 	if len(args) > 0 {
 		return Usagef("unexpected argument: %q takes flags only, each as --name=value", command.CommandPath())
 	}
