@@ -311,7 +311,7 @@ var _ = Describe("Running the binary", func() {
 			"http://cms.example.com"),
 		Entry("a token lifetime that is too long", Label("F9"), 1, "--access-token-ttl is 25h0m0s: choose from",
 			"serve", "--dev", "--addr", "127.0.0.1:0", "--access-token-ttl", "25h"),
-		Entry("an unknown flag", 2, "unknown flag: --verbose\nTry: pasteport --help", "serve", "--verbose"),
+		Entry("an unknown flag", 2, "unknown flag: --verbose\nTry: pasteport serve --help", "serve", "--verbose"),
 		Entry("a malformed value", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve",
 			"--auth-code-ttl", "soon"),
 		Entry("an unexpected argument", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),

@@ -108,7 +108,8 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 
 	DescribeTable("supposes that a client has to register itself only if it has never exchanged a code",
 		func(agent string, supposed OmegaMatcher) {
-			steps := heard("0 browser authorize@a", "10 cli exchange@a", "20 cli call@a", "60000 "+agent+" server_metadata")
+			steps := heard("0 browser authorize@a", "10 cli exchange@a", "20 cli call@a",
+				"60000 "+agent+" server_metadata")
 			steps[3].Rule = "F4"
 			Expect(diagnosis.Assemble(steps, then.Add(time.Hour))[0].Verdict).To(supposed)
 		},
