@@ -186,7 +186,7 @@ var explanations = map[oauth.Kind]explanation{
 	oauth.ClientUnreachable: {
 		title:  "This app cannot be looked up",
 		text:   "The app’s published description could not be fetched.",
-		advice: "Try again in a moment. If it stays like this, tell the maker of the app.",
+		advice: "Try again in a moment. If this lasts, tell the people who run this site.",
 	},
 	oauth.InvalidClientDocument: {
 		title:  "This app is not described correctly",

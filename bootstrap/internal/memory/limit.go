@@ -25,6 +25,6 @@ func Limit() int64 {
 // GOMEMLIMIT is set.
 func LimitGarbage(logger *slog.Logger) {
 	if _, err := memlimit.Set(); err != nil {
-		logger.Warn("cannot read the memory limit of the process", "error", err)
+		logger.Warn("cannot read the memory limit of the control group; set GOMEMLIMIT if it has one", "error", err)
 	}
 }
