@@ -168,7 +168,8 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
 			"maximum number of such processes for one person"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
-			"time without a request, an open call or a listening client after which the process of a session ends"),
+			"time after which the process of an idle session ends: "+
+				"one without a request, an open call or a listening client"),
 		settings.Duration("stdio-start-timeout", &l.StartTimeout,
 			"time limit for the start of a process, until it has answered initialize"),
 		settings.Size("stdio-memory", &l.Memory, "limit on the data memory of each process, on Linux"),
