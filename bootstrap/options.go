@@ -139,7 +139,8 @@ type ToolScopes interface {
 	func(tool string) oauth.Scopes | func(tool string, arguments map[string]any) oauth.Scopes
 }
 
-// WithToolScopes sets the scopes that a call of a tool needs. A client without them gets 403
+// WithToolScopes sets the scopes that a call of a tool needs, instead of the DefaultScopes of the
+// oauth.Config. An empty result means the DefaultScopes. A client without the scopes gets 403
 // insufficient_scope and can request them. Lists of tools do not depend on scopes, so a tool is
 // listed although some of its calls, or all, need another scope. NewGateway and Guard also look up
 // the name without leading and trailing space; use FoldToolName for servers that ignore case.

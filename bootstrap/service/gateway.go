@@ -244,21 +244,15 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern,
-// else the defaults.
-func (g GatewayConfig) toolScopes(defaults oauth.Scopes) func(tool string) oauth.Scopes {
-	return func(tool string) oauth.Scopes {
-		var needed oauth.Scopes
-		for _, rule := range g.ToolScopes {
-			if matches(rule.Pattern, tool) {
-				needed = needed.With(rule.Scopes...)
-			}
+// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern;
+// none for the defaults.
+func (g GatewayConfig) toolScopes(tool string) (needed oauth.Scopes) {
+	for _, rule := range g.ToolScopes {
+		if matches(rule.Pattern, tool) {
+			needed = needed.With(rule.Scopes...)
 		}
-		if needed.Empty() {
-			return defaults
-		}
-		return needed
 	}
+	return needed
 }
 
 // matches reports whether the pattern matches the name of the tool in any spelling that the

@@ -27,7 +27,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
@@ -231,10 +230,10 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
-	needs, known := g.toolScopes(oauth.NewScopes(config.WithDefaults().DefaultScopes...)), s.Authz.Resources()
+	known := s.Authz.Resources()
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
-			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(needs))
+			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(g.toolScopes))
 		options = append(options, p.policy...)
 		to := g.at(address)
 		to.VerifiesTokens = config.verifier() == VerifierUpstream

@@ -65,7 +65,7 @@ func (a Access) withDefaults(needed oauth.Scopes) oauth.Scopes {
 // scopesWith returns the scopes that a call of a tool needs with any of the arguments.
 func (a Access) scopesWith(arguments [][]byte) func(tool string) oauth.Scopes {
 	if a.callScopes == nil {
-		return a.toolScopes
+		return func(tool string) oauth.Scopes { return a.orDefaults(a.toolScopes(tool)) }
 	}
 	decoded := make([]map[string]any, max(1, len(arguments)))
 	for i, raw := range arguments {
@@ -75,10 +75,19 @@ func (a Access) scopesWith(arguments [][]byte) func(tool string) oauth.Scopes {
 	}
 	return func(tool string) (needed oauth.Scopes) {
 		for _, one := range decoded {
-			needed = needed.With(a.callScopes(tool, one).Values()...)
+			needed = needed.With(a.orDefaults(a.callScopes(tool, one)).Values()...)
 		}
 		return needed
 	}
+}
+
+// orDefaults returns the default scopes instead of none, so that a forgotten tool is not open to
+// every token.
+func (a Access) orDefaults(needed oauth.Scopes) oauth.Scopes {
+	if needed.Empty() {
+		return a.catalogue.Defaults()
+	}
+	return needed
 }
 
 // Names are what a message names.

@@ -53,7 +53,8 @@ type Options struct {
 	Resources  Policy                         // by URI, and templates by the template
 	ToolScopes func(tool string) oauth.Scopes // scopes that a call of the tool needs; nil for the defaults of Scopes
 	// Replaces ToolScopes if the scopes depend on the arguments; nil for none. The arguments are
-	// nil for a call without any, and their numbers are of type json.Number.
+	// nil for a call without any, and their numbers are of type json.Number. An empty result of
+	// either means the defaults of Scopes.
 	CallScopes func(tool string, arguments map[string]any) oauth.Scopes
 
 	// BindTools lets a call reach only a tool that is as it was at the consent of the caller.
