@@ -108,8 +108,8 @@ func (m *MCPServer) protection() guard.Options {
 // Register mounts the endpoints of the authorization server and of the MCP server on the site's
 // Echo. Call it after the site's own routes and tools are added. It reports all mistakes in one
 // error and then mounts nothing: no WithOAuth, an unknown WithResource, invalid origins or hosts, a
-// scope of a tool that is not in the Config, a route of the site that an endpoint would hide, a
-// second registration, and two servers for one resource.
+// scope of a tool that is not in the Config, a WithIPExtractor that would have no effect, a route
+// of the site that an endpoint would hide, a second registration, and two servers for one resource.
 //
 // The host sets the limits of its http.Server: MaxHeaderBytes (32 KiB), ReadHeaderTimeout,
 // ReadTimeout, WriteTimeout (open streams extend it), and the number of connections

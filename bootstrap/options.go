@@ -219,8 +219,9 @@ func WithAllowedHosts(hosts ...string) MCPOption {
 	return func(m *MCPServer) { m.options.AllowedHosts = hosts }
 }
 
-// WithIPExtractor sets how Handler finds the client's address, for example with BehindProxies.
-// Register uses the IPExtractor of the site's Echo.
+// WithIPExtractor sets how Handler finds the client's address, for example with BehindProxies. It
+// has no effect on Register, which uses the IPExtractor of the site's Echo and returns an error if
+// that is missing.
 func WithIPExtractor(addressOf func(*http.Request) string) MCPOption {
 	return func(m *MCPServer) { m.addressOf = addressOf }
 }

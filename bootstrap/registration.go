@@ -72,6 +72,10 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 		mistakes = append(mistakes,
 			errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
 	}
+	if site != nil && site.IPExtractor == nil && m.addressOf != nil {
+		mistakes = append(mistakes,
+			errors.New("WithIPExtractor is for Handler: set e.IPExtractor of the Echo that Register gets instead"))
+	}
 	if m.mounted == nil {
 		mistakes = append(mistakes, errNoServer)
 	}

@@ -128,6 +128,9 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Entry("no OAuth server", func(e *embedding) {
 			e.withoutOAuth = true
 		}, "it has no OAuth server: pass WithOAuth"),
+		Entry("an option for Handler only", func(e *embedding) {
+			e.options = append(e.options, bootstrap.WithIPExtractor(bootstrap.BehindProxies(nil)))
+		}, "WithIPExtractor is for Handler: set e.IPExtractor"),
 		Entry("no MCP server", func(e *embedding) { e.tools = nil }, "the MCP server is nil: make one"),
 		Entry("an unknown resource", func(e *embedding) {
 			e.options = append(e.options, bootstrap.WithResource(issuer+"/other"))
