@@ -54,6 +54,7 @@ type OAuthServer struct {
 	bodies    *jsonrpc.BodyMemory
 	limited   oauth.LimitObserver
 	calls     oauth.CallLimit
+	replicas  bool // may share the store
 
 	registered registrations
 	upstreams  upstreamStates
@@ -98,10 +99,11 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	clients, keys := chosen.directories(directory)
 	authz := &OAuthServer{
-		config:  config,
-		limited: chosen.limited,
-		calls:   limits.NewCalls(),
-		bodies:  jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor),
+		config:   config,
+		limited:  chosen.limited,
+		calls:    limits.NewCalls(),
+		bodies:   jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor),
+		replicas: counter != nil,
 	}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)

@@ -125,6 +125,7 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 		}
 	}
 	m.warnOfLoopbackOrigins()
+	m.warnOfMissingBus()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.tools.servers.Store(m.protection().Resource, m.mounted)
 	m.authz.ended.add(m.mounted)

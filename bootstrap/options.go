@@ -183,6 +183,15 @@ type Bus = replica.Bus
 // needs no bus, because its upstream has the sessions.
 func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.bus = bus } }
 
+// warnOfMissingBus logs a warning when other replicas may share the store, but not the sessions.
+func (m *MCPServer) warnOfMissingBus() {
+	if _, isLocal := m.local(); isLocal && m.bus == nil && m.authz.replicas {
+		m.authz.config.Logger.Warn("replicas can share the store, but there is no bus: with several replicas, a "+
+			"request for a session of another replica gets 404; set bus (WithBus), or run one replica",
+			"resource", m.protection().Resource.String())
+	}
+}
+
 // WithAudit calls record once for each request of an authenticated client, after its outcome is
 // known: who called which tool of which server, with a digest of the arguments. Pings and
 // notifications are not calls. record runs in the goroutine of the call. audit.Open in

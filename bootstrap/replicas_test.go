@@ -2,7 +2,9 @@ package bootstrap_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,11 +16,22 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+var shared = []bootstrap.OAuthOption{bootstrap.WithSharedLimits()}
+
+// silentBus is a bus without other replicas.
+type silentBus struct{}
+
+func (silentBus) Listen(string, func([]byte, func([]byte))) error { return nil }
+func (silentBus) Ask(context.Context, string, []byte) ([]byte, error) {
+	return nil, oauth.ErrNotFound
+}
 
 var _ = Describe("A host with several processes on one store", func() {
 	const issuer = "https://cms.example"
@@ -68,6 +81,28 @@ var _ = Describe("A host with several processes on one store", func() {
 			Expect(other.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
 			Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
 		})
+
+	DescribeTable("is warned that sessions are not shared", Label("R1"),
+		func(shared []bootstrap.OAuthOption, options []bootstrap.MCPOption, warned types.GomegaMatcher) {
+			var log bytes.Buffer
+			config := oauth.Config{
+				Issuer:       issuer,
+				VerifyBearer: func(string) bool { return true },
+				Logger:       slog.New(slog.NewTextHandler(&log, nil)),
+			}
+			authz, err := bootstrap.NewOAuthServer(config, openStore(), shared...)
+			Expect(err).NotTo(HaveOccurred())
+			DeferCleanup(authz.Close)
+			server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+				append(options, bootstrap.WithOAuth(authz))...)
+			Expect(server.Register(echo.New())).To(Succeed())
+			Expect(log.String()).To(warned)
+		},
+		Entry("if they share the store without a bus", shared, nil,
+			And(ContainSubstring("level=WARN"), ContainSubstring("there is no bus"))),
+		Entry("but not with a bus", shared, []bootstrap.MCPOption{bootstrap.WithBus(silentBus{})}, BeEmpty()),
+		Entry("but not if they share no store", nil, nil, BeEmpty()),
+	)
 
 	DescribeTable("closes the streams of grants that it ends itself, with any store:",
 		Label("G16", "E9"), func(ctx SpecContext, end func(context.Context, *host, tokenAnswer)) {
