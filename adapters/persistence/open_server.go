@@ -20,8 +20,8 @@ import (
 // ServerOptions configure a store on a database server. A zero value means the default in its
 // comment.
 type ServerOptions struct {
-	// File of the server secret, the same for every replica; OpenServer creates it for an unused
-	// database.
+	// File of the server secret, the same for every replica; required. OpenServer creates it for an
+	// unused database.
 	SecretFile  string
 	Connections int // the most of this process; 16
 }
@@ -38,6 +38,9 @@ const (
 // and brings its schema up to date. Any number of replicas may share the database and start at
 // once. The program has to import package postgres or mysql, which register the drivers.
 func OpenServer(address string, options ServerOptions) (*Store, error) {
+	if options.SecretFile == "" {
+		return nil, errNoSecretFile
+	}
 	return openServer(address, options, (*Store).prepareServer)
 }
 
@@ -61,6 +64,9 @@ func openServer(address string, options ServerOptions, ready func(*Store) error)
 	}
 	return store, nil
 }
+
+var errNoSecretFile = errors.New("opening the OAuth database: ServerOptions.SecretFile is empty: name the file of " +
+	"the server secret, which is the same for every replica and need not exist for an unused database")
 
 // errAddress does not contain the address, which holds a password.
 var errAddress = errors.New(

@@ -327,6 +327,13 @@ var _ = Describe("A store on a database server", func() {
 	}
 })
 
+var _ = Describe("A store on a database server without a file for the server secret", Label("F9"), func() {
+	It("is refused before it writes anything", func() {
+		_, err := OpenServer("postgres://me:geheim@127.0.0.1:1/name", ServerOptions{})
+		Expect(err).To(MatchError(ContainSubstring("ServerOptions.SecretFile is empty: name the file")))
+	})
+})
+
 var _ = DescribeTable("A change that a database server has refused",
 	Label("I22", "D30"), func(refusal error, again bool) {
 		Expect(collides(failed("updating a grant", refusal))).To(Equal(again))
@@ -344,7 +351,7 @@ var _ = DescribeTable("A change that a database server has refused",
 var _ = Describe("The address of a database server", func() {
 	DescribeTable("is refused, and not repeated, when it is", func(address string) {
 		Expect(IsServer(address)).To(BeFalse())
-		_, err := OpenServer(address, ServerOptions{})
+		_, err := OpenServer(address, ServerOptions{SecretFile: "unused"})
 		Expect(err).To(MatchError(ContainSubstring("postgres://user:password@host/name")))
 		Expect(err.Error()).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
 		Expect(Redacted(address)).NotTo(Or(ContainSubstring("geheim"), ContainSubstring("shibboleth")))
