@@ -1,0 +1,184 @@
+package bootstrap_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
+	"github.com/labstack/echo/v4"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// accounts are the tokens of a site with their owners.
+type accounts map[string]oauth.Principal
+
+// VerifyBearer implements oauth.BearerVerifier.
+func (a accounts) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
+	if owner, known := a[token]; known {
+		return owner, nil
+	}
+	return oauth.Principal{}, oauth.ErrUnknownBearer
+}
+
+// only is the verifier of one of several MCP servers: a token can grant only the scopes of this
+// server.
+type only struct {
+	oauth.BearerVerifier
+	scopes []string
+}
+
+// VerifyBearer implements oauth.BearerVerifier.
+func (o only) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
+	person, err := o.BearerVerifier.VerifyBearer(ctx, token)
+	granted := []string{} // not nil, which would mean the default scopes
+	for _, scope := range person.Scopes {
+		if slices.Contains(o.scopes, scope) {
+			granted = append(granted, scope)
+		}
+	}
+	person.Scopes = granted
+	return person, err
+}
+
+// mountings are the ways in which a site mounts two MCP servers, the second one below /admin, where
+// the site has pages behind a login.
+var mountings = map[string]func(first, second *bootstrap.MCPServer) http.Handler{
+	"one Echo, as the NotFound of chi": func(first, second *bootstrap.MCPServer) http.Handler {
+		e, r := bothOn(first, second), chi.NewRouter()
+		r.Route("/admin", adminPages)
+		r.Handle("/admin/mcp", e)
+		r.Handle("/admin/mcp/*", e)
+		r.NotFound(e.ServeHTTP)
+		return r
+	},
+	"one Echo, path by path in chi": func(first, second *bootstrap.MCPServer) http.Handler {
+		e, r := bothOn(first, second), chi.NewRouter()
+		for _, path := range []string{
+			"/mcp", "/mcp/*", "/admin/mcp", "/admin/mcp/*", "/oauth/*", "/.well-known/oauth-authorization-server",
+			"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/*",
+		} {
+			r.Handle(path, e)
+		}
+		r.Route("/admin", adminPages)
+		return r
+	},
+	"one Echo, in net/http": func(first, second *bootstrap.MCPServer) http.Handler {
+		e, mux, admin := bothOn(first, second), http.NewServeMux(), chi.NewRouter()
+		admin.Route("/admin", adminPages)
+		mux.Handle("/admin/", admin)
+		mux.Handle("/admin/mcp", e)
+		mux.Handle("/admin/mcp/", e)
+		mux.Handle("/", e)
+		return mux
+	},
+	"a handler for each": func(first, second *bootstrap.MCPServer) http.Handler {
+		r, more := chi.NewRouter(), handlerOf(second)
+		r.Route("/admin", adminPages)
+		for _, path := range []string{
+			"/admin/mcp", "/admin/mcp/*", "/.well-known/oauth-protected-resource/admin/mcp",
+		} {
+			r.Handle(path, more)
+		}
+		r.NotFound(handlerOf(first).ServeHTTP)
+		return r
+	},
+}
+
+func bothOn(first, second *bootstrap.MCPServer) *echo.Echo {
+	GinkgoHelper()
+	e := echo.New()
+	Expect(first.Register(e)).To(Succeed())
+	Expect(second.Register(e)).To(Succeed())
+	return e
+}
+
+func adminPages(r chi.Router) {
+	r.Use(middleware.BasicAuth("admin", map[string]string{"root": "root"}))
+	r.Get("/users", about)
+}
+
+// newsroom is a site with an MCP server for articles and one for its administration.
+type newsroom struct {
+	*pasteporttest.Site
+	authz *bootstrap.OAuthServer
+}
+
+func openNewsroom(mounting string) newsroom {
+	GinkgoHelper()
+	site := pasteporttest.New(GinkgoTB())
+	tokens := accounts{
+		"ada-token":  {Subject: "ada", Scopes: []string{"articles"}},
+		"root-token": {Subject: "root", Scopes: []string{"articles", "admin"}},
+	}
+	authz, err := bootstrap.NewOAuthServer(site.Config(oauth.Config{
+		Issuer:        "https://news.example",
+		Verifier:      only{tokens, []string{"articles"}},
+		Scopes:        []oauth.Scope{{Name: "articles"}, {Name: "admin"}},
+		DefaultScopes: []string{"articles", "admin"},
+		MoreServers: []oauth.ProtectedServer{
+			{Resource: "https://news.example/admin/mcp", Name: "Admin", Verifier: only{tokens, []string{"admin"}}},
+		},
+	}), openStore(), bootstrap.WithRootCAs(site.RootCAs()))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(authz.Close)
+	server := func(scope string, options ...bootstrap.MCPOption) *bootstrap.MCPServer {
+		tools := mcp.NewServer(&mcp.Implementation{Name: scope, Version: "1"}, nil)
+		mcp.AddTool(tools, &mcp.Tool{Name: "greet"}, greet)
+		return bootstrap.NewMCPServer(tools, append(options, bootstrap.WithOAuth(authz),
+			bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes(scope) }))...)
+	}
+	more := authz.Resources()[1].Resource.String()
+	site.Serve(mountings[mounting](server("articles"), server("admin", bootstrap.WithResource(more))))
+	return newsroom{site, authz}
+}
+
+var _ = Describe("A site with two MCP servers that have scopes of their own", func() {
+	for mounting := range mountings {
+		It("grants each token the scopes of the server, with "+mounting, Label("U3", "F16"), func(ctx SpecContext) {
+			news := openNewsroom(mounting)
+			for path, scope := range map[string]string{"/mcp": "articles", "/admin/mcp": "admin"} {
+				root := news.At(path).Connect("root-token")
+				Expect(root.Scopes()).To(ConsistOf(scope, oauth.OfflineAccess))
+				_, err := root.Session().CallTool(ctx, &mcp.CallToolParams{Name: "greet", Arguments: greeting{"Root"}})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			Expect(news.Connect("ada-token").Scopes()).To(ConsistOf("articles", oauth.OfflineAccess))
+			_, err := news.At("/admin/mcp").TryConnect("ada-token")
+			Expect(err).To(MatchError(ContainSubstring("access_denied")))
+			response, err := http.Get(news.URL() + "/admin/users")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(response.Body.Close()).To(Succeed())
+			Expect(response.StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(response.Header.Get("WWW-Authenticate")).To(HavePrefix("Basic"))
+		})
+	}
+
+	It("names the default scopes of the issuer for both", Label("F17"), func() {
+		news := openNewsroom("a handler for each")
+		for _, path := range []string{"/mcp", "/admin/mcp"} {
+			response, err := http.Get(news.URL() + "/.well-known/oauth-protected-resource" + path)
+			Expect(err).NotTo(HaveOccurred())
+			var metadata map[string]any
+			Expect(json.NewDecoder(response.Body).Decode(&metadata)).To(Succeed())
+			Expect(response.Body.Close()).To(Succeed())
+			Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf("articles", "admin")))
+		}
+	})
+
+	It("ends all connections of a person if it has only the hash of a token", Label("J10"), func(ctx SpecContext) {
+		news := openNewsroom("a handler for each")
+		news.Connect("root-token")
+		news.At("/admin/mcp").Connect("root-token")
+		news.Connect("ada-token")
+		Expect(news.authz.EndGrants(ctx, func(c oauth.Connection) bool { return c.Subject == "root" })).To(Equal(2))
+	})
+})
