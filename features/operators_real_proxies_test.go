@@ -99,6 +99,17 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 				Eventually(upstream.Cancelled).WithContext(ctx).WithTimeout(patience).Should(Receive())
 			}, SpecTimeout(time.Minute))
 
+		It("passes a silent stream on at once over HTTP/2", Label("gateway", "U4"), func(ctx SpecContext) {
+			upstream := NewUpstream(apiKey)
+			d := DeployGateway(binary, upstream, proxy)
+			talk := d.Converse(ctx, sessions, d.NewClient().Connect(ctx).Access)
+			upstream.Answer(sendOnlyHeader)
+			answer, err := http.DefaultTransport.RoundTrip(talk.Request(ctx, http.MethodGet))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answer.Proto).To(Equal("HTTP/2.0"))
+			Expect(answer.Body.Close()).To(Succeed())
+		}, SpecTimeout(20*time.Second))
+
 		It("logs the forwarded client address, trusted from the proxy only", Label("B6"), func(ctx SpecContext) {
 			d := Deploy(binary, proxy, "127.0.0.1")
 			Post(ctx, d.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
@@ -183,6 +194,13 @@ var _ = Describe("Running behind a real proxy", Ordered, ContinueOnFailure, Labe
 		Entry("to nginx", SpecTimeout(time.Minute), Proxy(nginxProxy)),
 	)
 })
+
+// sendOnlyHeader opens a stream without an event, as servers do that are not the Go SDK.
+func sendOnlyHeader(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
+}
 
 // saysAddress matches the log line of a request to the token endpoint from this address.
 func saysAddress(address string) types.GomegaMatcher {

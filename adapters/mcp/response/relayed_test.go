@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -87,6 +88,34 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 
 	It("sends no comment in a response that is no stream", func() {
 		s, to := openStream(true)
+		s.WriteHeader(http.StatusOK)
+		s.comment()
+		Expect(to.Body.String()).To(BeEmpty())
+	})
+
+	DescribeTable("sends a comment with the header when no event has come yet:",
+		func(change func(s *Writer), comments int) {
+			s, to := openStream(true)
+			s.Header().Set("Content-Type", jsonrpc.EventStream)
+			change(s)
+			s.WriteHeader(http.StatusOK)
+			Expect(s.FlushError()).To(Succeed())
+			Expect(s.FlushError()).To(Succeed())
+			Expect(strings.Count(to.Body.String(), ": ok\n\n")).To(Equal(comments))
+			Expect(to.Flushed).To(BeTrue())
+		},
+		Entry("in a stream", func(*Writer) {}, 1),
+		Entry("not in the response to a call", func(s *Writer) { s.long = false }, 0),
+		Entry("not in JSON", func(s *Writer) { s.Header().Set("Content-Type", "application/json") }, 0),
+		Entry("not in a compressed body", func(s *Writer) { s.Header().Set("Content-Encoding", "gzip") }, 0),
+		Entry("not in a body of a fixed length", func(s *Writer) { s.Header().Set("Content-Length", "9") }, 0),
+		Entry("not after an event", func(s *Writer) { _, _ = s.Write([]byte("data: a\n\n")) }, 0),
+	)
+
+	It("sends no keep-alive comment in a compressed stream", func() {
+		s, to := openStream(true)
+		s.Header().Set("Content-Type", jsonrpc.EventStream)
+		s.Header().Set("Content-Encoding", "gzip")
 		s.WriteHeader(http.StatusOK)
 		s.comment()
 		Expect(to.Body.String()).To(BeEmpty())

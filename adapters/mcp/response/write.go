@@ -64,15 +64,20 @@ func (w *Writer) keepTail(p []byte) {
 	copy(w.tail[longestSeparator-len(p):], p)
 }
 
-// betweenEvents reports whether the last event is complete.
-func (w *Writer) betweenEvents() bool {
+// takesComment reports whether a comment can be sent now: the last event is complete, and the body
+// is neither compressed nor of a fixed length.
+func (w *Writer) takesComment() bool {
+	if !w.events || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Length") != "" {
+		return false
+	}
 	tail := string(w.tail[:])
 	return w.tail == [longestSeparator]byte{} || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
 		strings.HasSuffix(tail, "\r\r")
 }
 
 // FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to
-// send it together with the end of the response.
+// send it together with the end of the response. A stream without a first event gets a comment,
+// because proxies with HTTP/2 send the header only with a part of the body.
 func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,6 +90,9 @@ func (w *Writer) FlushError() error {
 			w.flushTimer = time.AfterFunc(w.registry.FlushDelay, w.delayedFlush)
 		}
 		return nil
+	}
+	if w.long && w.written == 0 && w.takesComment() {
+		w.written, _ = w.ResponseWriter.Write([]byte(": ok\n\n"))
 	}
 	return w.flush()
 }

@@ -214,7 +214,7 @@ func (w *Writer) comment() {
 		return
 	}
 	w.setWriteDeadline()
-	if w.events && w.betweenEvents() {
+	if w.takesComment() {
 		_, _ = w.ResponseWriter.Write([]byte(": keep-alive\n\n"))
 		_ = w.control.Flush()
 	}
