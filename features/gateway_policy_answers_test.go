@@ -95,7 +95,7 @@ var _ = Describe("Filtering answers with rules for tools, prompts and resources"
 					updated("file:///secret/b")+","+updated("file:///public/a.txt")+"]\n\n"+
 					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n")
 			})
-			Expect(Send(bob.Request(ctx, http.MethodGet)).Text).
+			Expect(strings.TrimPrefix(Send(bob.Request(ctx, http.MethodGet)).Text, ": ok\n\n")).
 				To(Equal("data: [" + updated("file:///public/a.txt") + "]\n\n" +
 					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/resources/list_changed\"}\n\n"))
 		})
