@@ -186,8 +186,9 @@ func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.bus = bus } }
 // warnOfMissingBus logs a warning when other replicas may share the store, but not the sessions.
 func (m *MCPServer) warnOfMissingBus() {
 	if _, isLocal := m.local(); isLocal && m.bus == nil && m.authz.replicas {
-		m.authz.config.Logger.Warn("replicas can share the store, but there is no bus: with several replicas, a "+
-			"request for a session of another replica gets 404; set bus (WithBus), or run one replica",
+		m.authz.config.Logger.Warn("replicas can share the store, but not sessions, because no bus is set: "+
+			"with several replicas, a request for a session of another replica gets 404; "+
+			"set bus (WithBus), or run one replica",
 			"resource", m.protection().Resource.String())
 	}
 }

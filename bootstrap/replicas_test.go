@@ -99,7 +99,7 @@ var _ = Describe("A host with several processes on one store", func() {
 			Expect(log.String()).To(warned)
 		},
 		Entry("if they share the store without a bus", shared, nil,
-			And(ContainSubstring("level=WARN"), ContainSubstring("there is no bus"))),
+			And(ContainSubstring("level=WARN"), ContainSubstring("no bus is set"))),
 		Entry("but not with a bus", shared, []bootstrap.MCPOption{bootstrap.WithBus(silentBus{})}, BeEmpty()),
 		Entry("but not if they share no store", nil, nil, BeEmpty()),
 	)

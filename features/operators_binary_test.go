@@ -315,6 +315,8 @@ var _ = Describe("Running the binary", func() {
 		Entry("a malformed value", 1, `--auth-code-ttl is "soon": write a duration such as 1h30m`, "serve",
 			"--auth-code-ttl", "soon"),
 		Entry("an unexpected argument", 2, `unexpected argument: "pasteport serve" takes flags only`, "serve", "now"),
+		Entry("a value apart from its switch", 2, `unexpected argument "on": write it as the flag's value, --name=on`,
+			"serve", "--dev", "on"),
 		Entry("a flag of another command", 2, "unknown flag: --data", "version"),
 	)
 

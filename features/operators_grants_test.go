@@ -87,6 +87,15 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 				ContainSubstring(author)))
 	})
 
+	It("shows the URL of a server whose name it cannot know", Label("H3"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
+		for setting, shown := range map[string]string{"": world.MCP(), "site-name: The Gazette\n": "The Gazette"} {
+			Expect(os.WriteFile(settings, []byte("issuer: "+world.Issuer+"\n"+setting), 0o600)).To(Succeed())
+			Expect(world.Grants(ctx, "--config", settings)).To(ConsistOf(HaveField("Server", shown)))
+		}
+	})
+
 	DescribeTable("filters the list", func(ctx SpecContext, found int, flags func() []string) {
 		client.Connect(ctx)
 		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))

@@ -9,6 +9,10 @@ import (
 // EventStream is the media type of server-sent events.
 const EventStream = "text/event-stream"
 
+// OpeningComment begins a stream that has no event yet, because proxies send the header only with a
+// part of the body.
+var OpeningComment = []byte(": ok\n\n")
+
 // IsEventStream reports whether a response is a stream of server-sent events.
 func IsEventStream(header http.Header) bool {
 	return strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), EventStream)

@@ -76,8 +76,8 @@ func (w *Writer) takesComment() bool {
 }
 
 // FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to
-// send it together with the end of the response. A stream without a first event gets a comment,
-// because proxies with HTTP/2 send the header only with a part of the body.
+// send it together with the end of the response. A stream without a first event gets the
+// opening comment.
 func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *Writer) FlushError() error {
 		return nil
 	}
 	if w.long && w.written == 0 && w.takesComment() {
-		w.written, _ = w.ResponseWriter.Write([]byte(": ok\n\n"))
+		w.written, _ = w.ResponseWriter.Write(jsonrpc.OpeningComment)
 	}
 	return w.flush()
 }

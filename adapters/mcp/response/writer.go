@@ -202,7 +202,7 @@ func (w *Writer) ended() error {
 	return w.ctx.Err()
 }
 
-// comment sends a keep-alive comment, but not before the first event: it would be an early 200.
+// comment sends a keep-alive comment, but not before the header: it would be an early 200.
 func (w *Writer) comment() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

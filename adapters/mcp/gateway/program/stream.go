@@ -141,7 +141,7 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.writeLocked([]byte(": ok\n\n")) // proxies send the header only with a part of the body
+	o.writeLocked(jsonrpc.OpeningComment)
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
