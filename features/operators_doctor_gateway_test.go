@@ -96,6 +96,15 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		Expect(d.Of("flow.tools").Mend).To(ContainSubstring("accept the same tokens as the verifier"))
 	})
 
+	It("suspects present when the MCP server expects the token in another header", Label("U14", "B9"),
+		func(ctx SpecContext) {
+			upstream := NewUpstreamReading(func(r *http.Request) string { return r.Header.Get("X-Api-Key") }, apiKey)
+			d := examine(ctx, NewGateway(upstream.URL+"/mcp"))
+			Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
+			Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 403"))
+			Expect(d.Of("flow.approve").Mend).To(ContainSubstring("With a gateway, present must name the header"))
+		})
+
 	It("has nothing to warn of at the second of several MCP servers", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey).URL + "/mcp"
 		world := NewGateway(upstream, func(c *service.Config) {
