@@ -32,17 +32,43 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	return ended, err
 }
 
-// EndLeaked ends all grants of a host token that its operator has. It returns an error if the
-// service finds grants by several fields together.
+// EndLeaked ends all grants of a host token that its operator has. It returns a SeveralFieldsError
+// if the service finds grants by several fields together.
 func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
-	fields := s.settings.IdentityFields.Names()
-	if len(fields) > 1 {
-		return 0, &SeveralFieldsError{fields}
+	values, err := s.onlyField(hostToken)
+	if err != nil {
+		return 0, err
 	}
-	return s.EndGrantsOfFields(ctx, map[string]string{fields[0]: hostToken}, oauth.EndedByOperator)
+	return s.EndGrantsOfFields(ctx, values, oauth.EndedByOperator)
 }
 
-// SeveralFieldsError is the error of EndLeaked when one token does not identify grants.
+// GrantsOf returns the active grants of a host token that its operator has, and its codes that are
+// not redeemed, oldest first. It fails as EndLeaked does.
+func (s *Server) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connection, error) {
+	values, err := s.onlyField(hostToken)
+	if err != nil {
+		return nil, err
+	}
+	host, err := parseHost(s.settings.IdentityFields, values)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.connectionsOf(ctx, host)
+	slices.SortFunc(found.Active, func(a, b oauth.Connection) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return found.Active, err
+}
+
+// onlyField returns the value of the only field by which the service finds grants.
+func (s *Server) onlyField(value string) (map[string]string, error) {
+	fields := s.settings.IdentityFields.Names()
+	if len(fields) > 1 {
+		return nil, &SeveralFieldsError{fields}
+	}
+	return map[string]string{fields[0]: value}, nil
+}
+
+// SeveralFieldsError is the error of EndLeaked and GrantsOf when one token does not identify
+// grants.
 type SeveralFieldsError struct{ fields []string }
 
 // Error implements error.

@@ -96,6 +96,28 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		}
 	})
 
+	It("lists the grants that were made with a token, before and after a new server secret", Label("H3"),
+		func(ctx SpecContext) {
+			client.Connect(ctx)
+			world.RotateKeys(ctx)
+			client.Authorize(ctx)
+			client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
+			all := world.Grants(ctx)
+			list := func(typed string, args ...string) Ran {
+				return RunTyping(ctx, typed,
+					slices.Concat([]string{"grants", "list", "--token"}, args, world.Kept())...)
+			}
+			var listed []operatorsGrant
+			shown := list(world.Token+"\n", "-", "--json")
+			Expect(json.Unmarshal([]byte(shown.Out), &listed)).To(Succeed(), shown.Err)
+			Expect(listed).To(Equal(all[:2]))
+			Expect(shown.Out + shown.Err).NotTo(ContainSubstring(world.Token))
+			Expect(list("a-token-of-nobody", "-").Out).To(Equal("No active grants match.\n"))
+			Expect(list("", world.Token)).
+				To(And(HaveField("Code", 2), HaveField("Err", Not(ContainSubstring(world.Token)))))
+			Expect(list(world.Token, "-", "--subject", "ada")).To(HaveField("Code", 2))
+		})
+
 	DescribeTable("filters the list", func(ctx SpecContext, found int, flags func() []string) {
 		client.Connect(ctx)
 		client.ConnectAs(ctx, world.TokenFor(ctx, "ada", demosite.Author))
@@ -157,13 +179,15 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Expect(done.Err).To(And(ContainSubstring("reason=ended_by_operator"), Not(ContainSubstring(world.Token))))
 		Expect(world.Call(ctx, leaked.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(end(ctx, world.Token, "--token", "-")).To(And(HaveField("Out", "ended: 0\n"),
-			HaveField("Err", ContainSubstring("No active grant was made with this token."))))
+		Expect(end(ctx, world.Token, "--token", "-")).To(And(HaveField("Code", 1), HaveField("Out", ""),
+			HaveField("Err", ContainSubstring("no active grant was made with this token"))))
 	})
 
-	It("ends the grants of a key among several fields, or says that it cannot",
+	It("lists and ends the grants of a key among several fields, or says that it cannot",
 		Label("gateway", "B23"), func(ctx SpecContext) {
 			upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
+			listed := map[string]string{service.VerifierFile: "Spec Client",
+				service.VerifierUpstream: "list them by --subject"}
 			for verifier, ended := range map[string]string{service.VerifierFile: "ended: 1",
 				service.VerifierUpstream: "the fields user, token together: end them by --subject"} {
 				lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier +
@@ -180,6 +204,9 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 				Expect(gateway.NewClient().Consent(ctx).enter(ctx, "user", "ann", "token",
 					"key-of-ann-1234").StatusCode).
 					To(Equal(http.StatusSeeOther))
+				shown := RunTyping(ctx, "key-of-ann-1234",
+					append([]string{"grants", "list", "--token", "-", "--config", settings}, gateway.Kept()...)...)
+				Expect(shown.Out + shown.Err).To(ContainSubstring(listed[verifier]))
 				done := RunTyping(ctx, "key-of-ann-1234",
 					append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
 				Expect(done.Out + done.Err).To(ContainSubstring(ended))

@@ -37,29 +37,45 @@ func (f *grantFilter) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
 }
 
-func newGrantsList(out, errOut io.Writer) *cobra.Command {
+func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var filter grantFilter
 	var asJSON bool
+	var token string
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the active grants, oldest first",
-		Args:  term.NoArguments,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if token != "" {
+				return checkTokenAlone(token, len(args) > 0 || filter != grantFilter{})
+			}
+			return term.NoArguments(cmd, args)
+		},
 		Long: "List the grants of clients that have not ended. The command reads the store directly and works " +
-			"while the service runs.",
-		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json",
+			"while the service runs.\n--token - reads a token of your site from standard input and lists what was " +
+			"connected with it.",
+		Example: "  pasteport grants list --subject ada\n  pasteport grants list --client client.example --json\n" +
+			"  pasteport grants list --token - <token.txt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				if asJSON {
-					return term.PrintJSONList(out, described(chosenGrants(cmd.Context(), grants, filter)))
+				chosen := chosenGrants(cmd.Context(), grants, filter)
+				if token != "" {
+					var err error
+					if chosen, err = grantsOfToken(cmd.Context(), grants, in, errOut); err != nil {
+						return err
+					}
 				}
-				_, err := printGrants(out, chosenGrants(cmd.Context(), grants, filter))
+				if asJSON {
+					return term.PrintJSONList(out, described(chosen))
+				}
+				_, err := printGrants(out, chosen)
 				return err
 			})
 		},
 	}
 	config.Table().Flags(list, service.StoreSettings...)
 	filter.addFlags(list)
+	list.Flags().StringVar(&token, "token", "", tokenFlagUsage("list"))
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
@@ -119,10 +135,13 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config.Table().Flags(end, service.StoreSettings...)
 	filter.addFlags(end)
 	end.Flags().BoolVar(&all, "all", false, "end all grants")
-	end.Flags().StringVar(&token, "token",
-		"", "-: read a token of your site from standard input, and end the grants that were made with it")
+	end.Flags().StringVar(&token, "token", "", tokenFlagUsage("end"))
 	end.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return end
+}
+
+func tokenFlagUsage(verb string) string {
+	return "-: read a token of your site from standard input, and " + verb + " the grants that were made with it"
 }
 
 // checkTokenAlone refuses a token on the command line, which other users can
@@ -132,28 +151,53 @@ func checkTokenAlone(token string, others bool) error {
 	case token != "-":
 		return term.Usagef("--token takes - only: %w", errTokenArgument)
 	case others:
-		return term.Usagef("--token ends every grant of the token: leave out all other selections")
+		return term.Usagef("--token selects every grant of the token: leave out all other selections")
 	}
 	return nil
 }
 
+// grantsOfToken reads a token and iterates over its grants.
+func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader,
+	prompt io.Writer) (iter.Seq2[oauth.Connection, error], error) {
+	token, err := term.ReadToken(ctx, in, prompt)
+	if err != nil {
+		return nil, err
+	}
+	found, err := grants.GrantsOf(ctx, token.Reveal())
+	if err != nil {
+		return nil, adviseSubject(err, "list")
+	}
+	return func(yield func(oauth.Connection, error) bool) {
+		for _, grant := range found {
+			if !yield(grant, nil) {
+				return
+			}
+		}
+	}, nil
+}
+
 // endGrantsOfToken needs no confirmation, because who has the token may end its grants, as
-// on the connections page.
+// on the connections page. It fails if there are none, because the token may be mistyped.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	token, err := term.ReadToken(ctx, in, prompt)
 	if err != nil {
 		return err
 	}
 	ended, err := grants.EndLeaked(ctx, token.Reveal())
-	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
-		return fmt.Errorf("%w: end them by --subject", err)
-	}
 	if err != nil {
-		return err
+		return adviseSubject(err, "end")
 	}
-	if _, err = fmt.Fprintf(out, "ended: %d\n", ended); ended == 0 {
-		_, _ = fmt.Fprintln(prompt,
-			"No active grant was made with this token. If the service has fields, name its settings with --config.")
+	if ended == 0 {
+		return errors.New("no active grant was made with this token: check that it is complete; its grants may have " +
+			"ended already. If the service has fields, name its settings with --config")
+	}
+	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+	return err
+}
+
+func adviseSubject(err error, verb string) error {
+	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
+		return fmt.Errorf("%w: %s them by --subject", err, verb)
 	}
 	return err
 }
