@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/gofrs/flock"
 	"github.com/labstack/echo/v4"
@@ -142,8 +143,18 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	if err := s.servers.Register(s.Echo); err != nil {
 		return err
 	}
+	s.Echo.RouteNotFound("/*", s.nameServers)
 	s.operations.attach(s, config.Now)
 	return nil
+}
+
+// nameServers answers an app that was given the wrong URL.
+func (s *Service) nameServers(echo.Context) error {
+	var urls []string
+	for _, resource := range s.Authz.Resources() {
+		urls = append(urls, resource.Resource.String())
+	}
+	return echo.NewHTTPError(http.StatusNotFound, "no MCP server has this URL: connect to "+strings.Join(urls, " or "))
 }
 
 // Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it

@@ -1,0 +1,36 @@
+package features_test
+
+import (
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway"), func() {
+	DescribeTable("gets the URLs of the MCP servers with", func(ctx SpecContext, method, path string, status int) {
+		upstream := NewUpstream(apiKey).URL + "/mcp"
+		world := NewGateway(upstream, func(c *service.Config) {
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: "/files", URL: upstream})
+		})
+		r, err := http.NewRequestWithContext(ctx, method, world.Issuer+path, strings.NewReader(listTools))
+		Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("Content-Type", "application/json")
+		answer := Send(r)
+		Expect(answer.StatusCode).To(Equal(status), answer.Text)
+		named := ContainSubstring("connect to " + world.Issuer + "/mcp or " + world.Issuer + "/files")
+		if status != http.StatusNotFound {
+			named = Not(named)
+		}
+		Expect(answer.Text).To(named)
+	},
+		Entry("another path", http.MethodPost, "/mpc", http.StatusNotFound),
+		Entry("no path", http.MethodPost, "", http.StatusNotFound),
+		Entry("a path of HTTP+SSE", http.MethodGet, "/sse", http.StatusNotFound),
+		Entry("another path, to end a session", http.MethodDelete, "/files2", http.StatusNotFound),
+		Entry("but not with a server's URL", http.MethodPost, "/files", http.StatusUnauthorized),
+	)
+})
