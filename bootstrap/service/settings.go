@@ -46,7 +46,8 @@ func (c *Config) addresses() settings.Group {
 			"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; "+
 				"off disables it"),
 		settings.Number("max-connections", &c.MaxConnections,
-			"maximum number of open connections; further ones wait; 0 derives it from the memory and file limits").
+			"maximum number of open connections; a further one replaces the longest-idle one, or waits if none is "+
+				"idle; 0 derives it from the memory and file limits").
 			Example("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem,
 			"networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").
@@ -157,8 +158,7 @@ func (c *Config) clients() settings.Group {
 			"hosts of the clients that may connect; self-registered stands for all clients that registered themselves").
 			DefaultText("every client").Example("claude.ai"),
 		settings.Switch("self-registration", &c.SelfRegistration,
-			"let clients register themselves (RFC 7591), for those without a metadata document; nothing is stored "+
-				"for them").
+			"let clients without a metadata document register themselves (RFC 7591); nothing is stored for them").
 			DefaultText("off; on with dev, unless allow-clients leaves them out"),
 		settings.Switch("doctor-client", &c.DoctorClient,
 			"publish a client document for \"pasteport doctor\", so that it can check a whole login").
@@ -240,7 +240,7 @@ func (c *Config) limits() settings.Group {
 	l := &c.Limits
 	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
 		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of fewer than 64 bits: after too many wrong "+
-			"tokens, refuse all tokens of the address or the page"),
+			"tokens from an address, from a network, on a page or in total, refuse all tokens there"),
 		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem,
 			"networks that are exempt from limits per address").
 			DefaultText("none").Example("203.0.113.0/24"),
