@@ -102,7 +102,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			d := examine(ctx, NewGateway(upstream.URL+"/mcp"))
 			Expect(d.With("failure")).To(Equal([]string{"flow.approve"}), d.Out)
 			Expect(d.Of("flow.approve").Seen).To(HavePrefix("the page shows 403"))
-			Expect(d.Of("flow.approve").Mend).To(ContainSubstring("With a gateway, present must name the header"))
+			Expect(d.Of("flow.approve").Mend).To(ContainSubstring("present must send it as the server expects it"))
 		})
 
 	It("has nothing to warn of at the second of several MCP servers", func(ctx SpecContext) {

@@ -112,7 +112,9 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 			Expect(json.Unmarshal([]byte(shown.Out), &listed)).To(Succeed(), shown.Err)
 			Expect(listed).To(Equal(all[:2]))
 			Expect(shown.Out + shown.Err).NotTo(ContainSubstring(world.Token))
-			Expect(list("a-token-of-nobody", "-").Out).To(Equal("No active grants match.\n"))
+			Expect(list("a-token-of-nobody", "-")).To(And(HaveField("Code", 1), HaveField("Out", ""),
+				HaveField("Err", ContainSubstring("no active grant was made with this token"))))
+			Expect(list("", "")).To(HaveField("Code", 2))
 			Expect(list("", world.Token)).
 				To(And(HaveField("Code", 2), HaveField("Err", Not(ContainSubstring(world.Token)))))
 			Expect(list(world.Token, "-", "--subject", "ada")).To(HaveField("Code", 2))
@@ -187,9 +189,9 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Label("gateway", "B23"), func(ctx SpecContext) {
 			upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
 			listed := map[string]string{service.VerifierFile: "Spec Client",
-				service.VerifierUpstream: "list them by --subject"}
+				service.VerifierUpstream: "list them by --client, --name or --subject"}
 			for verifier, ended := range map[string]string{service.VerifierFile: "ended: 1",
-				service.VerifierUpstream: "the fields user, token together: end them by --subject"} {
+				service.VerifierUpstream: "the fields user, token together: end them by --client, --name or --subject"} {
 				lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier +
 					"\nfields: [{name: user}, {name: token}]\n"
 				settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")

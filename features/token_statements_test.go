@@ -20,7 +20,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/features/engines"
-	"github.com/pasteport/pasteport/features/suite"
 )
 
 // Recorder relays connections to a database server and records the statements that it reads on the
@@ -253,7 +252,6 @@ func (w *World) Present(client *Client, access, refresh string) {
 
 var _ = Describe("A grant on PostgreSQL", Label("engines", "N14"), func() {
 	It("is one row after 1,000 refreshes, nearly all of which changed no index", func(ctx SpecContext) {
-		suite.Needs("engines")
 		// A transaction in any database of a server delays the removal of old rows.
 		server, err := engines.Own(ctx, "PostgreSQL")
 		Expect(err).NotTo(HaveOccurred())

@@ -46,7 +46,7 @@ func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		Use:   "list",
 		Short: "List the active grants, oldest first",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if token != "" {
+			if cmd.Flags().Changed("token") {
 				return checkTokenAlone(token, len(args) > 0 || filter != grantFilter{})
 			}
 			return term.NoArguments(cmd, args)
@@ -156,6 +156,10 @@ func checkTokenAlone(token string, others bool) error {
 	return nil
 }
 
+// errNoGrantOfToken is an error, because the token may be mistyped.
+var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
+	"may have ended already. If the service has fields, name its settings with --config")
+
 // grantsOfToken reads a token and iterates over its grants.
 func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader,
 	prompt io.Writer) (iter.Seq2[oauth.Connection, error], error) {
@@ -165,7 +169,10 @@ func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader
 	}
 	found, err := grants.GrantsOf(ctx, token.Reveal())
 	if err != nil {
-		return nil, adviseSubject(err, "list")
+		return nil, adviseSelection(err, "list")
+	}
+	if len(found) == 0 {
+		return nil, errNoGrantOfToken
 	}
 	return func(yield func(oauth.Connection, error) bool) {
 		for _, grant := range found {
@@ -177,7 +184,7 @@ func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader
 }
 
 // endGrantsOfToken needs no confirmation, because who has the token may end its grants, as
-// on the connections page. It fails if there are none, because the token may be mistyped.
+// on the connections page.
 func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
 	token, err := term.ReadToken(ctx, in, prompt)
 	if err != nil {
@@ -185,19 +192,18 @@ func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Rea
 	}
 	ended, err := grants.EndLeaked(ctx, token.Reveal())
 	if err != nil {
-		return adviseSubject(err, "end")
+		return adviseSelection(err, "end")
 	}
 	if ended == 0 {
-		return errors.New("no active grant was made with this token: check that it is complete; its grants may have " +
-			"ended already. If the service has fields, name its settings with --config")
+		return errNoGrantOfToken
 	}
 	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 	return err
 }
 
-func adviseSubject(err error, verb string) error {
+func adviseSelection(err error, verb string) error {
 	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
-		return fmt.Errorf("%w: %s them by --subject", err, verb)
+		return fmt.Errorf("%w: %s them by --client, --name or --subject", err, verb)
 	}
 	return err
 }

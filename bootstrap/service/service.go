@@ -143,18 +143,22 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	if err := s.servers.Register(s.Echo); err != nil {
 		return err
 	}
-	s.Echo.RouteNotFound("/*", s.nameServers)
+	s.Echo.POST("/", echo.NotFoundHandler)
+	s.Echo.HTTPErrorHandler = s.answerError
 	s.operations.attach(s, config.Now)
 	return nil
 }
 
-// nameServers answers an app that was given the wrong URL.
-func (s *Service) nameServers(echo.Context) error {
-	var urls []string
-	for _, resource := range s.Authz.Resources() {
-		urls = append(urls, resource.Resource.String())
+// answerError names the MCP servers to an app that was given the wrong URL.
+func (s *Service) answerError(err error, c echo.Context) {
+	if errors.Is(err, echo.ErrNotFound) {
+		var urls []string
+		for _, resource := range s.Authz.Resources() {
+			urls = append(urls, resource.Resource.String())
+		}
+		err = echo.NewHTTPError(http.StatusNotFound, "no MCP server has this URL: connect to "+strings.Join(urls, " or "))
 	}
-	return echo.NewHTTPError(http.StatusNotFound, "no MCP server has this URL: connect to "+strings.Join(urls, " or "))
+	s.Echo.DefaultHTTPErrorHandler(err, c)
 }
 
 // Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it

@@ -192,8 +192,8 @@ func (e *examination) approve(ctx context.Context) finding {
 		return e.readCallback(page)
 	case page.Status == http.StatusForbidden:
 		return fail("Pass a --token that the site accepts, or find out why the site refuses it: the log and "+
-			"`pasteport trace --doctor` have the cause. With a gateway, present must name the header in which the "+
-			"MCP server expects the token.", "%s", pageOf(page))
+			"`pasteport trace --doctor` have the cause. With a gateway whose MCP server verifies the token, present "+
+			"must send it as the server expects it.", "%s", pageOf(page))
 	case page.Status == http.StatusServiceUnavailable:
 		return fail("Check the verifier of tokens: the site, or with a gateway the MCP server behind it, which must "+
 			"run at the exact address in upstream, respond there without a redirect, and refuse tokens that it does "+
