@@ -94,10 +94,10 @@ func (b browser) send(ctx context.Context, method, target, body string, header h
 	return answer{response.StatusCode, response.Header, string(text)}, err
 }
 
-// form is a form of a page with its hidden fields.
+// form is a form of a page, with its hidden fields and checked boxes.
 type form struct {
 	action     string
-	hidden     url.Values
+	values     url.Values
 	attributes map[string]string
 }
 
@@ -116,11 +116,13 @@ func formIn(page answer) (form, error) {
 }
 
 func readForm(node *html.Node) form {
-	f := form{hidden: url.Values{}, attributes: attributes(node)}
+	f := form{values: url.Values{}, attributes: attributes(node)}
 	f.action = f.attributes["action"]
 	for child := range node.Descendants() {
-		if field := attributes(child); child.Data == "input" && field["type"] == "hidden" {
-			f.hidden.Set(field["name"], field["value"])
+		field := attributes(child)
+		_, checked := field["checked"]
+		if child.Data == "input" && field["name"] != "" && (checked || field["type"] == "hidden") {
+			f.values.Add(field["name"], field["value"])
 		}
 	}
 	return f
@@ -134,10 +136,10 @@ func attributes(node *html.Node) map[string]string {
 	return all
 }
 
-// filled returns the hidden fields and more.
+// filled returns the values of the form and more.
 func (f form) filled(more url.Values) url.Values {
 	values := url.Values{}
-	for name, value := range f.hidden {
+	for name, value := range f.values {
 		values[name] = value
 	}
 	for name, value := range more {

@@ -53,7 +53,7 @@ func wait(ctx context.Context, s *scene, address func() string) {
 		if d.wait == 0 || pause(ctx, d.wait) != nil {
 			return nil
 		}
-		return d.hidden
+		return d.values
 	}}
 	pace(ctx, 600, 20_000, g.guess)
 }

@@ -178,7 +178,7 @@ func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
 	case d.wait > maxWait:
 		return nil, fmt.Errorf("the wait of the page for browsers without script is %s", d.wait)
 	}
-	return d.hidden, pause(ctx, d.wait)
+	return d.values, pause(ctx, d.wait)
 }
 
 // patiently sends a request again that was refused for a few seconds.
