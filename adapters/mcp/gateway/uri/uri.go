@@ -117,7 +117,7 @@ func endOf(text, characters string) int {
 }
 
 // hasPlainAuthority reports whether all parsers find the same host. Only the special schemes have
-// hosts that parsers change.
+// hosts that parsers change: without two slashes, browsers find a host, and Python a path.
 func hasPlainAuthority(text string) bool {
 	scheme, rest, _ := strings.Cut(text, ":")
 	defaultPort, isSpecial := defaultPorts[strings.ToLower(scheme)]
@@ -130,9 +130,12 @@ func hasPlainAuthority(text string) bool {
 		if !found || authority == "" {
 			return true
 		}
-		rest = authority
+		rest = "//" + authority
 	}
-	rest = strings.TrimLeft(rest, "/")
+	rest, hasTwoSlashes := strings.CutPrefix(rest, "//")
+	if !hasTwoSlashes {
+		return false
+	}
 	parts := hostAndPort.FindStringSubmatch(rest[:endOf(rest, "/?#")])
 	if parts == nil || parts[3] != "" && (isFile || parts[3] == defaultPort) {
 		return false

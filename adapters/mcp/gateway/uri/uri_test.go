@@ -28,7 +28,6 @@ var _ = Describe("Reading the URI of a resource", Label("U26"), func() {
 		Entry("percent-encoding", "file:///a%20b/%C3%A9%25", "file:///a b/\u00e9%"),
 		Entry("wide letters", "file:///\uff53ecret\uff1fx", "file:///secret", "file:///secret?x"),
 		Entry("a web page", "HTTPS://H.example/a", "https://h.example/a"),
-		Entry("a web page without slashes", "https:h/a", "https://h/a"),
 		Entry("a web page without a path", "https://h?a", "https://h/", "https://h/?a"),
 		Entry("a port", "https://h:8443/a", "https://h:8443/a"),
 		Entry("a note", "note://A/b//c", "note://a/b/c"),
@@ -48,6 +47,7 @@ var _ = Describe("Reading the URI of a resource", Label("U26"), func() {
 			Expect(Readings(uri)).To(BeEmpty(), uri)
 		}
 	},
+		Entry("a web page without two slashes", "https:h/a", "https:/h/a", "https:///h/a", "HTTP:h"),
 		Entry("white space and control characters", "file:///a b", " file:///a", "file:///a\t", "file:///a\n",
 			"file:///a\x00", "file:///a\u00a0b", "file:///a\x7f"),
 		Entry("encoded control characters", "file:///a%00", "file:///a%0ab", "file:///a%C2%85"),
