@@ -151,9 +151,14 @@ func (s *scan) method(m *Located) error {
 func (s *scan) params(m *Located) error {
 	m.Params.from = s.start()
 	defer func() { m.Params.to = max(m.Params.from, int(s.tokens.InputOffset())) }()
-	return s.objectOrNull("params", func() error {
+	before := len(m.Names)
+	err := s.objectOrNull("params", func() error {
 		return s.members("params", func(name string) error { return s.parameter(m, name) })
 	})
+	if before > 0 && len(m.Names) == before { // duplicate params, of which the SDK takes the last
+		m.Names = append(m.Names, "")
+	}
+	return err
 }
 
 // objectOrNull reads the next value.
