@@ -122,6 +122,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			"code_verifier does not fit", "confused two attempts"),
 		Entry("at an unknown code, which is of no attempt", func(ctx context.Context) {
 			client.Authorize(ctx)
+			service.Clock.Advance(time.Second) // the exchange is the newest by the millisecond
 			client.Token(ctx, client.Exchange("ppc_"+strings.Repeat("A", 43)))
 		}, "exchange:refused", "D12, D22", "unknown",
 			"replicas"),
