@@ -146,13 +146,24 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 		Expect(keys(upstream)).To(Equal(2), "the second check does not know yet what the server answers without a key")
 	})
 
-	It("finds out with a key whether a server that needed none has begun to check them", func(ctx SpecContext) {
-		upstream := NewUpstream()
-		service, report := operateChecked(ctx, upstream.URL+"/mcp")
-		Expect(report.State.Cause).To(ContainSubstring("it accepts any token"))
-		upstream.mu.Lock()
-		upstream.keys = []string{"", apiKey} // requests without a key are still accepted
-		upstream.mu.Unlock()
-		checkAgain(ctx, service, "refuses-unknown-keys")
-	})
+	DescribeTable("asks with a key until a server that accepts any key has begun to check them, if it needs",
+		func(ctx SpecContext, keyless string) {
+			upstream := NewUpstreamReading(func(r *http.Request) string {
+				if bearerOf(r) == "" {
+					return keyless
+				}
+				return "any"
+			}, "any", "no key")
+			service, report := operateChecked(ctx, upstream.URL+"/mcp")
+			Expect(report.State.Cause).To(ContainSubstring("it accepts any token"))
+			checkAgain(ctx, service, "misconfigured")
+			upstream.mu.Lock()
+			upstream.keys = []string{"no key", apiKey}
+			upstream.mu.Unlock()
+			checkAgain(ctx, service, "refuses-unknown-keys")
+		},
+		Entry("no key", "any"),
+		Entry("no key, also afterwards", "no key"),
+		Entry("some key", ""),
+	)
 })

@@ -26,7 +26,7 @@ func (u *Upstream) Check(ctx context.Context, last check.Result) check.Result {
 }
 
 func (u *Upstream) check(ctx context.Context, last check.Result) check.Result {
-	if u.options.Credential.ofSender() && last.IsKnown() {
+	if u.options.Credential.ofSender() && last.IsKnown() && !last.AcceptsAnyKey() {
 		found := u.ask(ctx, secret.Credentials{})
 		before := u.withoutKey.Swap(found.State)
 		switch {
