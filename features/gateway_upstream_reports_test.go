@@ -110,6 +110,18 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 			Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(dead))
 		})
 
+	It("shows other computers no detail of a failed call either", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		service, _ := operateChecked(ctx, upstream.URL+"/mcp", func(c *service.Config) { c.AdminAddr = "0.0.0.0:0" })
+		access := service.NewClient().ConnectAs(ctx, apiKey).Access
+		upstream.Close()
+		Expect(service.Call(ctx, access).StatusCode).To(Equal(http.StatusBadGateway))
+		service.service.CheckUpstreams(ctx)
+		service.Admin = "http://" + net.JoinHostPort(outside(), portOf(service.Admin))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).
+			To(And(ContainSubstring(`"problem":"down; calls fail"`), Not(ContainSubstring("dial"))))
+	})
+
 	It("logs a change of the detail, and not the same one again", func(ctx SpecContext) {
 		var status atomic.Int32
 		status.Store(http.StatusInternalServerError)
