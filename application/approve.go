@@ -99,7 +99,7 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 	if err != nil {
 		return oauth.Secret{}, request.Refuse(err)
 	}
-	if err := s.addCode(ctx, code); err != nil {
+	if err := s.addCode(ctx, code, token.host); err != nil {
 		return oauth.Secret{}, err
 	}
 	s.keepClient(code)
@@ -110,7 +110,7 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 }
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.
-func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) error {
+func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
 	err := s.ports.Store.AddCode(ctx, code, code.Supersedes)
 	switch {
 	case errors.Is(err, oauth.ErrCodeStillValid):
@@ -120,7 +120,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode) err
 	}
 	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()),
 		"scope", code.Scopes().String())
-	s.enforceGrantLimit(ctx, code)
+	s.enforceGrantLimit(ctx, code, host)
 	return nil
 }
 

@@ -85,8 +85,8 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 
 // enforceGrantLimit ends the surplus connections of a host token after a new code was stored. A
 // failure is only logged: the next approval ends the surplus.
-func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode) {
-	ended, err := s.endSurplus(ctx, made)
+func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode, host oauth.HostToken) {
+	ended, err := s.endSurplus(ctx, made.ID(), host)
 	if err != nil {
 		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(),
 			"error", err)
@@ -96,16 +96,24 @@ func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.Authorizatio
 	}
 }
 
-func (s *Server) endSurplus(ctx context.Context, made *oauth.AuthorizationCode) (ended int, err error) {
-	found, err := s.authorizationsOf(ctx, made.HostPrint())
+func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostToken) (ended int, err error) {
+	prints, err := s.settings.Fingerprints(host)
 	if err != nil {
 		return 0, err
 	}
-	surplus := found.Surplus(made.ID(), s.settings.Limits.MaxGrantsPerToken, s.now())
+	var all oauth.Authorizations
+	for _, print := range prints {
+		found, err := s.authorizationsOf(ctx, print)
+		if err != nil {
+			return 0, err
+		}
+		all.Codes, all.Grants = append(all.Codes, found.Codes...), append(all.Grants, found.Grants...)
+	}
+	surplus := all.Surplus(newID, s.settings.Limits.MaxGrantsPerToken, s.now())
 	if len(surplus) == 0 {
 		return 0, nil
 	}
-	return s.endAuthorizations(ctx, made.HostPrint(), oauth.EndedByLimit, func(id string) bool { return surplus[id] })
+	return s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
 // authorizationsOf returns the codes and grants of a host token, with last uses that

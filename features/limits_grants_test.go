@@ -70,6 +70,17 @@ var _ = Describe("Too many connections of one token", Label("J14"), func() {
 		Expect(world.Grants(ctx)).To(HaveLen(limit + 1))
 	})
 
+	It("count too if they were made under an earlier server secret", Label("J2"), func(ctx SpecContext) {
+		oldest := connect(ctx)
+		for range limit - 1 {
+			connect(ctx)
+		}
+		world.RotateKeys(ctx)
+		connect(ctx)
+		Expect(world.Call(ctx, oldest.Access)).To(BeChallenged(world, "invalid_token"))
+		Expect(world.Grants(ctx)).To(HaveLen(limit))
+	})
+
 	It("are back at the limit one approval after simultaneous approvals", Label("I14"), func(ctx SpecContext) {
 		for range limit {
 			connect(ctx)
