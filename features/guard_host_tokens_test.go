@@ -61,6 +61,7 @@ func (s *countingSite) questions(token string) int {
 }
 
 var _ = Describe("Sending the site's own token in the header", Label("G22"), func() {
+	const beforeMinute = 40 * time.Second // an answer of the site is used for a minute
 	var (
 		site   *countingSite
 		accept func(*service.Config)
@@ -169,8 +170,19 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
 		_, err := world.EndGrantsOf(ctx, "key-of-ada")
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(elsewhere).WithTimeout(patience).Should(Equal(http.StatusUnauthorized))
+		Eventually(elsewhere).WithTimeout(beforeMinute).Should(Equal(http.StatusUnauthorized))
 	})
+
+	It("ends with the end that an operator commands, where the token also had a grant", Label("J10"),
+		func(ctx SpecContext) {
+			world.NewClient().ConnectAs(ctx, "key-of-ada")
+			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
+			site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
+			ended := RunTyping(ctx, "key-of-ada", append([]string{"grants", "end", "--token", "-"}, world.Kept()...)...)
+			Expect(ended.Out).To(Equal("ended: 1\n"), ended.Err)
+			Eventually(func() int { return call(ctx, "key-of-ada") }).WithTimeout(beforeMinute).
+				Should(Equal(http.StatusUnauthorized))
+		})
 
 	It("never sends a token of ours to the site, also after its end", Label("G7"), func(ctx SpecContext) {
 		tokens := world.NewClient().ConnectAs(ctx, "key-of-ada")
