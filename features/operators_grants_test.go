@@ -191,7 +191,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 			listed := map[string]string{service.VerifierFile: "Spec Client",
 				service.VerifierUpstream: "list them by --client, --name or --subject"}
 			for verifier, ended := range map[string]string{service.VerifierFile: "ended: 1",
-				service.VerifierUpstream: "the fields user, token together: end them by --client, --name or --subject"} {
+				service.VerifierUpstream: "user, token together: end them by --client, --name or --subject"} {
 				lines := "issuer: https://cms.example.com\nupstream: " + upstream.URL + "/mcp\nverifier: " + verifier +
 					"\nfields: [{name: user}, {name: token}]\n"
 				settings := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")

@@ -75,6 +75,9 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 				"list self-registered"),
 		Entry("with clients that are allowed and cannot register", "allow-clients: [self-registered]\n",
 			"lists self-registered, but self-registration is off"),
+		Entry("with an audit log whose lines the log leaves out", "audit-log: on\nlog-level: warn\n",
+			"log-level (from pasteport.yaml:2) is warn, but audit-log (from pasteport.yaml:1) logs calls at level "+
+				"info"),
 		Entry("with a switch in quotes", "dev: \"true\"\n", "is true: write true or false"),
 		Entry("with a number for a text", "site-name: 2048\n",
 			"site-name (from pasteport.yaml:1) is 2048: write a text, in quotes"),

@@ -32,9 +32,13 @@ func (c *Config) audit() settings.Group {
 	}}
 }
 
-// check reports settings that have no effect.
-func (a AuditConfig) check() error {
+// check reports settings that have no effect. Calls are logged at level info.
+func (a AuditConfig) check(logLevel string) error {
 	var mistakes []error
+	if a.Log && (logLevel == "warn" || logLevel == "error") {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %s, but %s logs calls at level info: set info, or use %s",
+			oauth.Field("LogLevel"), logLevel, oauth.Field("Audit.Log"), oauth.Field("Audit.File")))
+	}
 	if a.File == "" {
 		mistakes = append(mistakes, unused("%s is not: leave it out, or name the file", oauth.Field("Audit.File"),
 			configured{"Audit.Chain", a.Chain}))

@@ -9,7 +9,7 @@ import (
 
 // EgressSettings names the settings that decide which metadata documents are fetched, and how.
 var EgressSettings = []string{
-	"issuer", "dev", "private-key-jwt", "allowed-private-schemes", "client-id-ports",
+	"issuer", "dev", "allowed-private-schemes", "client-id-ports",
 	"allow-documents-without-client-id", "allow-any-content-type",
 	"client-documents", "denied-prefixes", "metadata-proxy", "metadata-proxy-file", "allow-nat64",
 }

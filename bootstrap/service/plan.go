@@ -83,7 +83,7 @@ func (p *Plan) check() error {
 	return errors.Join(noIssuer, config.Check(), p.Appearance.Check(), p.Gateway.check(config, p.verifier()),
 		checkProxies(p.TrustedProxies), p.checkRequests(), p.Database.check(), p.checkBus(),
 		oauth.Within("Metadata", p.Metadata.Check()), p.checkClientDocuments(), p.checkSelfRegistration(),
-		p.checkWellKnownFiles(), p.Audit.check())
+		p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
 }
 
 // oauth returns the config of the OAuth server.

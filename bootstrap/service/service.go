@@ -156,7 +156,8 @@ func (s *Service) answerError(err error, c echo.Context) {
 		for _, resource := range s.Authz.Resources() {
 			urls = append(urls, resource.Resource.String())
 		}
-		err = echo.NewHTTPError(http.StatusNotFound, "no MCP server has this URL: connect to "+strings.Join(urls, " or "))
+		err = echo.NewHTTPError(http.StatusNotFound,
+			"no MCP server has this URL: connect to "+strings.Join(urls, " or "))
 	}
 	s.Echo.DefaultHTTPErrorHandler(err, c)
 }
