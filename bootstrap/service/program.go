@@ -164,7 +164,7 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.Number("stdio-max-processes", &l.MaxProcesses,
 			"maximum number of processes of each upstream that is a program; beyond it, a new session ends the "+
-				"process that has been idle longest"),
+				"longest-idle process of the person who has the most"),
 		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
 			"maximum number of such processes for one person"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,

@@ -133,7 +133,8 @@ func (c *Config) lifetimes() settings.Group {
 			"which clients get refresh tokens: those that request offline_access, or also those that only declare "+
 				"the grant type refresh_token"),
 		c.lifetime("refresh-grace", &c.RefreshGrace,
-			"time for which each of the last four replaced refresh tokens still returns the newest tokens"),
+			"time for which each of the last four replaced refresh tokens still returns the newest tokens; the last "+
+				"one does so longer while these are unused"),
 		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 		c.lifetime("recheck-every", &c.RecheckEvery,
 			"interval at which the pasted token is verified again while its grant is in use, in addition to each "+
@@ -155,7 +156,8 @@ func (c *Config) lifetime(name string, target *time.Duration, doc string) *setti
 func (c *Config) clients() settings.Group {
 	return settings.Group{Title: "Clients", Settings: []*settings.Setting{
 		settings.List("allow-clients", &c.AllowClients, hostItem,
-			"hosts of the clients that may connect; self-registered stands for all clients that registered themselves").
+			"hosts of the clients that may connect; self-registered stands for all clients that registered "+
+				"themselves; existing connections continue").
 			DefaultText("every client").Example("claude.ai"),
 		settings.Switch("self-registration", &c.SelfRegistration,
 			"let clients without a metadata document register themselves (RFC 7591); nothing is stored for them").
@@ -242,7 +244,7 @@ func (c *Config) limits() settings.Group {
 		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of fewer than 64 bits: after too many wrong "+
 			"tokens from an address, from a network, on a page or in total, refuse all tokens there"),
 		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem,
-			"networks that are exempt from limits per address").
+			"networks that are exempt from limits per address and from those of wrong tokens").
 			DefaultText("none").Example("203.0.113.0/24"),
 		settings.Number("max-wrong-tokens-per-address", &l.MaxWrongTokensPerAddress,
 			"wrong tokens from an IPv4 address or an IPv6 /64 in 5m before tokens need a proof of work"),
@@ -276,8 +278,8 @@ func (c *Config) limits() settings.Group {
 				"each larger network around it"),
 		settings.Number("max-registrations-per-minute", &l.MaxRegistrationsPerMinute,
 			"clients that register themselves in 1m from all addresses"),
-		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions at one server per replica; a further one "+
-			"ends the longest-idle session of the person who has the most"),
+		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions (in a gateway: streams) at one server per "+
+			"replica; a further one ends the longest-idle session of the person who has the most"),
 		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson,
 			"open MCP sessions of one person; a further one ends the longest-idle one"),
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
