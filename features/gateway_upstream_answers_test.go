@@ -146,7 +146,7 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 		Expect(keys(upstream)).To(Equal(2), "the second check does not know yet what the server answers without a key")
 	})
 
-	DescribeTable("asks with a key until a server that accepts any key has begun to check them, if it needs",
+	DescribeTable("asks a server that accepts any key with a key until it checks keys; without a key, the server",
 		func(ctx SpecContext, keyless string) {
 			upstream := NewUpstreamReading(func(r *http.Request) string {
 				if bearerOf(r) == "" {
@@ -157,13 +157,17 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 			service, report := operateChecked(ctx, upstream.URL+"/mcp")
 			Expect(report.State.Cause).To(ContainSubstring("it accepts any token"))
 			checkAgain(ctx, service, "misconfigured")
+			upstream.Answer(failing(http.StatusInternalServerError, "text/plain", "no"))
+			checkAgain(ctx, service, "down")
+			upstream.Answer(nil)
+			checkAgain(ctx, service, "misconfigured")
 			upstream.mu.Lock()
 			upstream.keys = []string{"no key", apiKey}
 			upstream.mu.Unlock()
 			checkAgain(ctx, service, "refuses-unknown-keys")
 		},
-		Entry("no key", "any"),
-		Entry("no key, also afterwards", "no key"),
-		Entry("some key", ""),
+		Entry("answers", "any"),
+		Entry("answers, also afterwards", "no key"),
+		Entry("refuses", ""),
 	)
 })

@@ -155,7 +155,7 @@ func (s *scan) params(m *Located) error {
 	err := s.objectOrNull("params", func() error {
 		return s.members("params", func(name string) error { return s.parameter(m, name) })
 	})
-	if before > 0 && len(m.Names) == before { // duplicate params, of which the SDK takes the last
+	if err == nil && before > 0 && len(m.Names) == before { // duplicate params, of which the SDK takes the last
 		m.Names = append(m.Names, "")
 	}
 	return err

@@ -108,9 +108,6 @@ func (r Result) ForVerifier() Result {
 	return r
 }
 
-// AcceptsAnyKey reports whether the server accepted a key that no server has issued.
-func (r Result) AcceptsAnyKey() bool { return r.State == ChecksNoKeys || r.Cause == AcceptsAny.Cause }
-
 // IsOutage reports whether the server does not answer, which may pass by itself.
 func (r Result) IsOutage() bool { return r.State == Down || r.State == TryLater }
 

@@ -26,11 +26,11 @@ func (u *Upstream) Check(ctx context.Context, last check.Result) check.Result {
 }
 
 func (u *Upstream) check(ctx context.Context, last check.Result) check.Result {
-	if u.options.Credential.ofSender() && last.IsKnown() && !last.AcceptsAnyKey() {
+	if u.options.Credential.ofSender() && last.IsKnown() && u.withKey.Load() != check.ChecksNoKeys {
 		found := u.ask(ctx, secret.Credentials{})
 		before := u.withoutKey.Swap(found.State)
 		switch {
-		case found.State == last.State, found.State == check.RefusesKeys, found.IsOutage():
+		case found.State == last.State, found.State == check.RefusesKeys && u.withKey.Load() != nil, found.IsOutage():
 			return found
 		case found.State == before && !last.IsOutage(): // last is what it answered to a key then
 			return last
@@ -40,7 +40,11 @@ func (u *Upstream) check(ctx context.Context, last check.Result) check.Result {
 	if err != nil {
 		return check.Unknown
 	}
-	return u.options.Credential.judge(u.ask(ctx, credentials))
+	found := u.options.Credential.judge(u.ask(ctx, credentials))
+	if !found.IsOutage() {
+		u.withKey.Store(found.State)
+	}
+	return found
 }
 
 func (u *Upstream) ask(ctx context.Context, credentials secret.Credentials) check.Result {

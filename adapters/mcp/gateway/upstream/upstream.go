@@ -71,6 +71,7 @@ type Upstream struct {
 	checks  *http.Client // of Check
 
 	withoutKey atomic.Value // check.State of the last check without a key
+	withKey    atomic.Value // check.State of the last check with a key that was not an outage
 }
 
 // Health returns an error while the upstream gets no requests, because it has failed

@@ -33,8 +33,8 @@ const file = "file"
 // case and in narrow letters. The last one is the shortest. It returns none for a URI of more than
 // jsonrpc.MaxURI bytes, and for one that parsers may read in different ways: with control
 // characters, white space, a character of \|<>", percent-encoding that is invalid or repeated, a
-// prefix that clients strip, a dot segment, or an authority other than a plain host in http: or
-// file:.
+// prefix that clients strip, a dot segment, or an authority other than a plain host in a scheme of
+// defaultPorts.
 func Readings(uri string) []string {
 	if len(uri) > jsonrpc.MaxURI || strings.ContainsFunc(uri, unicode.IsSpace) ||
 		strings.ContainsAny(uri, `\|<>"`) || !hasPlainAuthority(uri) {
@@ -117,7 +117,7 @@ func endOf(text, characters string) int {
 }
 
 // hasPlainAuthority reports whether all parsers find the same host. Only the special schemes have
-// hosts that parsers change: without two slashes, browsers find a host, and Python a path.
+// hosts that parsers change: without exactly two slashes, browsers find a host, and Python a path.
 func hasPlainAuthority(text string) bool {
 	scheme, rest, _ := strings.Cut(text, ":")
 	defaultPort, isSpecial := defaultPorts[strings.ToLower(scheme)]

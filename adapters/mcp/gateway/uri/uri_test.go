@@ -88,6 +88,7 @@ var _ = Describe("Reading the pattern of a rule", Label("U26"), func() {
 		Expect([]string{strings.Join(full, " "), strings.Join(short, " ")}).To(Equal([]string{complete, shortened}))
 	},
 		Entry("for everything", "*", "*", "*"),
+		Entry("for a page without slashes", "https:h/*", "https://h/*", "https://h/*"),
 		Entry("for a part", "*Pay*", "*pay*", "*pay*"),
 		Entry("for a folder", "file:///A/*", "file:///a/*", "file:///a/*"),
 		Entry("for a folder of localhost", "file://localhost/a/*", "file:///localhost/a/* file:///a/*",
