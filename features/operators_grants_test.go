@@ -160,6 +160,12 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 		Entry("those of clients with a name", 0, "--name", "Spec Client"),
 	)
 
+	It("ends no grant for an empty token beside another selection", func(ctx SpecContext) {
+		client.Connect(ctx)
+		Expect(end(ctx, "", "--token", "", "--all", "--yes").Code).To(Equal(2))
+		Expect(world.Grants(ctx)).To(HaveLen(1))
+	})
+
 	It("logs the end once in the service too", func(ctx SpecContext) {
 		client.Connect(ctx)
 		grant := world.Grants(ctx)[0].ID

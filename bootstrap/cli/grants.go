@@ -96,8 +96,8 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"A running service refuses the client's next request and closes its open streams within a second.",
 		Example: "  pasteport grants end 5f0c29\n  pasteport grants end --client client.example --subject ada --yes\n" +
 			"  pasteport grants end --token - <leaked.txt",
-		Args: func(_ *cobra.Command, args []string) error {
-			if token != "" {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("token") {
 				return checkTokenAlone(token, len(args) > 0 || all || filter != grantFilter{})
 			}
 			filter.id = strings.Join(args, " ")
@@ -156,7 +156,7 @@ func checkTokenAlone(token string, others bool) error {
 	return nil
 }
 
-// errNoGrantOfToken is an error, because the token may be mistyped.
+// errNoGrantOfToken is a failure, because the token may be mistyped.
 var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
 	"may have ended already. If the service has fields, name its settings with --config")
 
