@@ -123,7 +123,7 @@ func (d *directTokens) forget(prints ...oauth.Fingerprint) {
 }
 
 // ForgetDirectTokens makes the next request with each token of the site ask its verifier, because
-// another process has ended grants of a token.
+// another process has ended grants.
 func (s *Server) ForgetDirectTokens() { s.directs.forget() }
 
 // isDirect reports whether a bearer token is taken for one of the site's own.

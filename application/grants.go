@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -83,8 +84,8 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 	}
 }
 
-// enforceGrantLimit ends the surplus connections of a host token after a new code was stored. A
-// failure is only logged: the next approval ends the surplus.
+// enforceGrantLimit ends the surplus connections of a host token, made under any server secret,
+// after a new code was stored. A failure is only logged: the next approval ends the surplus.
 func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode, host oauth.HostToken) {
 	ended, err := s.endSurplus(ctx, made.ID(), host)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 		return 0, err
 	}
 	var all oauth.Authorizations
-	for _, print := range prints {
+	for _, print := range slices.Backward(prints) {
 		found, err := s.authorizationsOf(ctx, print)
 		if err != nil {
 			return 0, err

@@ -101,9 +101,10 @@ func (e *endedGrants) forget(before time.Time) {
 }
 
 // notice logs the grants that an operator has ended by a command, whose own output the log of the
-// service does not have. After the site or an operator has ended a grant, its token is checked
-// again.
+// service does not have. After the site or an operator has ended grants, tokens in headers are
+// checked again.
 func (e *endedGrants) notice(ctx context.Context, grants []string) {
+	recheck := false
 	for _, id := range grants {
 		if !e.learn(id) {
 			continue
@@ -113,10 +114,13 @@ func (e *endedGrants) notice(ctx context.Context, grants []string) {
 		case err != nil:
 		case grant.EndReason() == oauth.EndedByOperator:
 			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
-			e.recheck()
+			recheck = true
 		case grant.EndReason() == oauth.EndedByHost, grant.EndReason() == oauth.EndedByHostToken:
-			e.recheck()
+			recheck = true
 		}
+	}
+	if recheck {
+		e.recheck()
 	}
 }
 

@@ -33,7 +33,7 @@ func WellKnownFiles(folder string) echo.HandlerFunc {
 		name := strings.TrimPrefix(c.Request().URL.Path, wellKnownPath)
 		file, info, err := openWellKnown(folder, name)
 		if err != nil {
-			return echo.ErrNotFound
+			return echo.NewHTTPError(http.StatusNotFound) // not echo.ErrNotFound, which can mean a wrong MCP URL
 		}
 		defer func() { _ = file.Close() }()
 		kind := "text/plain; charset=utf-8"

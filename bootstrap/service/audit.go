@@ -36,8 +36,9 @@ func (c *Config) audit() settings.Group {
 func (a AuditConfig) check(logLevel string) error {
 	var mistakes []error
 	if a.Log && (logLevel == "warn" || logLevel == "error") {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %s, but %s logs calls at level info: set info, or use %s",
-			oauth.Field("LogLevel"), logLevel, oauth.Field("Audit.Log"), oauth.Field("Audit.File")))
+		mistakes = append(mistakes,
+			oauth.NewMistake("%s is %s, but %s logs calls at level info: set info, or use only %s",
+				oauth.Field("LogLevel"), logLevel, oauth.Field("Audit.Log"), oauth.Field("Audit.File")))
 	}
 	if a.File == "" {
 		mistakes = append(mistakes, unused("%s is not: leave it out, or name the file", oauth.Field("Audit.File"),

@@ -143,7 +143,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	if err := s.servers.Register(s.Echo); err != nil {
 		return err
 	}
-	s.Echo.POST("/", echo.NotFoundHandler)
+	s.Echo.POST("/", echo.NotFoundHandler) // for an app with only the host, whose message names the servers
 	s.Echo.HTTPErrorHandler = s.answerError
 	s.operations.attach(s, config.Now)
 	return nil
