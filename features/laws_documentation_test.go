@@ -242,15 +242,19 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 		Expect(kinds).To(HaveLen(6), "S, T, R, I, D and E")
 	})
 
-	DescribeTable("shows the four steps with the names in the compiled example", func(page string) {
-		_, rest, found := strings.Cut(textOf(page), "```go\n")
+	DescribeTable("shows the four steps with the names in the compiled example", func(page, begin, end string) {
+		_, rest, found := strings.Cut(textOf(page), begin)
 		Expect(found).To(BeTrue())
-		steps, _, _ := strings.Cut(rest, "```")
+		steps, _, _ := strings.Cut(rest, end)
 		names := stepName.FindAllString(steps, -1)
 		Expect(names).To(ContainElements("persistence.OpenSQLite", "VerifyBearer:", "server.Register"))
 		example := textOf("../bootstrap/example_test.go")
 		for _, name := range names {
 			Expect(example).To(ContainSubstring(name))
 		}
-	}, Entry("in README.md", "../README.md"), Entry("in docs/embedding.md", "../docs/embedding.md"))
+	},
+		Entry("in README.md", "../README.md", "```go\n", "```"),
+		Entry("in docs/embedding.md", "../docs/embedding.md", "```go\n", "```"),
+		Entry("in doc.go", "../doc.go", "takes four steps:\n", "// tools is"),
+	)
 })
