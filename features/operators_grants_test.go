@@ -112,7 +112,7 @@ var _ = Describe("Listing and ending grants beside a running service", func() {
 			Expect(json.Unmarshal([]byte(shown.Out), &listed)).To(Succeed(), shown.Err)
 			Expect(listed).To(Equal(all[:2]))
 			Expect(shown.Out + shown.Err).NotTo(ContainSubstring(world.Token))
-			Expect(list("a-token-of-nobody", "-")).To(And(HaveField("Code", 1), HaveField("Out", ""),
+			Expect(list("an-unknown-token", "-")).To(And(HaveField("Code", 1), HaveField("Out", ""),
 				HaveField("Err", ContainSubstring("no active grant was made with this token"))))
 			Expect(list("", "")).To(HaveField("Code", 2))
 			Expect(list("", world.Token)).

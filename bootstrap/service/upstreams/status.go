@@ -33,26 +33,24 @@ func (u Upstream) Status() Status {
 // Err returns the causes of a problem that a check or calls have shown; nil for an upstream that
 // works.
 func (s Status) Err() error {
-	ofCalls := ""
-	if s.Calls != nil {
-		ofCalls = s.Calls.Error()
-	}
-	if causes := s.causes(s.State.Cause, ofCalls); causes != "" {
+	if causes := s.causes(s.State.Cause, s.Calls); causes != "" {
 		return errors.New(causes)
 	}
 	return nil
 }
 
 // brief is Err for readers on other computers: a cause can have an address of the internal network.
-func (s Status) brief() string { return s.causes(string(s.State.State), "calls fail") }
+func (s Status) brief() string { return s.causes(string(s.State.State), errCalls) }
 
-func (s Status) causes(ofCheck, ofCalls string) string {
+var errCalls = errors.New("calls fail")
+
+func (s Status) causes(ofCheck string, ofCalls error) string {
 	var causes []string
 	if !s.State.MayWork() {
 		causes = append(causes, ofCheck)
 	}
 	if s.Calls != nil && !s.State.OfCalls { // whose cause it is
-		causes = append(causes, ofCalls)
+		causes = append(causes, ofCalls.Error())
 	}
 	return strings.Join(causes, "; ")
 }
