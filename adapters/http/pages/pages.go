@@ -26,7 +26,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1100 generate -path ../../..
+//go:generate go run github.com/a-h/templ/cmd/templ@v0.3.1118 generate -path ../../..
 
 // Pages are the pages of one site.
 type Pages struct {
