@@ -147,7 +147,7 @@ func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	caller, err := s.settings.DirectCaller(token.print, principal)
+	caller, err := s.settings.DirectCaller(token.print, principal, resource)
 	return caller, a.host, err
 }
 

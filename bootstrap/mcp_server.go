@@ -86,7 +86,7 @@ func (m *MCPServer) protection() guard.Options {
 	settings, index := m.authz.server.Settings(), max(m.resourceIndex(), 0) // Register reports an unknown resource
 	o.Resource, o.ResourceName, o.NoRootMetadata = settings.Resources[index].Resource,
 		settings.Resources[index].Name, index > 0
-	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Catalogue, settings.Links
+	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Resources[index].Scopes, settings.Links
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
 	o.BindTools = settings.BindTools

@@ -161,12 +161,12 @@ func (m *MCPServer) checkToolScopes() error {
 	if needs == nil || !isLocal {
 		return nil
 	}
-	known := m.authz.server.Settings().Catalogue.Known().With(oauth.OfflineAccess)
+	known := m.protection().Scopes.Known().With(oauth.OfflineAccess)
 	var mistakes []error
 	for _, tool := range server.ToolNames(context.Background()) {
 		if unknown := withoutAll(needs(tool), known); len(unknown) > 0 {
 			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can "+
-				"request: add it to Scopes of the oauth.Config, or choose one of %s",
+				"request: add it to Scopes of the oauth.Config or of the oauth.ProtectedServer, or choose one of %s",
 				strings.Join(unknown, ", "), tool, known))
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
+	"net/url"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -27,26 +27,6 @@ func (a accounts) VerifyBearer(_ context.Context, token string) (oauth.Principal
 		return owner, nil
 	}
 	return oauth.Principal{}, oauth.ErrUnknownBearer
-}
-
-// only is the verifier of one of several MCP servers: a token can grant only the scopes of this
-// server.
-type only struct {
-	oauth.BearerVerifier
-	scopes []string
-}
-
-// VerifyBearer implements oauth.BearerVerifier.
-func (o only) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
-	person, err := o.BearerVerifier.VerifyBearer(ctx, token)
-	granted := []string{} // not nil, which would mean the default scopes
-	for _, scope := range person.Scopes {
-		if slices.Contains(o.scopes, scope) {
-			granted = append(granted, scope)
-		}
-	}
-	person.Scopes = granted
-	return person, err
 }
 
 // mountings are the ways in which a site mounts two MCP servers, the second one below /admin, where
@@ -120,30 +100,28 @@ func openNewsroom(mounting string) newsroom {
 		"root-token": {Subject: "root", Scopes: []string{"articles", "admin"}},
 	}
 	authz, err := bootstrap.NewOAuthServer(site.Config(oauth.Config{
-		Issuer:        "https://news.example",
-		Verifier:      only{tokens, []string{"articles"}},
-		Scopes:        []oauth.Scope{{Name: "articles"}, {Name: "admin"}},
-		DefaultScopes: []string{"articles", "admin"},
+		Issuer:   "https://news.example",
+		Verifier: tokens,
+		Scopes:   []oauth.Scope{{Name: "articles"}},
 		MoreServers: []oauth.ProtectedServer{
-			{Resource: "https://news.example/admin/mcp", Name: "Admin", Verifier: only{tokens, []string{"admin"}}},
+			{Resource: "https://news.example/admin/mcp", Name: "Admin", Scopes: []oauth.Scope{{Name: "admin"}}},
 		},
 	}), openStore(), bootstrap.WithRootCAs(site.RootCAs()))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(authz.Close)
-	server := func(scope string, options ...bootstrap.MCPOption) *bootstrap.MCPServer {
-		tools := mcp.NewServer(&mcp.Implementation{Name: scope, Version: "1"}, nil)
+	server := func(options ...bootstrap.MCPOption) *bootstrap.MCPServer {
+		tools := mcp.NewServer(&mcp.Implementation{Name: "news", Version: "1"}, nil)
 		mcp.AddTool(tools, &mcp.Tool{Name: "greet"}, greet)
-		return bootstrap.NewMCPServer(tools, append(options, bootstrap.WithOAuth(authz),
-			bootstrap.WithToolScopes(func(string) oauth.Scopes { return oauth.NewScopes(scope) }))...)
+		return bootstrap.NewMCPServer(tools, append(options, bootstrap.WithOAuth(authz))...)
 	}
 	more := authz.Resources()[1].Resource.String()
-	site.Serve(mountings[mounting](server("articles"), server("admin", bootstrap.WithResource(more))))
+	site.Serve(mountings[mounting](server(), server(bootstrap.WithResource(more))))
 	return newsroom{site, authz}
 }
 
 var _ = Describe("A site with two MCP servers that have scopes of their own", func() {
 	for mounting := range mountings {
-		It("grants each token the scopes of the server, with "+mounting, Label("U3", "F16"), func(ctx SpecContext) {
+		It("grants each token the scopes of the server, with "+mounting, Label("F21", "F16"), func(ctx SpecContext) {
 			news := openNewsroom(mounting)
 			for path, scope := range map[string]string{"/mcp": "articles", "/admin/mcp": "admin"} {
 				root := news.At(path).Connect("root-token")
@@ -162,16 +140,49 @@ var _ = Describe("A site with two MCP servers that have scopes of their own", fu
 		})
 	}
 
-	It("names the default scopes of the issuer for both", Label("F17"), func() {
+	It("names only its own scopes in the metadata and the challenge of each", Label("F17", "F21"), func() {
 		news := openNewsroom("a handler for each")
-		for _, path := range []string{"/mcp", "/admin/mcp"} {
-			response, err := http.Get(news.URL() + "/.well-known/oauth-protected-resource" + path)
+		get := func(path string) (*http.Response, map[string]any) {
+			GinkgoHelper()
+			response, err := http.Get(news.URL() + path)
 			Expect(err).NotTo(HaveOccurred())
-			var metadata map[string]any
-			Expect(json.NewDecoder(response.Body).Decode(&metadata)).To(Succeed())
-			Expect(response.Body.Close()).To(Succeed())
-			Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf("articles", "admin")))
+			defer response.Body.Close()
+			var members map[string]any
+			_ = json.NewDecoder(response.Body).Decode(&members) // a challenge has no body
+			return response, members
 		}
+		for path, scope := range map[string]string{"/mcp": "articles", "/admin/mcp": "admin"} {
+			_, metadata := get("/.well-known/oauth-protected-resource" + path)
+			Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf(scope)))
+			challenge, _ := get(path)
+			Expect(challenge.Header.Get("WWW-Authenticate")).To(HaveSuffix(`scope="` + scope + `"`))
+		}
+		_, metadata := get("/.well-known/oauth-authorization-server")
+		Expect(metadata).To(HaveKeyWithValue("scopes_supported", ConsistOf("articles", "admin", oauth.OfflineAccess)))
+	})
+
+	It("offers only its own scopes on the pages of each", Label("A1", "F21"), func() {
+		const issuer = "https://news.example"
+		server := openHost(oauth.Config{
+			Issuer: issuer,
+			Scopes: []oauth.Scope{{Name: "articles", Description: "Read articles"}},
+			MoreServers: []oauth.ProtectedServer{{
+				Resource: issuer + "/admin/mcp",
+				Scopes: []oauth.Scope{
+					{Name: "admin", Description: "Manage accounts"}, {Name: "log", Description: "Read the log"},
+				},
+			}},
+		}, openStore(), nil)
+		all := scope("articles admin log")
+		Expect(server.ask(all).Body.String()).
+			To(And(ContainSubstring("Read articles"), Not(ContainSubstring("Manage accounts"))))
+		Expect(server.ask(all, resource(issuer+"/admin/mcp")).Body.String()).
+			To(And(ContainSubstring("Manage accounts"), ContainSubstring("Read the log"),
+				Not(ContainSubstring("Read articles"))))
+		tokens := tokensOf(server.exchange(server.code(all, resource(issuer+"/admin/mcp"))))
+		Expect(tokens.Scope).To(Equal("admin"))
+		page := server.post("/oauth/connections", url.Values{"decision": {"show"}, "bearer_token": {"host-token"}})
+		Expect(page.Body.String()).To(And(ContainSubstring("Manage accounts"), Not(ContainSubstring("Read articles"))))
 	})
 
 	It("ends all connections of a person if it has only the hash of a token", Label("J10"), func(ctx SpecContext) {

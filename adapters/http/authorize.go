@@ -136,6 +136,7 @@ func redirectTo(c echo.Context, redirect oauth.Redirect) error {
 
 func (e *Endpoints) showConsent(c echo.Context, status int, consent *application.Consent, asked question) error {
 	settings, request := e.server.Settings(), consent.Ticket.Request()
+	catalogue := settings.ScopesOf(request.Resource())
 	var checkedOn string
 	if at := request.CheckedAt(); !at.IsZero() {
 		checkedOn = at.UTC().Format(time.DateOnly)
@@ -152,7 +153,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		SelfRegistered:  request.SelfRegistered(),
 		Hosted:          settings.Hosted(request.Client()) != nil,
 		CheckedOn:       checkedOn,
-		Permissions:     permissions(settings.Catalogue, request.Scopes(), request.Chosen(consent.Choice), true),
+		Permissions:     permissions(catalogue, request.Scopes(), request.Chosen(consent.Choice), true),
 		Offline:         request.Scopes().Has(oauth.OfflineAccess),
 		StaysConnected:  request.Chosen(consent.Choice).Has(oauth.OfflineAccess),
 		Lifetimes:       lifetimes(settings.GrantChoices, consent.Choice),

@@ -230,7 +230,7 @@ func (e *Endpoints) pageConnection(c oauth.Connection, now time.Time) pages.Conn
 		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
 		Loopback:      c.Loopback,
 		PrivateScheme: c.PrivateScheme,
-		Permissions:   permissions(e.server.Settings().Catalogue, c.Scopes, c.Scopes, false),
+		Permissions:   permissions(e.server.Settings().ScopesOf(c.Resource), c.Scopes, c.Scopes, false),
 		EarlierEnds:   earlierThan(c.EndsAtLatest.Sub(now)),
 		Waiting:       c.Waiting,
 		CreatedAt:     c.CreatedAt,

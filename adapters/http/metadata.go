@@ -58,7 +58,7 @@ func (e *Endpoints) metadata() serverMetadata {
 		TokenAuthAlgorithms:      algorithms,
 		RevocationAuthAlgorithms: algorithms,
 		CodeChallengeMethods:     []string{"S256"},
-		Scopes:                   settings.Catalogue.Known().With(oauth.OfflineAccess).Values(),
+		Scopes:                   settings.KnownScopes().Values(),
 		IssParameter:             true,
 		ClientMetadataDocuments:  true,
 		ProtectedResources:       resources,

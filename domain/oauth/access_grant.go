@@ -153,7 +153,7 @@ func (c *consent) scopesFor(principal Principal, settings *Settings) Scopes {
 	if principal.Scopes == nil {
 		return c.scopes
 	}
-	return c.scopes.Intersect(settings.ceiling(principal))
+	return c.scopes.Intersect(settings.ceiling(principal, c.resource))
 }
 
 // keepHostForAccess keeps the box only if an access token can open it. It is for

@@ -24,7 +24,7 @@ const maxLabelLength = 60 // characters
 func (c *consent) amend(a Amendment, settings *Settings) error {
 	left, label := c.scopes, c.label
 	if a.Scopes != nil {
-		left = settings.Catalogue.Expand(*a.Scopes).With(OfflineAccess).Intersect(c.scopes)
+		left = settings.ScopesOf(c.resource).Expand(*a.Scopes).With(OfflineAccess).Intersect(c.scopes)
 	}
 	if a.Label != nil {
 		label = strings.Join(strings.Fields(*a.Label), " ")

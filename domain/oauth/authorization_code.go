@@ -58,7 +58,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	if err := request.CheckChoice(a.Choice); err != nil {
 		return nil, err
 	}
-	scopes := request.Chosen(a.Choice).Intersect(settings.ceiling(a.Principal))
+	scopes := request.Chosen(a.Choice).Intersect(settings.ceiling(a.Principal, request.resource))
 	if scopes.Without(OfflineAccess).Empty() {
 		return nil, Refuse(AccessDenied, "B10", "the token may not grant what the client asks for")
 	}

@@ -89,7 +89,10 @@ func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 	if err != nil {
 		return err
 	}
-	scopes, err := r.settings.Catalogue.Resolve(p.Get("scope"))
+	if r.resource, err = r.settings.selectResource(p.All("resource")); err != nil {
+		return err
+	}
+	scopes, err := r.settings.ScopesOf(r.resource).Resolve(p.Get("scope"))
 	if err != nil {
 		return err
 	}
@@ -101,8 +104,7 @@ func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 	}
 	r.forgetsRefresh = refreshing == refreshDeclared && !scopes.Has(OfflineAccess)
 	r.challenge, r.scopes = challenge, scopes
-	r.resource, err = r.settings.selectResource(p.All("resource"))
-	return err
+	return nil
 }
 
 // readState refuses a state that is too long or not printable.

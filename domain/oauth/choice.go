@@ -39,10 +39,11 @@ func (r *AuthorizationRequest) Chosen(by *Choice) Scopes {
 		return r.scopes
 	}
 	chosen := by.Scopes
-	if described := r.settings.Catalogue.Describe(r.scopes); len(described) > 0 {
+	catalogue := r.settings.ScopesOf(r.resource)
+	if described := catalogue.Describe(r.scopes); len(described) > 0 {
 		chosen = chosen.With(described[0].Name)
 	}
-	return r.settings.Catalogue.Expand(chosen).Intersect(r.scopes)
+	return catalogue.Expand(chosen).Intersect(r.scopes)
 }
 
 // LongestGrant returns how long a grant may live if the person chooses no shorter time.

@@ -114,7 +114,6 @@ func (c Config) Settings() (*Settings, error) {
 	return &Settings{
 		Issuer:               c.Issuer,
 		Resources:            c.ProtectedResources(),
-		Catalogue:            ScopeCatalogue{known: slices.Clone(c.Scopes), defaults: NewScopes(c.DefaultScopes...)},
 		Metadata:             metadata,
 		ClientID:             clientID,
 		Keys:                 seal.NewKeyRing(c.keeper()),

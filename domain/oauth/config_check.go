@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -75,10 +76,22 @@ func withoutUser(raw string) string {
 	return before + "//…" + raw[at:]
 }
 
+// checkScopes checks the scopes of the first server, and those of each other that has its own.
 func (c Config) checkScopes() []error {
+	mistakes := checkScopes(c.Scopes, c.DefaultScopes)
+	for i, server := range c.MoreServers {
+		if len(server.Scopes) > 0 || len(server.DefaultScopes) > 0 {
+			own := errors.Join(checkScopes(c.scopesOf(server))...)
+			mistakes = append(mistakes, Within(Field(fmt.Sprintf("MoreServers[%d]", i)), own))
+		}
+	}
+	return mistakes
+}
+
+func checkScopes(scopes []Scope, defaults []string) []error {
 	var mistakes []error
-	names := make([]string, 0, len(c.Scopes))
-	for _, scope := range c.Scopes {
+	names := make([]string, 0, len(scopes))
+	for _, scope := range scopes {
 		parsed, err := ParseScopes(scope.Name)
 		switch {
 		case err != nil || len(parsed.values) != 1:
@@ -93,7 +106,7 @@ func (c Config) checkScopes() []error {
 		}
 		names = append(names, scope.Name)
 	}
-	for _, scope := range c.Scopes {
+	for _, scope := range scopes {
 		for _, implied := range scope.Implies {
 			if !slices.Contains(names, implied) {
 				mistakes = append(mistakes,
@@ -102,7 +115,7 @@ func (c Config) checkScopes() []error {
 			}
 		}
 	}
-	for _, name := range c.DefaultScopes {
+	for _, name := range defaults {
 		if !slices.Contains(names, name) {
 			mistakes = append(mistakes,
 				NewMistake("%s has %q: add it to %s or leave it out", Field("DefaultScopes"), name, Field("Scopes")))

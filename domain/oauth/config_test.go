@@ -110,10 +110,11 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 			c.ResourceName, c.MoreServers = "First",
 				[]ProtectedServer{{Resource: "https://cms.example/a"}, {Resource: "https://cms.example/b", Name: "B"}}
 		})
-		Expect(settings.Resources).To(Equal([]ProtectedResource{
-			{NewResource("https://cms.example/mcp"), "First"}, {NewResource("https://cms.example/a"), "cms.example"},
-			{NewResource("https://cms.example/b"), "B"},
-		}))
+		Expect(settings.Resources).To(HaveExactElements(
+			And(HaveField("Resource.String()", "https://cms.example/mcp"), HaveField("Name", "First")),
+			And(HaveField("Resource.String()", "https://cms.example/a"), HaveField("Name", "cms.example")),
+			And(HaveField("Resource.String()", "https://cms.example/b"), HaveField("Name", "B")),
+		))
 	})
 
 	It("adds the path to a name that several servers share", Label("U1"), func() {

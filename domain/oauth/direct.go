@@ -19,10 +19,10 @@ func IsOwnToken(text string) bool {
 // DirectID stands for the grant of a caller with a token of the site.
 func DirectID(token Fingerprint) string { return DirectClient + "/" + hex.EncodeToString(token[:8]) }
 
-// DirectCaller returns the caller with a token of the site, who has what the token may grant. It
-// refuses with InvalidToken when that is nothing.
-func (s *Settings) DirectCaller(token Fingerprint, person Principal) (Caller, error) {
-	scopes := s.ceiling(person).Without(OfflineAccess)
+// DirectCaller returns the caller of a server with a token of the site, who has what the token may
+// grant there. It refuses with InvalidToken when that is nothing.
+func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource) (Caller, error) {
+	scopes := s.ceiling(person, at).Intersect(s.ScopesOf(at).Known())
 	if scopes.Empty() {
 		return Caller{}, refuseToken("B10", "a token of the site that may grant no scope")
 	}

@@ -87,7 +87,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 }
 
 // requested returns the scopes of the new access token, empty for all, as for a request for
-// OfflineAccess alone, which permits nothing. A scope of this server that was taken away is left
+// OfflineAccess alone, which permits nothing. A scope of any server that was taken away is left
 // out, because clients repeat what they once requested.
 func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error) {
 	requested, err := ParseScopes(scope)
@@ -95,7 +95,7 @@ func (g *AccessGrant) requested(scope string, settings *Settings) (Scopes, error
 		return Scopes{}, err
 	}
 	kept := requested.Intersect(g.scopes)
-	known := settings.Catalogue.Known().With(OfflineAccess).With(g.scopes.Values()...)
+	known := settings.KnownScopes().With(g.scopes.Values()...)
 	if !known.Contains(requested) || kept.Without(OfflineAccess).Empty() {
 		return Scopes{}, Refuse(InvalidScope, "D24", "a requested scope was not granted")
 	}

@@ -56,12 +56,16 @@ type ProtectedServer struct {
 	Resource string         // its MCP endpoint
 	Name     string         // shown to people; the issuer's host, or the name of the site on its pages
 	Verifier BearerVerifier // verifies the tokens that are pasted for it; Config.Verifier
+
+	Scopes        []Scope  // Config.Scopes
+	DefaultScopes []string // the first of Scopes; Config.DefaultScopes if Scopes is empty too
 }
 
 // ProtectedResource is an MCP server for which tokens are issued.
 type ProtectedResource struct {
 	Resource Resource
 	Name     string
+	Scopes   ScopeCatalogue
 }
 
 // NamedAfter returns the Config with a name for each server that has none.
@@ -77,9 +81,12 @@ func (c Config) NamedAfter(site string) Config {
 // have their path in it, so that people can tell their connections apart.
 func (c Config) ProtectedResources() []ProtectedResource {
 	c = c.WithDefaults().NamedAfter(hostPort(c.Issuer))
-	all, named := []ProtectedResource{{NewResource(c.Resource), c.ResourceName}}, map[string]int{c.ResourceName: 1}
-	for _, server := range c.MoreServers {
-		all = append(all, ProtectedResource{NewResource(server.Resource), server.Name})
+	var all []ProtectedResource
+	named := map[string]int{}
+	for _, server := range append([]ProtectedServer{{Resource: c.Resource, Name: c.ResourceName}}, c.MoreServers...) {
+		scopes, defaults := c.scopesOf(server)
+		catalogue := ScopeCatalogue{known: slices.Clone(scopes), defaults: NewScopes(defaults...)}
+		all = append(all, ProtectedResource{NewResource(server.Resource), server.Name, catalogue})
 		named[server.Name]++
 	}
 	for i, resource := range all {
@@ -90,12 +97,44 @@ func (c Config) ProtectedResources() []ProtectedResource {
 	return all
 }
 
+// scopesOf returns the scopes of a server and its default scopes. The Config has its defaults.
+func (c Config) scopesOf(server ProtectedServer) (scopes []Scope, defaults []string) {
+	scopes, defaults = server.Scopes, server.DefaultScopes
+	switch {
+	case len(scopes) == 0 && len(defaults) == 0:
+		return c.Scopes, c.DefaultScopes
+	case len(scopes) == 0:
+		scopes = c.Scopes
+	case len(defaults) == 0:
+		defaults = []string{scopes[0].Name}
+	}
+	return scopes, defaults
+}
+
+// index returns the index of a resource, -1 if it is not configured.
+func (s *Settings) index(of Resource) int {
+	return slices.IndexFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == of })
+}
+
+// ScopesOf returns the scopes of the server of a resource, those of the first server if it is not
+// configured any more.
+func (s *Settings) ScopesOf(resource Resource) ScopeCatalogue {
+	return s.Resources[max(s.index(resource), 0)].Scopes
+}
+
+// KnownScopes returns the names of the scopes of all servers, with OfflineAccess.
+func (s *Settings) KnownScopes() Scopes {
+	all := NewScopes(OfflineAccess)
+	for _, known := range s.Resources {
+		all = all.With(known.Scopes.Known().Values()...)
+	}
+	return all
+}
+
 // NameOf returns the name of a resource, "" if it is not configured.
 func (s *Settings) NameOf(resource Resource) string {
-	for _, known := range s.Resources {
-		if known.Resource == resource {
-			return known.Name
-		}
+	if i := s.index(resource); i >= 0 {
+		return s.Resources[i].Name
 	}
 	return ""
 }
@@ -105,9 +144,7 @@ func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 
 // protects reports whether the resource is configured. Codes and tokens for a resource that was
 // removed from the configuration are invalid.
-func (s *Settings) protects(resource Resource) bool {
-	return slices.ContainsFunc(s.Resources, func(known ProtectedResource) bool { return known.Resource == resource })
-}
+func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
 
 // selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget
 // when they name an unknown one, or more than one.

@@ -14,7 +14,6 @@ import (
 type Settings struct {
 	Issuer    string
 	Resources []ProtectedResource // at least one; the first is the default for requests without a resource
-	Catalogue ScopeCatalogue
 	Metadata  ClientMetadataRules
 	ClientID  ClientIDRules
 	Keys      seal.KeyRing
@@ -87,12 +86,12 @@ func (s *Settings) Fingerprints(host HostToken) ([]Fingerprint, error) {
 // to send it to an upstream server.
 func (s *Settings) accessTokensUnseal() bool { return s.RecheckEvery > 0 || s.HostTokenInUse }
 
-// ceiling returns the scopes that a host token may grant at most.
-func (s *Settings) ceiling(p Principal) Scopes {
+// ceiling returns the scopes of a server that a host token may grant at most.
+func (s *Settings) ceiling(p Principal, at Resource) Scopes {
 	if p.Scopes == nil {
-		return s.Catalogue.Ceiling()
+		return s.ScopesOf(at).Ceiling()
 	}
-	return s.Catalogue.Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
+	return s.ScopesOf(at).Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
 }
 
 func (s *Settings) trustsRedirect(target RedirectURI) bool {

@@ -88,7 +88,7 @@ func catalogue() oauth.ScopeCatalogue {
 		Random: strings.NewReader(""),
 	}.Settings()
 	Expect(err).NotTo(HaveOccurred())
-	return settings.Catalogue
+	return settings.Resources[0].Scopes
 }
 
 func openSite(change ...func(*Options)) *site {
