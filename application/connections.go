@@ -81,7 +81,7 @@ func (e *SeveralFieldsError) Error() string {
 type Connections struct {
 	Active []oauth.Connection
 	At     time.Time // when they were found
-	Sealed string    // for ShowConnections, AmendConnection and EndConnection
+	Sealed string    // for ShowConnections, EndConnection and ReplaceConnections
 }
 
 // FindConnections finds the connections of the pasted token. It does not check the token with the

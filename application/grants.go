@@ -46,16 +46,7 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	return s.changeGrants(ctx, chosen, func(found oauth.Authorization) (bool, error) {
-		return s.endAuthorization(ctx, found, oauth.EndedByOperator)
-	})
-}
-
-// changeGrants calls change for each of the chosen grants and codes, and returns how many it has
-// changed.
-func (s *Server) changeGrants(ctx context.Context, chosen func(oauth.Connection) bool,
-	change func(oauth.Authorization) (bool, error)) (all int, err error) {
+func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (all int, err error) {
 	now := s.now()
 	for one, err := range s.authorizations(ctx) {
 		if err != nil {
@@ -64,11 +55,11 @@ func (s *Server) changeGrants(ctx context.Context, chosen func(oauth.Connection)
 		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		changed, err := change(one)
+		ended, err := s.endAuthorization(ctx, one, oauth.EndedByOperator)
 		if err != nil {
 			return all, err
 		}
-		if changed {
+		if ended {
 			all++
 		}
 	}

@@ -147,7 +147,7 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 func Events() []string {
 	return []string{
 		"callback_shown", "cimd_rejected", "cimd_unchecked", "client_registered", "code_redeemed", "code_retried",
-		"consent_denied", "grant_amended", "grant_created",
+		"consent_denied", "grant_created",
 		"grant_ended", "host_token_rejected", "host_token_replaced", "refreshed",
 	}
 }

@@ -57,11 +57,3 @@ func (a *OAuthServer) EndGrant(ctx context.Context, id string) (int, error) {
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
 	return a.server.EndGrants(ctx, chosen)
 }
-
-// AmendGrants names or narrows the active grants and the unredeemed codes for which chosen returns
-// true, and returns their number. The next request of a client is checked against what is left. It
-// fails as Grants does.
-func (a *OAuthServer) AmendGrants(ctx context.Context, chosen func(oauth.Connection) bool,
-	by oauth.Amendment) (int, error) {
-	return a.server.AmendGrants(ctx, chosen, by)
-}

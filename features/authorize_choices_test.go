@@ -148,6 +148,18 @@ var _ = Describe("Choosing what an app may do", func() {
 			Expect(world.Call(ctx, renewed.Access).StatusCode).To(Equal(http.StatusUnauthorized))
 		})
 
+	It("lets an app go on that repeats at its refresh a scope that the person has unticked", Label("D24"),
+		func(ctx SpecContext) {
+			page := client.Consent(ctx, set("scope", allArticleScopes)).Untick("delete")
+			form := client.Refresh(client.exchangeFrom(ctx, page.Approve(ctx, world.Token)).Refresh)
+			form.Set("scope", allArticleScopes)
+			renewed := client.Token(ctx, form).Tokens()
+			Expect(renewed.Scope).To(Equal("change comment offline_access read"))
+			form = client.Refresh(renewed.Refresh)
+			form.Set("scope", "delete offline_access")
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(400, "invalid_scope"))
+		})
+
 	It("ends a grant after the longest of grant-choices by default", Label("A46"), func(ctx SpecContext) {
 		over(func(config *service.Config) { config.GrantChoices = []time.Duration{time.Hour, 2 * time.Hour} })
 		tokens := client.Connect(ctx)

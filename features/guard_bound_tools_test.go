@@ -184,7 +184,7 @@ var _ = Describe("Tools as they were at consent", Label("G23"), func() {
 		Expect(host.calls).To(BeZero())
 	})
 
-	It("keeps them through refreshes and narrower connections", func(ctx SpecContext) {
+	It("keeps them through refreshes", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		host.add("write", "Write a note, and tell everybody", "")
 		for range 3 {
@@ -193,8 +193,6 @@ var _ = Describe("Tools as they were at consent", Label("G23"), func() {
 			expectNewConsent(talk.tryTool(ctx, "write"))
 			Expect(talk.Use(ctx, "read", params{}).Text()).To(Equal("done"))
 		}
-		host.Connections(ctx, host.Token).Amend(ctx, set("label", "laptop"))
-		expectNewConsent(host.Converse(ctx, stateless, tokens.Access).tryTool(ctx, "write"))
 	})
 
 	It("has the person see what is new, changed or gone, and approve without pasting again",

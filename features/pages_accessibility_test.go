@@ -137,7 +137,6 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 		return func(ctx context.Context) Response {
 			over(articleScopes)
 			client.Connect(ctx, set("scope", allArticleScopes))
-			world.Connections(ctx, world.Token).Amend(ctx, set("label", "laptop"))
 			world.Clock.Advance(3 * time.Hour)
 			client.Connect(ctx)
 			page := world.Connections(ctx, world.Token, with("Accept-Language", language))
@@ -303,11 +302,6 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			client.Redirect = "https://client.example/callback"
 			client.Authorize(ctx)
 			return world.Connections(ctx, world.Token).Response
-		}),
-		Entry(nil, SpecTimeout(browserTime), "connections-saved", 200, func(ctx context.Context) Response {
-			over(articleScopes)
-			client.Connect(ctx, set("scope", allArticleScopes))
-			return world.Connections(ctx, world.Token).Amend(ctx, set("label", "laptop")).Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-renewed", 200, func(ctx context.Context) Response {
 			client.Connect(ctx)

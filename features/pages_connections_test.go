@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // grantField is the hidden field behind the button that ends one connection.
@@ -71,6 +72,41 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(page.Header.Get("Cache-Control")).To(Equal("no-store"))
 	})
 
+	It("tells which app reaches which server with which account, and when, in the reader's words",
+		Label("J21"), func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			world.Call(ctx, tokens.Access)
+			world.Clock.Advance(3*time.Hour + time.Minute)
+			page := world.Connections(ctx, world.Token).Text
+			Expect(page).To(MatchRegexp(`<h2 id="app-0"><span class="claim"><q><bdi>Spec Client</bdi></q> ` +
+				`<small>\(unverified\)</small></span>\s*→\s*<bdi>[^<]+</bdi></h2>`))
+			Expect(page).To(And(ContainSubstring("<dt>Account</dt><dd><bdi>editor</bdi></dd>"),
+				ContainSubstring("<dt>Server</dt>"), ContainSubstring(world.MCP())))
+			Expect(page).To(MatchRegexp(`<dt>Connected</dt><dd>` +
+				`<time datetime="[^"]+Z" title="[^"]+ UTC">3 hours ago</time>`))
+			Expect(page).To(MatchRegexp(`<dt>Ends at the latest</dt><dd><time [^>]+>in 180 days</time>`))
+			german := world.Connections(ctx, world.Token, with("Accept-Language", "de")).Text
+			Expect(german).To(And(ContainSubstring(">vor 3 Stunden</time>"), ContainSubstring(">in 180 Tagen</time>")))
+		})
+
+	It("shows the name that the verifier has for the account, and no subject made of the token",
+		Label("J21", "H3"), func(ctx SpecContext) {
+			for answer, account := range map[string]string{
+				`{"subject":"u-17","name":"Ada <L>"}`: "<dt>Account</dt><dd><bdi>Ada &lt;L&gt;</bdi></dd>",
+				`{"subject":"u-17"}`:                  "<dt>Account</dt><dd><bdi>u-17</bdi></dd>",
+				`{}`:                                  "",
+			} {
+				site := NewTokenSite(answer)
+				world = NewWorld(func(config *service.Config) {
+					config.Verification = overHTTP.configure(site.site.URL("/token"))
+				})
+				world.NewClient().Connect(ctx)
+				page := world.Connections(ctx, world.Token).Text
+				Expect(page).To(ContainSubstring(account))
+				Expect(strings.Contains(page, "<dt>Account</dt>")).To(Equal(account != ""))
+			}
+		})
+
 	It("shows a latest end that no refresh moves, beside the end of an unused connection, which one does",
 		Label("J18"), func(ctx SpecContext) {
 			connected := world.Clock.Now()
@@ -99,6 +135,36 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
 		Expect(world.Log.String()).To(ContainSubstring("ended_by_person"))
 	})
+
+	It("asks once before it ends a connection, and shows a way back", Label("J21"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		Expect(page.Text).
+			To(MatchRegexp(`(?s)<summary>End this connection</summary>.*value="end".*value="page">Change nothing`))
+		form := url.Values{
+			"decision": {"page"},
+			"ticket":   {page.Hidden.Get("ticket")},
+			"grant":    {page.grants()[0]},
+			"page":     {"1"},
+		}
+		back := ReadPage(Post(ctx, page.Action, form))
+		Expect(back.grants()).To(Equal(page.grants()))
+		Expect(regexp.MustCompile(`<details open`).MatchString(back.Text)).To(BeFalse())
+	})
+
+	It("ends a connection at every replica from the answer on, with 64 calls in flight", Label("I17", "I22"),
+		func(ctx SpecContext) {
+			access := client.Connect(ctx).Access
+			replicas := []*World{world, {Issuer: world.Replica().Address}}
+			page := world.Connections(ctx, world.Token)
+			raceCalls(func() { page.End(ctx, page.grants()[0]) }, func(caller int, isLate bool) {
+				status := replicas[caller%2].Call(ctx, access).StatusCode
+				if isLate {
+					Expect(status).To(Equal(http.StatusUnauthorized))
+				}
+				Expect(status).To(Or(Equal(http.StatusOK), Equal(http.StatusUnauthorized)))
+			})
+		})
 
 	It("ends all connections", func(ctx SpecContext) {
 		tokens, code := client.Connect(ctx), client.Authorize(ctx)

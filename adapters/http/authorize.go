@@ -153,7 +153,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		SelfRegistered:  request.SelfRegistered(),
 		Hosted:          settings.Hosted(request.Client()) != nil,
 		CheckedOn:       checkedOn,
-		Permissions:     permissions(catalogue, request.Scopes(), request.Chosen(consent.Choice), true),
+		Permissions:     permissions(catalogue, request.Scopes(), request.Chosen(consent.Choice)),
 		Offline:         request.Scopes().Has(oauth.OfflineAccess),
 		StaysConnected:  request.Chosen(consent.Choice).Has(oauth.OfflineAccess),
 		Lifetimes:       lifetimes(settings.GrantChoices, consent.Choice),

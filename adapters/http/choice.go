@@ -31,14 +31,13 @@ func choiceIn(form oauth.Parameters) (*oauth.Choice, error) {
 	return choice, nil
 }
 
-// permissions returns scopes with their checkboxes. With requiresFirst, the first scope has no
-// checkbox, so that the person cannot take it away.
-func permissions(catalogue oauth.ScopeCatalogue, all, chosen oauth.Scopes,
-	requiresFirst bool) (described []pages.Permission) {
+// permissions returns scopes with their checkboxes. The first scope has none, so that the person
+// cannot take it away.
+func permissions(catalogue oauth.ScopeCatalogue, all, chosen oauth.Scopes) (described []pages.Permission) {
 	scopes := catalogue.Describe(all)
 	for i, scope := range scopes {
 		permission := pages.Permission{Text: scope.Description, Allowed: chosen.Has(scope.Name)}
-		if i > 0 || !requiresFirst {
+		if i > 0 {
 			permission.Scope = scope.Name
 		}
 		implies := func(other oauth.Scope) bool {

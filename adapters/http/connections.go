@@ -1,11 +1,9 @@
 package http
 
 import (
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -19,27 +17,23 @@ func (e *Endpoints) connections(c echo.Context) error {
 	return e.askForToken(c, http.StatusOK, question{fields: pageFields(e.server.Settings().IdentityFields)})
 }
 
-// change shows the connections of a pasted token, amends one of them, or ends some. It sets no
+// change shows the connections of a pasted token, ends some, or replaces the token. It sets no
 // cookie: a sealed ticket in the page authorizes its buttons.
 func (e *Endpoints) change(c echo.Context) error {
 	form, err := e.readPageForm(c)
 	if err != nil {
 		return err
 	}
-	others := maps.Clone(form)
-	delete(others, allowInput)
-	if err := others.CheckNoneRepeated(); err != nil {
+	if err := form.CheckNoneRepeated(); err != nil {
 		return err
 	}
 	decision := form.Get("decision")
-	if (decision == "end" || decision == "amend") && form.Get("grant") == "" {
+	if decision == "end" && form.Get("grant") == "" {
 		return oauth.Refuse(oauth.InvalidRequest, "B5", "the grant is missing")
 	}
 	switch decision {
 	case "show":
 		return e.findConnections(c, form)
-	case "amend":
-		return e.amendConnection(c, form)
 	case "end":
 		return e.endConnection(c, form, form.Get("grant"))
 	case "end_all":
@@ -116,39 +110,6 @@ func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant s
 	return e.showConnections(c, left, pageIn(form), pages.Connections{Done: done})
 }
 
-func (e *Endpoints) amendConnection(c echo.Context, form oauth.Parameters) error {
-	ctx, ticket := c.Request().Context(), form.Get("ticket")
-	by, err := amendmentIn(form)
-	if err != nil {
-		return err
-	}
-	shown := pages.Connections{Done: "The change is saved. It applies from the app’s next request on."}
-	found, err := e.server.AmendConnection(ctx, ticket, form.Get("grant"), by)
-	if kind, _ := oauth.KindOf(err); kind == oauth.NothingLeft {
-		shown = pages.Connections{Problem: "Nothing would be left for this app to do. End the connection instead."}
-		found, err = e.server.ShowConnections(ctx, ticket)
-	}
-	if err != nil {
-		return e.refuseTicket(c, err)
-	}
-	return e.showConnections(c, found, pageIn(form), shown)
-}
-
-// amendmentIn reads how the person changes a connection.
-func amendmentIn(form oauth.Parameters) (by oauth.Amendment, err error) {
-	label := form.Get("label")
-	choice, err := choiceIn(form)
-	if err != nil {
-		return by, err
-	}
-	by.Label = &label
-	if choice != nil {
-		by.Scopes = &choice.Scopes
-		by.EndsIn = choice.Lifetime
-	}
-	return by, nil
-}
-
 // refuseTicket shows the form for the token again when the ticket has expired.
 func (e *Endpoints) refuseTicket(c echo.Context, err error) error {
 	if kind, _ := oauth.KindOf(err); kind == oauth.ExpiredTicket {
@@ -208,15 +169,12 @@ func (e *Endpoints) connectionsPage(found application.Connections, page int) pag
 	shown.Page = min(max(page, 1), shown.Pages)
 	first := (shown.Page - 1) * connectionsOnPage
 	for _, active := range found.Active[first:min(all, first+connectionsOnPage)] {
-		shown.Active = append(shown.Active, e.pageConnection(active, found.At))
+		shown.Active = append(shown.Active, e.pageConnection(active))
 	}
 	return shown
 }
 
-// earlierEnds are the ends that the page offers instead of a later one.
-var earlierEnds = []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, 30 * 24 * time.Hour}
-
-func (e *Endpoints) pageConnection(c oauth.Connection, now time.Time) pages.Connection {
+func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 	publisher := c.ClientHost
 	if publisher == oauth.SelfRegistered {
 		publisher = ""
@@ -230,23 +188,13 @@ func (e *Endpoints) pageConnection(c oauth.Connection, now time.Time) pages.Conn
 		Server:        pages.Server{Name: c.ResourceName, URL: c.Resource.String()},
 		Loopback:      c.Loopback,
 		PrivateScheme: c.PrivateScheme,
-		Permissions:   permissions(e.server.Settings().ScopesOf(c.Resource), c.Scopes, c.Scopes, false),
-		EarlierEnds:   earlierThan(c.EndsAtLatest.Sub(now)),
+		Permissions:   permissions(e.server.Settings().ScopesOf(c.Resource), c.Scopes, c.Scopes),
 		Waiting:       c.Waiting,
 		CreatedAt:     c.CreatedAt,
 		LastUsedAt:    c.LastUsedAt,
 		EndsBy:        c.EndsBy,
 		EndsAtLatest:  c.EndsAtLatest,
 	}
-}
-
-func earlierThan(left time.Duration) (shown []pages.Lifetime) {
-	for _, end := range earlierEnds {
-		if end < left {
-			shown = append(shown, pages.Lifetime{Value: end.String(), Lasts: end})
-		}
-	}
-	return shown
 }
 
 func (e *Endpoints) connectionsURL() string {

@@ -85,7 +85,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
 		doctor.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants",
-		newGroup("grants", "List, amend and end grants", newGrantsList(in, out, errOut), newGrantsAmend(out, errOut),
+		newGroup("grants", "List and end grants", newGrantsList(in, out, errOut),
 			newGrantsEnd(in, out, errOut)))
 	addGroup(root, "Audit calls", newGroup("audit", "Verify the audit of calls", newAuditVerify(out)))
 	root.AddCommand(newVersion(out))

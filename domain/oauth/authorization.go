@@ -95,9 +95,6 @@ type Authorization interface {
 	// Connection returns the view for its person. active is false for a code that cannot be
 	// redeemed and for a grant that has ended or expired.
 	Connection(now time.Time) (shown Connection, active bool)
-	// Amend names or narrows it. It reports whether it was active. It refuses with NothingLeft and
-	// InvalidRequest.
-	Amend(a Amendment, settings *Settings, now time.Time) (amended bool, err error)
 	// End withdraws the code or ends the grant. It reports whether it was active.
 	End(reason EndReason, now time.Time) (wasActive bool)
 }
@@ -225,7 +222,7 @@ func (c Connection) LastSeen() time.Time {
 const connectionsPurpose = "connections"
 
 // SealConnections seals a pasted host token with its fingerprints into the connections page, so
-// that its forms can end and change their grants. They expire after TicketTTL.
+// that its forms can end their grants or replace the token. They expire after TicketTTL.
 func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, now time.Time) (string, error) {
 	var joined strings.Builder
 	for _, print := range prints {

@@ -51,7 +51,6 @@ var (
 	StateNotPrintable      = Kind{"state_not_printable", "invalid_request"}
 	InvalidTicket          = Kind{"invalid_ticket", "invalid_request"}
 	ExpiredTicket          = Kind{"expired_ticket", "invalid_request"}
-	NothingLeft            = Kind{"nothing_left", "invalid_request"}
 	UsedTicket             = Kind{"used_ticket", "invalid_request"}
 	MissingHostToken       = Kind{"missing_host_token", "invalid_request"}
 	TooManyGuesses         = Kind{"too_many_guesses", "temporarily_unavailable"}

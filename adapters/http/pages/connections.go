@@ -42,7 +42,6 @@ type Connection struct {
 	LastUsedAt    time.Time // zero when it never was
 	EndsBy        time.Time // if it is unused until then
 	EndsAtLatest  time.Time
-	EarlierEnds   []Lifetime // that the person can choose instead
 }
 
 // WriteConnections answers with the connections page. Nothing is written if it cannot be rendered.

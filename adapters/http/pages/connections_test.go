@@ -27,7 +27,6 @@ func living() Connections {
 			ClientName:   "App <" + grant + ">",
 			ClientHost:   host,
 			Permissions:  []Permission{{Text: "Read.", Scope: "read"}, {Text: "Write.", Scope: "write", Allowed: true}},
-			EarlierEnds:  []Lifetime{{Value: "1h0m0s", Lasts: time.Hour}},
 			CreatedAt:    at,
 			EndsBy:       at.AddDate(0, 1, 0),
 			EndsAtLatest: at.AddDate(0, 6, 0),
