@@ -46,7 +46,22 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (all int, err error) {
+func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
+	return s.endGrants(ctx, chosen, oauth.EndedByOperator)
+}
+
+// EndGrantsOfTokenID is EndGrantsOf for a site that has not kept the token: id is what its verifier
+// returns as Principal.TokenID. It reads all grants, so the store has to be an
+// oauth.AuthorizationLister.
+func (s *Server) EndGrantsOfTokenID(ctx context.Context, id string) (int, error) {
+	if id == "" {
+		return 0, errors.New("ending the grants of a token: its id is empty")
+	}
+	return s.endGrants(ctx, func(c oauth.Connection) bool { return c.TokenID == id }, oauth.EndedByHost)
+}
+
+func (s *Server) endGrants(ctx context.Context, chosen func(oauth.Connection) bool,
+	reason oauth.EndReason) (all int, err error) {
 	now := s.now()
 	for one, err := range s.authorizations(ctx) {
 		if err != nil {
@@ -55,7 +70,7 @@ func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bo
 		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		ended, err := s.endAuthorization(ctx, one, oauth.EndedByOperator)
+		ended, err := s.endAuthorization(ctx, one, reason)
 		if err != nil {
 			return all, err
 		}

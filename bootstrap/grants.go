@@ -21,6 +21,12 @@ func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]s
 	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
 }
 
+// EndGrantsOfTokenID is EndGrantsOf for a site that stores only hashes of its tokens: id is what
+// its verifier returns as Principal.TokenID. It reads all grants, and fails as Grants does.
+func (a *OAuthServer) EndGrantsOfTokenID(ctx context.Context, id string) (int, error) {
+	return a.server.EndGrantsOfTokenID(ctx, id)
+}
+
 // EndLeaked is EndGrantsOf for an operator who has the token. It returns an error if grants are
 // found by several fields together.
 func (a *OAuthServer) EndLeaked(ctx context.Context, token string) (int, error) {

@@ -45,6 +45,7 @@ const clientSecret = "the-secret-of-pasteport"
 type remoteWay struct {
 	configure      func(url string) service.Verification
 	yes, author    string
+	withID         string // with the id of the token
 	noStatus       int
 	no             string
 	brokenStatuses []int
@@ -57,6 +58,7 @@ var (
 		},
 		yes:            `{"subject":"ada","roles":["editor"]}`,
 		author:         `{"subject":"ada","roles":["author"]}`,
+		withID:         `{"subject":"ada","token_id":"4711"}`,
 		noStatus:       401,
 		no:             `{}`,
 		brokenStatuses: []int{500, 404, 302},
@@ -72,6 +74,7 @@ var (
 		},
 		yes:            `{"active":true,"sub":"ada","roles":["editor"],"scope":"of the site"}`,
 		author:         `{"active":true,"sub":"ada","roles":["author"]}`,
+		withID:         `{"active":true,"sub":"ada","jti":"4711"}`,
 		noStatus:       200,
 		no:             `{"active":false}`,
 		brokenStatuses: []int{500, 401, 403, 302},
@@ -109,6 +112,22 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 				site.Answer(way.noStatus, way.no)
 				Expect(client.Consent(ctx).Approve(ctx, world.Token).StatusCode).To(Equal(http.StatusForbidden))
 				Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
+			})
+
+		It("ends the connections of a token by the id that the site has named, without the token",
+			Label("J23"), func(ctx SpecContext) {
+				others := client.Connect(ctx)
+				site.Answer(200, way.withID)
+				mine := client.Connect(ctx)
+				waiting := client.Authorize(ctx)
+				end := world.service.Authz.EndGrantsOfTokenID
+				Expect(end(ctx, "4712")).To(BeZero())
+				Expect(end(ctx, "4711")).To(Equal(2))
+				Expect(world.Call(ctx, mine.Access).StatusCode).To(Equal(http.StatusUnauthorized))
+				Expect(client.Token(ctx, client.Exchange(waiting))).To(BeRefusedAs(400, "invalid_grant"))
+				Expect(world.Call(ctx, others.Access).StatusCode).To(Equal(http.StatusOK))
+				_, err := end(ctx, "")
+				Expect(err).To(MatchError(ContainSubstring("its id is empty")))
 			})
 
 		It("issues and ends no grants while the site fails, and logs the reason",

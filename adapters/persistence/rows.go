@@ -21,6 +21,7 @@ type codeRow struct {
 	Scopes        string
 	Subject       string
 	Account       string
+	TokenID       string
 	Label         string
 	Roles         string
 	State         string
@@ -58,6 +59,7 @@ type grantRow struct {
 	Scopes        string
 	Subject       string
 	Account       string
+	TokenID       string
 	Label         string
 	Roles         string
 	State         string

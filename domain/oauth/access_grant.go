@@ -134,7 +134,7 @@ func (c *consent) PermittedBy(principal Principal, settings *Settings) bool {
 }
 
 // RecordVerification records the principal of a verification that began at the given time. It can
-// remove scopes, but never adds one. It ignores the roles of a verification older than the recorded
+// remove scopes, but never adds one. It ignores the rest of a verification older than the recorded
 // one. It does not change an ended grant.
 func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings, began time.Time) {
 	if g.state == grantEnded {
@@ -142,7 +142,7 @@ func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings
 	}
 	g.scopes = g.scopesFor(principal, settings)
 	if age := g.verifiedAt.Sub(began); age <= 0 || age > maxAnswerAge {
-		g.roles, g.verifiedAt = principal.Roles, began
+		g.roles, g.tokenID, g.verifiedAt = principal.Roles, principal.TokenID, began
 	}
 }
 

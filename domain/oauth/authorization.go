@@ -23,6 +23,7 @@ type consent struct {
 	scopes     Scopes
 	subject    string
 	account    string // the person's name for people; "" for the subject
+	tokenID    string // Principal.TokenID
 	label      string // the person's own name for the connection
 	roles      []string
 	createdAt  time.Time
@@ -74,6 +75,7 @@ func (c *consent) connection() Connection {
 		ID:            c.id,
 		Subject:       c.subject,
 		Account:       c.accountName(),
+		TokenID:       c.tokenID,
 		Label:         c.label,
 		Client:        c.client,
 		ClientName:    c.clientName,
@@ -184,6 +186,7 @@ type Connection struct {
 	ID            string
 	Subject       string // the person's name at the site
 	Account       string // the name of the account for people; "" if the site names none
+	TokenID       string // Principal.TokenID; "" if the site names none
 	Label         string // the person's own name for the connection
 	Client        ClientID
 	ClientName    string // the client's own claim

@@ -77,6 +77,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 			scopes:     scopes,
 			subject:    a.Principal.Subject,
 			account:    a.Principal.Name,
+			tokenID:    a.Principal.TokenID,
 			roles:      slices.Clone(a.Principal.Roles),
 			createdAt:  now,
 			hostPrint:  print,

@@ -21,6 +21,7 @@ import (
 type Principal struct {
 	Subject string
 	Name    string // of the account, for people; Subject
+	TokenID string // what the site calls the token, which says nothing about its text; see EndGrantsOfTokenID
 	Roles   []string
 	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling
 }
@@ -28,9 +29,9 @@ type Principal struct {
 // Check returns an error for a text that not every store can keep, and for a role that is empty or
 // has a control character, because stores join roles with line feeds.
 func (p Principal) Check() error {
-	for _, text := range append([]string{p.Subject, p.Name}, p.Roles...) {
+	for _, text := range p.stored() {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			return errors.New("the subject, the name or a role is not UTF-8 or holds NUL")
+			return errors.New("the subject, the name, the token id or a role is not UTF-8 or holds NUL")
 		}
 	}
 	for _, role := range p.Roles {
@@ -39,6 +40,11 @@ func (p Principal) Check() error {
 		}
 	}
 	return nil
+}
+
+// stored returns the texts that are stored in clear.
+func (p Principal) stored() []string {
+	return append([]string{p.Subject, p.Name, p.TokenID}, p.Roles...)
 }
 
 // KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of the
@@ -52,14 +58,12 @@ func KeyedSubject(host HostToken, keys seal.KeyRing) (string, error) {
 // can be part of a name by chance.
 const shortestSecret = 8
 
-// Reveals reports whether the subject, the name or a role contains the token, or the value of a
-// secret field. All of them are stored in clear. It ignores secrets shorter than shortestSecret.
+// Reveals reports whether a text that is stored in clear contains the token, or the value of a
+// secret field. It ignores secrets shorter than shortestSecret.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
 		return len(secret) >= shortestSecret &&
-			slices.ContainsFunc(append([]string{p.Subject, p.Name}, p.Roles...), func(text string) bool {
-				return credential.NewFinder(secret).Finds(text)
-			})
+			slices.ContainsFunc(p.stored(), credential.NewFinder(secret).Finds)
 	})
 }
 

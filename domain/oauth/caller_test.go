@@ -15,6 +15,7 @@ var _ = Describe("Describing the person behind a host token", Label("B10"), func
 		Entry("a role with a line feed", Principal{Subject: "ada", Roles: []string{"a\nb"}}),
 		Entry("a subject with NUL", Principal{Subject: "a\x00da"}),
 		Entry("a subject that is not UTF-8", Principal{Subject: "a\xffda"}),
+		Entry("a token id with NUL", Principal{TokenID: "4\x007"}),
 	)
 
 	It("reveals a token or a secret field in a name, and no other field", Label("B15"), func() {
@@ -28,6 +29,7 @@ var _ = Describe("Describing the person behind a host token", Label("B10"), func
 		token, err := ParseHostToken("secret-token")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(Principal{Subject: "secret-token"}.Reveals(token, nil)).To(BeTrue())
+		Expect(Principal{TokenID: "secret-token"}.Reveals(token, nil)).To(BeTrue())
 	})
 
 	It("takes a name in any script, and none", func() {

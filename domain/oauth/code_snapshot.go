@@ -23,6 +23,7 @@ type CodeSnapshot struct {
 	Scopes        string // separated by spaces
 	Subject       string
 	Account       string
+	TokenID       string
 	Label         string
 	Roles         string // separated by line feeds
 	State         string
@@ -61,6 +62,7 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 		Scopes:        c.scopes.String(),
 		Subject:       c.subject,
 		Account:       c.account,
+		TokenID:       c.tokenID,
 		Label:         c.label,
 		Roles:         strings.Join(c.roles, "\n"),
 		State:         string(c.state),
@@ -93,6 +95,7 @@ func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 			scopes:     restoreScopes(s.Scopes),
 			subject:    s.Subject,
 			account:    s.Account,
+			tokenID:    s.TokenID,
 			label:      s.Label,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,

@@ -23,6 +23,22 @@ var _ = Describe("The life of a grant", func() {
 		Expect(f.grant.HostPrint()).To(BeZero())
 	})
 
+	It("has the id of its token from the newest verification, and of the token that replaces it", Label("J23"), func() {
+		f := redeemed(settings)
+		named := func(id string) Principal { return Principal{Subject: "ann", TokenID: id} }
+		f.grant.RecordVerification(named("4711"), settings, noon.Add(time.Hour))
+		f.grant.RecordVerification(named("older"), settings, noon.Add(time.Hour-time.Second))
+		Expect(f.grant.Connection(noon)).To(HaveField("TokenID", "4711"))
+		by := Replacement{
+			Host:     f.host,
+			Verified: map[Resource]Principal{settings.Resource(): named("4712")},
+			Began:    noon.Add(2 * time.Hour),
+		}
+		_, err := Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(f.grant.Connection(noon)).To(HaveField("TokenID", "4712"))
+	})
+
 	It("is on record to the end of the day in which its last refresh token is of no use", Label("H6"), func() {
 		f := redeemed(settings)
 		for _, after := range []time.Duration{time.Millisecond, 30 * time.Minute, 12 * time.Hour} {

@@ -18,6 +18,7 @@ type GrantSnapshot struct {
 	Scopes        string // separated by spaces
 	Subject       string
 	Account       string
+	TokenID       string
 	Label         string
 	Roles         string // separated by line feeds
 	State         string
@@ -82,6 +83,7 @@ func (g *AccessGrant) Snapshot() GrantSnapshot {
 		Scopes:        g.scopes.String(),
 		Subject:       g.subject,
 		Account:       g.account,
+		TokenID:       g.tokenID,
 		Label:         g.label,
 		Roles:         strings.Join(g.roles, "\n"),
 		State:         string(g.state),
@@ -122,6 +124,7 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 			scopes:     restoreScopes(s.Scopes),
 			subject:    s.Subject,
 			account:    s.Account,
+			tokenID:    s.TokenID,
 			label:      s.Label,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,

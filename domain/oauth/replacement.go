@@ -53,7 +53,7 @@ func (r Replacement) applyTo(of *consent, host *sealedHostToken, settings *Setti
 	if !of.PermittedBy(principal, settings) {
 		return RefuseOtherHostToken()
 	}
-	of.scopes, of.roles = of.scopesFor(principal, settings), principal.Roles
+	of.scopes, of.roles, of.tokenID = of.scopesFor(principal, settings), principal.Roles, principal.TokenID
 	if of.hostPrint, err = settings.Keys.Fingerprint(settings.Identity(r.Host)); err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 // Endpoint sends the token to a URL of the site as its bearer token. 2xx means valid, 401 and 403
 // mean invalid, and any other status is an outage. A JSON response may have the principal in the
-// members subject, roles and scopes.
+// members subject, name, token_id, roles and scopes.
 type Endpoint struct {
 	url    string
 	client client
@@ -24,6 +24,7 @@ func NewEndpoint(url string, t Transport) *Endpoint { return &Endpoint{url, newC
 type principal struct {
 	Subject string   `json:"subject"`
 	Name    string   `json:"name"`
+	TokenID string   `json:"token_id"`
 	Roles   []string `json:"roles"`
 	Scopes  []string `json:"scopes"`
 }
@@ -54,7 +55,7 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 		return oauth.Principal{}, nil
 	}
 	var found principal
-	if err := got.read(&found, "subject", "name", "roles", "scopes"); err != nil {
+	if err := got.read(&found, "subject", "name", "token_id", "roles", "scopes"); err != nil {
 		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, err)
 	}
 	return oauth.Principal(found), nil

@@ -15,7 +15,7 @@ import (
 type Client struct{ ID, Secret string }
 
 // Introspection calls an RFC 7662 endpoint. A token is valid when it is active and not expired. sub
-// is the subject, and roles (RFC 9068 §2.2.3.1) are the roles.
+// is the subject, jti the token id, and roles (RFC 9068 §2.2.3.1) are the roles.
 type Introspection struct {
 	options IntrospectionOptions
 	client  client
@@ -45,6 +45,7 @@ type introspection struct {
 	Active  *bool    `json:"active"`
 	Subject string   `json:"sub"`
 	Name    string   `json:"username"`
+	TokenID string   `json:"jti"`
 	Scope   string   `json:"scope"`
 	Expires *float64 `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
 	Roles   []string `json:"roles"`
@@ -63,7 +64,12 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 	case !*found.Active, i.expired(found):
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	}
-	principal := oauth.Principal{Subject: found.Subject, Name: found.Name, Roles: found.Roles}
+	principal := oauth.Principal{
+		Subject: found.Subject,
+		Name:    found.Name,
+		TokenID: found.TokenID,
+		Roles:   found.Roles,
+	}
 	if i.options.ScopeCeiling {
 		principal.Scopes = append([]string{}, strings.Fields(found.Scope)...) // not nil: an empty scope grants nothing
 	}
@@ -97,7 +103,7 @@ func (i *Introspection) introspect(request *http.Request) (found introspection, 
 	case got.mediaType != "application/json":
 		return found, mistake("its answer is not application/json: is this the introspection endpoint?")
 	}
-	if err := got.read(&found, "active", "sub", "scope", "exp", "roles"); err != nil {
+	if err := got.read(&found, "active", "sub", "jti", "scope", "exp", "roles"); err != nil {
 		return found, err
 	}
 	if found.Active == nil {
