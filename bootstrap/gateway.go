@@ -86,7 +86,6 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	if to.Credential == CredentialHostToken {
 		protection.HostTokens = m.authz.server
 	}
-	fields := m.authz.config.HostFields
 	if to.Program != nil {
 		if protection.BindTools && to.ProgramLimits.MaxProcessesPerPerson < 2 {
 			return nil, fmt.Errorf("opening the gateway to an upstream: %w", oauth.Within("ProgramLimits",
@@ -112,12 +111,6 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		Options:     to.Reach,
 		Observe:     to.Observe,
 		Logger:      to.Logger,
-	}
-	if credential.IsTarget(to.URL) {
-		target, _ := fields.ParseTarget(to.URL) // parse has checked it
-		m.mounted = gateway.New(upstream.NewRouter(target, o), protection)
-		m.keepState(alwaysHealthy, nil, checkedByPeople)
-		return m, nil
 	}
 	proxy, err := upstream.New(o)
 	if err != nil {
@@ -150,26 +143,25 @@ func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) 
 		parsed.program, err = u.parseProgram(config.HostFields)
 		return parsed, err
 	}
-	parsed.presentation, err = u.UpstreamOptions.parse(config.HostFields, u.URL)
-	if reason := CheckUpstreamURL(u.URL, config.HostFields); reason != nil {
+	parsed.presentation, err = u.UpstreamOptions.parse(config.HostFields)
+	if reason := CheckUpstreamURL(u.URL); reason != nil {
 		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
-	}
-	if credential.IsTarget(u.URL) {
-		err = errors.Join(err, u.checkTarget())
 	}
 	return parsed, err
 }
 
+// CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses.
+func CheckUpstreamURL(url string) error { return upstream.Reach{AllowHTTP: true}.CheckURL(url) }
+
 // Check reports the mistakes of the options of URLs in one error. The fields are those that
-// people enter (oauth.Config.HostFields), and the urls those of all upstreams with these options,
-// which may name a field.
-func (u UpstreamOptions) Check(fields credential.Fields, urls ...string) error {
-	_, err := u.parse(fields, urls...)
+// people enter (oauth.Config.HostFields).
+func (u UpstreamOptions) Check(fields credential.Fields) error {
+	_, err := u.parse(fields)
 	return err
 }
 
-func (u UpstreamOptions) parse(fields credential.Fields, urls ...string) (secret.Presentation, error) {
-	presentation, err := u.parsePresent(fields, urls)
+func (u UpstreamOptions) parse(fields credential.Fields) (secret.Presentation, error) {
+	presentation, err := u.parsePresent(fields)
 	mistakes := []error{u.checkSecrets(), err}
 	if u.Patience < upstream.LeastPatience || u.Patience > upstream.MostPatience {
 		mistakes = append(mistakes,
@@ -210,7 +202,7 @@ func (u UpstreamOptions) checkSecrets() error {
 	return nil
 }
 
-func (u UpstreamOptions) parsePresent(fields credential.Fields, urls []string) (parsed secret.Presentation, err error) {
+func (u UpstreamOptions) parsePresent(fields credential.Fields) (parsed secret.Presentation, err error) {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
 		return parsed, oauth.NewMistake(
 			"%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
@@ -224,7 +216,7 @@ func (u UpstreamOptions) parsePresent(fields credential.Fields, urls []string) (
 	parsed, wrong := secret.Parse(u.Present, u.presented(fields))
 	var mistakes []error
 	if len(wrong) == 0 {
-		wrong = checkUsed(parsed, fields, urls)
+		wrong = checkUsed(parsed)
 	}
 	for _, mistake := range wrong {
 		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Present"), mistake))
@@ -240,17 +232,10 @@ func (u UpstreamOptions) parsePresent(fields credential.Fields, urls []string) (
 }
 
 // checkUsed returns a mistake for each field that the server would not get.
-func checkUsed(parsed secret.Presentation, fields credential.Fields, urls []string) (mistakes []error) {
-	var addresses []string
-	for _, url := range urls {
-		target, _ := fields.ParseTarget(url) // a URL has no field
-		addresses = append(addresses, target.Field().Name)
-	}
+func checkUsed(parsed secret.Presentation) (mistakes []error) {
 	for _, name := range parsed.Unused() {
-		if !slices.Contains(addresses, name) {
-			mistakes = append(mistakes,
-				fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
-		}
+		mistakes = append(mistakes,
+			fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where it belongs", name))
 	}
 	return mistakes
 }

@@ -37,10 +37,6 @@ func alwaysHealthy() error { return nil }
 
 func neverChecked(_ context.Context, last check.Result) check.Result { return last }
 
-// checkedByPeople is for an address that each person enters. It is checked when they connect, and
-// its outage is not a state of the service.
-func checkedByPeople(context.Context, check.Result) check.Result { return check.OfPeople }
-
 // keepState makes the state of the upstream known to the consent page.
 func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, judge judge) {
 	m.upstream = newUpstreamState(health, failed, judge)

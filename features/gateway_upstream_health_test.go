@@ -61,12 +61,6 @@ func upstreamAt(address string) *UpstreamServer {
 	})
 }
 
-// enteringHosts lets people enter the address of the upstream.
-func enteringHosts(c *service.Config) {
-	c.HostFields = []bootstrap.HostField{{Name: "url", Hosts: []string{"http://127.0.0.1:9000"}},
-		{Name: "token", Secret: true}}
-}
-
 const (
 	pageOfOutage  = "The server behind this page does not answer at the moment"
 	pageOfMistake = "The server behind this page is not set up correctly"
@@ -329,12 +323,6 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 					ContainSubstring("because of a mistake in its configuration"),
 					ContainSubstring("tell the people who run it"), ContainSubstring(pageOfMistake)))))
 		})
-
-	It("leaves addresses that people enter to their connections", Label("U30"), func(ctx SpecContext) {
-		service, report := operateChecked(ctx, "{url}/mcp", enteringHosts)
-		Expect(report.State.String()).To(Equal("its address is a field, so it is checked when people connect"))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
-	})
 
 	It("looks for a program, and does not start it", Label("U22"), func(ctx SpecContext) {
 		to := stdioProgram()

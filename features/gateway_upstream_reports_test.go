@@ -89,11 +89,6 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 			To(And(ContainSubstring("cannot verify tokens at the site"), Not(ContainSubstring("s3cret"))))
 	})
 
-	It("leaves the path out of an address at a field too", Label("U30"), func(ctx SpecContext) {
-		_, report := operateChecked(ctx, "{url}/s3cret/mcp", enteringHosts)
-		Expect(report.Name).To(Equal("{url}"))
-	})
-
 	It("shows other computers the state and the remedy without the detail, which can have an internal address",
 		func(ctx SpecContext) {
 			dead := freeAddress()

@@ -116,7 +116,6 @@ var fieldProblems = map[credential.Reason]string{
 	credential.Malformed: "This does not look right. Check that you copied all of it.",
 	credential.TooLong:   "This is too long.",
 	credential.Control:   "It contains a line break or another control character. Copy it again, in one piece.",
-	credential.Elsewhere: "This site does not connect to that address.",
 }
 
 // tokenProblem returns a more exact message about a pasted token, where there is one.

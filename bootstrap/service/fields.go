@@ -7,14 +7,13 @@ import (
 
 // fieldMapping is a credential.Field in the file of settings.
 type fieldMapping struct {
-	Name     string   `json:"name" jsonschema:"name of the field in templates: lower-case letters, digits and underscores"`
-	Label    string   `json:"label,omitempty" jsonschema:"label on the pages; the names token, user, password and url have one"`
-	Help     string   `json:"help,omitempty" jsonschema:"text below the label"`
-	Secret   *bool    `json:"secret,omitempty" jsonschema:"hide the value, and remove it from responses; the default is true for token and password"`
-	Pattern  string   `json:"pattern,omitempty" jsonschema:"regular expression (RE2) that the whole value matches"`
-	Default  string   `json:"default,omitempty" jsonschema:"value that the field has at first"`
-	Required *bool    `json:"required,omitempty" jsonschema:"whether the field needs a value; the default is true"`
-	Hosts    []string `json:"hosts,omitempty" jsonschema:"the value is a URL at one of these hosts: host, host:port, *.host or http://host"`
+	Name     string `json:"name" jsonschema:"name of the field in templates: lower-case letters, digits and underscores"`
+	Label    string `json:"label,omitempty" jsonschema:"label on the pages; the names token, user, password and url have one"`
+	Help     string `json:"help,omitempty" jsonschema:"text below the label"`
+	Secret   *bool  `json:"secret,omitempty" jsonschema:"hide the value, and remove it from responses; the default is true for token and password"`
+	Pattern  string `json:"pattern,omitempty" jsonschema:"regular expression (RE2) that the whole value matches"`
+	Default  string `json:"default,omitempty" jsonschema:"value that the field has at first"`
+	Required *bool  `json:"required,omitempty" jsonschema:"whether the field needs a value; the default is true"`
 }
 
 // fieldItem reads a field of the credential.
@@ -40,7 +39,6 @@ func (m fieldMapping) field() credential.Field {
 		Help:    m.Help,
 		Pattern: m.Pattern,
 		Default: m.Default,
-		Hosts:   m.Hosts,
 		Secret:  isSecretByName(m.Name),
 	}
 	if m.Secret != nil {
@@ -58,7 +56,6 @@ func mappingOf(f credential.Field) fieldMapping {
 		Help:    f.Help,
 		Pattern: f.Pattern,
 		Default: f.Default,
-		Hosts:   f.Hosts,
 	}
 	if f.Secret != isSecretByName(f.Name) {
 		m.Secret = &f.Secret

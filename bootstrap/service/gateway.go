@@ -45,8 +45,7 @@ func (c *Config) gateway() settings.Group {
 		settings.List("upstream", &g.Upstreams, upstreamItem(),
 			"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or "+
 				"\"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server "+
-				"is a separate resource. In a URL, {name} stands for the address that the person enters in the "+
-				"field of that name (see fields)").OrSingle().
+				"is a separate resource").OrSingle().
 			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
 		settings.Text("upstream-host", &g.Host,
 			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").
@@ -58,7 +57,7 @@ func (c *Config) gateway() settings.Group {
 			DefaultText(secret.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
 		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
 			"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, "+
-				"default, required and hosts").DefaultText("one token").
+				"default and required").DefaultText("one token").
 			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
 		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
 			Example("a-long-random-text"),
@@ -127,16 +126,9 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
 		g.checkUnkeyed(verifier), g.checkToolScopes(config)}
 	if g.hasURL() {
-		mistakes = append(mistakes, oauth.Within("Gateway", g.UpstreamOptions.Check(config.HostFields, g.urls()...)))
+		mistakes = append(mistakes, oauth.Within("Gateway", g.UpstreamOptions.Check(config.HostFields)))
 	}
 	return errors.Join(mistakes...)
-}
-
-func (g GatewayConfig) urls() (urls []string) {
-	for _, u := range g.Upstreams {
-		urls = append(urls, u.URL)
-	}
-	return urls
 }
 
 // checkIdle reports fields that have no effect without an upstream.
@@ -185,7 +177,7 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 		wrong := []error{}
 		if u.IsProgram() {
 			wrong = g.checkProgram(u, config.HostFields)
-		} else if err := bootstrap.CheckUpstreamURL(u.URL, config.HostFields); err != nil {
+		} else if err := bootstrap.CheckUpstreamURL(u.URL); err != nil {
 			wrong = append(wrong, err)
 		}
 		for _, err := range wrong {

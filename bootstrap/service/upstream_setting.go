@@ -113,11 +113,11 @@ func (u UpstreamAddress) name() string {
 	if u.IsProgram() {
 		return programPrefix + " " + u.Program.Command
 	}
-	if address, err := url.Parse(u.URL); err == nil && address.Scheme != "" {
-		return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()
+	address, err := url.Parse(u.URL)
+	if err != nil { // checkUpstreams has reported it
+		return ""
 	}
-	field, _, _ := strings.Cut(u.URL, "}")
-	return field + "}"
+	return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()
 }
 
 // withoutQuery returns the address without its query, which may have a key.

@@ -26,12 +26,11 @@ const (
 // Field is one value of a credential.
 type Field struct {
 	Name     string
-	Label    string   // shown to people; the default is the name
-	Help     string   // shown below the field; "" for none
-	Pattern  string   // regular expression that the whole value matches; "" for any
-	Default  string   // shown in the field at first
-	Hosts    []string // the value is a URL at one of these hosts: host, host:port, *.host, or http://host
-	Secret   bool     // is not shown, and removed from responses
+	Label    string // shown to people; the default is the name
+	Help     string // shown below the field; "" for none
+	Pattern  string // regular expression that the whole value matches; "" for any
+	Default  string // shown in the field at first
+	Secret   bool   // is not shown, and removed from responses
 	Optional bool
 }
 
@@ -100,17 +99,6 @@ func (f Fields) Sample(secret func() string) Values {
 	return values
 }
 
-// Addresses returns the values of the fields with Hosts, as the text of Encode.
-func (f Fields) Addresses(values Values) string {
-	addresses := Values{}
-	for _, field := range f {
-		if len(field.Hosts) > 0 {
-			addresses[field.Name] = values[field.Name]
-		}
-	}
-	return addresses.Encode()
-}
-
 var fieldName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
 // Check returns one error for each mistake, with its remedy.
@@ -147,15 +135,6 @@ func (f Field) check() error {
 		return errors.New("the pattern is not a regular expression: write it in the syntax of RE2, " +
 			"such as [a-z0-9]{32}")
 	}
-	for _, host := range f.Hosts {
-		if err := checkHostPattern(host); err != nil {
-			return err
-		}
-	}
-	if f.Secret && len(f.Hosts) > 0 {
-		return errors.New("a secret field has hosts, but addresses are in the log when a server fails: mark it as " +
-			"not secret, and put the secret into another field")
-	}
 	if f.Secret && f.Default != "" {
 		return errors.New("a secret field has a default, which every visitor would see: leave it out")
 	}
@@ -167,7 +146,7 @@ func (f Field) checkDefault() error {
 		return nil
 	}
 	if _, err := f.parse(f.Default); err != nil {
-		return errors.New("the default does not match the field's own pattern or hosts: change one of them")
+		return errors.New("the default does not match the field's own pattern: change one of them")
 	}
 	return nil
 }
@@ -192,7 +171,6 @@ const (
 	Malformed Reason = "malformed"
 	TooLong   Reason = "too long"
 	Control   Reason = "with control characters"
-	Elsewhere Reason = "elsewhere" // an address at a host that is not listed
 )
 
 // ValueError reports the value of a field that is refused. It does not contain the value.
@@ -227,7 +205,7 @@ func (f Fields) longest(values Values) Field {
 }
 
 // Accept reports whether the fields accept the values. Those of an older connection may lack a
-// field, or have an address at a host that is not listed any more, or have one that was removed.
+// field, or have one that was removed.
 func (f Fields) Accept(values Values) bool {
 	if len(f) == 0 {
 		return len(values) == 1 && values[Token] != ""
@@ -268,12 +246,6 @@ func (f Field) parse(entered string) (string, error) {
 	}
 	if HasControl(value) {
 		return "", &ValueError{f, Control}
-	}
-	if len(f.Hosts) > 0 {
-		var reason Reason
-		if value, reason = parseAddress(value, f.Hosts); reason != "" {
-			return "", &ValueError{f, reason}
-		}
 	}
 	if pattern, err := f.pattern(); err != nil || pattern != nil && !pattern.MatchString(value) {
 		return "", &ValueError{f, Malformed}

@@ -45,7 +45,7 @@ type head struct {
 }
 
 func (p Probe) head(request *http.Request) (head, error) {
-	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL or listed its host
+	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL
 	if err != nil {
 		return head{}, err
 	}

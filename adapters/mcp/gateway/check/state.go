@@ -43,7 +43,6 @@ const (
 // Results that are not those of a probe.
 var (
 	Unknown    = Result{State: NotChecked, Cause: "not checked yet"}
-	OfPeople   = Result{State: NotChecked, Cause: "its address is a field, so it is checked when people connect"}
 	AnyKey     = Result{State: ChecksNoKeys, Cause: "reachable, accepts any key: only the verifier checks keys"}
 	AcceptsAny = wrong("it accepts any token, even a random one", keyRemedy)
 	IsGateway  = wrong("it names the OAuth metadata of this gateway, so it is the gateway itself",

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/domain/credential"
@@ -26,17 +24,16 @@ const probeInterval = 10 * time.Minute
 type Verifier struct {
 	options  VerifierOptions
 	client   *http.Client
-	urlOf    func(credential.Values) (url string, allowed bool)
-	answered atomic.Int64 // index of the request that it accepted last
-	probed   probes
-	accepted atomic.Bool  // a key
-	refusals atomic.Int64 // before the first accepted key
+	answered atomic.Int64              // index of the request that it accepted last
+	probed   atomic.Pointer[time.Time] // when it last refused a random secret
+	accepted atomic.Bool               // a key
+	refusals atomic.Int64              // before the first accepted key
 }
 
 // VerifierOptions configures a Verifier.
 type VerifierOptions struct {
 	Reach outbound.Options
-	URL   string // that outbound.Options.CheckURL accepts, or the text of a credential.Target
+	URL   string // that outbound.Options.CheckURL accepts
 	Host  string // Host header; "" for that of the URL
 	// Presentation is that of the requests through the gateway.
 	Presentation secret.Presentation
@@ -49,17 +46,7 @@ type VerifierOptions struct {
 
 // NewVerifier returns a verifier. The options must be checked.
 func NewVerifier(o VerifierOptions) *Verifier {
-	v := &Verifier{
-		options: o,
-		client:  o.Reach.Client(),
-		urlOf:   func(credential.Values) (string, bool) { return o.URL, true },
-		probed:  newProbes(),
-	}
-	if credential.IsTarget(o.URL) {
-		target, _ := o.Fields.ParseTarget(o.URL) // was checked
-		v.urlOf = target.URL
-	}
-	return v
+	return &Verifier{options: o, client: o.Reach.Client()}
 }
 
 var _ oauth.FieldsVerifier = (*Verifier)(nil)
@@ -109,11 +96,10 @@ func (v *Verifier) refused(ctx context.Context) error {
 	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
 }
 
-// checkRefusal checks that the server refuses random secrets, separately for each address in the
-// fields, because each can lead to another server.
+// checkRefusal checks that the server refuses random secrets.
 func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) error {
-	now, address := v.options.Now(), v.options.Fields.Addresses(values)
-	if v.probed.isRecent(address, now) {
+	now := v.options.Now()
+	if last := v.probed.Load(); last != nil && now.Sub(*last) < probeInterval {
 		return nil
 	}
 	answer, err := v.ask(ctx, v.options.Fields.WithSecrets(values, RandomKey))
@@ -126,7 +112,7 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 	case answer.State != RefusesKeys && answer.State != Forbids:
 		return v.unavailable(ctx, answer)
 	}
-	v.probed.record(address, now)
+	v.probed.Store(&now)
 	return nil
 }
 
@@ -136,13 +122,9 @@ func (v *Verifier) ask(ctx context.Context, values credential.Values) (Answer, e
 	if err != nil {
 		return Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
-	address, allowed := v.urlOf(values)
-	if !allowed {
-		return Answer{}, oauth.ErrUnknownBearer // its host is not listed any more
-	}
 	asked := Probe{
 		Client:       v.client,
-		URL:          address,
+		URL:          v.options.URL,
 		Host:         v.options.Host,
 		HidesTargets: true,
 	}
@@ -166,21 +148,3 @@ func (v *Verifier) unavailable(ctx context.Context, answer Answer) error {
 	}
 	return outbound.CannotVerify(ctx, v.options.Logger, to, reason)
 }
-
-// probes are the times at which the server at each address last refused a random secret.
-type probes struct{ at *lru.Cache[string, time.Time] }
-
-// maxProbes bounds the addresses that are remembered.
-const maxProbes = 1000
-
-func newProbes() probes {
-	at, _ := lru.New[string, time.Time](maxProbes) // fails only for a size below one
-	return probes{at}
-}
-
-func (p probes) isRecent(address string, now time.Time) bool {
-	last, known := p.at.Get(address)
-	return known && now.Sub(last) < probeInterval
-}
-
-func (p probes) record(address string, now time.Time) { p.at.Add(address, now) }

@@ -12,42 +12,29 @@ import (
 )
 
 const (
-	maxSessions     = 16384 // with cookies, of all upstreams of a gateway
+	maxSessions     = 16384 // with cookies
 	maxSessionBytes = 4096  // of the cookies of a session
 )
-
-// jars are the cookies of sessions. They outlive the Upstream of a Router, which can be closed
-// while it has sessions.
-type jars struct {
-	mu    sync.Mutex // so that parallel responses of a new session share a jar
-	byKey *lru.Cache[string, *cookiejar.Jar]
-}
-
-func newJars() *jars {
-	byKey, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
-	return &jars{byKey: byKey}
-}
 
 // cookies keeps the cookies of the sessions of an upstream, by which a balancer in front of it
 // finds the server of a session. They stay in this process: clients never get them. Without them,
 // as after a restart, the balancer chooses again.
 type cookies struct {
-	*jars
-	of *url.URL
+	of    *url.URL
+	mu    sync.Mutex // so that parallel responses of a new session share a jar
+	byKey *lru.Cache[string, *cookiejar.Jar]
 }
 
 // newCookies returns the cookies of an upstream, whose Host header may differ from the host of its
 // URL. They are sent over http too, because that reaches only this computer and private networks.
-func newCookies(target *url.URL, host string, all *jars) *cookies {
+func newCookies(target *url.URL, host string) *cookies {
 	of := &url.URL{Scheme: "https", Host: target.Host, Path: target.Path}
 	if host != "" {
 		of.Host = host
 	}
-	return &cookies{jars: all, of: of}
+	byKey, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
+	return &cookies{of: of, byKey: byKey}
 }
-
-// keyOf returns the key of a session of this upstream among those of all.
-func (c *cookies) keyOf(key string) string { return c.of.String() + "\x00" + key }
 
 // sessionKey returns the key of a session of an owner, "" without a session.
 func sessionKey(owner, session string) string {
@@ -62,7 +49,7 @@ func (c *cookies) addTo(request *http.Request, key string) {
 	if key == "" {
 		return
 	}
-	jar, known := c.byKey.Get(c.keyOf(key))
+	jar, known := c.byKey.Get(key)
 	if !known {
 		return
 	}
@@ -82,7 +69,7 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	jar, known := c.byKey.Get(c.keyOf(key))
+	jar, known := c.byKey.Get(key)
 	if !known {
 		jar = newJar()
 	}
@@ -92,10 +79,10 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		length += len(kept.Name) + len(kept.Value)
 	}
 	if length > maxSessionBytes {
-		c.byKey.Remove(c.keyOf(key))
+		c.byKey.Remove(key)
 		return
 	}
-	c.byKey.Add(c.keyOf(key), jar)
+	c.byKey.Add(key, jar)
 }
 
 // isOfAnotherPath reports whether a cookie would never be sent. Those would
@@ -114,4 +101,4 @@ func newJar() *cookiejar.Jar {
 }
 
 // forget forgets the cookies of a session that has ended.
-func (c *cookies) forget(key string) { c.byKey.Remove(c.keyOf(key)) }
+func (c *cookies) forget(key string) { c.byKey.Remove(key) }

@@ -18,7 +18,7 @@ var _ = Describe("The cookies of a session", Label("U18"), func() {
 	BeforeEach(func() {
 		target, err := url.Parse("https://mcp.example/api/mcp")
 		Expect(err).NotTo(HaveOccurred())
-		kept = newCookies(target, "", newJars())
+		kept = newCookies(target, "")
 	})
 	sent := func() []*http.Cookie {
 		request := httptest.NewRequest(http.MethodPost, "https://mcp.example/api/mcp", nil)
@@ -34,7 +34,7 @@ var _ = Describe("The cookies of a session", Label("U18"), func() {
 				{Name: "route", Value: fmt.Sprint(i), Path: "/api"},
 			})
 		}
-		jar, _ := kept.byKey.Get(kept.keyOf(key))
+		jar, _ := kept.byKey.Get(key)
 		other, err := url.Parse("https://mcp.example/other")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(jar.Cookies(other)).To(BeEmpty())

@@ -5,7 +5,6 @@
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
 //	endpoint     the endpoint event of HTTP+SSE, and session ids, bound to their owner
-//	router       the upstream at the address that a person has entered
 //	check        the check whether the upstream works
 //	transport    the timeout, the circuit breaker, and the errors of the upstream
 //	cookies      the cookies of sessions
@@ -82,9 +81,7 @@ func (u *Upstream) Health() error { return u.health() }
 func (u *Upstream) Failed() <-chan struct{} { return u.calls.failed }
 
 // New returns an upstream. The options must be checked.
-func New(o Options) (*Upstream, error) { return newUpstream(o, newJars()) }
-
-func newUpstream(o Options, all *jars) (*Upstream, error) {
+func New(o Options) (*Upstream, error) {
 	target, err := url.Parse(o.URL)
 	if err != nil {
 		return nil, err
@@ -97,7 +94,7 @@ func newUpstream(o Options, all *jars) (*Upstream, error) {
 		passes:  forwards(o.Headers),
 		health:  transport.health,
 		calls:   transport.calls,
-		cookies: newCookies(target, o.Host, all),
+		cookies: newCookies(target, o.Host),
 		checks:  newChecks(o),
 	}
 	u.proxy = &httputil.ReverseProxy{
