@@ -100,17 +100,16 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		headers = append(slices.Clone(headers), "Accept-Encoding") // gateway.New sets it
 	}
 	o := upstream.Options{
-		URL:         to.URL,
-		Host:        to.Host,
-		MessagePath: guard.MessagePath(protection.Resource),
-		Credential:  to.credential(protection.Options, parsed.presentation),
-		Headers:     headers,
-		Sessions:    m.authz.server.Settings().Keys,
-		Resource:    protection.Resource,
-		Patience:    to.Patience,
-		Options:     to.Reach,
-		Observe:     to.Observe,
-		Logger:      to.Logger,
+		URL:        to.URL,
+		Host:       to.Host,
+		Credential: to.credential(protection.Options, parsed.presentation),
+		Headers:    headers,
+		Sessions:   m.authz.server.Settings().Keys,
+		Resource:   protection.Resource,
+		Patience:   to.Patience,
+		Options:    to.Reach,
+		Observe:    to.Observe,
+		Logger:     to.Logger,
 	}
 	proxy, err := upstream.New(o)
 	if err != nil {

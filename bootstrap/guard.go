@@ -29,9 +29,3 @@ func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, _ []byte, c
 	p(w, r, caller)
 	return nil
 }
-
-// Deliver implements gateway.Upstream.
-func (p hostHandler) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
-	host oauth.HostToken) error {
-	return p.Forward(w, r, body, caller, host)
-}

@@ -16,7 +16,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -235,7 +234,6 @@ func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed
 		Environment: parsed.environment,
 		Values:      to.values,
 		Bodies:      protection.Bodies,
-		MessagePath: guard.MessagePath(protection.Resource),
 		Sessions:    m.authz.server.Settings().Keys,
 		Resource:    protection.Resource,
 		Limits: oauth.Limits{

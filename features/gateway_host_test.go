@@ -78,7 +78,7 @@ var _ = Describe("A gateway to a server with a Host check", Label("gateway", "U9
 			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
 		},
-		Entry(stateless, "/mcp", stateless), Entry(sessions, "/mcp", sessions), Entry(httpSSE, "/sse", httpSSE),
+		Entry(stateless, "/mcp", stateless), Entry(sessions, "/mcp", sessions),
 	)
 
 	It("forwards any other 403", func(ctx SpecContext) {

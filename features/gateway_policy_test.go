@@ -116,7 +116,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 						"argument": params{"name": "x", "value": "y"}})
 				Expect(completed).To(ContainSubstring("completed"))
 			},
-			Entry(httpSSE, Label("MCP "+httpSSE), httpSSE, "/sse"),
 			Entry(batching, Label("MCP "+batching), batching, "/mcp"),
 			Entry(headers, Label("MCP "+headers), headers, "/mcp"),
 			Entry(sessions, Label("MCP "+sessions), sessions, "/mcp"),
@@ -266,29 +265,6 @@ var _ = Describe("Showing only some tools, prompts and resources to some people"
 			Expect(everyPage(ctx, bob, "tools/list", "tools", "name")).To(Equal([]string{"hang", "more_tea", "shout"}))
 			Expect(bob.Use(ctx, "more_tea", params{}).Text()).To(Equal("tea"))
 		})
-
-		It("refuses the message of an HTTP+SSE stream that another process holds or that has ended",
-			Label("MCP "+httpSSE), func(ctx SpecContext) {
-				l.open(ctx, "/sse")
-				bob := l.as(ctx, "token-of-bob", httpSSE)
-				bob.target = strings.ReplaceAll(bob.target, "endpoint=", "endpoint=x")
-				before := len(l.upstream.Asked())
-				refused := bob.Post(ctx, "tools/call", params{"name": "delete_all"})
-				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-				Expect(refused.Text).To(ContainSubstring(`"id":7`))
-				Expect(l.upstream.Asked()).To(HaveLen(before))
-			})
-
-		It("sends nothing on the HTTP+SSE stream of another person",
-			Label("MCP "+httpSSE, "U12"), func(ctx SpecContext) {
-				l.open(ctx, "/sse")
-				ada, bob := l.as(ctx, "token-of-ada", httpSSE), l.as(ctx, "token-of-bob", httpSSE)
-				bob.target = ada.target
-				Expect(bob.Post(ctx, "tools/call", params{"name": "delete_all"}).StatusCode).
-					To(Equal(http.StatusBadRequest))
-				Expect(ada.Use(ctx, "shout", params{"text": "x"}).Text()).
-					To(Equal("X"), "the next event is the answer to this call")
-			})
 
 		It("still lists a tool whose scope the client lacks, so that the client can request it",
 			Label("G10"), func(ctx SpecContext) {

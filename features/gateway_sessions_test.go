@@ -1,9 +1,7 @@
 package features_test
 
 import (
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -50,41 +48,4 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 			mine.Access = client.Connect(ctx).Access
 			Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 		})
-
-	It("accepts HTTP+SSE messages only from the client of the stream", Label("U13"), func(ctx SpecContext) {
-		world := NewGateway(upstream.URL + "/sse")
-		mine := world.Converse(ctx, httpSSE, world.NewClient().Connect(ctx).Access)
-		thief := &Conversation{
-			World:    world,
-			Revision: httpSSE,
-			Access:   world.NewClient().Connect(ctx).Access,
-			target:   mine.target,
-		}
-		asked := len(upstream.Asked())
-		Expect(thief.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		for _, target := range []string{"/mcp/message", "/mcp/message?endpoint=",
-			"/mcp/message?endpoint=" + url.QueryEscape("http://127.0.0.1:1/"), "/mcp/message?sessionid=x"} {
-			mine.target = world.Issuer + target
-			Expect(mine.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), target)
-		}
-		Expect(upstream.Asked()).To(HaveLen(asked))
-	})
-
-	DescribeTable("ends an SSE stream with a message endpoint at another origin:",
-		Label("U13"), func(ctx SpecContext, address string) {
-			world := NewGateway(upstream.URL + "/sse")
-			access := world.NewClient().Connect(ctx).Access
-			upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, ": hello\n\nevent: endpoint\ndata: "+address+"\n\n")
-			})
-			read := &Conversation{World: world, Revision: httpSSE, Access: access}
-			answer, err := noRedirects.Do(read.Request(ctx, http.MethodGet))
-			Expect(err).NotTo(HaveOccurred())
-			text, _ := io.ReadAll(answer.Body)
-			Expect(string(text)).NotTo(ContainSubstring("endpoint"))
-			Expect(answer.Body.Close()).To(Succeed())
-			Expect(world.Log.String()).To(ContainSubstring("its message endpoint is at another origin"))
-		}, Entry(nil, "http://evil.example/"), Entry(nil, "//evil.example/"), Entry(nil, "https://127.0.0.1/"),
-		Entry(nil, "http://%zz/"))
 })

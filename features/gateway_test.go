@@ -21,18 +21,26 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
 	DescribeTable("lets a client connect, list and call, in revision",
-		Label("U4", "U6", "U12", "U13"), func(ctx SpecContext, revision string) {
-			path := "/mcp"
-			if revision == httpSSE {
-				path = "/sse"
-			}
-			world := NewGateway(upstream.URL + path)
+		Label("U4", "U6", "U12"), func(ctx SpecContext, revision string) {
+			world := NewGateway(upstream.URL + "/mcp")
 			talk := world.Converse(ctx, revision, world.NewClient().Connect(ctx).Access)
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf("shout", "delete_all", "hang"))
 			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
 			Expect(upstream.Asked()).
 				To(HaveEach(HaveField("Header", HaveKeyWithValue("Authorization", []string{"Bearer " + apiKey}))))
-		}, revisions())
+		}, revisions(batching, headers, sessions, stateless))
+
+	It("refuses HTTP+SSE with a clear error", Label("U13"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		before := len(upstream.Asked())
+		talk := &Conversation{World: world, Revision: httpSSE, Access: access, target: world.MCP() + "/message"}
+		refused := Send(talk.Request(ctx, http.MethodGet))
+		Expect(refused.StatusCode).To(Equal(http.StatusMethodNotAllowed))
+		Expect(refused.Text).To(ContainSubstring("does not support HTTP+SSE (2024-11-05): use Streamable HTTP"))
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(upstream.Asked()).To(HaveLen(before))
+	})
 
 	It("works with the Go SDK's own client", Label("U4"), func(ctx SpecContext) {
 		world := NewGateway(upstream.URL + "/mcp")

@@ -72,15 +72,6 @@ var _ = Describe("Distinguishing a 401 for an invalid key from other 401s",
 			expectAlive(ctx, world, access)
 		})
 
-		It("responds with 404 to an HTTP+SSE message too", Label("U13"), func(ctx SpecContext) {
-			world := NewGateway(upstream.URL + "/sse")
-			access := world.NewClient().Connect(ctx).Access
-			talk := world.Converse(ctx, httpSSE, access)
-			upstream.Answer(unauthorized)
-			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-			Expect(world.Log.String()).NotTo(ContainSubstring("grant_ended"))
-		})
-
 		It("responds with 502 and the reason without a session", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")
 			access := world.NewClient().Connect(ctx).Access

@@ -118,7 +118,7 @@ var _ = Describe("A client that gives every request the same id", func() {
 			Expect(talk.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
 			Expect(world.Log.String()).To(MatchRegexp(`an answer of a program matches no open call".*"id":"99"`))
 			Expect(world.Log.String()).NotTo(ContainSubstring(adaKey))
-		}, Entry(nil, sessions), Entry(nil, httpSSE))
+		}, Entry(nil, batching), Entry(nil, sessions))
 })
 
 // withoutCancellations sends the cancellations among the calls, and returns the others.

@@ -52,8 +52,6 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 		},
 		Entry("has sessions", "/mcp", patience),
 		Entry("has no sessions and no stream", "/stateless", patience, "flow.stream"),
-		// the last check that waits
-		Entry("has no sessions and a silent stream", Label("long"), "/silent", 4*time.Second),
 	)
 
 	DescribeTable("names the upstream as the cause when it",
@@ -62,7 +60,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			world := NewGateway(upstream.URL+"/mcp", ofItself())
 			upstream.Answer(answer)
 			d := examine(ctx, world, "--timeout", "3s")
-			Expect(d.With("failure")).To(Equal([]string{"flow.tools", "flow.stream"}), d.Out)
+			Expect(d.With("failure")).To(Equal([]string{"flow.tools"}), d.Out)
 			Expect(d.Of("flow.tools").Seen).To(Equal("The MCP server behind this gateway " + seen))
 			Expect(d.Of("flow.tools").Mend).To(HavePrefix("Check the MCP server behind the gateway"))
 			Expect(d.Next).To(ContainSubstring("at the exact address in upstream"))

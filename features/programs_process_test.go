@@ -127,15 +127,6 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			Eventually(survivors([]int{pid})).WithTimeout(patience).Should(BeEmpty())
 		})
 
-	It("ends the process with the stream of HTTP+SSE", Label("U24"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil)
-		talk := world.Converse(ctx, httpSSE, connectedTo(ctx, world))
-		pids := familyOf(ctx, talk)
-		Expect(talk.stream.Body.Close()).To(Succeed())
-		Eventually(survivors(pids)).WithTimeout(patience).Should(BeEmpty())
-		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-	})
-
 	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"),
 		func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
 			starting := 3 * time.Second // for the programs that do not answer

@@ -19,10 +19,6 @@ import (
 func waitForever(ctx context.Context, talk *Conversation) *Stream {
 	GinkgoHelper()
 	call := talk.message(ctx, "tools/call", params{"name": "wait", "arguments": params{}})
-	if talk.Revision == httpSSE {
-		Expect(Send(call).StatusCode).To(Equal(http.StatusAccepted))
-		return talk.stream
-	}
 	return Follow(call)
 }
 
@@ -31,20 +27,19 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout = time.Second }))
 		access := connectedTo(ctx, world)
 		var pids []int
-		begin := func(revision string) *Conversation {
-			talk := world.Converse(ctx, revision, access)
+		begin := func() *Conversation {
+			talk := world.Converse(ctx, sessions, access)
 			pids = append(pids, pidOf(ctx, talk))
 			return talk
 		}
-		waitForever(ctx, begin(httpSSE))
-		begin(httpSSE)
+		waitForever(ctx, begin())
 		broken, hangUp := context.WithCancel(ctx)
-		waitForever(broken, begin(sessions))
+		waitForever(broken, begin())
 		hangUp()
-		begin(sessions).Listen(ctx)
-		family := familyOf(ctx, begin(sessions))
+		begin().Listen(ctx)
+		family := familyOf(ctx, begin())
 		Eventually(survivors(family)).WithTimeout(patience).Should(BeEmpty())
-		Expect(survivors(pids)()).To(Equal(pids[:4]))
+		Expect(survivors(pids)()).To(Equal(pids[:3]))
 		Expect(world.Log.String()).To(ContainSubstring("the session was idle for too long"))
 	})
 
@@ -68,7 +63,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 			Expect(world.Log.String()).To(ContainSubstring(
 				"a newer session has replaced it, because the limit is 2 sessions for each person and 200 for all"))
 		},
-		Entry("over HTTP+SSE", httpSSE),
+		Entry("whose client waits", batching),
 		Entry("whose client has gone", sessions),
 	)
 

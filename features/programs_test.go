@@ -96,7 +96,6 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 		},
 		Entry("of Streamable HTTP", sessions),
 		Entry("of an early revision", "2025-03-26"),
-		Entry("of HTTP+SSE", httpSSE),
 	)
 
 	It("gets the fields of each person, and no variable for an optional field without a value",

@@ -97,13 +97,6 @@ func (u *UpstreamServer) handler() http.Handler {
 	routes.Handle("/sse", mcp.NewSSEHandler(get, nil))
 	routes.Handle("/stateless", without)
 	routes.Handle("/json", mcp.NewStreamableHTTPHandler(get, &mcp.StreamableHTTPOptions{JSONResponse: true}))
-	routes.Handle("/silent", without)
-	// Like the TypeScript SDK without sessions.
-	routes.HandleFunc("GET /silent", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	})
 	routes.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Protocol-Version") == stateless {
 			without.ServeHTTP(w, r)

@@ -4,7 +4,7 @@
 //   npm ci --ignore-scripts --prefix features/interop
 //   sdk=github.com/modelcontextprotocol/go-sdk
 //   go build -o dist/ ./bootstrap/cmd/pasteport ./features/interop/goclient
-//   go build -o dist/ $sdk/conformance/everything-server $sdk/examples/server/everything $sdk/examples/server/sse
+//   go build -o dist/ $sdk/conformance/everything-server $sdk/examples/server/everything
 //   features/interop/node_modules/.bin/node features/interop/gateway.js dist/pasteport dist
 //
 // A tap in front of each server records the requests that reach it.
@@ -32,7 +32,7 @@ async function main(binary, folder) {
   const outcomes = [], silent = [];
   let log = '';
   try {
-    for (const server of serversOf(folder).filter(listable)) {
+    for (const server of serversOf(folder)) {
       const home = await mkdtemp(join(dir, 'server-'));
       log += await behind(server, home, { binary, site, clients, outcomes, silent });
     }
@@ -44,9 +44,6 @@ async function main(binary, folder) {
   console.log(['', ...silent].join('\n'));
   return passed;
 }
-
-// listable leaves out the servers to which nobody can connect with bind-tools.
-const listable = (server) => server.transport !== 'SSE' || process.env.PASTEPORT_BIND_TOOLS !== 'on';
 
 // behind starts the gateway in front of one server, runs every client, and returns the gateway's log.
 async function behind(server, dir, { binary, site, clients, outcomes, silent }) {

@@ -9,15 +9,14 @@ const packages = join(here, 'node_modules/@modelcontextprotocol');
 const example = (name) => node(join(packages, 'sdk/dist/esm/examples/server', `${name}.js`));
 const reference = (transport) => node(join(packages, 'server-everything/dist/index.js'), transport);
 
-export const revisions = ['2024-11-05', '2025-06-18', '2025-11-25', '2026-07-28'];
-const [oldest] = revisions, withHandshake = revisions.slice(0, 3);
+export const revisions = ['2025-06-18', '2025-11-25', '2026-07-28'];
+const withHandshake = revisions.slice(0, 2);
 
 // Each of these tools sends ten messages in a second: as progress, or in the log. All log messages are awaited, because they do
 // not name their call.
 const operation = { name: 'trigger-long-running-operation', arguments: { duration: 1, steps: 10 }, spread: 500 };
 const count = { name: 'count', arguments: {}, spread: 500 };
 const notifications = { name: 'start-notification-stream', arguments: { interval: 100, count: 10 }, spread: 500, logs: 10 };
-const announced = { ...notifications, logs: 11 };
 // This one sends three messages in 150 ms, and this one a single log message if the client has set a log level.
 const progress = { name: 'test_tool_with_progress', arguments: {}, spread: 50 };
 const log = { name: 'log', arguments: {}, logs: 1 };
@@ -36,20 +35,15 @@ export function serversOf(folder) {
   const go = `Go SDK ${sdkVersion()}`;
   const compatible = example('sseAndStreamableHttpCompatibleServer');
   const ofGo = (name, ...more) => program(join(folder, name), (port) => ['-http', `127.0.0.1:${port}`, ...more]);
-  const sse = { transport: 'SSE', asked: [oldest], speaks: [oldest] };
   return [
     { name: `TypeScript ${first}, simpleStreamableHttp`, start: example('simpleStreamableHttp'), tool: notifications, suite: true },
     { name: `TypeScript ${first}, sseAndStreamableHttpCompatibleServer`, start: compatible, tool: notifications },
-    { name: `TypeScript ${first}, sseAndStreamableHttpCompatibleServer`, start: compatible, tool: notifications, ...sse, path: '/sse' },
-    { name: `TypeScript ${first}, simpleSseServer`, start: example('simpleSseServer'), tool: announced, ...sse },
     { name: everything, start: reference('streamableHttp'), tool: operation },
-    { name: everything, start: reference('sse'), tool: operation, ...sse, path: '/sse' },
     { name: `TypeScript ${second}, tool of ours`, start: node(join(here, 'servers/typescript_2.js')), speaks: revisions,
       tool: count, suite: true },
     { name: `${go}, everything-server`, start: ofGo('everything-server'), speaks: revisions, tool: progress, suite: true },
     { name: `${go}, everything-server -stateless=false`, start: ofGo('everything-server', '-stateless=false'),
       tool: progress, suite: true },
     { name: `${go}, examples/server/everything`, start: ofGo('everything'), tool: log },
-    { name: `${go}, examples/server/sse`, start: program(join(folder, 'sse'), (port) => ['-port', port]), ...sse, path: '/greeter1' },
   ].map((server) => ({ transport: 'streamable', path: '/mcp', asked: revisions, speaks: withHandshake, ...server }));
 }

@@ -10,7 +10,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -22,16 +21,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Upstream is an MCP server elsewhere. Both methods write a response, or return an error:
+// Upstream is an MCP server elsewhere. Forward writes a response, or returns an error:
 // oauth.ErrUnknownBearer if the upstream answered 401 to the host token, oauth.ErrNotFound for a
 // session of another caller, oauth.ErrUnknownSession for a session that the upstream does not know,
 // or the reason why the response is missing or incomplete.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
 	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
-	// Deliver answers a message of HTTP+SSE. The request has the URL that Forward announced on its
-	// stream.
-	Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
 }
 
 // SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends
@@ -74,11 +70,9 @@ type Options struct {
 // Gateway forwards the requests that its guard has admitted to an Upstream.
 type Gateway struct {
 	*guard.Guard
-	options     Options
-	messagePath string
-	upstream    Upstream
-	streams     sync.Map // *messageStream of HTTP+SSE by the URL for its messages
-	tools       *toolLists
+	options  Options
+	upstream Upstream
+	tools    *toolLists
 }
 
 // New protects an MCP server elsewhere. It refuses bodies that two parsers could read differently,
@@ -105,11 +99,10 @@ func New(to Upstream, o Options) *Gateway {
 		keeper.KeepSessions(registry)
 	}
 	return &Gateway{
-		Guard:       guard.New(o.Options, registry),
-		options:     o,
-		messagePath: guard.MessagePath(o.Resource),
-		upstream:    to,
-		tools:       tools,
+		Guard:    guard.New(o.Options, registry),
+		options:  o,
+		upstream: to,
+		tools:    tools,
 	}
 }
 
@@ -129,36 +122,39 @@ func (g *Gateway) Read(out *response.Writer, r *http.Request, body []byte) jsonr
 
 // Serve implements guard.Backend.
 func (g *Gateway) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message) {
-	g.relay(out, r, m, g.upstream.Forward)
-}
-
-// Deliver implements guard.Backend.
-func (g *Gateway) Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message) {
-	g.relay(out, r, m, g.upstream.Deliver)
-}
-
-// forwarder is a method of an Upstream.
-type forwarder func(http.ResponseWriter, *http.Request, []byte, oauth.Caller, oauth.HostToken) error
-
-func (g *Gateway) relay(out *response.Writer, r *http.Request, m jsonrpc.Message, send forwarder) {
 	// Many servers answer it with an endless stream, which blocks the connection to them.
 	if r.Method == http.MethodHead {
 		out.Header().Set("Content-Type", jsonrpc.EventStream)
 		return
 	}
+	if opensLegacy(r) {
+		const text = "This server does not support HTTP+SSE (2024-11-05): use Streamable HTTP, which begins with a POST"
+		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
+		out.Header().Set("Allow", http.MethodPost)
+		jsonrpc.WriteError(out, http.StatusMethodNotAllowed, "Method Not Allowed: "+text)
+		return
+	}
 	if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
 		out.LimitStream()
 	}
-	if err := g.forward(send, g.observed(out, r, m), r, m); err != nil && r.Context().Err() == nil {
+	if err := g.forward(g.observed(out, r, m), r, m); err != nil && r.Context().Err() == nil {
 		g.answerError(out, r, m, err)
 	}
 }
 
+// opensLegacy reports whether a GET is the first request of HTTP+SSE. Clients of Streamable HTTP
+// open a stream in a session, or name their revision.
+func opensLegacy(r *http.Request) bool {
+	return r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(jsonrpc.VersionHeader) == ""
+}
+
 // forward sends a message to the upstream and the response to w: filtered with a policy, and not at
 // all for a message that the client has not sent.
-func (g *Gateway) forward(send forwarder, w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
+func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
 	identity := response.IdentityOf(r.Context())
-	deliver := func(to http.ResponseWriter) error { return send(to, r, m.Body, identity.Caller, identity.Host) }
+	deliver := func(to http.ResponseWriter) error {
+		return g.upstream.Forward(to, r, m.Body, identity.Caller, identity.Host)
+	}
 	switch {
 	case m.Refused != nil:
 		return deliver(response.Discard(w))
@@ -205,7 +201,7 @@ func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, m jsonrpc
 // verifier does not know the host token either.
 func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, m jsonrpc.Message, refused error) {
 	ctx := r.Context()
-	if g.namesSession(r) && r.Method != http.MethodPost {
+	if namesSession(r) && r.Method != http.MethodPost {
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
 		return
 	}
@@ -221,7 +217,7 @@ func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, m json
 		connection.From(ctx).Refuse(err)
 		response.Unavailable(w,
 			"The MCP server behind this gateway answered 401, and the person's token cannot be verified just now")
-	case g.namesSession(r):
+	case namesSession(r):
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
 	default:
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
@@ -239,11 +235,8 @@ func howSent(refused error) error {
 	return nil
 }
 
-// namesSession reports whether a request belongs to a session of the upstream, by its header or its
-// URL.
-func (g *Gateway) namesSession(r *http.Request) bool {
-	return r.Header.Get(jsonrpc.SessionHeader) != "" || r.URL.Path == g.messagePath
-}
+// namesSession reports whether a request belongs to a session of the upstream.
+func namesSession(r *http.Request) bool { return r.Header.Get(jsonrpc.SessionHeader) != "" }
 
 const unknownToUpstream = "the MCP server behind this gateway does not know the session any more"
 

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"net/url"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -37,40 +36,10 @@ func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.M
 	return jsonrpc.RefuseNames(m.Body, ruleNames, unknown.Code, unknown.Message)
 }
 
-// Refuse implements guard.Backend. With HTTP+SSE, clients read the errors of requests on their
-// stream only.
-func (g *Gateway) Refuse(out *response.Writer, r *http.Request, m jsonrpc.Message) {
-	if !m.Refused.ByName || r.URL.Path != g.messagePath {
-		m.Refused.Write(out)
-		return
-	}
-	if g.sendToStream(r, m.Refused.Errors) {
-		out.WriteHeader(http.StatusAccepted)
-		return
-	}
-	jsonrpc.WriteErrorFor(out, http.StatusBadRequest, m.ID, rpc.CodeInvalidParams,
-		"Bad Request: the message names something that does not exist")
+// Refuse implements guard.Backend.
+func (g *Gateway) Refuse(out *response.Writer, _ *http.Request, m jsonrpc.Message) {
+	m.Refused.Write(out)
 }
-
-// messageStream is an open stream of HTTP+SSE.
-type messageStream struct {
-	out   *filter.Writer
-	owner string
-}
-
-// sendToStream sends messages on the stream of this process to which a POST belongs, and reports
-// whether there is one.
-func (g *Gateway) sendToStream(r *http.Request, messages [][]byte) bool {
-	found, _ := g.streams.Load(r.URL.Query().Encode())
-	stream, ok := found.(*messageStream)
-	if !ok || stream.owner != g.owner(response.IdentityOf(r.Context()).Caller) {
-		return false
-	}
-	sent, err := stream.out.Send(messages)
-	return sent && err == nil
-}
-
-func (g *Gateway) owner(caller oauth.Caller) string { return caller.SessionOwner(g.options.Resource) }
 
 // listsFor returns what a caller may see.
 func listsFor(access guard.Access, caller oauth.Caller) filter.Lists {
@@ -93,22 +62,13 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 	r.Header.Set("Accept-Encoding", "identity")
 	memory := g.options.Bodies.Reserve(caller.Subject)
 	defer memory.Release()
-	stream, key := &messageStream{owner: g.owner(caller)}, ""
-	defer func() { g.streams.CompareAndDelete(key, stream) }()
 	report := func(reason error) {
 		g.options.Logger.WarnContext(ctx, "cannot filter a response of the MCP server", "rule", "U27", "error", reason)
 	}
-	stream.out = filter.NewWriter(w, filter.Options{
+	out := filter.NewWriter(w, filter.Options{
 		Lists:   listsFor(g.Access(), caller),
 		Reserve: memory.Extend,
 		Release: memory.Release,
-		Announced: func(address string) {
-			if target, err := url.Parse(address); err == nil {
-				g.streams.CompareAndDelete(key, stream)
-				key = target.Query().Encode()
-				g.streams.Store(key, stream)
-			}
-		},
 		Refuse: func(w http.ResponseWriter, reason error) {
 			report(reason)
 			connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
@@ -122,10 +82,10 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 			return jsonrpc.ErrorFor(m.ID, codeUnavailable, unfiltered)
 		},
 	})
-	if err := deliver(stream.out); err != nil {
-		stream.out.Drop()
+	if err := deliver(out); err != nil {
+		out.Drop()
 		return err
 	}
-	stream.out.Finish()
+	out.Finish()
 	return nil
 }

@@ -38,12 +38,16 @@ type Backend interface {
 	// Serve answers a request to the endpoint. The body of a refused message is a JSON-RPC error
 	// for a request of the server, and the client must not get the response to it.
 	Serve(out *response.Writer, r *http.Request, m jsonrpc.Message)
-	// Deliver is Serve for a message of HTTP+SSE.
-	Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message)
 	// Tools lists the tools as they are for the caller now, also those that a policy hides.
 	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
 	// RefuseUnlisted answers a request after an error of Tools.
 	RefuseUnlisted(out *response.Writer, r *http.Request, m jsonrpc.Message, err error)
+}
+
+// LegacyBackend is a Backend that also supports HTTP+SSE (2024-11-05).
+type LegacyBackend interface {
+	// Deliver is Serve for a POST to the message endpoint.
+	Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message)
 }
 
 // Guard protects the MCP server of one resource.
@@ -103,13 +107,15 @@ func MessagePath(resource oauth.Resource) string {
 	return path + messagePath
 }
 
-// Mount registers the endpoint of the server, its message endpoint and its metadata at the path of
+// Mount registers the endpoint of the server, a message endpoint and its metadata at the path of
 // the resource. It answers 404 to longer paths, except for a trailing slash.
 func (g *Guard) Mount(e *echo.Echo, to Backend) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
 	endpoint := g.protect(to, to.Serve)
 	e.Match(methods, cmp.Or(g.path, "/"), endpoint)
-	e.Match([]string{http.MethodPost, http.MethodOptions}, g.path+messagePath, g.protect(to, to.Deliver))
+	if legacy, ok := to.(LegacyBackend); ok {
+		e.Match([]string{http.MethodPost, http.MethodOptions}, g.path+messagePath, g.protect(to, legacy.Deliver))
+	}
 
 	g.metadata.Mount(e, wellKnown+g.path, g.options.Follow)
 	e.RouteNotFound(wellKnown+"/*", echo.NotFoundHandler)

@@ -30,7 +30,7 @@ func (s *Server) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message)
 	withRefusedAnswers(out, r, m, s.dispatch)
 }
 
-// Deliver implements guard.Backend.
+// Deliver implements guard.LegacyBackend.
 func (s *Server) Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message) {
 	withRefusedAnswers(out, r, m, s.deliver)
 }

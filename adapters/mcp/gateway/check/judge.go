@@ -94,7 +94,7 @@ func (a *answers) conclude() Result {
 	case a.unauthorized:
 		return refusesKeys(a.metadata)
 	}
-	return wrong(observed+", so no MCP server is at this path", pathRemedy)
+	return wrong(observed+", so no MCP server with Streamable HTTP is at this path", pathRemedy)
 }
 
 // noResult keeps what an answer without a result means. That to initialize takes precedence,

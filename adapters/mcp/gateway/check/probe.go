@@ -43,7 +43,6 @@ var requests = []request{
 	{http.MethodPost, "", "initialize",
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 			`"clientInfo":{"name":"pasteport","version":"1"}}}`},
-	{http.MethodGet, "", "GET", ""}, // HTTP+SSE
 }
 
 // Initialize is the index of the request that needs no session on any server.

@@ -118,10 +118,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 				To(ContainElement(And(HaveField("Method", http.MethodDelete),
 					HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
 		},
-		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")),
-		Entry("HTTP+SSE", func(_ string, r *http.Request) bool {
-			return r.Method == http.MethodGet && r.Header.Get("Accept") == "text/event-stream"
-		}))
+		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")))
 
 	It("does not wait for the end of a stream", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +170,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
+			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "initialize") {
 				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
 			}

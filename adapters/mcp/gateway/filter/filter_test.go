@@ -124,9 +124,8 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 func responding(header http.Header, parts ...string) (*httptest.ResponseRecorder, *int) {
 	recorder, released := httptest.NewRecorder(), new(int)
 	w := NewWriter(recorder, Options{
-		Lists:     hiding,
-		Release:   func() { *released++ },
-		Announced: func(string) {},
+		Lists:   hiding,
+		Release: func() { *released++ },
 		Reserve: func(length int64) error {
 			if length > 20<<20 {
 				return errors.New("no memory")

@@ -9,18 +9,16 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // Options configure a Writer.
 type Options struct {
-	Lists     Lists
-	Reserve   func(length int64) error // reserves memory for a message; Release releases it
-	Release   func()
-	Announced func(address string)                      // called with the address in an endpoint event of HTTP+SSE
-	Refuse    func(w http.ResponseWriter, reason error) // writes the response instead of one that cannot be read
+	Lists   Lists
+	Reserve func(length int64) error // reserves memory for a message; Release releases it
+	Release func()
+	Refuse  func(w http.ResponseWriter, reason error) // writes the response instead of one that cannot be read
 	// Returns the message instead of an event that cannot be read; nil drops the event.
 	Failure func(reason error) []byte
 }
@@ -30,12 +28,10 @@ type Options struct {
 type Writer struct {
 	to      http.ResponseWriter
 	options Options
-	whole   buffer // of a response that is not a stream
-	status  int    // 0 before WriteHeader
+	whole   buffer  // of a response that is not a stream
+	status  int     // 0 before WriteHeader
+	events  *events // nil for a response that is not a stream
 	refused error
-
-	mu     sync.Mutex // guards what follows; Send can be called during the response
-	events *events    // nil for a response that is not a stream
 }
 
 // NewWriter returns a Writer that sends the filtered response to w.
@@ -60,8 +56,6 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	if jsonrpc.IsEventStream(header) {
 		removeDigests(header)
-		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.events = &events{event: buffer{reserve: w.options.Reserve}, emit: w.emit}
 		w.to.WriteHeader(status)
 	}
@@ -85,8 +79,6 @@ func (w *Writer) Write(p []byte) (int, error) {
 		w.whole.keep(p)
 		return len(p), nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if err := w.events.write(p); err != nil {
 		return 0, err
 	}
@@ -95,36 +87,16 @@ func (w *Writer) Write(p []byte) (int, error) {
 
 // FlushError is called by http.ResponseController.
 func (w *Writer) FlushError() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.events == nil {
 		return nil
 	}
 	return http.NewResponseController(w.to).Flush()
 }
 
-// Send sends further messages between two events, and reports whether the response is a stream.
-func (w *Writer) Send(messages [][]byte) (sent bool, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.events == nil {
-		return false, nil
-	}
-	for _, message := range messages {
-		if _, err := w.to.Write(jsonrpc.Event("message", "", message)); err != nil {
-			return true, fmt.Errorf("sending a message: %w", err)
-		}
-	}
-	return true, http.NewResponseController(w.to).Flush()
-}
-
 // emit sends a filtered event.
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.options.Release()
-	payload, kind := jsonrpc.ParseEvent(raw)
-	if kind == "endpoint" {
-		w.options.Announced(string(payload))
-	}
+	payload, _ := jsonrpc.ParseEvent(raw)
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
 		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, jsonrpc.ByteOrderMark))
@@ -155,8 +127,6 @@ func isJSON(text []byte) bool {
 // Finish sends what Write has kept.
 func (w *Writer) Finish() {
 	defer w.options.Release()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	switch {
 	case w.status == 0:
 	case w.events != nil:

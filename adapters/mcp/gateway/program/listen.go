@@ -5,11 +5,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // listen answers a GET in a session: with the messages that belong to no call, or with the rest of
@@ -63,35 +61,4 @@ func lastEvent(r *http.Request) (stream string, index int, ok bool) {
 	stream, number, found := strings.Cut(last, eventSeparator)
 	index, err := strconv.Atoi(number)
 	return stream, index, found && err == nil && index >= 0
-}
-
-// openLegacy answers the GET that opens a session of HTTP+SSE. The session ends with the stream.
-func (u *Upstream) openLegacy(w http.ResponseWriter, r *http.Request, sender oauth.Caller, host oauth.HostToken) error {
-	if !response.Accepts(r, jsonrpc.EventStream) {
-		response.NotAcceptable(w, "a stream of "+jsonrpc.EventStream)
-		return nil
-	}
-	s, err := u.start(r, sender, host, true)
-	if err != nil {
-		return err
-	}
-	defer s.end(errClosed)
-	defer u.registry.Attend(s.id)()
-	bound, err := u.options.Sessions.BindSession(s.id, u.owner(sender))
-	if err != nil {
-		return err
-	}
-	begin(w)
-	done := s.listening.attach(w)
-	defer s.listening.detach(done)
-	address := u.options.MessagePath + "?" + sessionParameter + "=" + bound
-	s.listening.write(jsonrpc.Event("endpoint", "", []byte(address)))
-	late := time.AfterFunc(u.options.StartTimeout, func() {
-		if s.negotiated() == "" {
-			s.end(errStart)
-		}
-	})
-	defer late.Stop()
-	s.hang(r, done)
-	return nil
 }

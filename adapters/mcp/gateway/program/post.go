@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
-// serve answers a request in a session of Streamable HTTP.
+// serve answers a request in a session.
 func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) error {
 	u := s.upstream
 	defer u.registry.Attend(s.id)()
@@ -26,8 +26,6 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) err
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
 		jsonrpc.WriteError(w, http.StatusBadRequest,
 			"Bad Request: Mcp-Protocol-Version is not one of "+strings.Join(revisions, ", "))
-	case s.legacy:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: this is a session of HTTP+SSE")
 	case r.Method == http.MethodDelete:
 		s.end(errClosed)
 		w.WriteHeader(http.StatusNoContent)
@@ -145,9 +143,7 @@ func (s *session) register(out *stream, messages []message) {
 			s.upstream.registry.BeginCall(s.id)
 		}
 	}
-	if !s.legacy {
-		s.streams[out.id] = out
-	}
+	s.streams[out.id] = out
 }
 
 // initialize answers the first POST of a session. It holds the response back until the program has
@@ -185,19 +181,4 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 		return failed(http.StatusGatewayTimeout, "U9", "did not answer in time", quoted)
 	}
 	return failed(http.StatusBadGateway, "U9", "does not start", quoted)
-}
-
-// deliver passes a POST of HTTP+SSE to the program, whose answer goes to the stream of the session.
-func (s *session) deliver(w http.ResponseWriter, r *http.Request, body []byte) error {
-	messages, err := parse(body)
-	if err != nil {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
-		return nil
-	}
-	defer s.upstream.registry.Attend(s.id)()
-	s.register(s.listening, messages)
-	w.WriteHeader(http.StatusAccepted)
-	_ = http.NewResponseController(w).Flush() // before the answer, for clients that read one after the other
-	s.writeAll(messages)
-	return nil
 }

@@ -74,7 +74,7 @@ func (s *session) removeCall(number int64) (removed *call, last bool) {
 	delete(s.calls, number)
 	s.upstream.registry.EndCall(s.id)
 	c.stream.open--
-	if last = c.stream.open == 0 && !s.legacy; last {
+	if last = c.stream.open == 0; last {
 		delete(s.streams, c.stream.id)
 	}
 	return c, last
@@ -86,9 +86,6 @@ func (s *session) removeCall(number int64) (removed *call, last bool) {
 func (s *session) streamOf(named int64) *stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.legacy {
-		return s.listening
-	}
 	if c := s.calls[named]; c != nil {
 		return c.stream
 	}

@@ -19,7 +19,6 @@ import (
 // grant, for a newer one, or at the shutdown.
 type session struct {
 	id       string
-	legacy   bool // HTTP+SSE
 	upstream *Upstream
 	grant    string
 	person   string            // whose memory for bodies its messages use
@@ -48,7 +47,7 @@ type call struct {
 }
 
 // start registers a session and starts its process.
-func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken, legacy bool) (*session, error) {
+func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken) (*session, error) {
 	if !u.options.MayStart(sender.Subject) {
 		return nil, failed(http.StatusServiceUnavailable,
 			"U25", "was started too often for this person: try again later", nil)
@@ -65,7 +64,6 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
 		id:        rand.Text(),
-		legacy:    legacy,
 		upstream:  u,
 		grant:     sender.Grant,
 		person:    sender.Subject,

@@ -16,7 +16,7 @@ var _ = Describe("Starting the program", Label("U25"), func() {
 	It("is refused for a person who has started it too often", func() {
 		u := New(Options{MayStart: func(person string) bool { return person != "ada" }})
 		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"},
-			oauth.HostToken{}, false)
+			oauth.HostToken{})
 		var failure *gateway.Failure
 		Expect(errors.As(err, &failure)).To(BeTrue())
 		Expect(err).To(MatchError(ContainSubstring("started too often for this person")))

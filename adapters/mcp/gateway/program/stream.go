@@ -22,7 +22,7 @@ type stream struct {
 	isJSON    bool   // its client gets only the answers
 	open      int    // calls without an answer; guarded by the mutex of the session
 
-	attached atomic.Bool // a client reads; without the mutex, which a slow client of HTTP+SSE may block
+	attached atomic.Bool // a client reads; without the mutex, which a slow client may block
 
 	mu     sync.Mutex
 	next   int                 // index of the next event
@@ -100,10 +100,6 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	defer o.mu.Unlock()
 	index := o.next
 	o.next++
-	if s.legacy {
-		o.writeLocked(jsonrpc.Event("message", "", body))
-		return
-	}
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
 	o.writeLocked(o.event(index, body))
 	if last {

@@ -1,6 +1,6 @@
 // Package program is an MCP server behind the gateway that is a program and speaks MCP over its
-// standard streams. Upstream serves Streamable HTTP and HTTP+SSE to clients, and starts one process
-// for each session.
+// standard streams. Upstream serves Streamable HTTP to clients, and starts one process for each
+// session.
 //
 //	session   the process of a session, and its end
 //	post      the messages of a client
@@ -42,7 +42,6 @@ type Options struct {
 	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
 
 	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
-	MessagePath  string              // path of the gateway for the messages of HTTP+SSE
 	Sessions     gateway.Sessions
 	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
 	Limits       oauth.Limits             // MaxSessions and MaxSessionsPerPerson: the processes
@@ -128,25 +127,12 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
 	case r.Method == http.MethodGet:
-		return u.openLegacy(w, r, sender, host)
+		w.Header().Set("Allow", http.MethodPost)
+		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: Mcp-Session-Id is missing")
+		return nil
 	}
 	return u.open(w, r, body, sender, host)
 }
-
-// Deliver answers a message of HTTP+SSE. Its errors are those of Forward.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
-	host oauth.HostToken) error {
-	s, err := u.find(r.URL.Query().Get(sessionParameter), sender, host)
-	if err != nil {
-		return err
-	}
-	if !s.legacy {
-		return oauth.ErrNotFound
-	}
-	return s.deliver(w, r, body)
-}
-
-const sessionParameter = "sessionid"
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
@@ -190,7 +176,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
 	}
-	s, err := u.start(r, sender, host, false)
+	s, err := u.start(r, sender, host)
 	if err != nil {
 		return err
 	}

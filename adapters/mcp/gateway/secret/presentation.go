@@ -225,7 +225,7 @@ func (p Presentation) Render(values credential.Values) (Credentials, error) {
 
 // AddTo adds the credentials to a request. It replaces headers and parameters of the same names.
 func (c Credentials) AddTo(request *http.Request) {
-	request.URL = c.RemoveFrom(request.URL)
+	request.URL = c.removeFrom(request.URL)
 	for _, r := range c.rendered {
 		if !r.inQuery {
 			request.Header[r.name] = []string{r.text}
@@ -238,8 +238,8 @@ func (c Credentials) AddTo(request *http.Request) {
 	}
 }
 
-// RemoveFrom returns a copy of the address without the query parameters of the credentials.
-func (c Credentials) RemoveFrom(address *url.URL) *url.URL {
+// removeFrom returns a copy of the address without the query parameters of the credentials.
+func (c Credentials) removeFrom(address *url.URL) *url.URL {
 	to := *address
 	var kept []string
 	for parameter := range strings.SplitSeq(address.RawQuery, "&") {

@@ -4,7 +4,7 @@
 //
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
-//	endpoint     the endpoint event of HTTP+SSE, and session ids, bound to their owner
+//	sessions     session ids, bound to their owner
 //	check        the check whether the upstream works
 //	transport    the timeout, the circuit breaker, and the errors of the upstream
 //	cookies      the cookies of sessions
@@ -37,14 +37,13 @@ type Reach = outbound.Options
 
 // Options configure an Upstream.
 type Options struct {
-	URL         string // of its MCP endpoint, checked with Reach.CheckURL
-	Host        string // the Host header; "" for that of the URL
-	MessagePath string // path of the gateway for the messages of HTTP+SSE
-	Credential  Credential
-	Headers     []string // request headers to forward besides those of MCP
-	Sessions    gateway.Sessions
-	Resource    oauth.Resource // the resource that clients call; part of the owner of a session
-	Patience    time.Duration  // until the response to a POST begins; 0 for DefaultPatience
+	URL        string // of its MCP endpoint, checked with Reach.CheckURL
+	Host       string // the Host header; "" for that of the URL
+	Credential Credential
+	Headers    []string // request headers to forward besides those of MCP
+	Sessions   gateway.Sessions
+	Resource   oauth.Resource // the resource that clients call; part of the owner of a session
+	Patience   time.Duration  // until the response to a POST begins; 0 for DefaultPatience
 
 	outbound.Options
 	Observe func(Request) // called for each request to the upstream; nil for none
@@ -113,31 +112,7 @@ func New(o Options) (*Upstream, error) {
 // written nothing then, except before the failure of a response that was cut off.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
 	host oauth.HostToken) error {
-	return u.send(w, r, &forwarding{
-		target: u.url,
-		sender: sender,
-		host:   host,
-		body:   body,
-	})
-}
-
-// Deliver is Forward for a message of HTTP+SSE: it forwards to the endpoint that its stream
-// announced.
-func (u *Upstream) Deliver(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
-	host oauth.HostToken) error {
-	owner := u.owner(sender)
-	target, err := u.openEndpoint(r.URL.Query(), owner)
-	if err != nil {
-		return err
-	}
-	return u.send(w, r, &forwarding{
-		target:    target,
-		key:       sessionKey(owner, target.RequestURI()),
-		sender:    sender,
-		host:      host,
-		body:      body,
-		ofSession: true,
-	})
+	return u.send(w, r, &forwarding{sender: sender, host: host, body: body})
 }
 
 func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
@@ -156,8 +131,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 			Cause:  err,
 		}
 	}
-	x.ofSession = x.ofSession || x.session != ""
-	x.key = cmp.Or(x.key, sessionKey(u.owner(x.sender), x.session))
+	x.key = sessionKey(u.owner(x.sender), x.session)
 	x.requestID = w.Header().Get(requestIDHeader)
 	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
 	defer func() {
@@ -182,7 +156,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 // rewrite builds a new request from the listed parts, so that nothing else is forwarded.
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	x := forwardingOf(p.In)
-	p.Out.URL, p.Out.Host = x.target, u.options.Host
+	p.Out.URL, p.Out.Host = u.url, u.options.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
 	if x.body != nil {
@@ -213,21 +187,17 @@ func (u *Upstream) accept(answer *http.Response) error {
 		}
 		answer.Header[jsonrpc.SessionHeader][i] = bound
 	}
-	if answer.Request.Method == http.MethodGet && x.session == "" && jsonrpc.IsEventStream(answer.Header) {
-		u.rewriteEndpoint(answer, x)
-	}
 	return nil
 }
 
-// keepCookies keeps the cookies of a session. That of a stream of HTTP+SSE is known
-// only by its endpoint event.
+// keepCookies keeps the cookies of a session.
 func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
-	x.set = answer.Cookies()
 	if answer.Request.Method == http.MethodDelete {
 		u.cookies.forget(x.key)
 		return
 	}
-	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(jsonrpc.SessionHeader)), x.key), x.set)
+	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(jsonrpc.SessionHeader)), x.key),
+		answer.Cookies())
 }
 
 // checkAnswer returns an error for a response that is not passed back to the client.
@@ -236,7 +206,7 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	switch {
 	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
 		return oauth.UnknownBearer("the key was sent " + u.options.Credential.sent())
-	case status == http.StatusUnauthorized && x.ofSession: // many servers answer that after a restart
+	case status == http.StatusUnauthorized && x.session != "": // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		text := "it answered 401: check credential, upstream-secret and present"

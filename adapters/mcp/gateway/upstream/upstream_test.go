@@ -2,15 +2,12 @@ package upstream
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -19,7 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
-	"github.com/pasteport/pasteport/domain/oauth"
 
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -43,11 +39,10 @@ func (fakeSessions) OpenSession(bound, owner string) (session string, ok bool, e
 func open(change ...func(*Options)) *Upstream {
 	GinkgoHelper()
 	o := Options{
-		URL:         "http://127.0.0.1:9000/base/sse?key=1",
-		MessagePath: "/mcp/message",
-		Credential:  None{},
-		Sessions:    fakeSessions{},
-		Logger:      slog.New(slog.DiscardHandler),
+		URL:        "http://127.0.0.1:9000/base/sse?key=1",
+		Credential: None{},
+		Sessions:   fakeSessions{},
+		Logger:     slog.New(slog.DiscardHandler),
 	}
 	for _, apply := range change {
 		apply(&o)
@@ -56,112 +51,6 @@ func open(change ...func(*Options)) *Upstream {
 	Expect(err).NotTo(HaveOccurred())
 	return u
 }
-
-// received returns what a client reads of a stream of the upstream, which sends it through pieces.
-func received(u *Upstream, sent string, pieces func(io.Reader) io.Reader) (string, error) {
-	x := &forwarding{target: u.url}
-	x.sender.Subject = "ada"
-	answer := &http.Response{Header: http.Header{"Content-Length": {"1"}},
-		Body: io.NopCloser(pieces(strings.NewReader(sent)))}
-	u.rewriteEndpoint(answer, x)
-	Expect(answer.Header).To(BeEmpty())
-	text, err := io.ReadAll(answer.Body)
-	return string(text), err
-}
-
-func announced(path string) string {
-	return "event: endpoint\ndata: /mcp/message?endpoint=endpoint-" +
-		base64.RawURLEncoding.EncodeToString([]byte(path)) + "%40" +
-		oauth.Caller{Subject: "ada"}.SessionOwner(oauth.Resource{}) + "\n\n"
-}
-
-var _ = Describe("The endpoint event", Label("U13"), func() {
-	atOnce := func(r io.Reader) io.Reader { return r }
-	long := strings.Repeat("x", 3*8<<10) // more than is held back
-	for size, pieces := range map[string]func(io.Reader) io.Reader{"at once": atOnce,
-		"byte by byte": iotest.OneByteReader, "with its end": iotest.DataErrReader} {
-		DescribeTable("of a stream that arrives "+size+" is rewritten in every event of that type:",
-			func(sent, read string) {
-				Expect(received(open(), sent, pieces)).To(Equal(read))
-			},
-			Entry("a path", "event: endpoint\ndata: /m?s=1\n\ndata: x\n\n", announced("/m?s=1")+"data: x\n\n"),
-			Entry("a relative path", "event: endpoint\ndata: m?s=1\n\n", announced("/base/m?s=1")),
-			Entry("an absolute URL", "event: endpoint\ndata: http://127.0.0.1:9000/m\n\n", announced("/m")),
-			Entry("without spaces, with carriage returns", "event:endpoint\r\ndata:/m\r\n\r\n", announced("/m")+"\n"),
-			Entry("with lone carriage returns", "event: endpoint\rdata: /m\r\r", announced("/m")),
-			Entry("after another type", "event: message\nevent: endpoint\ndata: /m\n\n", announced("/m")),
-			Entry("before another type", "event: endpoint\nevent: message\ndata: /m\n\n", announced("/m")),
-			Entry("without data", "event: endpoint\n\n", announced("/base/sse?key=1")),
-			Entry("again", "event: endpoint\ndata: /m\n\nevent: endpoint\ndata: /n\n\n",
-				announced("/m")+announced("/n")),
-			Entry("after a long comment", ": "+long+"\n\nevent: endpoint\ndata: /m\n\n",
-				": "+long+"\n\n"+announced("/m")),
-			Entry("after a long event", "data: "+long+"\n\nevent: endpoint\ndata: /m\n\n",
-				"data: "+long+"\n\n"+announced("/m")),
-			Entry("in another order, with an id", "id: 1\ndata: /m\nevent: endpoint\n\n", announced("/m")),
-			Entry("after comments", ": hello\n\n: again\nevent: endpoint\ndata: /m\n\n",
-				": hello\n\n: again\n"+announced("/m")),
-			Entry("after another event", "event: message\ndata: /m\n\nevent: endpoint\ndata: /m\n\n",
-				"event: message\ndata: /m\n\n"+announced("/m")),
-			Entry("not in an event without a name", "data: {}\n\n", "data: {}\n\n"),
-			Entry("of an incomplete event", "event: endpoint\ndata: /m", announced("/m")),
-			Entry("not in a long line", "data: "+long+"\n\n", "data: "+long+"\n\n"),
-			Entry("not in its words", "event: endpoints\ndata: event: endpoint\n\n",
-				"event: endpoints\ndata: event: endpoint\n\n"),
-			Entry("of an empty stream", "", ""),
-		)
-	}
-
-	DescribeTable("ends the stream before a client can act on an endpoint event that is hidden", func(sent string) {
-		for _, pieces := range []func(io.Reader) io.Reader{atOnce, iotest.OneByteReader} {
-			read, err := received(open(), sent, pieces)
-			Expect(err).To(MatchError(errEndpoint))
-			Expect(read).NotTo(ContainSubstring("evil.example\n\n"))
-		}
-	},
-		Entry("behind its address and a long line", "data: http://evil.example\n: "+long+"\nevent: endpoint\n\n"),
-		Entry("behind a long comment", ": "+long+"\nevent: endpoint\ndata: http://evil.example\n\n"),
-		Entry("behind the beginning of a long event", "event: endpoint\n: "+long+"\ndata: http://evil.example\n\n"),
-		Entry("at the end of a long event without an end", "data: http://evil.example\n: "+long+"\nevent: endpoint"),
-		Entry("for clients that end lines as Unicode does",
-			"data: x\u2028event: endpoint\u2028data: http://evil.example\n\n"),
-		Entry("for clients that end lines as Python does",
-			"data: x\u0085event: endpoint\x1cdata: http://evil.example\n\n"),
-	)
-
-	DescribeTable("ends the stream if it has another origin:", func(address string) {
-		read, err := received(open(), "event: endpoint\ndata: "+address+"\n\n", atOnce)
-		Expect(err).To(MatchError("the message endpoint is at another origin"))
-		Expect(read).To(BeEmpty())
-	},
-		Entry(nil, "http://127.0.0.1:9001/"), Entry(nil, "https://127.0.0.1:9000/"), Entry(nil, "//evil.example/"),
-		Entry(nil, "http://127.0.0.1:9000@evil.example/"), Entry(nil, "http://127.0.0.1:9000//evil.example/m"),
-		Entry(nil, "/.//evil.example/m"), Entry(nil, "http://%zz"))
-
-	It("is opened again for its owner only", func() {
-		u := open()
-		bound := "endpoint-" + base64.RawURLEncoding.EncodeToString([]byte("/m?s=1")) + "@A"
-		to, err := u.openEndpoint(map[string][]string{"endpoint": {bound}}, "A")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(to.String()).To(Equal("http://127.0.0.1:9000/m?s=1"))
-		for _, other := range []string{"", "x@A", "endpoint-!@A", bound + "x"} {
-			_, err = u.openEndpoint(map[string][]string{"endpoint": {other}}, "A")
-			Expect(err).To(MatchError(ContainSubstring("not found")), other)
-		}
-		for _, elsewhere := range []string{"//evil.example/m", "http://evil.example/m"} {
-			to, err = u.openEndpoint(
-				map[string][]string{
-					"endpoint": {"endpoint-" + base64.RawURLEncoding.EncodeToString([]byte(elsewhere)) + "@A"}}, "A")
-			Expect(err).NotTo(HaveOccurred())
-			Expect(to.Host).To(Equal("127.0.0.1:9000"))
-		}
-		_, err = u.openEndpoint(
-			map[string][]string{"endpoint": {base64.RawURLEncoding.EncodeToString([]byte("/m")) + "@A"}}, "A")
-		Expect(err).To(MatchError(ContainSubstring("not found")), "a session id is no endpoint")
-		_, err = u.openEndpoint(map[string][]string{"endpoint": {bound}}, "B")
-		Expect(err).To(MatchError(ContainSubstring("not found")))
-	})
-})
 
 var _ = Describe("Checking configured headers", Label("U5"), func() {
 	DescribeTable("refuses", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
