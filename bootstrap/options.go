@@ -103,13 +103,6 @@ func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOptio
 	return func(m *MCPServer) { m.options.Tools = allows }
 }
 
-// WithToolQuota limits how many calls in a minute a person may make of all tools of a group
-// together, beside oauth.Limits.CallsPerMinute; 0 is any number. A call beyond it gets 429 with
-// Retry-After. Each process counts separately.
-func WithToolQuota(quota func(caller oauth.Caller, tool string) (group string, perMinute int)) MCPOption {
-	return func(m *MCPServer) { m.options.ToolQuota = quota }
-}
-
 // WithPromptPolicy is WithToolPolicy for prompts: to list, get and complete them.
 func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPOption {
 	return func(m *MCPServer) { m.options.Prompts = allows }

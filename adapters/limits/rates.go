@@ -154,19 +154,12 @@ type Calls struct{ rates *Rates[string] }
 func NewCalls() Calls { return Calls{perMinute[string](1)} }
 
 // Take implements oauth.CallLimit.
-func (c Calls) Take(quotas []oauth.CallQuota, now time.Time) (wait time.Duration) {
+func (c Calls) Take(quota oauth.CallQuota, now time.Time) (wait time.Duration) {
 	c.rates.mu.Lock()
 	defer c.rates.mu.Unlock()
-	buckets := make([]*bucket, len(quotas))
-	for i, quota := range quotas {
-		buckets[i] = c.rates.bucket(quota.Key, c.rates.limit*rate.Limit(quota.PerMinute), quota.PerMinute, now)
-		wait = max(wait, buckets[i].waitFor(quota.Calls, now))
+	bucket := c.rates.bucket(quota.Key, c.rates.limit*rate.Limit(quota.PerMinute), quota.PerMinute, now)
+	if wait = bucket.waitFor(quota.Calls, now); wait == 0 {
+		bucket.AllowN(now, quota.Calls)
 	}
-	if wait > 0 {
-		return wait
-	}
-	for i, quota := range quotas {
-		buckets[i].AllowN(now, quota.Calls)
-	}
-	return 0
+	return wait
 }

@@ -3,7 +3,6 @@ package service
 import (
 	"errors"
 	"slices"
-	"strconv"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
@@ -21,9 +20,8 @@ func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call. Each rule is "+
 			"\"allow pattern…\" or \"deny pattern…\". It applies to all people unless it continues with "+
-			"\"for role:name scope:name…\". With \"at 5/min\" at its end, it limits a person's calls to the tools "+
-			"that it allows. The first rule that matches decides; what no rule matches is denied").DefaultText("all").
-			Example("deny delete_*", "allow export_* at 5/min", "allow *"),
+			"\"for role:name scope:name…\". The first rule that matches decides; what no rule matches is denied").DefaultText("all").
+			Example("deny delete_*", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
 			"which prompts people see and may get, as rules like those in tools").DefaultText("all").
 			Example("allow * for role:editor"),
@@ -73,7 +71,6 @@ func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) 
 		Readings: l.read,
 		Forms:    l.forms,
 		Roles:    roles,
-		Quotas:   l.field == toolRules,
 		Scopes:   func(name string) []string { return containing(scopes, name) },
 	})
 	var mistakes []error
@@ -91,12 +88,6 @@ func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []boots
 		mistakes = append(mistakes, err)
 		if !rules.Empty() {
 			options = append(options, list.use(rules.Permit))
-		}
-		if rules.HasQuota() {
-			options = append(options, bootstrap.WithToolQuota(func(caller oauth.Caller, tool string) (string, int) {
-				perMinute, index := rules.Quota(caller, tool)
-				return strconv.Itoa(index), perMinute
-			}))
 		}
 	}
 	return options, errors.Join(mistakes...)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,11 +19,9 @@ type Vocabulary struct {
 	// Returns the scopes that contain a scope, itself included; none for an unknown one.
 	Scopes func(name string) (granted []string)
 	Roles  bool // callers may have roles
-	Quotas bool // rules may limit calls
 }
 
-// Parse reads rules such as "allow read_*", "deny delete_* for role:guest scope:basic" and "allow
-// export_* at 5/min". Each error has the number of the rule and a remedy.
+// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each error has the number of the rule and a remedy.
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
 	parsed := Rules{readings: known.Readings}
@@ -55,10 +52,6 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 			"\"deny delete_* for role:guest\"")
 	}
 	parsed := rule{allows: words[0] == "allow", forAll: true}
-	words, err := parsed.readQuota(words, known)
-	if err != nil {
-		return rule{}, err
-	}
 	names, callers := words[1:], []string(nil)
 	if at := slices.Index(names, "for"); at >= 0 {
 		names, callers, parsed.forAll = names[:at], names[at+1:], false
@@ -77,24 +70,6 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 		return rule{}, errors.New("nothing follows for: write role:NAME or scope:NAME, or leave out for")
 	}
 	return parsed, parsed.addCallers(callers, known)
-}
-
-// readQuota reads the quota at the end of a rule, and returns the words before it.
-func (r *rule) readQuota(words []string, known Vocabulary) ([]string, error) {
-	before := len(words) - 2
-	if before < 1 || words[before] != "at" {
-		return words, nil
-	}
-	number, perMinute := strings.CutSuffix(words[before+1], "/min")
-	calls, err := strconv.Atoi(number)
-	switch {
-	case !perMinute || err != nil || calls < 1:
-		return nil, fmt.Errorf("%q is not a quota: after at, write a number of calls such as 5/min", words[before+1])
-	case !r.allows, !known.Quotas:
-		return nil, errors.New("it has a quota, which only a rule that allows tools can have: leave it out")
-	}
-	r.perMinute = calls
-	return words[:before], nil
 }
 
 func parsePattern(text string, known Vocabulary) (pattern, error) {

@@ -26,8 +26,6 @@ type rule struct {
 	forAll   bool
 	roles    []string
 	scopes   []string
-
-	perMinute int // calls of a person under this rule; 0 for any number
 }
 
 // pattern is a pattern as it was written, and in the forms of Vocabulary.
@@ -45,29 +43,6 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	}
 	decides := r.indexFor(caller, name)
 	return decides >= 0 && r.rules[decides].allows
-}
-
-// Quota returns how many calls in a minute a person may make of a name, together with all names
-// under the same rule, and the index of that rule: of the one that decides about the name, or of an
-// earlier one with a quota that another spelling of the name matches, because the MCP server may
-// take both for one name. It returns 0 for any number.
-func (r Rules) Quota(caller oauth.Caller, name string) (perMinute, index int) {
-	if index = r.indexFor(caller, name); index < 0 {
-		return 0, index
-	}
-	readings := r.readings(name)
-	index = slices.IndexFunc(r.rules[:index+1], func(one rule) bool {
-		return one.perMinute > 0 && one.concerns(caller) && one.meets(name, readings)
-	})
-	if index < 0 {
-		return 0, index
-	}
-	return r.rules[index].perMinute, index
-}
-
-// HasQuota reports whether a rule limits calls.
-func (r Rules) HasQuota() bool {
-	return slices.ContainsFunc(r.rules, func(one rule) bool { return one.perMinute > 0 })
 }
 
 // indexFor returns the index of the rule that decides about a name, -1 for none.

@@ -38,8 +38,7 @@ var known = Vocabulary{
 		before, _, _ := strings.Cut(fold(pattern), `\?`)
 		return []string{fold(pattern)}, []string{before}
 	},
-	Roles:  true,
-	Quotas: true,
+	Roles: true,
 	Scopes: func(name string) []string {
 		return map[string][]string{"read": {"read", "write"}, "write": {"write"}}[name]
 	},
@@ -107,20 +106,6 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 	})
 })
 
-var _ = DescribeTable("The quota of a name is that of its rule", Label("G21"),
-	func(list string, caller oauth.Caller, name string, perMinute int) {
-		calls, _ := parsed(strings.Split(list, "; ")...).Quota(caller, name)
-		Expect(calls).To(Equal(perMinute))
-	},
-	Entry("which limits it", "allow export at 2/min; allow *", eve, "export", 2),
-	Entry("which limits nothing", "allow export at 2/min; allow *", eve, "read", 0),
-	Entry("or that of its other spelling", "allow export at 2/min; allow *", eve, "EXPORT", 2),
-	Entry("or that of one that servers may shorten it to", "allow export at 2/min; allow *", eve, "Export?x", 2),
-	Entry("not that of a rule for others", "allow export for role:guest at 2/min; allow *", ada, "EXPORT", 0),
-	Entry("not that of a later rule", "allow read; allow * at 2/min", eve, "read", 0),
-	Entry("and none if no rule matches it", "allow export at 2/min", eve, "read", 0),
-)
-
 var _ = Describe("Reading rules", Label("U28"), func() {
 	DescribeTable("reports a mistake with the number of the rule and a remedy:", func(list, mistake string) {
 		_, mistakes := Parse(strings.Split(list, "; "), known)
@@ -146,11 +131,8 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 			"number 2: it has no effect, because earlier rules decide about all its names"),
 		Entry("a rule for one role after one for everything", "deny *; allow a for role:admin",
 			"number 2: it has no effect"),
-		Entry("a quota without a unit", "allow a at 5; allow *",
-			`number 1: "5" is not a quota: after at, write a number of calls`),
-		Entry("a quota of nothing", "allow a at 0/min; allow *", `number 1: "0/min" is not a quota`),
-		Entry("a quota for what is denied", "deny a at 5/min; allow *",
-			"number 1: it has a quota, which only a rule that"),
+		Entry("a number of calls, as rules could have once", "allow a for role:x at 5/min; allow *",
+			`number 1: "at" is not a caller`),
 		Entry("a repeated rule", "allow a b; allow b a", "number 2: it has no effect"),
 		Entry("rules that only deny", "deny delete_*",
 			`no rule allows a name, and a name without a rule is denied: add "allow *"`),
@@ -165,7 +147,6 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Entry("the opposite for another name", "allow a; deny b; allow *"),
 		Entry("space between words", "  allow   a\tb  for   role:x "),
 		Entry("a role with a colon", "allow a for role:urn:x"),
-		Entry("a quota", "allow a for role:x at 5/min; allow *"),
 		Entry("a tool whose name is at", "allow at; deny x at; allow *"),
 	)
 

@@ -111,7 +111,7 @@ type CallQuota struct {
 }
 
 // CallLimit counts calls of tools. Each process counts separately. Take counts the calls of a
-// message in every quota, or in none of them; then it returns how long to wait.
+// message, or returns how long to wait.
 type CallLimit interface {
-	Take(quotas []CallQuota, now time.Time) (wait time.Duration)
+	Take(quota CallQuota, now time.Time) (wait time.Duration)
 }

@@ -60,10 +60,7 @@ type Options struct {
 	// BindTools lets a call reach only a tool that is as it was at the consent of the caller.
 	BindTools bool
 
-	// How many calls a person may make in a minute of tools of the same group; 0 for any number.
-	// Nil for no such groups.
-	ToolQuota func(caller oauth.Caller, tool string) (group string, perMinute int)
-	Calls     oauth.CallLimit // counts calls for ToolQuota and CallsPerMinute; nil for no limit
+	Calls oauth.CallLimit // counts calls for CallsPerMinute; nil for no limit
 
 	// MaxSessions and MaxSessionsPerPerson of this server in this process, and CallsPerMinute
 	Limits         oauth.Limits

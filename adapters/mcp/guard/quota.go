@@ -17,27 +17,12 @@ import (
 // too many. A message that names a tool without a call counts as one, because an upstream may call
 // the tool.
 func (g *Guard) takeCalls(caller oauth.Caller, m jsonrpc.Message) (wait time.Duration) {
-	calls := max(m.Calls, min(len(m.Tools), 1))
-	if g.options.Calls == nil || calls == 0 {
+	calls, limit := max(m.Calls, min(len(m.Tools), 1)), g.options.Limits.CallsPerMinute
+	if g.options.Calls == nil || calls == 0 || limit == 0 {
 		return 0
 	}
 	person := g.options.Resource.String() + "\x00" + caller.Subject
-	var quotas []oauth.CallQuota
-	if limit := g.options.Limits.CallsPerMinute; limit > 0 {
-		quotas = append(quotas, oauth.CallQuota{Key: person, Calls: calls, PerMinute: limit})
-	}
-	if g.options.ToolQuota != nil {
-		counted := map[string]bool{}
-		for _, tool := range m.Tools { // several names may be of one call
-			group, limit := g.options.ToolQuota(caller, tool)
-			if limit > 0 && !counted[group] {
-				counted[group] = true
-				quotas = append(quotas,
-					oauth.CallQuota{Key: person + "\x00" + group, Calls: calls, PerMinute: limit})
-			}
-		}
-	}
-	return g.options.Calls.Take(quotas, g.options.Now())
+	return g.options.Calls.Take(oauth.CallQuota{Key: person, Calls: calls, PerMinute: limit}, g.options.Now())
 }
 
 // refuseCalls answers a message with too many calls.
