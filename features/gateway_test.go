@@ -34,7 +34,8 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		world := NewGateway(upstream.URL + "/mcp")
 		access := world.NewClient().Connect(ctx).Access
 		before := len(upstream.Asked())
-		talk := &Conversation{World: world, Revision: httpSSE, Access: access, target: world.MCP() + "/message"}
+		talk := &Conversation{World: world, Revision: httpSSE, Access: access}
+		talk.target = world.MCP() + "/message"
 		refused := Send(talk.Request(ctx, http.MethodGet))
 		Expect(refused.StatusCode).To(Equal(http.StatusMethodNotAllowed))
 		Expect(refused.Text).To(ContainSubstring("does not support HTTP+SSE (2024-11-05): use Streamable HTTP"))

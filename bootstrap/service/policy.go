@@ -20,7 +20,8 @@ func (p *PolicyConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call. Each rule is "+
 			"\"allow pattern…\" or \"deny pattern…\". It applies to all people unless it continues with "+
-			"\"for role:name scope:name…\". The first rule that matches decides; what no rule matches is denied").DefaultText("all").
+			"\"for role:name scope:name…\". The first rule that matches "+
+			"decides; what no rule matches is denied").DefaultText("all").
 			Example("deny delete_*", "allow *"),
 		settings.List("prompts", &p.Prompts, ruleItem,
 			"which prompts people see and may get, as rules like those in tools").DefaultText("all").

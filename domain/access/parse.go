@@ -21,7 +21,8 @@ type Vocabulary struct {
 	Roles  bool // callers may have roles
 }
 
-// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each error has the number of the rule and a remedy.
+// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each
+// error has the number of the rule and a remedy.
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
 	parsed := Rules{readings: known.Readings}
