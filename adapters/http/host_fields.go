@@ -116,6 +116,7 @@ var fieldProblems = map[credential.Reason]string{
 	credential.Malformed: "This does not look right. Check that you copied all of it.",
 	credential.TooLong:   "This is too long.",
 	credential.Control:   "It contains a line break or another control character. Copy it again, in one piece.",
+	credential.Issued:    "This belongs to an app that was connected here. Enter what this site gave to you instead.",
 }
 
 // tokenProblem returns a more exact message about a pasted token, where there is one.

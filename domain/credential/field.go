@@ -171,6 +171,7 @@ const (
 	Malformed Reason = "malformed"
 	TooLong   Reason = "too long"
 	Control   Reason = "with control characters"
+	Issued    Reason = "a token that Pasteport issued to an app"
 )
 
 // ValueError reports the value of a field that is refused. It does not contain the value.

@@ -4,14 +4,17 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 // DirectClient is the client of a caller whose bearer token is one of the site's own.
 const DirectClient = "direct"
 
-// IsOwnToken reports whether a text begins as a token, code or client secret of this server does.
-// Such a text is never sent to the site.
+// IsOwnToken reports whether a pasted text or the value of a header begins, once it is unwrapped,
+// as a token, code or client secret of this server does. Such a text is never sent to the site.
 func IsOwnToken(text string) bool {
+	text = credential.UnwrapToken(text)
 	prefixes := []string{string(AccessTokenSecret), string(RefreshTokenSecret), string(CodeSecret), clientSecretPrefix}
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }

@@ -33,6 +33,9 @@ func ParseHostToken(pasted string) (HostToken, error) {
 	case credential.HasControl(text):
 		return HostToken{}, Refuse(WrongHostToken, "B7", "the token has control characters",
 			&credential.ValueError{Field: field, Reason: credential.Control})
+	case IsOwnToken(text):
+		issued := &credential.ValueError{Field: field, Reason: credential.Issued}
+		return HostToken{}, Refuse(WrongHostToken, "B7", issued.Error(), issued)
 	}
 	return HostToken{conceal(text)}, nil
 }
@@ -46,6 +49,11 @@ func ParseHostFields(fields credential.Fields, entered func(name string) string)
 		}
 		return entered(name)
 	})
+	for _, field := range fields {
+		if err == nil && IsOwnToken(values[field.Name]) {
+			err = &credential.ValueError{Field: field, Reason: credential.Issued}
+		}
+	}
 	if wrong := new(credential.ValueError); errors.As(err, &wrong) {
 		kind := WrongHostToken
 		if wrong.Reason == credential.Missing {
