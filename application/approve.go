@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -145,11 +146,15 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 	return err
 }
 
-// Deny returns the redirect with access_denied. It does not call the verifier.
+// Deny returns the redirect with access_denied, or refuses with UsedTicket if the same form was
+// approved before. It does not call the verifier.
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	connection.From(ctx).Record(connection.TokenJudged)
 	connection.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
+	if _, err := s.ports.Store.Code(ctx, consent.Ticket.ID()); !errors.Is(err, oauth.ErrNotFound) {
+		return cmp.Or(err, oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before"))
+	}
 	s.audit(ctx, "consent_denied", "client", s.loggedClient(request.Client(), request.ClientName()))
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }

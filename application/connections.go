@@ -153,22 +153,27 @@ func (s *Server) ShowConnections(ctx context.Context, sealed string) (Connection
 }
 
 // EndConnection ends one of the sealed connections, or all of them when id is empty, and returns
-// the remaining ones. It refuses with InvalidTicket or ExpiredTicket.
-func (s *Server) EndConnection(ctx context.Context, sealed, id string) (Connections, error) {
+// their number and the remaining ones. It refuses with InvalidTicket and, also if there was nothing
+// to end, with ExpiredTicket.
+func (s *Server) EndConnection(ctx context.Context, sealed, id string) (ended int, left Connections, err error) {
 	prints, host, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
-		return Connections{}, err
+		return 0, Connections{}, err
 	}
-	ended, err := s.endConnections(ctx, prints, oauth.EndedByPerson,
+	ended, err = s.endConnections(ctx, prints, oauth.EndedByPerson,
 		func(of string) bool { return id == "" || of == id })
+	if err == nil && ended == 0 {
+		err = refuseStaleConnections()
+	}
 	if err != nil {
-		return Connections{}, err
+		return ended, Connections{}, err
 	}
-	left, err := s.activeConnections(ctx, prints, host)
-	if err == nil && ended == 0 && len(left.Active) == 0 {
-		err = oauth.Refuse(oauth.ExpiredTicket, "J19", "the connections have ended, or use another token now")
-	}
-	return left, err
+	left, err = s.activeConnections(ctx, prints, host)
+	return ended, left, err
+}
+
+func refuseStaleConnections() error {
+	return oauth.Refuse(oauth.ExpiredTicket, "J21", "the connections have ended, or use another token now")
 }
 
 // endConnections ends the chosen grants and withdraws the chosen codes of the fingerprints. It

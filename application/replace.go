@@ -52,7 +52,10 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 		return Connections{}, err
 	}
 	found, err := s.activeConnections(ctx, prints, old)
-	if err != nil || len(found.Active) == 0 {
+	if err == nil && len(found.Active) == 0 {
+		err = refuseStaleConnections()
+	}
+	if err != nil {
 		return found, err
 	}
 	a, err := s.newAttempt(pasted, "", s.settings.HostFields)
@@ -71,8 +74,11 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	}
 	defer release()
 	// Like that of an approval, the verification ignores a canceled request.
-	_, err = s.replaceHost(context.WithoutCancel(ctx), prints, old, a.host)
+	replaced, err := s.replaceHost(context.WithoutCancel(ctx), prints, old, a.host)
 	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
+	if err == nil && replaced == 0 { // another form was faster
+		err = refuseStaleConnections()
+	}
 	if err != nil {
 		return found, err
 	}

@@ -42,6 +42,13 @@ var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
 		Entry("that of the first answer", 0, 1), Entry("that of the second answer", 1, 0),
 	)
 
+	It("tells no app that it was denied after the same form has approved it", Label("B13"), func(ctx SpecContext) {
+		page := client.Consent(ctx)
+		tokens := client.Token(ctx, client.Exchange(codeOf(page.Approve(ctx, world.Token)))).Tokens()
+		Expect(page.Deny(ctx)).To(BeAPage(http.StatusBadRequest, "This form has been used already"))
+		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
 	It("works for forms sent at the same moment", Label("I14"), func(ctx SpecContext) {
 		for range 20 {
 			world.Clock.Advance(time.Minute)

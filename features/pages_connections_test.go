@@ -170,10 +170,23 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		tokens, code := client.Connect(ctx), client.Authorize(ctx)
 		left := world.Connections(ctx, world.Token).End(ctx, "")
 		Expect(left.Text).
-			To(And(ContainSubstring("All connections have ended."),
+			To(And(ContainSubstring("2 connections have ended."),
 				ContainSubstring("No app is connected with this token now.")))
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 		Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(400, "invalid_grant"))
+	})
+
+	It("confirms nothing when another page has ended the connection before", Label("J21"), func(ctx SpecContext) {
+		client.Connect(ctx)
+		page := world.Connections(ctx, world.Token)
+		world.Clock.Advance(time.Second)
+		kept := client.Connect(ctx)
+		page.End(ctx, page.grants()[0])
+		again := page.End(ctx, page.grants()[0])
+		Expect(again.Response).To(BeAPage(http.StatusBadRequest, "This page is out of date."))
+		Expect(again.Text).NotTo(ContainSubstring("has ended"))
+		Expect(world.Call(ctx, kept.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(page.End(ctx, "").Text).To(ContainSubstring("The connection has ended."), "the other one")
 	})
 
 	It("closes the streams of ended connections, and no others", Label("G16", "E9"), func(ctx SpecContext) {
@@ -261,7 +274,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Entry("a repeated grant", func(v url.Values, _ *http.Request) { v.Add("grant", "x") }, 400),
 		Entry("a grant of another person", func(v url.Values, _ *http.Request) {
 			v.Set("grant", "0123456789abcdef0123456789abcdef")
-		}, 200),
+		}, 400),
 		Entry("another decision", func(v url.Values, _ *http.Request) { v.Set("decision", "approve") }, 400),
 		Entry("another media type", func(_ url.Values, r *http.Request) {
 			r.Header.Set("Content-Type", "text/plain")
@@ -294,7 +307,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 			Expect(stale.StatusCode).To(Equal(http.StatusBadRequest))
 			Expect(stale.Text).
 				To(And(ContainSubstring("This page is out of date."),
-					Not(ContainSubstring("All connections have ended."))))
+					Not(ContainSubstring("have ended."))))
 			world.Connections(ctx, world.Token).End(ctx, "")
 			Expect(world.Call(ctx, later.Access)).To(BeChallenged(world, "invalid_token"))
 		})
@@ -314,7 +327,7 @@ var _ = Describe("Seeing and ending one's connections", func() {
 		Expect(page.grants()).To(HaveLen(2))
 		Expect(page.End(ctx, page.grants()[1]).grants()).To(Equal(page.grants()[:1]))
 		Expect(world.Call(ctx, oldest.Access)).To(BeChallenged(world, "invalid_token"))
-		Expect(page.End(ctx, "").Text).To(ContainSubstring("All connections have ended."))
+		Expect(page.End(ctx, "").Text).To(ContainSubstring("The connection has ended."))
 		Expect(world.Call(ctx, newest.Access)).To(BeChallenged(world, "invalid_token"))
 	})
 

@@ -99,15 +99,15 @@ func (e *Endpoints) showPage(c echo.Context, form oauth.Parameters) error {
 }
 
 func (e *Endpoints) endConnection(c echo.Context, form oauth.Parameters, grant string) error {
-	left, err := e.server.EndConnection(c.Request().Context(), form.Get("ticket"), grant)
+	ended, left, err := e.server.EndConnection(c.Request().Context(), form.Get("ticket"), grant)
 	if err != nil {
 		return e.refuseTicket(c, err)
 	}
-	done := "The connection has ended. The app’s next request is refused."
-	if grant == "" {
-		done = "All connections have ended."
+	told := pages.Connections{Ended: ended}
+	if ended == 1 {
+		told.Done = "The connection has ended. The app’s next request is refused."
 	}
-	return e.showConnections(c, left, pageIn(form), pages.Connections{Done: done})
+	return e.showConnections(c, left, pageIn(form), told)
 }
 
 // refuseTicket shows the form for the token again when the ticket has expired.
@@ -140,11 +140,11 @@ func (e *Endpoints) askForToken(c echo.Context, status int, asked question) erro
 // connectionsOnPage bounds the size of a page.
 const connectionsOnPage = 25
 
-// showConnections shows a page of the connections, with the Done and the Problem of told.
+// showConnections shows a page of the connections, with the Done and the Ended of told.
 func (e *Endpoints) showConnections(c echo.Context, found application.Connections, page int,
 	told pages.Connections) error {
 	shown := e.connectionsPage(found, page)
-	shown.Done, shown.Problem = told.Done, told.Problem
+	shown.Done, shown.Ended = told.Done, told.Ended
 	return e.writeConnections(c, http.StatusOK, shown)
 }
 

@@ -15,6 +15,7 @@ type Connections struct {
 	Problem string       // why the last attempt failed
 	Fields  []Field      // that the person fills in; none for the token alone
 	Done    string       // what the last submitted form has done
+	Ended   int          // how many connections it has ended; Done is about one
 	Now     time.Time    // when the connections were found
 
 	Replacement        []Field // that replace the person's credential; none for a token alone
