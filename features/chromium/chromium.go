@@ -10,9 +10,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Open starts a Chromium with a new profile and the fonts, and returns a
-// window; leave ends the browser.
-func Open(fonts Fonts) (window context.Context, leave func() error, err error) {
+// Open starts a Chromium with the fonts and a new profile, unless an option names one, and returns
+// a window; leave ends the browser.
+func Open(fonts Fonts, further ...chromedp.ExecAllocatorOption) (window context.Context, leave func() error,
+	err error) {
 	folder, err := os.MkdirTemp("", "fonts")
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a folder for fontconfig: %w", err)
@@ -27,7 +28,7 @@ func Open(fonts Fonts) (window context.Context, leave func() error, err error) {
 	if os.Geteuid() == 0 { // Chromium has no sandbox for root
 		options = append(options, chromedp.NoSandbox)
 	}
-	allocator, release := chromedp.NewExecAllocator(context.Background(), options...)
+	allocator, release := chromedp.NewExecAllocator(context.Background(), append(options, further...)...)
 	window, _ = chromedp.NewContext(allocator)
 	leave = func() error {
 		defer release()

@@ -204,7 +204,7 @@ func grants(found grantsFound) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "\" class=\"connection\"><details><summary>A token of your site leaked: end every grant made with it</summary> <label for=\"token\">The leaked token</label> <input type=\"password\" id=\"token\" name=\"token\" autocomplete=\"off\" autocapitalize=\"none\" spellcheck=\"false\" required aria-describedby=\"why\"><p class=\"small\" id=\"why\">Pasteport uses it to find the grants, and does not keep, show or log it. Revoke it at your site, too.</p><button class=\"stop\" type=\"submit\" name=\"end\" value=\"token\">End all grants made with this token</button></details></form>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, "\" class=\"connection\"><details><summary>A token of your site leaked: end every grant made with it</summary> <label for=\"token\">The leaked token</label> <input type=\"password\" id=\"token\" name=\"token\" autocomplete=\"one-time-code\" autocapitalize=\"none\" spellcheck=\"false\" required aria-describedby=\"why\"><p class=\"small\" id=\"why\">Pasteport uses it to find the grants, and does not keep, show or log it. Revoke it at your site, too.</p><button class=\"stop\" type=\"submit\" name=\"end\" value=\"token\">End all grants made with this token</button></details></form>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

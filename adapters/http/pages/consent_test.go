@@ -66,7 +66,7 @@ var _ = Describe("Asking for consent", func() {
 			page := showConsent(plain(func(c *Consent) { c.Problem = problem })).Body.String()
 			field := page[strings.Index(page, `<input type="password"`):]
 			field = field[:strings.Index(field, ">")]
-			Expect(field).To(ContainSubstring(`name="bearer_token" autocomplete="off"`))
+			Expect(field).To(ContainSubstring(`name="bearer_token" autocomplete="one-time-code"`))
 			Expect(field).NotTo(ContainSubstring("value="))
 		},
 		Entry("when it is asked for the first time", ""),

@@ -22,6 +22,14 @@ func (f Field) kind() string {
 	return "text"
 }
 
+// autocomplete keeps the saved login of the site out of the form: password managers ignore "off".
+func (f Field) autocomplete() string {
+	if f.Secret {
+		return "one-time-code"
+	}
+	return "off"
+}
+
 // describedBy returns the ids of the texts about the field; why is the text about the form.
 func (f Field) describedBy() string {
 	ids := "why"
