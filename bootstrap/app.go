@@ -13,6 +13,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -191,9 +192,7 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 	if config.Random == nil {
 		config.Random = rand.Reader
 	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
+	config.Logger = MaskTokens(cmp.Or(config.Logger, slog.Default()))
 	if isNil(store) {
 		return config, errors.New(
 			"the store is nil: open one, for example with persistence.OpenSQLite(\"oauth.db\"), and look at its error")

@@ -50,7 +50,7 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 
 // Plan reads what the configuration names and reports every mistake, before any file is created.
 func (c Config) Plan() (*Plan, error) {
-	c.Logger = slog.New(requestLog{cmp.Or(c.Logger, slog.Default()).Handler()})
+	c.Logger = bootstrap.MaskTokens(slog.New(requestLog{cmp.Or(c.Logger, slog.Default()).Handler()}))
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -199,8 +199,8 @@ func explain(err error) (outcome Outcome, rule, reason string) {
 
 const maxTextLength = 300 // bytes
 
-// shorten truncates a text of a client and replaces all but printable ASCII, because terminals show
-// it.
+// shorten truncates a text of a client, masks tokens of this server in it, and replaces all but
+// printable ASCII, because terminals show it.
 func shorten(text string) string {
 	printable := strings.Map(func(c rune) rune {
 		if c == '\n' { // of errors.Join
@@ -210,6 +210,6 @@ func shorten(text string) string {
 			return '?'
 		}
 		return c
-	}, text)
+	}, oauth.MaskTokens(text))
 	return printable[:min(len(printable), maxTextLength)]
 }

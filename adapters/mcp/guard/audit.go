@@ -22,6 +22,21 @@ type Audit struct {
 	now      func() time.Time
 }
 
+// masking masks tokens of this server in what a client has chosen.
+func masking(record audit.Recorder) audit.Recorder {
+	if record == nil {
+		return nil
+	}
+	return func(ctx context.Context, call audit.Call) {
+		call.Client, call.Method = oauth.MaskTokens(call.Client), oauth.MaskTokens(call.Method)
+		call.Name = oauth.MaskTokens(call.Name)
+		if call.Arguments != nil {
+			call.Arguments = []byte(oauth.MaskTokens(string(call.Arguments)))
+		}
+		record(ctx, call)
+	}
+}
+
 // IsOn reports whether calls are recorded.
 func (a Audit) IsOn() bool { return a.record != nil }
 

@@ -83,7 +83,7 @@ func New(o Options, responses *response.Registry) *Guard {
 			callScopes: o.CallScopes,
 		},
 		audit: Audit{
-			record:   o.Audit,
+			record:   masking(o.Audit),
 			label:    o.ClientLabel,
 			resource: o.Resource.String(),
 			now:      o.Now,
