@@ -126,6 +126,29 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19"), 
 		Expect(basicCredentials(requests[len(requests)-1])).To(Equal("ann:" + bea))
 	})
 
+	It("keeps the page and the other values when one value is refused, with the message at its field", Label("B23"),
+		func(ctx SpecContext) {
+			const ann, bea = "key-of-ann-1234", "new-key-of-ann-5678"
+			upstream := NewUpstreamReading(basicCredentials, "ann:"+ann, "ann:"+bea)
+			world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey,
+				"Authorization: Basic {base64(user:token)}", "X-Org: {org}"))
+			world.NewClient().ConnectWith(ctx, "user", "ann", "token", ann)
+			atUser := MatchRegexp(`value="Ann1"[^>]*aria-invalid="true"[^>]*>\s*` +
+				`<p class="problem" id="field_user_problem">This does not look right.`)
+			asked := ReadPage(Get(ctx, world.Issuer+"/oauth/connections"))
+			refused := ReadPage(asked.Submit(ctx, entering("show", []string{"user", "Ann1", "token", ann})))
+			Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+			Expect(refused.Text).To(And(atUser, ContainSubstring("Show connections"), Not(ContainSubstring(ann))))
+			page := ReadPage(refused.Submit(ctx, entering("show", []string{"user", "ann", "token", ann})))
+			wrong := entering("replace", []string{"user", "Ann1", "token", bea, "org", "acme"})
+			refused = ReadPage(page.Submit(ctx, wrong))
+			Expect(refused.StatusCode).To(Equal(http.StatusForbidden))
+			Expect(refused.Text).To(And(atUser, ContainSubstring(`value="acme"`), Not(ContainSubstring(bea))))
+			Expect(refused.grants()).To(Equal(page.grants()))
+			done := refused.Submit(ctx, entering("replace", []string{"user", "ann", "token", bea, "org", "acme"}))
+			Expect(done.Text).To(ContainSubstring("The apps now use the new credentials."))
+		})
+
 	It("sends only the new token from the answer on, with 64 calls in flight on two replicas", Label("I17", "I22"),
 		func(ctx SpecContext) {
 			const fresh = "fresh-key-of-the-person-5678"
