@@ -29,7 +29,7 @@ func BeAPage(status int, code string) types.GomegaMatcher {
 	)
 }
 
-var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD"), func() {
+var _ = Describe("Asking a person for consent", Label("OAuth 2.1", "CIMD", "smoke", "stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {

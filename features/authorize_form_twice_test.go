@@ -13,7 +13,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
-var _ = Describe("Sending a consent form twice", Label("B13", "I5"), func() {
+var _ = Describe("Sending a consent form twice", Label("B13", "I5", "smoke", "stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {

@@ -66,7 +66,7 @@ func itApproves(all int) {
 	)
 }
 
-var _ = Describe("Approving by 64 people at once", Label("N10", "B11", "B20"), func() {
+var _ = Describe("Approving by 64 people at once", Label("N10", "B11", "B20", "stores"), func() {
 	Context("640 times", Label("long"), func() { itApproves(640) })
 	Context("20,000 times", Label("soak", "flood"), func() { itApproves(20_000) })
 })

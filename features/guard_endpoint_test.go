@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750"), Ordered, ContinueOnFailure, func() {
+var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores"), Ordered, ContinueOnFailure, func() {
 	const unknown = "ppa_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 	var world *World
 	var access string

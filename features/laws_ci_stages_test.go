@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/pasteport/pasteport/features/matrix"
 )
 
 // ciStages returns the stages in a list of .ci/run.
@@ -82,6 +84,25 @@ var _ = Describe("CI stages of a change", Label("ci"), func() {
 		}
 		Expect(slices.Concat(ciStages(script, "quick"), ciStages(script, "slow"), ciStages(script, "apart"))).
 			To(ConsistOf(defined))
+	})
+
+	It("chooses specs by labels that specs have, and never by file, because a file may get another name", func() {
+		Expect(script).NotTo(ContainSubstring("focus-file"))
+		all, err := matrix.Read("..")
+		Expect(err).NotTo(HaveOccurred())
+		labels := map[string]bool{}
+		for _, spec := range all.Specs {
+			for _, label := range spec.Labels() {
+				labels[label] = true
+			}
+		}
+		chosen := regexp.MustCompile(`(?m)(?:^ +specs |label-filter )('[^']+'|\w+)`).FindAllStringSubmatch(script, -1)
+		Expect(len(chosen)).To(BeNumerically(">=", 9))
+		for _, filter := range chosen {
+			for _, label := range regexp.MustCompile(`\w+`).FindAllString(filter[1], -1) {
+				Expect(labels).To(HaveKey(label), "chosen in .ci/run")
+			}
+		}
 	})
 
 	It("names each slow stage in a row, and no other stage", func() {

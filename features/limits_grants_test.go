@@ -17,7 +17,7 @@ func atMostGrants(limit int) func(*service.Config) {
 	return func(config *service.Config) { config.Limits.MaxGrantsPerToken = limit }
 }
 
-var _ = Describe("Too many connections of one token", Label("J14"), func() {
+var _ = Describe("Too many connections of one token", Label("J14", "stores"), func() {
 	const limit = 3
 	var world *World
 	var client *Client

@@ -82,7 +82,7 @@ func (p Page) guess(ctx context.Context, change ...func(*http.Request)) Response
 	return p.Approve(ctx, "demo_wrong"+rand.Text(), change...)
 }
 
-var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
+var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5", "stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -238,7 +238,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5"), func() {
 	})
 })
 
-var _ = Describe("Guessing host tokens of less than 64 bits", Label("B6", "B19", "N5"), func() {
+var _ = Describe("Guessing host tokens of less than 64 bits", Label("B6", "B19", "N5", "stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {

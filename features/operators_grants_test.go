@@ -48,7 +48,7 @@ func hostOf(address string) string {
 	return u.Host
 }
 
-var _ = Describe("Listing and ending grants beside a running service", func() {
+var _ = Describe("Listing and ending grants beside a running service", Label("stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {

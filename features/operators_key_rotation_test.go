@@ -25,7 +25,7 @@ func (w *World) RotateKeys(ctx context.Context, flags ...string) {
 	Expect(rotated.Code).To(BeZero(), rotated.Err)
 }
 
-var _ = Describe("Replacing the server secret beside a running service", Label("J2"), func() {
+var _ = Describe("Replacing the server secret beside a running service", Label("J2", "stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
@@ -170,7 +170,7 @@ var _ = Describe("Replacing the server secret beside a running service", Label("
 	})
 })
 
-var _ = Describe("Listing the server secrets", func() {
+var _ = Describe("Listing the server secrets", Label("stores"), func() {
 	It("shows their ages and no secret", Label("H3", "J2"), func(ctx SpecContext) {
 		world := NewWorld()
 		first := serverSecret(world)

@@ -12,7 +12,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
-var _ = Describe("Reading the trace on the command line", Label("trace"), func() {
+var _ = Describe("Reading the trace on the command line", Label("trace", "stores"), func() {
 	var operated *Operated
 	run := func(ctx context.Context, args ...string) Ran { return Run(ctx, append(args, operated.Kept()...)...) }
 	BeforeEach(func(ctx SpecContext) {

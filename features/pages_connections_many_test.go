@@ -19,7 +19,7 @@ func (p Page) GoTo(ctx context.Context, page string) Page {
 		Post(ctx, p.Action, url.Values{"decision": {"page"}, "ticket": {p.Hidden.Get("ticket")}, "page": {page}}))
 }
 
-var _ = Describe("Paging through one's connections", Label("J15"), func() {
+var _ = Describe("Paging through one's connections", Label("J15", "stores"), func() {
 	const connected = 27
 	var world *World
 	var client *Client

@@ -47,7 +47,7 @@ func (p Page) grants() (ids []string) {
 	return ids
 }
 
-var _ = Describe("Seeing and ending one's connections", func() {
+var _ = Describe("Seeing and ending one's connections", Label("stores"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {

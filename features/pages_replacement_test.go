@@ -21,7 +21,7 @@ func (p Page) Replace(ctx context.Context, token string, change ...func(*http.Re
 	return ReadPage(Post(ctx, p.Action, form, change...))
 }
 
-var _ = Describe("Replacing one's token on the connections page", Label("J19"), func() {
+var _ = Describe("Replacing one's token on the connections page", Label("J19", "stores"), func() {
 	var world *World
 	var client *Client
 	var tokens Tokens

@@ -26,7 +26,7 @@ var listening = map[string]func(ctx context.Context, world *World, access string
 	},
 }
 
-var _ = Describe("Closing streams of another process", Label("G16", "E9", "I22"), func() {
+var _ = Describe("Closing streams of another process", Label("G16", "E9", "I22", "stores"), func() {
 	open := map[string]func() *World{
 		"a site":    func() *World { return NewWorld() },
 		"a gateway": func() *World { return NewGateway(NewUpstream(apiKey).URL + "/mcp") },

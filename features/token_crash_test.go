@@ -159,7 +159,7 @@ func send(r *http.Request) (answer Response, whole bool) {
 	return Response{reply, string(text)}, err == nil
 }
 
-var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5"), func() {
+var _ = Describe("Being killed", Label("crash", "I19", "I14", "D20", "E6", "H5", "stores"), func() {
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
 

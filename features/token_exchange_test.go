@@ -34,7 +34,7 @@ func basic(user, password string) func(*http.Request) {
 	}
 }
 
-var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "RFC 7636 §4.6"), func() {
+var _ = Describe("Exchanging a code", Label("RFC 6749 §4.1.3", "RFC 7636 §4.6", "smoke", "stores"), func() {
 	var world *World
 	var client *Client
 	var code string
@@ -197,7 +197,7 @@ var _ = Describe("Exchanging an authorization code", Label("RFC 6749 §4.1.3", "
 
 const racers = 8
 
-var _ = Describe("Exchanging one code many times at once", Label("D20", "I14", "N10"), func() {
+var _ = Describe("Exchanging one code many times at once", Label("D20", "I14", "N10", "smoke", "stores"), func() {
 	DescribeTable("succeeds exactly once in each round, without an internal error,", func(ctx SpecContext, rounds int) {
 		world := NewWorld()
 		client := world.NewClient()

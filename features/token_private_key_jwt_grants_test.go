@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), func() {
+var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523", "stores"), func() {
 	var world *World
 	var client *SigningClient
 	var tokens Tokens
@@ -90,7 +90,7 @@ var _ = Describe("A grant bound to private_key_jwt", Label("D33", "RFC 7523"), f
 	})
 })
 
-var _ = Describe("A client whose document lists none beside private_key_jwt", Label("C30", "D33"), func() {
+var _ = Describe("A client whose document lists none beside private_key_jwt", Label("C30", "D33", "stores"), func() {
 	var world *World
 	var client *SigningClient
 	BeforeEach(func() {
@@ -131,7 +131,7 @@ var _ = Describe("A client whose document lists none beside private_key_jwt", La
 	})
 })
 
-var _ = Describe("A public client's grant", Label("RFC 7523", "D33", "D11", "C47"), func() {
+var _ = Describe("A public client's grant", Label("RFC 7523", "D33", "D11", "C47", "stores"), func() {
 	It("requires no signature, accepts none and causes no fetch", func(ctx SpecContext) {
 		world := NewWorld()
 		public, signer := world.NewClient(), world.NewSigningClient("ES256")

@@ -25,7 +25,7 @@ func BeGrantedOrRefused() types.GomegaMatcher {
 	return Or(HaveField("StatusCode", http.StatusOK), BeRefusedAs(400, "invalid_grant"))
 }
 
-var _ = Describe("Racing", Label("N10"), func() {
+var _ = Describe("Racing", Label("N10", "stores"), func() {
 	Context("in 20 rounds", Label("long"), func() { converging(20); racing(20) })
 	Context("in 100 rounds", Label("soak"), func() { racing(100) })
 	Context("in 100,000 requests", Label("soak", "flood"), func() { converging(100_000 / 2 / crowd) })
@@ -219,7 +219,7 @@ func racing(rounds int) {
 		}, SpecTimeout(5*time.Minute))
 }
 
-var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19"), func() {
+var _ = Describe("Losing the response to a refresh", Label("N11", "D27", "I19", "stores"), func() {
 	var world *World
 	var client *Client
 	var old string

@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-var _ = Describe("Rechecking the host token during use", Label("J8", "N12"), func() {
+var _ = Describe("Rechecking the host token during use", Label("J8", "N12", "stores"), func() {
 	var world *World
 	BeforeEach(func() {
 		world = NewWorld(func(config *service.Config) { config.RecheckEvery = time.Minute })

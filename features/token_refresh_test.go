@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1"), func() {
+var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1", "smoke", "stores"), func() {
 	var world *World
 	var client *Client
 	var tokens Tokens

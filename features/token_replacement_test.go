@@ -83,7 +83,7 @@ func (s *KeySite) Verify(config *service.Config) {
 	config.Verification, config.RecheckEvery = overHTTP.configure(s.URL("/token")), time.Minute
 }
 
-var _ = Describe("Replacing the host token of a person's connections", Label("J19"), func() {
+var _ = Describe("Replacing the host token of a person's connections", Label("J19", "stores"), func() {
 	const ada, adaAuthor, eve, nobody = `{"subject":"ada","roles":["editor"]}`, `{"subject":"ada","roles":["author"]}`,
 		`{"subject":"eve","roles":["editor"]}`, `{"roles":["editor"]}`
 	const newKey = "the-new-key-of-the-person"

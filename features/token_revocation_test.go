@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Revoking", Label("RFC 7009"), func() {
+var _ = Describe("Revoking", Label("RFC 7009", "smoke", "stores"), func() {
 	var world *World
 	var client *Client
 	var tokens Tokens
