@@ -4,6 +4,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -102,6 +104,10 @@ var postgresEngine = engine{
 			rejectSetting(db, "fsync", "off", "a power failure would destroy the database"),
 			rejectSetting(db, "synchronous_commit", "off",
 				"a power failure would bring revoked tokens back: ALTER ROLE … SET synchronous_commit = on"),
+			checkSession(db, "SELECT name, setting FROM pg_settings WHERE name IN ?", map[string]string{
+				"default_transaction_isolation": "read committed",
+				"default_transaction_read_only": "off",
+			}),
 		)
 	},
 }
@@ -115,6 +121,27 @@ func rejectSetting(db *gorm.DB, setting, refused, because string) error {
 		return fmt.Errorf("PostgreSQL runs with %s=%s: %s", setting, value, because)
 	}
 	return nil
+}
+
+// checkSession refuses a session that is not as its driver has set it. The query returns the names
+// and values of the wanted settings that the server has.
+func checkSession(db *gorm.DB, query string, wanted map[string]string) error {
+	rows, err := db.Raw(query, slices.Collect(maps.Keys(wanted))).Rows()
+	if err != nil {
+		return failed("checking the settings of a session", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return failed("checking the settings of a session", err)
+		}
+		if value != wanted[name] {
+			return fmt.Errorf("a session has %s=%s instead of %s, so revoked tokens could stay accepted: let the "+
+				"proxy in front of the database keep what a session sets", name, value, wanted[name])
+		}
+	}
+	return failed("checking the settings of a session", rows.Err())
 }
 
 const (
@@ -170,7 +197,14 @@ var mysqlEngine = engine{
 			return fmt.Errorf("MySQL runs with a binary log and sync_binlog=%d: a power failure would bring revoked "+
 				"tokens back: set it to 1", synced)
 		}
-		return nil
+		return checkSession(db, "SHOW SESSION VARIABLES WHERE Variable_name IN ?", map[string]string{
+			"autocommit":            "ON",
+			"completion_type":       "NO_CHAIN",
+			"transaction_isolation": "READ-COMMITTED",
+			"transaction_read_only": "OFF",
+			"tx_isolation":          "READ-COMMITTED", // the names in MariaDB before 11.1
+			"tx_read_only":          "OFF",
+		})
 	},
 }
 

@@ -34,6 +34,13 @@ type server struct {
 
 var engineServers = map[string]*server{"PostgreSQL": {name: "PostgreSQL"}, "MariaDB": {name: "MariaDB"}}
 
+// foreignSettings are statements that give a session settings that the store must not have.
+var foreignSettings = map[string][]string{
+	"PostgreSQL": {"SET default_transaction_isolation = serializable", "SET default_transaction_read_only = on"},
+	"MariaDB": {"SET completion_type = CHAIN", "SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+		"SET SESSION TRANSACTION READ ONLY", "SET autocommit = 0"},
+}
+
 func (s *server) running(ctx context.Context) *engines.Endpoint {
 	GinkgoHelper()
 	suite.Needs("engines")
@@ -258,6 +265,18 @@ var _ = Describe("A store on a database server", func() {
 					Expect(store.Collisions()).To(BeEquivalentTo(16))
 					Expect(ended(ctx, store, "g")).To(BeFalse())
 				}, NodeTimeout(time.Minute))
+
+			It("refuses a session whose settings something on the way has changed, as a proxy may", Label("I22"),
+				func(ctx SpecContext) {
+					at := engine.place(ctx)
+					for _, statement := range foreignSettings[name] {
+						store, err := OpenServer(at.url, ServerOptions{SecretFile: at.secretFile, Connections: 1})
+						Expect(err).NotTo(HaveOccurred())
+						Expect(store.writer.Exec(statement).Error).To(Succeed())
+						Expect(store.durable()).To(MatchError(ContainSubstring("instead of")), statement)
+						Expect(store.Close()).To(Succeed())
+					}
+				})
 
 			It("keeps every text as a client has sent it", Label("H3"), func(ctx SpecContext) {
 				at := engine.place(ctx)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
@@ -67,13 +68,24 @@ type connection interface {
 	driver.Validator
 }
 
-// prepare sets the isolation level of a connection; to set it for each transaction costs a round
-// trip. It refuses a server that is read-only, as the replica of a primary is. It lets the reads
-// from a Galera node wait for what other nodes have committed, and refuses a node that is not
-// ready. It reports whether the server is a node.
+// session are the settings of every connection, whatever the server and the address set. A
+// connection that commits nothing by itself, or is in a transaction all the time, does not see what
+// other replicas have revoked. MySQL would truncate values that are too long without a strict
+// sql_mode. To set the isolation level for each transaction costs a round trip.
+var session = []string{
+	"SET autocommit = 1, completion_type = 'NO_CHAIN', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', " +
+		"innodb_lock_wait_timeout = " + strconv.Itoa(int(lockLimit.Seconds())),
+	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
+}
+
+// prepare gives a connection its settings. It refuses a server that is read-only, as the replica of
+// a primary is. It lets the reads from a Galera node wait for what other nodes have committed, and
+// refuses a node that is not ready. It reports whether the server is a node.
 func prepare(ctx context.Context, conn connection) (replicates bool, err error) {
-	if _, err := conn.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
-		return false, err
+	for _, statement := range session {
+		if _, err := conn.ExecContext(ctx, statement, nil); err != nil {
+			return false, err
+		}
 	}
 	readOnly, err := second(ctx, conn, "SHOW VARIABLES LIKE 'read_only'")
 	if err == nil && readOnly != "OFF" {

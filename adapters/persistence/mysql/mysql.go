@@ -44,10 +44,9 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	return pool, mysql.New(mysql.Config{Conn: pool}), nil
 }
 
-// connector sets a strict sql_mode: MySQL would truncate values that are too long. The driver
-// quotes parameters itself, which takes one round trip and, unlike GORM's cache of prepared
-// statements, no lock that is held while a statement waits for a connection. Quoting is safe in
-// UTF-8, not in every character set that an address may name.
+// connector lets the driver quote parameters itself, which takes one round trip and, unlike GORM's
+// cache of prepared statements, no lock that is held while a statement waits for a connection.
+// Quoting is safe in UTF-8, not in every character set that an address may name.
 func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	host := net.JoinHostPort(server.Hostname(), cmp.Or(server.Port(), "3306"))
 	config, err := driver.ParseDSN("tcp(" + host + ")/" + strings.TrimPrefix(address.EscapedPath(), "/") + "?" +
@@ -62,15 +61,10 @@ func connector(server, address *url.URL) (sqldriver.Connector, error) {
 	config.Passwd, _ = address.User.Password()
 	config.Timeout, config.RejectReadOnly = connectLimit, true // so that connections to a former primary are closed
 	config.Logger = new(driver.NopLogger)
-	if config.Params == nil {
-		config.Params = map[string]string{}
-	}
-	config.Params["sql_mode"] = "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 	config.InterpolateParams = true
 	if err := config.Apply(driver.Charset("utf8mb4", "")); err != nil {
 		return nil, err
 	}
-	config.Params["innodb_lock_wait_timeout"] = strconv.Itoa(int(lockLimit.Seconds()))
 	return driver.NewConnector(config)
 }
 

@@ -4,6 +4,7 @@
 package postgres
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"net/url"
@@ -22,6 +23,10 @@ func init() { drivers.Register(drivers.Driver{Open: open, Code: code}, "postgres
 
 const connectLimit = 2 * time.Second
 
+// session sets what every connection relies on, whatever the server, the role and the address set.
+// It is a statement, because PgBouncer refuses most settings that come with a login.
+const session = "SET default_transaction_isolation = 'read committed'; SET default_transaction_read_only = off"
+
 func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	config, err := pgx.ParseConfig(address.String())
 	if err != nil {
@@ -33,6 +38,13 @@ func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	if config.ValidateConnect == nil {
 		// Choose the primary among several hosts.
 		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	validate := config.ValidateConnect
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if _, err := conn.Exec(ctx, session).ReadAll(); err != nil {
+			return err
+		}
+		return validate(ctx, conn)
 	}
 	pool := stdlib.OpenDB(*config)
 	return pool, postgres.New(postgres.Config{Conn: pool}), nil
