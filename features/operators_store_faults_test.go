@@ -267,6 +267,26 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		stake.ExpectUntouched(ctx)
 	})
 
+	It("to a server secret that is not its own fails requests with 503, issues nothing and is not ready",
+		Label("J2"), func(ctx SpecContext) {
+			operated := Operate(selfRegistration)
+			operated.inFile()
+			world, stake = operated.World, NewStake(ctx, operated.NewClient())
+			ready := func() int { return operated.AskAdmin(ctx, "/readyz").StatusCode }
+			Expect(ready()).To(Equal(http.StatusOK))
+			own := serverSecret(world)
+			world.Paste(map[string][]byte{"oauth.db.secret": []byte(strings.Repeat("o", 32))})
+			Eventually(ready).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+			lose(ctx)
+			Expect(stake.AskFor(ctx, stake.Request())).
+				To(BeAPage(http.StatusServiceUnavailable, "temporarily_unavailable"))
+			Expect(world.Register(ctx, map[string]any{"redirect_uris": []string{"https://client.example/callback"}})).
+				To(BePutOff())
+			world.Paste(map[string][]byte{"oauth.db.secret": []byte(own)})
+			Eventually(ready).WithTimeout(patience).Should(Equal(http.StatusOK))
+			stake.ExpectUntouched(ctx)
+		})
+
 	It("describes the error only in the log", func(ctx SpecContext) {
 		back := world.Hide(file)
 		for _, answer := range stake.Try(ctx) {

@@ -82,11 +82,19 @@ func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
 }
 
 // readSecrets expects the state of the database from before the file is read, so that a commit
-// between the two makes the next caller read again.
+// between the two makes the next caller read again. It refuses a file that has been replaced by one
+// without the secret that the database is used with, so that nothing is issued under another.
 func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
 	secrets, err := s.secretFile.Read()
 	if err != nil {
 		return nil, err
+	}
+	if cached := s.secrets.Load(); cached != nil && cached.Secrets != secrets {
+		ctx, done := s.detached(context.Background())
+		defer done()
+		if _, err := s.compareSecret(s.reader.WithContext(ctx)); err != nil {
+			return nil, fmt.Errorf("reading the server secrets: %w: %w", oauth.ErrUnavailable, err)
+		}
 	}
 	cached := &cachedSecrets{secrets, before}
 	s.secrets.Store(cached)
