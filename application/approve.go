@@ -121,7 +121,7 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 	}
 	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()),
 		"scope", code.Scopes().String())
-	s.enforceGrantLimit(ctx, code, host)
+	s.enforceGrantLimit(ctx, code.ID(), host)
 	return nil
 }
 

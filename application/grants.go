@@ -91,11 +91,12 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 }
 
 // enforceGrantLimit ends the surplus connections of a host token, made under any server secret,
-// after a new code was stored. A failure is only logged: the next approval ends the surplus.
-func (s *Server) enforceGrantLimit(ctx context.Context, made *oauth.AuthorizationCode, host oauth.HostToken) {
-	ended, err := s.endSurplus(ctx, made.ID(), host)
+// after a new code was stored or the token has replaced another one. A failure is only logged: the
+// next approval ends the surplus.
+func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth.HostToken) {
+	ended, err := s.endSurplus(ctx, newID, host)
 	if err != nil {
-		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", made.ID(),
+		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", newID,
 			"error", err)
 	}
 	for range ended {

@@ -104,6 +104,7 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 		all += replaced
 	}
 	s.audit(ctx, "host_token_replaced", "connections", all)
+	s.enforceGrantLimit(ctx, "", host)
 	return all, s.confirmReplacement(ctx, by)
 }
 
@@ -111,7 +112,7 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 // and refuses it unless all connections can go on with it.
 func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
 	host oauth.HostToken) (by oauth.Replacement, err error) {
-	by = oauth.Replacement{Host: host, Verified: map[oauth.Resource]oauth.Principal{}, Began: s.now()}
+	by = oauth.NewReplacement(host, s.now())
 	for _, print := range prints {
 		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
 		if err != nil {

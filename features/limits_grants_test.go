@@ -96,6 +96,24 @@ var _ = Describe("Too many connections of one token", Label("J14", "stores"), fu
 		Expect(world.Grants(ctx)).To(HaveLen(limit))
 	})
 
+	It("are ended too when the token replaces another one, however often", Label("J19"), func(ctx SpecContext) {
+		site := NewKeySite()
+		world = NewWorld(site.Verify, atMostGrants(limit))
+		client = world.NewClient()
+		const newKey = "the-new-key-of-the-person"
+		site.Answer(world.Token, `{"subject":"ada","roles":["editor"]}`)
+		site.Answer(newKey, `{"subject":"ada","roles":["editor"]}`)
+		var newest Tokens
+		for range 3 {
+			for range limit {
+				newest = connect(ctx)
+			}
+			Expect(world.service.Authz.ReplaceHostToken(ctx, world.Token, newKey)).To(Equal(limit))
+			Expect(world.Grants(ctx)).To(HaveLen(limit))
+		}
+		Expect(world.Call(ctx, newest.Access).StatusCode).To(Equal(http.StatusOK))
+	})
+
 	It("are counted in the metrics, and the trace of an ended connection names the setting",
 		Label("operations", "trace"), func(ctx SpecContext) {
 			operated := Operate(atMostGrants(1))

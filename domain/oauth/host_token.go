@@ -135,16 +135,21 @@ func sealHostToken(host HostToken, holder Secret, grant string, random io.Reader
 }
 
 // replace seals another host token, which the holders of the data key open from now on.
-func (h sealedHostToken) replace(host HostToken, grant string, keys seal.KeyRing) (sealedHostToken, error) {
+func (h sealedHostToken) replace(by Replacement, grant string, keys seal.KeyRing) (sealedHostToken, error) {
 	if h.isEmpty() {
+		return h, nil
+	}
+	h.box = nil
+	if box, sealed := by.boxes[string(h.public)]; sealed {
+		h.replacement = box
 		return h, nil
 	}
 	sealers, err := keys.PairSealers(replacementOf(grant))
 	if err != nil {
 		return h, err
 	}
-	h.box = nil
-	h.replacement, err = sealers.Seal(h.public, []byte(host.Reveal()))
+	h.replacement, err = sealers.Seal(h.public, []byte(by.Host.Reveal()))
+	by.boxes[string(h.public)] = h.replacement
 	return h, err
 }
 

@@ -96,7 +96,7 @@ func BenchmarkOpenHostToken(b *testing.B) {
 	settings, holder := settingsOf(), newSecret(CodeSecret)
 	box, err := sealHostToken(HostToken{conceal("host-token")}, holder, "grant", rand.Reader, settings.Keys)
 	Expect(err).NotTo(HaveOccurred())
-	replaced, err := box.replace(HostToken{conceal("another")}, "grant", settings.Keys)
+	replaced, err := box.replace(NewReplacement(HostToken{conceal("another")}, time.Time{}), "grant", settings.Keys)
 	Expect(err).NotTo(HaveOccurred())
 	for name, sealed := range map[string]sealedHostToken{"box": box, "replacement": replaced} {
 		b.Run(name, func(b *testing.B) {

@@ -7,11 +7,18 @@ type Replacement struct {
 	Host     HostToken
 	Verified map[Resource]Principal // the answers of the verifiers about Host
 	Began    time.Time              // when the verifications began
+	boxes    map[string][]byte      // Host sealed for a data key, by its public half
+}
+
+// NewReplacement returns a replacement that no verifier has answered.
+func NewReplacement(host HostToken, now time.Time) Replacement {
+	return Replacement{host, map[Resource]Principal{}, now, map[string][]byte{}}
 }
 
 // Replace gives the active authorizations another host token, and returns their number. It leaves
 // out those of a resource without an answer. It refuses all with OtherHostToken when a verifier
-// names another person, or permits none of the scopes of an authorization.
+// names another person, or permits none of the scopes of an authorization. A second call seals
+// nothing anew, so that a transaction need not wait for that.
 func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Time) (replaced int, err error) {
 	keys, err := settings.Keys.Snapshot()
 	if err != nil {
@@ -57,7 +64,7 @@ func (r Replacement) applyTo(of *consent, host *sealedHostToken, settings *Setti
 	if of.hostPrint, err = settings.Keys.Fingerprint(settings.Identity(r.Host)); err != nil {
 		return err
 	}
-	*host, err = host.replace(r.Host, of.id, settings.Keys)
+	*host, err = host.replace(r, of.id, settings.Keys)
 	return err
 }
 

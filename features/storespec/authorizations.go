@@ -90,11 +90,9 @@ func (w *world) replaceAll(ctx context.Context, hostToken, replacement string, i
 	return w.store.UpdateAuthorizationsOf(ctx, w.fingerprint(hostToken), func(found oauth.Authorizations) error {
 		inside()
 		resource := w.settings.Resources[0].Resource
-		_, err := found.Replace(oauth.Replacement{
-			Host:     host(replacement),
-			Verified: map[oauth.Resource]oauth.Principal{resource: {Subject: "ada"}},
-			Began:    w.now,
-		}, w.settings, w.now)
+		by := oauth.NewReplacement(host(replacement), w.now)
+		by.Verified[resource] = oauth.Principal{Subject: "ada"}
+		_, err := found.Replace(by, w.settings, w.now)
 		return err
 	})
 }
