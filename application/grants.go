@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 
@@ -88,6 +89,27 @@ func (s *Server) authorizations(ctx context.Context) iter.Seq2[oauth.Authorizati
 	return func(yield func(oauth.Authorization, error) bool) {
 		yield(nil, errors.New("listing grants: the store does not implement oauth.AuthorizationLister"))
 	}
+}
+
+// CheckIssuer refuses to start when there are active connections and each was made under another
+// issuer: their clients would ask at an address where this server is not.
+func (s *Server) CheckIssuer(ctx context.Context) error {
+	if _, lists := s.ports.Store.(oauth.AuthorizationLister); !lists {
+		return nil
+	}
+	elsewhere := ""
+	for shown, err := range s.Grants(ctx) {
+		if err != nil || s.settings.MayHaveIssued(shown.Resource) {
+			return err
+		}
+		elsewhere = shown.Resource.String()
+	}
+	if elsewhere == "" {
+		return nil
+	}
+	return fmt.Errorf("the issuer is %s, but the connections in the store were made for %s and would be useless: set "+
+		"issuer back to the address that they were made at; if the site has moved, run \"pasteport grants end --all\" "+
+		"first, and people connect again", s.settings.Issuer, elsewhere)
 }
 
 // enforceGrantLimit ends the surplus connections of a host token, made under any server secret,

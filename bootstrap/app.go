@@ -72,8 +72,8 @@ func WithAppearance(appearance Appearance) OAuthOption {
 
 // NewOAuthServer returns an authorization server over a store, and starts its background
 // work, which Close ends. It reports all mistakes in the config in one error. It fails with
-// oauth.ErrOtherSecret when the store was used with another server secret. The caller
-// closes the store, after Close.
+// oauth.ErrOtherSecret when the store was used with another server secret, and when every
+// connection in it was made under another issuer. The caller closes the store, after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
 // oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister,
@@ -136,7 +136,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Logger:     config.Logger,
 	})
 	authz.start(store, chosen.sweepInterval)
-	if err = errors.Join(err, authz.agreeOnSecret()); err != nil {
+	if err = errors.Join(err, authz.agreeOnSecret(), authz.server.CheckIssuer(context.Background())); err != nil {
 		authz.Close()
 		return nil, err
 	}

@@ -146,6 +146,13 @@ func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 // removed from the configuration are invalid.
 func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
 
+// MayHaveIssued reports whether a server with these settings may have issued tokens for the
+// resource. One on this computer may: its port changes, and it tries out what will be elsewhere.
+func (s *Settings) MayHaveIssued(resource Resource) bool {
+	return s.protects(resource) || strings.HasPrefix(resource.canonical, s.Issuer+"/") ||
+		loopbackIssuer(s.Issuer) || loopbackIssuer(resource.canonical)
+}
+
 // selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget
 // when they name an unknown one, or more than one.
 func (s *Settings) selectResource(requested []string) (resource Resource, err error) {
