@@ -44,6 +44,49 @@ func (w *World) attempts(ctx context.Context) string {
 	return listed.Out
 }
 
+var _ = Describe("Backing up the store", Label("I19"), func() {
+	It("copies the SQLite file while a service runs, and a service starts on the copy", func(ctx SpecContext) {
+		world := NewWorld()
+		world.inFile()
+		client, file := world.NewClient(), filepath.Join(GinkgoT().TempDir(), "it's a backup.db")
+		backup := func() Ran { return Run(ctx, append([]string{"store", "backup", file}, world.Kept()...)...) }
+		before := client.Connect(ctx)
+		done := backup()
+		Expect(done.Code).To(BeZero(), done.Err)
+		Expect(done.Out).
+			To(ContainSubstring("back up the server secret, " + filepath.Join(world.Dir, "oauth.db.secret")))
+		found, err := os.Stat(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Mode().Perm()).To(BeEquivalentTo(0o600))
+		Expect(backup()).To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("file exists"))))
+
+		after := client.Connect(ctx)
+		world.Stop()
+		Expect(os.Rename(file, filepath.Join(world.Dir, "oauth.db"))).To(Succeed())
+		world.start(world.Issuer[len("http://"):])
+		Expect(world.Call(ctx, before.Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(world.Call(ctx, after.Access)).To(BeChallenged(world, "invalid_token"))
+		_, checked := world.CheckStore(ctx)
+		Expect(checked.Code).To(BeZero(), checked.Out)
+	})
+
+	It("names the tool of a database server", Label("engines"), func(ctx SpecContext) {
+		world := newWorld()
+		world.Database = databaseServers["PostgreSQL"].database()
+		world.start("127.0.0.1:0")
+		DeferCleanup(func() { world.Stop() })
+		file := filepath.Join(GinkgoT().TempDir(), "backup.db")
+		Expect(Run(ctx, append([]string{"store", "backup", file}, world.Kept()...)...)).
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("pg_dump"))))
+		Expect(file).NotTo(BeAnExistingFile())
+	})
+
+	It("needs the name of the file", func(ctx SpecContext) {
+		Expect(Run(ctx, "store", "backup")).
+			To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("backup FILE"))))
+	})
+})
+
 var _ = Describe("Moving a site from its SQLite file to a database server", Label("engines", "H7", "J2"), func() {
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"time"
 
@@ -136,6 +137,25 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	if _, err := s.engine.grant(db, newest[0]); !errors.Is(err, oauth.ErrNotFound) {
 		return err
+	}
+	return nil
+}
+
+var errNoBackup = errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +
+	"mariadb-dump or mysqldump with --single-transaction")
+
+// Backup writes the SQLite file as it is now to a new file; services may go on meanwhile.
+func (s *Store) Backup(ctx context.Context, path string) error {
+	if s.engine.server {
+		return errNoBackup
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	err = s.writer.WithContext(ctx).Exec("VACUUM INTO ?", path).Error
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
 	}
 	return nil
 }

@@ -77,8 +77,8 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		newStdio(in, out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
-		newGroup("store", "Migrate, check and copy the database", newStoreMigrate(out), newStoreCheck(out),
-			newStoreCopy(out)))
+		newGroup("store", "Migrate, check, back up and copy the database", newStoreMigrate(out),
+			newStoreCheck(out), newStoreBackup(out), newStoreCopy(out)))
 	addGroup(root, "Manage clients",
 		newGroup("clients", "List, fetch and check the documents of clients, and register a client",
 			newClientsList(out), newClientsFetch(out), newClientsCheck(out), newClientsRegister(out, errOut)))

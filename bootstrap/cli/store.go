@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
@@ -67,6 +68,37 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 	}
 	config.Table().Flags(command, service.StoreSettings...)
 	command.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return command
+}
+
+func newStoreBackup(out io.Writer) *cobra.Command {
+	config := service.DefaultConfig()
+	command := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a backup of the SQLite file while services run",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return term.Usagef("name the file to write: pasteport store backup FILE")
+			}
+			return nil
+		},
+		Long: "Write the SQLite file of the store, as it is now, to a new file. Services may run meanwhile.\n" +
+			"Back up the server secret, too: without it, nobody can use the backup.",
+		Example: "  pasteport store backup oauth-backup.db --data /var/lib/pasteport",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			location := config.StoreLocation()
+			err := location.UseExisting(func(store *persistence.Store) error {
+				return store.Backup(cmd.Context(), args[0])
+			})
+			if err != nil {
+				return fmt.Errorf("backing up %s: %w", location, err)
+			}
+			_, err = fmt.Fprintf(out, "%s\nnext: back up the server secret, %s, too\n", args[0],
+				location.SecretFile())
+			return err
+		},
+	}
+	config.Table().Flags(command, service.StoreSettings...)
 	return command
 }
 
