@@ -131,7 +131,7 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 		return run(append([]string{"clients", command, "--dev", "--client-documents", folder}, world.Kept()...)...)
 	}
 
-	It("fetch a document to pin, list it beside the stored ones, and find what has changed", func(ctx SpecContext) {
+	It("fetch a document to pin, and list it beside the stored ones", func(ctx SpecContext) {
 		fetched := run("clients", "fetch", "--dev", client.ID)
 		Expect(fetched).To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring(`"client_id":"`+client.ID+`"`))),
 			fetched.Err)
@@ -142,36 +142,11 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 
 		Expect(known("list").Out).
 			To(And(MatchRegexp("%s +metadata +%s ", client.ID, file), MatchRegexp("%s +metadata +store ", another.ID)))
-		Expect(known("check")).To(And(HaveField("Code", 0), HaveField("Out", And(
-			ContainSubstring("same       "+client.ID+"  "+file),
-			ContainSubstring("same       "+another.ID+"  store")))))
-
-		world.Clients.Serve(another.path(), challenged)
-		client.lists("no-store", "https://client.example/new")
-		differs := known("check")
-		Expect(differs.Code).To(Equal(1))
-		Expect(differs.Out).
-			To(And(ContainSubstring("DIFFERS    "+client.ID+"  "+file+
-				": another \"grant_types\", \"redirect_uris\", \"token_endpoint_auth_method\"\n"),
-				ContainSubstring("UNCHECKED  "+another.ID+"  store: cannot be fetched from here: "),
-				ContainSubstring("status of the response is 403")))
-		Expect(differs.Err).To(ContainSubstring("1 of 2 documents differ"))
-
-		world.Clients.Publish(client.path(),
-			strings.Replace(client.document(client.Redirect), "{", `{"x\u001b[31m\nsame  y":1,`, 1))
-		forged := known("check")
-		Expect(forged.Out).
-			To(And(ContainSubstring(`another "`), Not(ContainSubstring("\x1b")), Not(ContainSubstring("\nsame  y"))))
-
-		world.Clients.Serve(client.path(), statusOnly(http.StatusGone))
-		Expect(known("check")).
-			To(And(HaveField("Code", 1), HaveField("Out", ContainSubstring("the status of the response is 410"))))
 	})
 
 	It("say that nothing is known, and how to use them", func() {
 		Expect(known("list")).
 			To(And(HaveField("Code", 0), HaveField("Out", ContainSubstring("No document is pinned or stored"))))
-		Expect(known("check")).To(HaveField("Code", 0))
 		Expect(run("clients", "fetch")).
 			To(And(HaveField("Code", 2), HaveField("Err", ContainSubstring("name one client_id"))))
 		Expect(run("clients", "fetch", "--dev", "http://client.example/c")).

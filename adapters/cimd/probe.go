@@ -13,7 +13,6 @@ type Answer struct {
 	ContentType string
 	Mitigated   string // the header cf-mitigated, with which Cloudflare marks a bot challenge
 	Body        []byte // the document; nil with an error
-	Withdrawn   bool   // the error says that the client has withdrawn the document
 }
 
 // Probe fetches the document at id once, with the transport and the checks of a Directory, but
@@ -23,7 +22,6 @@ func Probe(ctx context.Context, o Config, id oauth.ClientID) (Answer, error) {
 	seen := &observer{RoundTripper: d.transport}
 	d.transport = seen
 	fetched, err := d.documents.fetch(ctx, id, nil)
-	seen.answer.Withdrawn = err != nil && oauth.IsMetadataWithdrawal(err)
 	if err == nil {
 		seen.answer.Body = fetched.Body
 	}

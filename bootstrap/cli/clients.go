@@ -2,21 +2,16 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -28,8 +23,7 @@ type knownDocument struct {
 	Kind      oauth.DocumentKind `json:"kind"`
 	Source    string             `json:"source"`               // the file of a pinned document, or "store"
 	CheckedAt *time.Time         `json:"checked_at,omitempty"` // nil for a pinned document
-	Withdrawn bool               `json:"withdrawn,omitempty"`  // its client has withdrawn it; body is empty
-	body      []byte
+	Withdrawn bool               `json:"withdrawn,omitempty"`  // its client has withdrawn it
 }
 
 const storeSource = "store"
@@ -112,34 +106,6 @@ func exactlyOneClient(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func newClientsCheck(out io.Writer) *cobra.Command {
-	config := service.DefaultConfig()
-	settings := config.Table()
-	check := &cobra.Command{
-		Use:   "check",
-		Short: "Compare pinned and stored documents with what their clients publish today",
-		Args:  term.NoArguments,
-		Long: "Fetch the metadata document of every client of \"pasteport clients list\", and compare. A document " +
-			"that cannot be fetched from here is\n" +
-			"named, but is not a difference. Exit codes: 0: no difference; 1: a document differs, was withdrawn or " +
-			"is not valid any more; 2: wrong usage.",
-		Example: "  pasteport clients check --config /etc/pasteport.yaml",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			known, err := knownDocuments(cmd.Context(), config)
-			if err != nil {
-				return settings.Explain(err)
-			}
-			probe, err := config.NewClientProbe()
-			if err != nil {
-				return settings.Explain(err)
-			}
-			return checkDocuments(cmd.Context(), probe, known, term.New(out))
-		},
-	}
-	settings.Flags(check, slices.Concat(service.StoreSettings, service.EgressSettings)...)
-	return check
-}
-
 // knownDocuments returns the pinned documents, then the stored ones.
 func knownDocuments(ctx context.Context, config *service.Config) (known []knownDocument, err error) {
 	pinned, err := config.PinnedClients(ctx)
@@ -151,13 +117,12 @@ func knownDocuments(ctx context.Context, config *service.Config) (known []knownD
 			URL:    p.Client.ID().String(),
 			Kind:   oauth.MetadataDocument,
 			Source: p.File,
-			body:   p.Body,
 		})
 	}
 	err = config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		stored, err := store.ClientDocuments(ctx)
 		for _, s := range stored {
-			known = append(known, knownDocument{s.URL, s.Kind, storeSource, &s.CheckedAt, s.Withdrawn(), s.Body})
+			known = append(known, knownDocument{s.URL, s.Kind, storeSource, &s.CheckedAt, s.Withdrawn()})
 		}
 		return err
 	})
@@ -186,96 +151,4 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 		return fmt.Errorf("printing the documents: %w", err)
 	}
 	return nil
-}
-
-// checkDocuments compares metadata documents with the published ones. Key sets are left out,
-// because clients replace their keys regularly.
-func checkDocuments(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument, t term.Terminal) error {
-	known = slices.DeleteFunc(known, func(d knownDocument) bool {
-		return d.Kind != oauth.MetadataDocument || d.Withdrawn
-	})
-	differing := 0
-	for i, fetched := range fetchAll(ctx, probe, known) {
-		d := known[i]
-		difference, unknown := compare(d.body, fetched)
-		status, seen := t.Green("same     "), d.Source
-		switch {
-		case unknown != "":
-			status, seen = "UNCHECKED", d.Source+": "+unknown
-		case difference != "":
-			differing++
-			status, seen = t.Red("DIFFERS  "), d.Source+": "+difference
-		}
-		t.Printf("%s  %s  %s\n", status, d.URL, seen)
-	}
-	if differing > 0 {
-		return fmt.Errorf("%d of %d documents differ from what their clients publish: fetch pinned ones again with "+
-			"\"pasteport clients fetch\"; "+
-			"a service renews stored ones by itself", differing, len(known))
-	}
-	return nil
-}
-
-// fetchedDocument is the result of a fetch.
-type fetchedDocument struct {
-	answer bootstrap.ClientAnswer
-	err    error
-}
-
-const fetchesAtOnce = 8
-
-// fetchAll fetches the documents, several at once, and returns the results in their order.
-func fetchAll(ctx context.Context, probe *bootstrap.ClientProbe, known []knownDocument) []fetchedDocument {
-	results := make([]fetchedDocument, len(known))
-	var fetches errgroup.Group
-	fetches.SetLimit(fetchesAtOnce)
-	for i, d := range known {
-		fetches.Go(func() error {
-			results[i].answer, results[i].err = probe.Fetch(ctx, d.URL)
-			return nil
-		})
-	}
-	_ = fetches.Wait()
-	return results
-}
-
-// compare returns what differs, or why nothing is known about it.
-func compare(body []byte, fetched fetchedDocument) (difference, unknown string) {
-	if err := fetched.err; err != nil {
-		reason := strings.TrimPrefix(err.Error(), "oauth: ")
-		if fetched.answer.Withdrawn {
-			return reason, ""
-		}
-		return "", "cannot be fetched from here: " + reason
-	}
-	members := differingMembers(body, fetched.answer.Body)
-	if len(members) == 0 {
-		return "", ""
-	}
-	return "another " + strings.Join(members, ", "), ""
-}
-
-const maxNamedMembers = 10
-
-func differingMembers(one, other []byte) (names []string) {
-	var a, b map[string]any
-	if json.Unmarshal(one, &a) != nil || json.Unmarshal(other, &b) != nil {
-		return []string{"document"}
-	}
-	for _, name := range slices.Sorted(maps.Keys(merged(a, b))) {
-		if reflect.DeepEqual(a[name], b[name]) {
-			continue
-		}
-		if len(names) == maxNamedMembers {
-			return append(names, "…")
-		}
-		names = append(names, fmt.Sprintf("%.60q", name)) // quoted, because the client chooses the names
-	}
-	return names
-}
-
-func merged(one, other map[string]any) map[string]any {
-	all := maps.Clone(one)
-	maps.Copy(all, other)
-	return all
 }
