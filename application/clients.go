@@ -114,18 +114,23 @@ func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
 }
 
 // admitClient returns the label of the client of a request for the trace, "" when its client_id is
-// not valid: it may then be anything, even a secret. It refuses with InvalidClient when a client
-// that registered itself has lost its registration, so that it registers again, and when its secret
-// is wrong or missing.
+// not valid: it may then be anything, even a secret. It refuses with InvalidClient, so that the
+// client registers again, when it has lost its registration or when no client can have the
+// client_id here, such as one of an earlier server; and when its secret is wrong or missing.
 func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
-	valid, _ := oauth.ParseClientID(by.Client, s.settings.ClientID)
-	label = s.settings.LabelOf(valid, "")
-	id := oauth.RestoreClientID(by.Client)
-	if !s.settings.IsSelfRegistered(id) {
+	if by.Client == "" {
+		return "", oauth.RefuseUnknownSecret(by.Secret)
+	}
+	id, err := oauth.ParseClientID(by.Client, s.settings.ClientID)
+	label = s.settings.LabelOf(id, "")
+	if err == nil && !s.settings.IsSelfRegistered(id) {
 		return label, oauth.RefuseUnknownSecret(by.Secret)
 	}
-	client, err := s.settings.OpenClient(id)
-	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
+	var client *oauth.ClientMetadata
+	if err == nil {
+		client, err = s.settings.OpenClient(id)
+	}
+	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration || kind == oauth.MalformedClientID {
 		err = oauth.Refuse(oauth.InvalidClient, "L8", "The client has to register again", err)
 	}
 	if err != nil {

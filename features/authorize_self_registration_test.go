@@ -233,6 +233,44 @@ var _ = Describe("Registering clients", Label("RFC 7591"), func() {
 		Entry("with a fragment", func(id string) string { return id + "#x" }),
 	)
 
+	DescribeTable("lets an app register again that has a client_id of an earlier server",
+		Label("L8", "C40"), func(ctx SpecContext, id string) {
+			client := world.RegisterClient(ctx, loopback)
+			code, tokens := client.Authorize(ctx), client.Connect(ctx)
+			own := client.ID
+			client.ID = strings.ReplaceAll(id, "ISSUER", world.Issuer)
+			page := client.AskFor(ctx, client.Request())
+			Expect(page).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+			Expect(page.Text).To(ContainSubstring("Remove this server in your app, add it again"))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Refresh("of the earlier server"))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Exchange(code))).To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Token(ctx, client.Refresh("x"), basic(client.ID, "secret"))).
+				To(BeRefusedAs(401, "invalid_client"))
+			Expect(client.Revoke(ctx, tokens.Refresh).StatusCode).To(Equal(http.StatusUnauthorized))
+			client.ID = own
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			Expect(client.Token(ctx, client.Exchange(code)).StatusCode).To(Equal(http.StatusOK))
+		},
+		Entry("that is a word", "mcp-client"),
+		Entry("that is a UUID", "5f0c2f9e-8f7b-4c3a-9d55-0b1b9d1f6a51"),
+		Entry("that is a URL without a path", "https://app.example"),
+		Entry("that is a URL of another path of this server", "ISSUER/register/clients/5f0c2f9e"),
+		Entry("that is a URL over http elsewhere", "http://app.example/client.json"),
+		Entry("that this server has sealed below another path", "ISSUER/auth/oauth/clients/AAAAAAAAAAAAAAAA"),
+		Entry("that names a user", "https://user@app.example/client.json"),
+		Entry("that is too long", "https://app.example/"+strings.Repeat("x", 2048)),
+	)
+
+	It("lets an app register again that is registered at another server", Label("L2"), func(ctx SpecContext) {
+		client := NewWorld(selfRegistration).RegisterClient(ctx, loopback)
+		client.World = world
+		page := client.AskFor(ctx, client.Request())
+		Expect(page).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+		Expect(page.Text).To(And(ContainSubstring("This app has to register again"),
+			ContainSubstring("Remove this server in your app, add it again")))
+	})
+
 	It("binds the code and the refresh token to the id, not to the app",
 		Label("L7", "D13", "D22"), func(ctx SpecContext) {
 			client, other := world.RegisterClient(ctx, loopback), world.RegisterClient(ctx, loopback)

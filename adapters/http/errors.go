@@ -181,7 +181,7 @@ var explanations = map[oauth.Kind]explanation{
 	oauth.MalformedClientID: {
 		title:  "This app cannot be identified",
 		text:   "It does not give an address at which this site can read who it is.",
-		advice: tellMaker,
+		advice: addAgain,
 	},
 	oauth.ClientUnreachable: {
 		title:  "This app cannot be looked up",
@@ -225,8 +225,8 @@ var explanations = map[oauth.Kind]explanation{
 	},
 	oauth.LostRegistration: {
 		title:  "This app has to register again",
-		text:   "It registered itself here before, but that registration is no longer valid. Nothing was granted.",
-		advice: "Remove this server in your app, add it again and connect.",
+		text:   "Its registration is not valid here, or not any more. Nothing was granted.",
+		advice: addAgain,
 	},
 	oauth.InvalidTicket: {title: "This form is not valid", text: "Nothing was granted.", advice: startAgain},
 	oauth.ExpiredTicket: {title: "This form is too old", text: "Nothing was granted.", advice: startAgain},
@@ -239,6 +239,7 @@ var explanations = map[oauth.Kind]explanation{
 
 const (
 	tellMaker    = "Tell the maker of the app; nothing can be done here."
+	addAgain     = "Remove this server in your app, add it again and connect."
 	tooMuchState = "This app sends a value that this site cannot return"
 	startAgain   = "Start again in your app."
 )

@@ -153,10 +153,10 @@ func (d clientDocument) refreshing() refreshing {
 }
 
 // checkPublisher refuses the document of a client that has registered itself at another server,
-// which publishes it without knowing the client.
+// which publishes it without knowing the client. The client has to register here.
 func (d clientDocument) checkPublisher() error {
 	if d["self_registered"] == any(true) {
-		return invalidDocument("L2",
+		return Refuse(LostRegistration, "L2",
 			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
 	}
 	return nil

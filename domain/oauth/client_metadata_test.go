@@ -87,7 +87,7 @@ var _ = Describe("Reading a client's metadata", Label("CIMD"), func() {
 		Entry("keys at no address", Label("C33"), InvalidClientDocument, with("jwks_uri", nil)),
 		Entry("keys at an address without a host", Label("C33"), InvalidClientDocument,
 			with("jwks_uri", "https:///jwks")),
-		Entry("a registration at another server", Label("L2"), InvalidClientDocument, with("self_registered", true)),
+		Entry("a registration at another server", Label("L2"), LostRegistration, with("self_registered", true)),
 		Entry("a demand for bound tokens", Label("C34"), UnsupportedClient, with("dpop_bound_access_tokens", true)),
 	)
 
