@@ -61,6 +61,58 @@ var _ = Describe("Accepting client documents without a client_id", Label("CIMD",
 	})
 })
 
+var _ = Describe("Reconnecting ChatGPT, which adds a parameter to its client_id", Label("CIMD", "C23"), func() {
+	const added = "?token_endpoint_auth_method=none"
+
+	It("accepts the document of the client_id without it, and binds the tokens to the client_id as sent",
+		Label("C10", "D22"), func(ctx SpecContext) {
+			world := NewWorld()
+			client := world.NewClient()
+			bare := client.ID
+			client.ID += added
+			tokens := client.Connect(ctx)
+			form := client.Refresh(tokens.Refresh)
+			form.Set("client_id", bare)
+			Expect(client.Token(ctx, form)).To(BeRefusedAs(http.StatusBadRequest, "invalid_grant"))
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+		})
+
+	It("accepts a document whose client_id has a query of its own", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		client.ID += "?edition=2"
+		world.Clients.Publish(strings.TrimSuffix(client.path(), "?edition=2"), client.document(client.Redirect))
+		client.ID += "&token_endpoint_auth_method=none"
+		Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
+	})
+
+	DescribeTable("refuses any other difference", func(ctx SpecContext, change func(id string) string) {
+		client := NewWorld().NewClient()
+		client.ID = change(client.ID)
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+	},
+		Entry("another value", func(id string) string { return id + "?token_endpoint_auth_method=private_key_jwt" }),
+		Entry("a longer value", func(id string) string { return id + added + "x" }),
+		Entry("another parameter", func(id string) string { return id + "?x=1" }),
+		Entry("a parameter after it", func(id string) string { return id + added + "&x=1" }),
+		Entry("a parameter before it", func(id string) string {
+			return id + "?x=1&token_endpoint_auth_method=none"
+		}),
+		Entry("the parameter escaped", func(id string) string { return id + "?token_endpoint_auth_method=%6eone" }),
+	)
+
+	It("refuses a document that has the parameter where the client does not send it", func(ctx SpecContext) {
+		world := NewWorld()
+		client := world.NewClient()
+		bare := client.ID
+		client.ID += added
+		world.Clients.Publish(strings.TrimPrefix(bare, world.Clients.URL("")), client.document(client.Redirect))
+		Expect(client.Connect(ctx).Access).NotTo(BeEmpty())
+		client.ID = bare
+		Expect(client.AskFor(ctx, client.Request())).To(BeASafePage(http.StatusBadRequest, "invalid_client"))
+	})
+})
+
 var _ = Describe("Reading client metadata documents", Label("CIMD"), Ordered, ContinueOnFailure, func() {
 	const good = `{"client_id":"ID","client_name":"Spec Client","redirect_uris":["http://127.0.0.1/callback"]}`
 	var world *World

@@ -43,6 +43,19 @@ var _ = Describe("Pinning documents of clients", Label("CIMD", "C59", "configura
 		Expect(world.Rows(ctx)["client_documents"]).To(BeEmpty())
 	})
 
+	It("serves the form with which ChatGPT reconnects, unless that has a document of its own",
+		Label("C23"), func(ctx SpecContext) {
+			pin("client.json", client.document(client.Redirect))
+			client.ID += "?token_endpoint_auth_method=none"
+			tokens := client.Connect(ctx)
+			Expect(client.Token(ctx, client.Refresh(tokens.Refresh)).StatusCode).To(Equal(http.StatusOK))
+			pin("own.json", strings.Replace(client.document(client.Redirect), "Pinned Client", "Its own", 1))
+			Expect(ask(ctx).Text).To(ContainSubstring("Its own"))
+			client.ID += "&x=1"
+			Expect(ask(ctx).StatusCode).To(Equal(http.StatusBadGateway))
+			Expect(world.Clients.Fetches()).To(BeEquivalentTo(1))
+		})
+
 	It("follows the files while the service runs", func(ctx SpecContext) {
 		Expect(ask(ctx).StatusCode).To(Equal(http.StatusBadGateway))
 		pin("client.json", client.document(client.Redirect))

@@ -48,6 +48,12 @@ var _ = Describe("Tracing an address that does not match", Label("trace"), func(
 			"http://client.example/callback?...")
 	})
 
+	It("shows the client_id of a document and the URL that it was fetched from", Label("C23"), func(ctx SpecContext) {
+		client := operated.ClientWith("client_id", "https://other.example/c.json")
+		tells(ctx, client.AskFor(ctx, client.Request()), "authorize client_metadata:refused",
+			`it is "https://other.example/c.json", fetched was "`+client.ID+`"`)
+	})
+
 	It("shows the resource that was requested and the one of this server", Label("A30"), func(ctx SpecContext) {
 		client := operated.NewClient()
 		request := client.Request()

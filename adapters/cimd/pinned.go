@@ -73,7 +73,11 @@ func (p *Pinned) find(ctx context.Context, id oauth.ClientID) *oauth.ClientMetad
 	if p == nil {
 		return nil
 	}
-	return p.Documents(ctx)[id].Client
+	documents := p.Documents(ctx)
+	if exact, found := documents[id]; found {
+		return exact.Client
+	}
+	return documents[id.Published()].Client.RequestedAs(id)
 }
 
 // read reads the folder, and changes nothing if there is a mistake in it.

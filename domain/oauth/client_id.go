@@ -77,6 +77,15 @@ func RestoreClientID(raw string) ClientID {
 // String returns the URL as it was sent.
 func (id ClientID) String() string { return id.raw }
 
+// reconnecting is a parameter that ChatGPT adds to its client_id when a person reconnects.
+const reconnecting = "token_endpoint_auth_method=none"
+
+// Published returns the id that the document of the client may have instead of this one: without
+// the parameter that the client adds when a person reconnects.
+func (id ClientID) Published() ClientID {
+	return RestoreClientID(strings.TrimSuffix(strings.TrimSuffix(id.raw, "?"+reconnecting), "&"+reconnecting))
+}
+
 // Host returns the host with its port, if it names one.
 func (id ClientID) Host() string { return id.authority }
 

@@ -72,6 +72,16 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 // ID returns the client_id that the document was fetched from.
 func (m *ClientMetadata) ID() ClientID { return m.id }
 
+// RequestedAs returns the same client under the id that it has sent, nil for nil.
+func (m *ClientMetadata) RequestedAs(id ClientID) *ClientMetadata {
+	if m == nil {
+		return nil
+	}
+	requested := *m
+	requested.id = id
+	return &requested
+}
+
 // Name returns the name that the client claims.
 func (m *ClientMetadata) Name() string { return m.name }
 

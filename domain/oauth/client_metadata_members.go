@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,19 +10,23 @@ import (
 // clientDocument is a decoded JSON object. Its methods check one member each.
 type clientDocument map[string]any
 
-func invalidDocument(rule, why string) error { return Refuse(InvalidClientDocument, rule, why) }
+func invalidDocument(rule, why string, causes ...error) error {
+	return Refuse(InvalidClientDocument, rule, why, causes...)
+}
 
 // checkIdentity reports whether the document has a client_id. It refuses one that is not the id,
 // and a document without one unless it is optional.
 func (d clientDocument) checkIdentity(id ClientID, optional bool) (named bool, err error) {
 	claimed, present := d["client_id"]
+	name, _ := claimed.(string)
 	switch {
 	case !present && optional:
 		return false, nil
 	case !present:
 		return false, invalidDocument("C23", "the document has no client_id")
-	case claimed != any(id.String()):
-		return false, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from")
+	case name != id.raw && name != id.Published().raw:
+		return false, invalidDocument("C23", "the document's client_id is not the URL that it was fetched from",
+			fmt.Errorf("it is %.100q, fetched was %.100q", name, id.raw))
 	}
 	return true, nil
 }
