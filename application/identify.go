@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -42,8 +43,8 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 	if err != nil {
 		return assertionRefusal(err)
 	}
-	assertion, err := s.ports.Assertions.ReadAssertion(text, func(key string) (oauth.Key, error) {
-		return s.key(ctx, client, key)
+	assertion, err := s.ports.Assertions.ReadAssertion(text, func(by oauth.KeyReference) (oauth.Key, error) {
+		return s.key(ctx, client, by)
 	})
 	if err != nil {
 		return assertionRefusal(err)
@@ -55,17 +56,18 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 	return assertionRefusal(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 
-func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, id string) (oauth.Key, error) {
+func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, by oauth.KeyReference) (oauth.Key, error) {
 	keys, at := client.Keys()
 	if at != (oauth.ClientID{}) {
 		var err error
-		if keys, err = s.ports.Keys.KeySet(ctx, at, id); err != nil {
+		if keys, err = s.ports.Keys.KeySet(ctx, at, by); err != nil {
 			return nil, err
 		}
 	}
-	key, found := keys.Key(id)
+	key, found := keys.Key(by)
 	if !found {
-		return nil, oauth.ErrNotFound
+		return nil, fmt.Errorf("%w: no key, or more than one, for kid %.100q and alg %s", oauth.ErrNotFound, by.ID,
+			by.Algorithm)
 	}
 	return key, nil
 }

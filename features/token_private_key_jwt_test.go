@@ -88,10 +88,15 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 	},
 		Entry("for the token endpoint", func() spoil { return claim("aud", world.Issuer+"/oauth/token") }),
 		Entry("with an audience in a list of one", func() spoil { return claim("aud", []string{world.Issuer}) }),
-		Entry("with a lifetime of five minutes", func() spoil { return claim("exp", in(5*time.Minute)) }),
-		Entry("from a client whose clock is ahead", func() spoil {
-			return claim("exp", in(5*time.Minute+25*time.Second))
+		Entry("for this server and its token endpoint", func() spoil {
+			return claim("aud", []string{world.Issuer + "/oauth/token", world.Issuer})
 		}),
+		Entry("with a lifetime of an hour", func() spoil { return claim("exp", in(time.Hour)) }),
+		Entry("from a client whose clock is ahead", func() spoil { return claim("exp", in(time.Hour+25*time.Second)) }),
+		Entry("without a type", func() spoil { return noField("typ") }),
+		Entry("of the type of a client assertion", func() spoil { return field("typ", "client-authentication+jwt") }),
+		Entry("of the older name of this type", func() spoil { return field("typ", "oauth-client-auth+jwt") }),
+		Entry("of a type in another spelling", func() spoil { return field("typ", "application/jwt") }),
 		Entry("from a client whose clock is behind", func() spoil { return claim("exp", in(-25*time.Second)) }),
 		Entry("with a jti of 256 bytes", func() spoil { return claim("jti", strings.Repeat("j", 256)) }),
 		Entry("without a kid when there is one key", func() spoil { return noField("kid") }),
@@ -119,7 +124,10 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Entry("when its audience is an empty list", func() spoil { return claim("aud", []string{}) }),
 		Entry("when it never expires", func() spoil { return noClaim("exp") }),
 		Entry("when it has expired", func() spoil { return claim("exp", in(-31*time.Second)) }),
-		Entry("when its lifetime is too long", func() spoil { return claim("exp", in(5*time.Minute+40*time.Second)) }),
+		Entry("when its lifetime is too long", func() spoil { return claim("exp", in(time.Hour+40*time.Second)) }),
+		Entry("when it is an access token", func() spoil { return field("typ", "at+jwt") }),
+		Entry("when its type is no text", func() spoil { return field("typ", 7) }),
+		Entry("when its type is empty", func() spoil { return field("typ", "") }),
 		Entry("when it is not valid yet", func() spoil { return claim("nbf", in(40*time.Second)) }),
 		Entry("when it has no jti", func() spoil { return noClaim("jti") }),
 		Entry("when its jti is too long", func() spoil { return claim("jti", strings.Repeat("j", 257)) }),
@@ -152,6 +160,36 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 			set("client_id", "https://other.example/c.json")),
 		Entry("when the code is unknown", Label("D12"), 400, "invalid_grant",
 			set("code", "ppc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")),
+	)
+
+	It("is accepted without a kid from the only key that fits the algorithm", func(ctx SpecContext) {
+		client := world.NewSigningClient("ES256")
+		other, forbidden := world.NewSigningClient("RS256").JWK(), world.NewSigningClient("ES256").JWK()
+		forbidden["use"] = "enc"
+		client.Keys.publish(other, forbidden, client.JWK())
+		Expect(exchange(ctx, client, noField("kid")).StatusCode).To(Equal(http.StatusOK))
+		second := world.NewSigningClient("ES256")
+		second.Keys.publish(second.JWK(), client.JWK())
+		Expect(exchange(ctx, second, noField("kid"))).To(BeRefusedAs(401, "invalid_client"))
+	})
+
+	DescribeTable("is refused with a reason that names the limit and the value",
+		func(ctx SpecContext, change func() spoil, said func() string) {
+			client := world.NewSigningClient("ES256")
+			Expect(exchange(ctx, client, change())).To(BeRefusedAs(401, "invalid_client"))
+			Expect(linesWith(world.Log.String(), "does not prove who it is")).
+				To(ConsistOf(ContainSubstring(said())))
+		},
+		Entry("of its audience", func() spoil { return claim("aud", []string{world.Issuer, "https://other.example"}) },
+			func() string { return `has aud \"https://other.example\", this server is` }),
+		Entry("of its lifetime", func() spoil { return claim("exp", 4102444800) },
+			func() string { return "has exp 4102444800, it must be after " }),
+		Entry("of its jti", func() spoil { return claim("jti", strings.Repeat("j", 257)) },
+			func() string { return "has a jti of 257 bytes, it must have 1 to 256" }),
+		Entry("of its type", func() spoil { return field("typ", "at+jwt") },
+			func() string { return `its typ is \"at+jwt\", it must be absent or one of` }),
+		Entry("of its key", func() spoil { return field("kid", "another") },
+			func() string { return `for kid \"another\" and alg ES256` }),
 	)
 
 	It("is refused with an algorithm that the document does not declare", func(ctx SpecContext) {

@@ -227,7 +227,7 @@ func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
 // KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is
 // fetched again, at most once a minute. A set with the wanted key is used for an hour after it has
 // expired if it cannot be renewed.
-func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted string) (oauth.KeySet, error) {
+func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted oauth.KeyReference) (oauth.KeySet, error) {
 	return findExpired(ctx, d.keySets, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
 		return found

@@ -30,9 +30,9 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 	}
 	has := func(ctx context.Context, kid string) bool {
 		GinkgoHelper()
-		set, err := directory.KeySet(ctx, client.client("/jwks.json"), kid)
+		set, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: kid})
 		Expect(err).NotTo(HaveOccurred())
-		_, found := set.Key(kid)
+		_, found := set.Key(oauth.KeyReference{ID: kid})
 		return found
 	}
 	fetches := func() int { return int(client.fetches.Load()) }
@@ -52,7 +52,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		publish("a", "Cache-Control", "max-age=3600")
 		Expect(has(ctx, "a")).To(BeTrue())
 		client.respond(http.StatusInternalServerError, "")
-		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "b")
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: "b"})
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		publish("b", "Cache-Control", "max-age=3600")
 		Expect(has(ctx, "b")).To(BeFalse())
@@ -74,7 +74,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 
 	DescribeTable("refuses", func(ctx SpecContext, body string, reason error) {
 		client.respond(http.StatusOK, body)
-		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: "a"})
 		if reason == nil {
 			kind, _ := oauth.KindOf(err)
 			Expect(kind).To(Equal(oauth.InvalidClientDocument))
@@ -94,19 +94,19 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		sized(64 << 10)
 		Expect(has(ctx, "a")).To(BeFalse())
 		sized(64<<10 + 1)
-		_, err := directory.KeySet(ctx, client.client("/other.json"), "a")
+		_, err := directory.KeySet(ctx, client.client("/other.json"), oauth.KeyReference{ID: "a"})
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
 	It("uses the same budget as documents", Label("C21"), func(ctx SpecContext) {
 		fill(ctx, directory)
-		_, err := directory.KeySet(ctx, client.client("/jwks.json"), "a")
+		_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: "a"})
 		Expect(err).To(MatchError(oauth.ErrMetadataBudget))
 	})
 
 	It("uses the same address check", Label("C17", "C18"), func(ctx SpecContext) {
 		strict := openDirectory(Config{Now: clock.now, RootCAs: client.roots()}, patient())
-		_, err := strict.KeySet(ctx, client.client("/jwks.json"), "a")
+		_, err := strict.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: "a"})
 		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
 		Expect(client.connections.Load()).To(BeZero())
 	})
@@ -118,7 +118,7 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			clock.advance(time.Minute)
 		})
 		find := func(ctx context.Context, kid string) error {
-			_, err := directory.KeySet(ctx, client.client("/jwks.json"), kid)
+			_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: kid})
 			return err
 		}
 

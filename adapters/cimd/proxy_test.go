@@ -109,7 +109,7 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 
 	It("fetches key sets in the same way", Label("D33"), func(ctx SpecContext) {
 		client.respond(http.StatusOK, `{"keys":[]}`)
-		_, err := openDirectory(options, bounds).KeySet(ctx, example, "a")
+		_, err := openDirectory(options, bounds).KeySet(ctx, example, oauth.KeyReference{ID: "a"})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(proxy.connections.Load()).To(BeEquivalentTo(1))
 	})

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -19,15 +21,27 @@ type Reader struct{}
 
 var _ oauth.AssertionReader = Reader{}
 
+// assertionTypes are the values of typ, a media type without "application/" (RFC 7515 §4.1.9). A
+// JWT of another type was signed for another purpose.
+var assertionTypes = []string{"jwt", "client-authentication+jwt", "oauth-client-auth+jwt"}
+
 // ReadAssertion implements oauth.AssertionReader. Before the signature is verified, it uses only
-// the key ID and the algorithm of the header.
-func (Reader) ReadAssertion(assertion string, keyOf func(id string) (oauth.Key, error)) (oauth.ClientAssertion, error) {
+// the key ID, the algorithm and the type of the header.
+func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oauth.Key, error)) (
+	oauth.ClientAssertion, error) {
 	token, err := jwt.ParseSigned(assertion, algorithms())
 	if err != nil {
 		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
 	}
 	header := token.Headers[0] // a compact JWT has exactly one
-	published, err := keyOf(header.KeyID)
+	if typ, present := header.ExtraHeaders[jose.HeaderType]; present {
+		name, _ := typ.(string)
+		if !slices.Contains(assertionTypes, strings.TrimPrefix(strings.ToLower(name), "application/")) {
+			return oauth.ClientAssertion{}, fmt.Errorf("%w: its typ is %.100q, it must be absent or one of %q",
+				oauth.ErrBadAssertion, name, assertionTypes)
+		}
+	}
+	published, err := keyOf(oauth.KeyReference{ID: header.KeyID, Algorithm: header.Algorithm})
 	if err != nil {
 		return oauth.ClientAssertion{}, fmt.Errorf("finding the key of an assertion: %w", err)
 	}

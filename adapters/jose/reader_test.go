@@ -55,8 +55,8 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 	}
 	asPublished := func(*jose.JSONWebKey) {}
 	read := func(text string, key oauth.Key) (oauth.ClientAssertion, error) {
-		return Reader{}.ReadAssertion(text, func(id string) (oauth.Key, error) {
-			Expect(id).To(Equal("k"))
+		return Reader{}.ReadAssertion(text, func(by oauth.KeyReference) (oauth.Key, error) {
+			Expect(by.ID).To(Equal("k"))
 			return key, nil
 		})
 	}
@@ -98,7 +98,7 @@ var _ = Describe("Reading an assertion", Label("D33"), func() {
 	It("returns the error of the key lookup", func() {
 		reason := errors.New("the host is down")
 		_, err := Reader{}.ReadAssertion(sign(jose.ES256, onCurve(elliptic.P256()), claims),
-			func(string) (oauth.Key, error) {
+			func(oauth.KeyReference) (oauth.Key, error) {
 				return nil, reason
 			})
 		Expect(err).To(And(MatchError(reason), Not(MatchError(oauth.ErrBadAssertion))))

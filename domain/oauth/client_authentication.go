@@ -2,7 +2,7 @@ package oauth
 
 import (
 	"crypto/sha256"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -82,7 +82,7 @@ type ClientAssertion struct {
 }
 
 const (
-	assertionTTL         = 5 * time.Minute
+	assertionTTL         = time.Hour
 	assertionSkew        = 30 * time.Second // between the client's clock and ours
 	maxAssertionIDLength = 256
 )
@@ -90,20 +90,32 @@ const (
 // Check refuses with InvalidClient unless the assertion is about the client, for this server alone,
 // and valid now (RFC 7523 §3).
 func (a ClientAssertion) Check(client *ClientMetadata, settings *Settings, now time.Time) error {
+	algorithms, names := AssertionAlgorithms(), []string{settings.Issuer, settings.Issuer + TokenPath}
+	if declared := client.authentication.algorithm; declared != "" {
+		algorithms = []string{declared}
+	}
+	isOurs := func(name string) bool { return slices.Contains(names, name) }
+	others := slices.DeleteFunc(slices.Clone(a.Audience), isOurs)
+	first, last := now.Add(-assertionSkew), now.Add(assertionTTL+assertionSkew)
 	switch {
-	case !slices.Contains(AssertionAlgorithms(), a.Algorithm), client.authentication.algorithm != "" &&
-		a.Algorithm != client.authentication.algorithm:
-		return refuseAssertion("is signed with another algorithm than the client declares")
+	case !slices.Contains(algorithms, a.Algorithm):
+		return refuseAssertion("has alg %.100q, the client signs with %q", a.Algorithm, algorithms)
 	case a.Issuer != client.id.raw, a.Subject != client.id.raw:
-		return refuseAssertion("has another iss or sub than the client_id")
-	case len(a.Audience) != 1, a.Audience[0] != settings.Issuer && a.Audience[0] != settings.Issuer+TokenPath:
-		return refuseAssertion("has another aud than this server")
-	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(now.Add(assertionTTL + assertionSkew)):
-		return refuseAssertion("has no exp, or one that is in the past or too far in the future")
+		return refuseAssertion("has iss %.100q and sub %.100q, the client_id is %.100q", a.Issuer, a.Subject,
+			client.id.raw)
+	case len(a.Audience) == 0:
+		return refuseAssertion("has no aud, this server is %q", names)
+	case len(others) > 0:
+		return refuseAssertion("has aud %.100q, this server is %q", others[0], names)
+	case a.ExpiresAt.IsZero():
+		return refuseAssertion("has no exp")
+	case expired(a.ForgetAfter(), now), a.ExpiresAt.After(last):
+		return refuseAssertion("has exp %d, it must be after %d and at most %d", a.ExpiresAt.Unix(), first.Unix(),
+			last.Unix())
 	case a.NotBefore.After(now.Add(assertionSkew)):
-		return refuseAssertion("is not valid yet")
+		return refuseAssertion("has nbf %d, it must be at most %d", a.NotBefore.Unix(), now.Add(assertionSkew).Unix())
 	case a.ID == "", len(a.ID) > maxAssertionIDLength:
-		return refuseAssertion("has no usable jti")
+		return refuseAssertion("has a jti of %d bytes, it must have 1 to %d", len(a.ID), maxAssertionIDLength)
 	}
 	return nil
 }
@@ -116,7 +128,9 @@ func (a ClientAssertion) Digest() Digest {
 // ForgetAfter returns when the assertion expires, including the tolerance for clock skew.
 func (a ClientAssertion) ForgetAfter() time.Time { return a.ExpiresAt.Add(assertionSkew) }
 
-func refuseAssertion(why string) error { return RefuseClient(errors.New("the assertion " + why)) }
+func refuseAssertion(why string, values ...any) error {
+	return RefuseClient(fmt.Errorf("the assertion "+why, values...))
+}
 
 // RefuseClient returns the same refusal for every failed client authentication.
 func RefuseClient(causes ...error) error {
@@ -228,11 +242,35 @@ func NewKeySet(members map[string]any) (KeySet, error) {
 	return set, nil
 }
 
-// Key returns the only key with the id, or the only key of the set when id is empty.
-func (s KeySet) Key(id string) (Key, bool) {
+// KeyReference is what the header of a signature says about its key.
+type KeyReference struct {
+	ID        string // may be empty
+	Algorithm string
+}
+
+// keyTypes are the kty and the crv of the keys of each algorithm.
+var keyTypes = map[string][2]any{
+	"ES256": {"EC", "P-256"},
+	"RS256": {"RSA"},
+	"PS256": {"RSA"},
+	"EdDSA": {"OKP", "Ed25519"},
+}
+
+// meant reports whether the key has the id or, for a reference without one, fits the algorithm.
+func (r KeyReference) meant(key Key) bool {
+	if r.ID != "" {
+		return key["kid"] == any(r.ID)
+	}
+	use, algorithm := key["use"], key["alg"]
+	return keyTypes[r.Algorithm] == [2]any{key["kty"], key["crv"]} && (use == nil || use == any("sig")) &&
+		(algorithm == nil || algorithm == any(r.Algorithm))
+}
+
+// Key returns the only key that is meant.
+func (s KeySet) Key(by KeyReference) (Key, bool) {
 	var found []Key
 	for _, key := range s.keys {
-		if id == "" || key["kid"] == any(id) {
+		if by.meant(key) {
 			found = append(found, key)
 		}
 	}

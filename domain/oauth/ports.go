@@ -79,14 +79,14 @@ type ClientKeeper interface {
 // KeyDirectory finds the keys at a client's jwks_uri. If a cached set lacks the wanted key id, it
 // fetches the set again, at most once a minute. Its errors are those of ClientDirectory.
 type KeyDirectory interface {
-	KeySet(ctx context.Context, at ClientID, wanted string) (KeySet, error)
+	KeySet(ctx context.Context, at ClientID, wanted KeyReference) (KeySet, error)
 }
 
 // AssertionReader verifies the signature of an assertion with the key that keyOf finds by the key
 // id. It returns the errors of keyOf, and ErrBadAssertion for a malformed JWT, an algorithm that is
 // not in AssertionAlgorithms, or a wrong signature.
 type AssertionReader interface {
-	ReadAssertion(assertion string, keyOf func(id string) (Key, error)) (ClientAssertion, error)
+	ReadAssertion(assertion string, keyOf func(KeyReference) (Key, error)) (ClientAssertion, error)
 }
 
 // RegistrationLimit limits the registrations of clients from an address and in total. Each process
