@@ -14,21 +14,22 @@ import (
 // step is first.
 func Assemble(steps []connection.Step, now time.Time) []Connection {
 	a := assembly{
-		attempts:   map[string]*attempt{},
-		runs:       map[string]*attempt{},
-		newest:     map[sender]*attempt{},
-		identified: map[sender]bool{},
+		attempts:  map[string]*attempt{},
+		runs:      map[string]*attempt{},
+		newest:    map[sender]*attempt{},
+		connected: map[sender][]*attempt{},
 	}
 	for _, step := range steps {
 		if now.Sub(step.At) < connection.Memory {
 			a.add(step)
 		}
 	}
+	a.adopt(now)
 	found := make([]Connection, 0, len(a.order))
 	for _, made := range a.order {
 		if len(made.Steps) > 0 {
 			last := made.last()
-			made.identified = a.identified[sender{last.Address, last.Agent, false}]
+			made.identified = len(a.connected[sender{last.Address, last.Agent, false}]) > 0
 			found = append(found, made.withVerdict(now))
 		}
 	}
@@ -57,11 +58,11 @@ type sender struct {
 }
 
 type assembly struct {
-	order      []*attempt          // as they began
-	attempts   map[string]*attempt // by id, or by request for those without one
-	runs       map[string]*attempt // of doctor, by user agent, which has the id of the run
-	newest     map[sender]*attempt // the newest steps of a sender that belong to no attempt yet
-	identified map[sender]bool     // who has exchanged a code
+	order     []*attempt            // as they began
+	attempts  map[string]*attempt   // by id, or by request for those without one
+	runs      map[string]*attempt   // of doctor, by user agent, which has the id of the run
+	newest    map[sender]*attempt   // the newest steps of a sender that belong to no attempt yet
+	connected map[sender][]*attempt // in which a sender has used a code or a token
 }
 
 func (a *assembly) add(step connection.Step) {
@@ -104,12 +105,17 @@ func (a *assembly) addDoctor(step connection.Step) {
 	run.Steps = append(run.Steps, step)
 }
 
+// proving are the steps that need a code or a token of the attempt.
+var proving = []connection.Kind{connection.Exchange, connection.Call, connection.Refresh}
+
 func (a *assembly) addTo(to *attempt, step connection.Step) {
 	if len(to.Steps) == 0 {
 		to.began = step
 	}
-	if step.Kind == connection.Exchange && step.Outcome == connection.Passed {
-		a.identified[sender{step.Address, step.Agent, false}] = true
+	by := sender{step.Address, step.Agent, false}
+	if step.Outcome == connection.Passed && slices.Contains(proving, step.Kind) &&
+		!slices.Contains(a.connected[by], to) {
+		a.connected[by] = append(a.connected[by], to)
 	}
 	if step.Kind == connection.Exchange || step.Kind == connection.Stream || step.Kind == connection.Call {
 		a.join(to, sender{step.Address, step.Agent, true})
@@ -131,10 +137,33 @@ func (a *assembly) join(to *attempt, by sender) {
 		return
 	}
 	to.Steps = append(found.Steps, to.Steps...)
-	slices.SortStableFunc(to.Steps, func(a, b connection.Step) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortStableFunc(to.Steps, byNumber)
 	found.Steps = nil
 	delete(a.newest, by)
 }
+
+// adopt adds discovery that led to no attempt to the connection that its sender had before: some
+// clients read the metadata without their token whenever they start or refresh. Until clientLimit,
+// it may still lead to a new login.
+func (a *assembly) adopt(now time.Time) {
+	for _, found := range a.order {
+		if len(found.Steps) == 0 || !discovery[found.furthest().Kind] || found.wasRefusedRegistration() ||
+			now.Sub(found.last().At) < clientLimit {
+			continue
+		}
+		first := found.Steps[0]
+		for _, to := range slices.Backward(a.connected[sender{first.Address, first.Agent, false}]) {
+			if last := to.furthest(); to.Steps[0].At.Before(first.At) && to.reached(connection.Ended) == nil &&
+				to.isConnected(last) && last.Outcome == connection.Passed {
+				to.Steps, found.Steps = append(to.Steps, found.Steps...), nil
+				slices.SortStableFunc(to.Steps, byNumber)
+				break
+			}
+		}
+	}
+}
+
+func byNumber(a, b connection.Step) int { return cmp.Compare(a.Number, b.Number) }
 
 // beginning are the kinds of the first step of a complete attempt. The first steps of an old
 // connection were deleted.

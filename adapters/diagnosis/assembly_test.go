@@ -108,9 +108,9 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 
 	DescribeTable("supposes that a client has to register itself only if it has never exchanged a code",
 		func(agent string, supposed OmegaMatcher) {
-			steps := heard("0 browser authorize@a", "10 cli exchange@a", "20 cli call@a",
+			steps := heard("0 browser authorize@a", "10 cli exchange@a", "20 cli call@a", "30 server ended@a",
 				"60000 "+agent+" server_metadata")
-			steps[3].Rule = "F4"
+			steps[4].Rule = "F4"
 			Expect(diagnosis.Assemble(steps, then.Add(time.Hour))[0].Verdict).To(supposed)
 		},
 		Entry("a new client", "node", ContainSubstring("Probably it has to register itself")),
@@ -118,11 +118,42 @@ var _ = Describe("Telling attempts apart", Label("T2"), func() {
 			"opened the authorization page.")),
 	)
 
-	It("shows the probes of a running client as connections of their own", func() {
+	Describe("adds what a connected client reads without its token", func() {
 		connects := []string{"0 browser authorize@a", "10 cli exchange@a", "20 cli call@a"}
-		Expect(senders(heard(append(connects, "60000 cli challenge", "60010 cli server_metadata",
-			"60020 cli call@a")...))).
-			To(ConsistOf("browser authorize, cli exchange, cli call, cli call", "cli challenge, cli server_metadata"))
+		const connected = "browser authorize, cli exchange, cli call"
+
+		It("at each start and refresh, to its connection", func() {
+			steps := heard(append(connects, "60000 cli challenge", "60010 cli server_metadata", "60020 cli refresh@a",
+				"200000 cli challenge", "200010 cli server_metadata")...)
+			Expect(senders(steps)).To(ConsistOf(connected + ", cli challenge, cli server_metadata, cli refresh, " +
+				"cli challenge, cli server_metadata"))
+			Expect(diagnosis.Assemble(steps, then.Add(time.Hour))[0].State).To(Equal(diagnosis.Connected))
+		})
+
+		It("also when its first steps are deleted", func() {
+			Expect(senders(heard("0 cli call@a", "60000 cli challenge"))).To(ConsistOf("cli call, cli challenge"))
+		})
+
+		It("as soon as a new login would have followed", func() {
+			steps := heard(append(connects, "60000 cli challenge")...)
+			Expect(diagnosis.Assemble(steps, then.Add(2*time.Minute-time.Millisecond))).To(HaveLen(2))
+			Expect(diagnosis.Assemble(steps, then.Add(2*time.Minute))).To(HaveLen(1))
+		})
+
+		DescribeTable("but not", func(written ...string) {
+			Expect(senders(heard(append(connects, written...)...))).To(HaveLen(2))
+		},
+			Entry("what another agent reads", "60000 node challenge"),
+			Entry("after its connection has ended", "50000 server ended@a", "60000 cli challenge"),
+			Entry("after its token was refused", "50000 cli call:refused@a", "60000 cli challenge"),
+			Entry("a new login", "60000 cli challenge", "60010 browser authorize@b", "60020 cli exchange@b"),
+		)
+
+		It("but not from another network", func() {
+			steps := heard(append(connects, "60000 cli challenge")...)
+			steps[3].Address = office
+			Expect(senders(steps)).To(ConsistOf(connected, "cli challenge"))
+		})
 	})
 
 	It("joins the requests of a sender that are at most a minute apart", func() {

@@ -39,7 +39,7 @@ type Connection struct {
 	Hint    string            `json:"hint,omitempty"`    // the remedy
 	Steps   []connection.Step `json:"steps"`
 
-	identified bool // the sender of the last step has exchanged a code, so it needs no registration
+	identified bool // the sender of the last step has used a code or a token, so it needs no registration
 }
 
 func (c *Connection) last() connection.Step { return c.Steps[len(c.Steps)-1] }
