@@ -25,7 +25,7 @@ export async function tryClient(client, binary, folder, dir) {
   }
   return seen;
 
-  // refresh logs in and calls again after the access token has expired. Without offline_access, a client gets a refresh
+  // refresh logs in, calls, and calls again after the access token has expired. Without offline_access, a client gets a refresh
   // token only with refresh-tokens: registered. A client with a document runs without self-registration here.
   async function refresh() {
     const requested = seen.how.scope?.includes('offline_access');
@@ -35,11 +35,14 @@ export async function tryClient(client, binary, folder, dir) {
     await inWorld([...settings, ...tokens], async (world) => {
       result = await attempt(client, world, 'login', ({ witness }, mark) => witness.loggedIn(mark));
       seen.how.redirects.push(world.person.visits.at(-1)?.redirect);
+      const use = client.call ? 'call' : 'list', { visits } = world.person, before = visits.length;
+      if (result === 'yes') {
+        result = await attempt(client, world, use, ({ witness }, mark) => used(witness, mark, use));
+      }
       if (result !== 'yes') {
         return;
       }
       await pause(lifetime);
-      const use = client.call ? 'call' : 'list', { visits } = world.person, before = visits.length;
       const holds = ({ witness }, mark) => witness.refreshed(mark) && used(witness, mark, use);
       result = await attempt(client, world, use, holds);
       if (visits.length > before) {
