@@ -176,12 +176,36 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 				To(HaveKeyWithValue("self-registration", on))
 		},
 		Entry("with --dev", true, "--dev"),
-		Entry("without", false, "--issuer", "https://cms.example.com"),
+		Entry("without", true, "--issuer", "https://cms.example.com"),
+		Entry("without, switched off", false, "--issuer", "https://cms.example.com", "--self-registration=off"),
+		Entry("without and with a list of clients", false, "--issuer", "https://cms.example.com", "--allow-clients",
+			"claude.ai"),
 		Entry("with --dev, switched off", false, "--dev", "--self-registration=off"),
 		Entry("with --dev and a list of clients", false, "--dev", "--allow-clients", "claude.ai"),
 		Entry("with --dev and a list of clients that has them", true, "--dev", "--allow-clients",
 			"claude.ai,self-registered"),
 	)
+
+	DescribeTable("prints which known apps cannot connect",
+		Label("L11"), func(ctx SpecContext, said OmegaMatcher, args ...string) {
+			run := BuildBinary().Run(nil, append([]string{"serve", "--issuer", "https://cms.example.com", "--addr",
+				"127.0.0.1:0", "--admin-addr", "off", "--data", GinkgoT().TempDir()}, args...)...)
+			Eventually(run.Out).WithTimeout(patience).Should(gbytes.Say("this is the demo site"))
+			Expect(string(run.Interrupt().Wait(patience).Out.Contents())).To(said)
+		},
+		Entry("none by default", Not(ContainSubstring("cannot connect"))),
+		Entry("those that register themselves",
+			And(ContainSubstring("allow-clients: Cursor, Gemini CLI, "), ContainSubstring("Mistral Le Chat\n")),
+			"--self-registration=off"),
+		Entry("those that a list leaves out", ContainSubstring("allow-clients: ChatGPT, Codex, VS Code, "),
+			"--allow-clients", "claude.ai"),
+	)
+
+	It("gives refresh tokens to apps that forget to request them", Label("A47"), func(ctx SpecContext) {
+		workingFolder()
+		Expect(Run(ctx, "config", "--issuer", "https://cms.example.com").Settings()).
+			To(HaveKeyWithValue("refresh-tokens", "registered"))
+	})
 
 	DescribeTable("prints a line for each client, which a shell reads as it was meant",
 		func(ctx SpecContext, command string, name string, words ...string) {

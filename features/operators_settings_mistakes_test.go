@@ -73,8 +73,9 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"self-registration: on\nallow-clients: [claude.ai]\n",
 			"self-registration (from pasteport.yaml:1) is on, but allow-clients (from pasteport.yaml:2) does not "+
 				"list self-registered"),
-		Entry("with clients that are allowed and cannot register", "allow-clients: [self-registered]\n",
-			"lists self-registered, but self-registration is off"),
+		Entry("with clients that are allowed and cannot register",
+			"allow-clients: [self-registered]\nself-registration: off\n",
+			"lists self-registered, but self-registration (from pasteport.yaml:2) is off"),
 		Entry("with an audit log whose lines the log leaves out", "audit-log: on\nlog-level: warn\n",
 			"log-level (from pasteport.yaml:2) is warn, but audit-log (from pasteport.yaml:1) logs calls at level "+
 				"info"),

@@ -286,7 +286,8 @@ var _ = Describe("Registering a client for a form that asks for its id", Label("
 		Expect(ran.Err).To(ContainSubstring(why))
 		Expect(ran.Out).To(BeEmpty())
 	},
-		Entry("while clients may not register", 1, "self-registration", named[1:]),
+		Entry("while clients may not register", 1, "self-registration",
+			append([]string{"--self-registration=off"}, named[1:]...)),
 		Entry("while the list of allowed clients leaves it out", 1, "does not let apps register",
 			append([]string{"--allow-clients", "claude.ai"}, named...)),
 		Entry("a redirect URI that nobody may use", 1, "redirect_uris[0]",

@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pasteport/pasteport/bootstrap/cli/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/bootstrap/service"
@@ -111,6 +113,10 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client",
 			"url", protected.Resource.String())
 		lines.clients(config, protected.Resource.String())
+	}
+	if names := strings.Join(doctor.Excluded(config), ", "); names != "" {
+		lines.print("apps that cannot connect, because of self-registration or allow-clients: "+names,
+			"apps that cannot connect, because of self-registration or allow-clients", "apps", names)
 	}
 	if admin := service.AdminAddr(); admin != nil {
 		lines.print(adminLine(admin), "admin listener", "address", admin.String(), "use", adminLine(admin))

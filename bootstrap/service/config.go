@@ -81,7 +81,7 @@ func DefaultConfig() *Config {
 	for _, l := range c.Lifetimes() {
 		*l.Value = l.Default
 	}
-	c.RefreshTokens, c.Limits = oauth.RefreshRequested, oauth.DefaultLimits()
+	c.SelfRegistration, c.RefreshTokens, c.Limits = true, oauth.RefreshRegistered, oauth.DefaultLimits()
 	return c
 }
 

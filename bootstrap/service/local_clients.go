@@ -42,17 +42,13 @@ func (c Config) hostedClients() (clients []oauth.HostedClient) {
 	return clients
 }
 
-// developWith switches on in development what lets every client on this computer connect, unless
-// the operator has switched it off.
-func (c *Config) developWith(table *settings.Table) {
-	if !c.Development {
-		return
-	}
+// admitWith chooses which clients may connect where the operator has not: doctor in development,
+// and clients that register themselves, unless a list of clients leaves them out.
+func (c *Config) admitWith(table *settings.Table) {
 	if !table.Given("doctor-client") {
-		c.DoctorClient = true
+		c.DoctorClient = c.Development
 	}
-	admitted := len(c.AllowClients) == 0 || slices.Contains(c.AllowClients, oauth.SelfRegistered)
-	if !table.Given("self-registration") && admitted {
-		c.SelfRegistration = true
+	if !table.Given("self-registration") {
+		c.SelfRegistration = len(c.AllowClients) == 0 || slices.Contains(c.AllowClients, oauth.SelfRegistered)
 	}
 }

@@ -34,7 +34,7 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 	if table.Unread() {
 		return nil, table.Explain(err)
 	}
-	c.developWith(table)
+	c.admitWith(table)
 	c.Logger = c.NewLogger(log)
 	mistakes := []error{err, checkAddress("Addr", c.Addr, DefaultAddr), c.checkDemoToken()}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {

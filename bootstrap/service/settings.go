@@ -65,8 +65,7 @@ func (c *Config) addresses() settings.Group {
 				settings.FormatSize(guard.MostRequestBody)),
 		settings.Folder("data", &c.DataDir, "folder for the databases"),
 		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
-			"on loopback, publishes client documents for local clients and doctor, "+
-			"and lets clients register themselves"),
+			"on loopback, and publishes client documents for local clients and doctor"),
 		settings.Secret("demo-token", &c.EditorToken,
 			"token of the demo site's editor; if empty, the first start generates and prints one").
 			Example("a-long-random-text"),
@@ -161,7 +160,7 @@ func (c *Config) clients() settings.Group {
 			DefaultText("every client").Example("claude.ai"),
 		settings.Switch("self-registration", &c.SelfRegistration,
 			"let clients without a metadata document register themselves (RFC 7591); nothing is stored for them").
-			DefaultText("off; on with dev, unless allow-clients leaves them out"),
+			DefaultText("on, unless allow-clients leaves them out"),
 		settings.Switch("doctor-client", &c.DoctorClient,
 			"publish a client document for \"pasteport doctor\", so that it can check a whole login").
 			DefaultText("off; on with dev"),

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // knownClient is a client that many people use.
@@ -36,6 +38,19 @@ var wellKnown = []knownClient{
 	{name: "Microsoft Copilot Studio", atMaker: true, needsSecret: true},
 	{name: "Microsoft 365 Copilot", atMaker: true, needsSecret: true},
 	{name: "Mistral Le Chat", atMaker: true, needsSecret: true},
+}
+
+// Excluded returns the names of the well-known clients that cannot connect to a service, because it
+// does not let them register themselves or its list of clients leaves them out.
+func Excluded(config service.Config) (names []string) {
+	for _, client := range wellKnown {
+		host, _, _ := strings.Cut(strings.TrimPrefix(client.document, "https://"), "/")
+		admitted := len(config.AllowClients) == 0 || slices.Contains(config.AllowClients, host)
+		if host == "" && !config.SelfRegistration || host != "" && !admitted {
+			names = append(names, client.name)
+		}
+	}
+	return names
 }
 
 // allWellKnown is the value of --clients without one.
