@@ -105,7 +105,7 @@ var _ = Describe("Checking whether documents of clients can be fetched from this
 					"", append([]string{"--egress", "--dev", "--ca", Trust(site.server)}, documents[:2]...)...)
 				Expect(readable.Out).To(MatchRegexp(`(?m)^ok       document +reachable: https://`))
 				Expect(readable.Out).To(MatchRegexp(
-					`(?m)^1 ok, 0 warnings, 1 failures, 0 skipped\n` +
+					`(?m)^1 ok, 0 warnings, 1 failure, 0 skipped\n` +
 						`next: mend document, then run doctor --egress again: pin the document`))
 			})
 

@@ -235,7 +235,7 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		client.Connect(ctx)
 		answered := end(ctx, typed, "--all")
 		Expect(answered.Code).To(Equal(code))
-		Expect(answered.Err).To(ContainSubstring("End 1 grant(s)?"))
+		Expect(answered.Err).To(ContainSubstring("End 1 grant? "))
 		Expect(world.Grants(ctx)).To(HaveLen(left))
 	},
 		Entry("and continues after yes", "yes\n", 0, 0), Entry("and continues after y", "Y\n", 0, 0),

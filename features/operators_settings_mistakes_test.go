@@ -101,6 +101,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"site-name (from pasteport.yaml:2) is an alias: write the value itself"),
 		Entry("with an alias in a list", "site-name: &a x\nallow-clients: [*a]\n",
 			"allow-clients (from pasteport.yaml:2) is an alias"),
+		Entry("with a * without quotes", "upstream: http://127.0.0.1:9000/mcp\ntools:\n- *\n",
+			"pasteport.yaml has an alias, which begins with *: write the value itself, in quotes if it begins with *"),
 		Entry("with a merge", "site-name: x\n<<: {dev: true}\n", "pasteport.yaml:2: this is not a setting"),
 		Entry("with a key that is a list", "[a, b]: c\n", "pasteport.yaml:1: this is not a setting"),
 		Entry("with two documents", "dev: true\n---\ndev: false\n",

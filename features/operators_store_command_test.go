@@ -171,8 +171,8 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		client.Revoke(ctx, client.Connect(ctx).Refresh)
 		checks, ran := world.CheckStore(ctx)
 		Expect(ran.Code).To(BeZero(), ran.Out)
-		Expect(checks).To(ContainElements(storeCheck{"authorization_codes", "3 rows, all readable", ""},
-			storeCheck{"grants", "2 rows, all readable", ""}, HaveField("Check", "durability"),
+		Expect(checks).To(ContainElements(storeCheck{"authorization_codes", "rows: 3, all readable", ""},
+			storeCheck{"grants", "rows: 2, all readable", ""}, HaveField("Check", "durability"),
 			HaveField("Check", "server secret")))
 		Expect(checks).To(HaveEach(And(HaveField("Problem", ""), HaveField("Found", Not(BeEmpty())))))
 		lines := Run(ctx, append([]string{"store", "check"}, world.Kept()...)...).Out

@@ -154,7 +154,7 @@ func (v *verifier) follow(sealed sealedLine) {
 	case sealed.Seq == v.last.Seq && sealed.Hash == v.last.Hash:
 		v.problem("it is there twice: it is the same as the line before")
 	case sealed.Seq > expected:
-		v.problem("%d lines are missing before it, numbers %d to %d", sealed.Seq-expected, expected, sealed.Seq-1)
+		v.problem("the chain has a gap before it: numbers %d to %d are missing", expected, sealed.Seq-1)
 	case sealed.Seq < expected:
 		v.problem("it is number %d after number %d: it was moved, or put in again", sealed.Seq, v.last.Seq)
 	case *sealed.Prev != v.last.Hash && v.last.Hash != "":

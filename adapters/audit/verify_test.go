@@ -106,7 +106,7 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 		}, "calls.jsonl:10: it was changed: its text does not have the hash that it carries"),
 		Entry("for missing lines", func(l [][]byte) [][]byte {
 			return slices.Delete(l, 3, 5)
-		}, "calls.jsonl:4: 2 lines are missing before it, numbers 4 to 5"),
+		}, "calls.jsonl:4: the chain has a gap before it: numbers 4 to 5 are missing"),
 		Entry("for a missing first line", func(l [][]byte) [][]byte {
 			return l[1:]
 		}, "calls.jsonl:1: the first line of the file is missing"),
@@ -159,7 +159,7 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 		slices.Reverse(files)
 		Expect(verified("", files...).Problems).To(BeEmpty())
 		report := verified("", slices.Delete(files, 1, 2)...)
-		Expect(report.Problems).To(ConsistOf(HaveField("Text", ContainSubstring("lines are missing before it"))))
+		Expect(report.Problems).To(ConsistOf(HaveField("Text", ContainSubstring("the chain has a gap before it"))))
 	})
 })
 

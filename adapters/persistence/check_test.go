@@ -46,8 +46,8 @@ var _ = Describe("Checking a store", func() {
 				for range 2 {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
-					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "1 rows, all readable"},
-						maintenance.Check{Name: "counters", Found: "0 rows"}))
+					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "rows: 1, all readable"},
+						maintenance.Check{Name: "counters", Found: "rows: 0"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.VerifySecret(ctx, prints)).To(Succeed())

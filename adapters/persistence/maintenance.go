@@ -100,7 +100,7 @@ func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
 func checkCounters(db *gorm.DB) maintenance.Check {
 	var windows int64
 	err := db.Model(&counterRow{}).Count(&windows).Error
-	return maintenance.NewCheck("counters", fmt.Sprintf("%d rows", windows), failed("counting the counters", err))
+	return maintenance.NewCheck("counters", fmt.Sprintf("rows: %d", windows), failed("counting the counters", err))
 }
 
 // pingName is the name of the counter that Ping writes.

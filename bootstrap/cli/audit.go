@@ -74,9 +74,10 @@ func verifyAudit(t term.Terminal, expect string, names []string) (err error) {
 	if more := len(report.Problems) - maxProblems; more > 0 {
 		t.Printf("and %d more\n", more)
 	}
-	t.Printf("%d lines, numbers %d to %d, last hash %s\n", report.Lines, report.First, report.Last, report.Hash)
+	t.Printf("%s, numbers %d to %d, last hash %s\n", term.Count(report.Lines, "line"), report.First, report.Last,
+		report.Hash)
 	if problems := len(report.Problems); problems > 0 {
-		return fmt.Errorf("%d problems in the audit", problems)
+		return fmt.Errorf("%s in the audit", term.Count(problems, "problem"))
 	}
 	return nil
 }

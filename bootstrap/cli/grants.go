@@ -255,7 +255,7 @@ func checkAlone(ctx context.Context, grants *application.Server, filter grantFil
 }
 
 func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
-	_, _ = fmt.Fprintf(prompt, "End %d grant(s)? Their clients must connect again. [y/N] ", grants)
+	_, _ = fmt.Fprintf(prompt, "End %s? Clients then have to connect again. [y/N] ", term.Count(grants, "grant"))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

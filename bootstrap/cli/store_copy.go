@@ -119,7 +119,7 @@ func printStep(t term.Terminal, step maintenance.CopyStep) {
 	case step.Comparing && t.Colour:
 		t.Printf("comparing %s", step.Table)
 	case !step.Comparing && done:
-		t.Printf("%-16s %d rows\n", step.Table, step.Rows)
+		t.Printf("%-16s %s\n", step.Table, term.Count(int(step.Rows), "row"))
 	case !step.Comparing && t.Colour:
 		t.Printf("%-16s %d of %d rows", step.Table, step.Rows, step.Of)
 	}

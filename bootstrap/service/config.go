@@ -100,7 +100,7 @@ func (c Config) bounds() httpserver.Bounds {
 	if connections <= 0 {
 		connections = capacity.Connections()
 	}
-	c.Logger.Info("limiting the connections that are open at once", "connections", connections, "memory",
+	c.Logger.Debug("limiting the connections that are open at once", "connections", connections, "memory",
 		capacity.Memory, "files", capacity.Files)
 	return httpserver.BoundsFor(connections)
 }

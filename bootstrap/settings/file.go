@@ -76,7 +76,8 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	switch err := decoder.Decode(&root); {
 	case errors.Is(err, io.EOF):
 		return d, nil
-	case err != nil && strings.Contains(err.Error(), "anchor"): // whose text would repeat the name
+	case err != nil && (strings.Contains(err.Error(), "anchor") || // whose text would repeat the name
+		strings.Contains(err.Error(), "alphabetic or numeric")): // of a * without a name
 		return document{},
 			fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *",
 				path)

@@ -77,7 +77,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	}
 	late := fmt.Sprintf("%d refreshes later", g.generation-token.number)
 	if i >= 0 {
-		late = fmt.Sprintf("%d minutes after it was replaced", int(now.Sub(g.rotations[i].replacedAt).Minutes()))
+		late = now.Sub(g.rotations[i].replacedAt).Truncate(time.Minute).String() + " after it was replaced"
 	}
 	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
 	if !g.authMethod.proves() {

@@ -107,7 +107,7 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 		r.evicted.Add(other, struct{}{})
 		evicted.idle.Stop()
 		evicted.end(fmt.Errorf(
-			"a newer session has replaced it, because the limit is %d sessions for each person and %d for all",
+			"a newer session has replaced it, because the limit of sessions is %d for each person and %d for all",
 			r.options.Limits.MaxSessionsPerPerson, r.options.Limits.MaxSessions))
 	}
 	opened := &openSession{grants: map[string]bool{caller.Grant: true}, session: session}

@@ -75,7 +75,7 @@ func checkRows[R Row](db *gorm.DB, readable func(R) bool) Check {
 	if err != nil && !errors.Is(err, errUnreadable) {
 		err = fmt.Errorf("a row behind the first %d: %w: %w", read, err, errUnreadable)
 	}
-	return NewCheck((*new(R)).TableName(), fmt.Sprintf("%d rows, all readable", read), err)
+	return NewCheck((*new(R)).TableName(), fmt.Sprintf("rows: %d, all readable", read), err)
 }
 
 func printable(key any) string {

@@ -115,7 +115,7 @@ func (c *copying) compare(t Table, before checksum) error {
 		return fmt.Errorf("%s of the source has changed meanwhile: stop every service on it, and start the copy again",
 			t.name)
 	case there != before:
-		return fmt.Errorf("%s differs, %d rows in the source and %d in the destination: stop what writes to the "+
+		return fmt.Errorf("%s differs (rows in the source: %d, in the destination: %d): stop what writes to the "+
 			"destination, and start the copy again", t.name, before.rows, there.rows)
 	}
 	return nil

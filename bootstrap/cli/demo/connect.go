@@ -11,6 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -121,5 +122,5 @@ func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
 		said, _ := json.Marshal(result.Content) // all of it came as JSON
 		return "", fmt.Errorf("create_article created no article: %s", said)
 	}
-	return fmt.Sprintf("%d tools; create_article made the draft %q", len(tools.Tools), slug), nil
+	return fmt.Sprintf("%s; create_article made the draft %q", term.Count(len(tools.Tools), "tool"), slug), nil
 }

@@ -127,8 +127,8 @@ func (d *demo) verdictOn(ctx context.Context, session *sdk.ClientSession, err er
 		Connected:   true,
 		Title:       "Connected",
 		Connections: d.connectionsPage(),
-		Text: fmt.Sprintf("%s has exchanged its code for tokens and sees %d tools.", clientName,
-			len(tools.Tools)),
+		Text: fmt.Sprintf("%s has exchanged its code for tokens and sees %s.", clientName,
+			term.Count(len(tools.Tools), "tool")),
 	}
 }
 
@@ -239,8 +239,8 @@ func (d *demo) callTool(ctx context.Context, session *sdk.ClientSession) bool {
 	}
 	found, _ := result.StructuredContent.(map[string]any)
 	articles, _ := found["articles"].([]any)
-	d.terminal.Printf("%s: the client called list_articles and got %d articles.\n", d.terminal.Green("Answered"),
-		len(articles))
+	d.terminal.Printf("%s: the client called list_articles and got %s.\n", d.terminal.Green("Answered"),
+		term.Count(len(articles), "article"))
 	return true
 }
 

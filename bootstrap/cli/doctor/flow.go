@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -216,8 +217,8 @@ func (e *examination) readCallback(page *browser.Page) finding {
 	case len(query["code"]) != 1 || query.Get("code") == "" || !slices.Equal(query["state"], []string{e.flow.state}) ||
 		!slices.Equal(query["iss"], []string{e.issuer}):
 		return fail("Let the proxy pass the redirect unchanged.",
-			"the redirect has %d codes and iss %q, or another state than the request", len(query["code"]),
-			query["iss"])
+			"the redirect has %s and iss %q, or another state than the request",
+			term.Count(len(query["code"]), "code"), query["iss"])
 	}
 	e.flow.code = query.Get("code")
 	return ok("a code, the state, and the issuer")

@@ -124,8 +124,8 @@ func (r *reporter) conclude(d diagnosis) error {
 			return err
 		}
 	} else {
-		r.out.Printf("\n%d ok, %d warnings, %d failures, %d skipped\nnext: %s\n",
-			d.count(statusOK), d.count(warning), failures, d.count(skipped), d.Next)
+		r.out.Printf("\n%d ok, %s, %s, %d skipped\nnext: %s\n", d.count(statusOK),
+			term.Count(d.count(warning), "warning"), term.Count(failures, "failure"), d.count(skipped), d.Next)
 	}
 	if failures > 0 {
 		return fmt.Errorf("%d of %d checks failed", failures, len(d.Checks))

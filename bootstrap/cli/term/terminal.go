@@ -41,6 +41,14 @@ func New(out io.Writer) Terminal {
 // Printf writes formatted text.
 func (t Terminal) Printf(format string, values ...any) { _, _ = fmt.Fprintf(t.Out, format, values...) }
 
+// Count returns the number with the noun, in the plural unless it is one.
+func Count(number int, noun string) string {
+	if number != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(number) + " " + noun
+}
+
 // ClearLine erases the progress line of a colour terminal; others print no progress.
 func (t Terminal) ClearLine() {
 	if t.Colour {

@@ -41,7 +41,7 @@ func (f *follower) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if f.hidden > 0 {
-				f.out.Printf("%d steps of doctor were hidden\n", f.hidden)
+				f.out.Printf("hidden: %s of doctor\n", term.Count(f.hidden, "step"))
 			}
 			return nil
 		case <-time.After(pollInterval):
