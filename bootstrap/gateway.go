@@ -150,7 +150,7 @@ func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) 
 }
 
 // CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses.
-func CheckUpstreamURL(url string) error { return upstream.Reach{AllowHTTP: true}.CheckURL(url) }
+func CheckUpstreamURL(url string) error { return upstream.Reach{}.CheckURL(url) }
 
 // Check reports the mistakes of the options of URLs in one error. The fields are those that
 // people enter (oauth.Config.HostFields).

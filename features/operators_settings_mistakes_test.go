@@ -193,17 +193,12 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	},
 		Entry(nil, `--introspection-scopes is set, but --verifier is "file": leave it out, or choose "introspection"`,
 			"--verifier=file", "--token-file=tokens", "--introspection-scopes"),
-		Entry(nil, `--verify-over-http is set, but --verifier is "file": leave it out, or choose "http" or `+
-			`"introspection"`,
-			"--verifier=file", "--token-file=tokens", "--verify-over-http"),
-		Entry(nil, `--verify-over-http is set, but verifier is "site": leave it out, or choose "http" or `+
-			`"introspection"`, "--verify-over-http"),
 		Entry(nil, `--demo-token is set, but --verifier is "file": leave it out, or choose "site"`, "--verifier=file",
 			"--token-file=tokens", "--demo-token=x"),
 		Entry(nil, "--acme-email is set, but acme-domains is empty: leave it out, or name the domains",
 			"--acme-email=ada@example.com"),
 		Entry(nil, "--verify-url: http is for this computer and private networks only: use https", "--verifier=http",
-			"--verify-over-http", "--verify-url=http://8.8.8.8/"),
+			"--verify-url=http://8.8.8.8/"),
 	)
 
 	It("reads regular files only, up to a size limit", func(ctx SpecContext) {

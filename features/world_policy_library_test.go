@@ -65,7 +65,7 @@ func (p people) verify() service.Verification {
 		_, _ = io.WriteString(w, answer)
 	}))
 	DeferCleanup(site.Close)
-	return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL, VerifyOverHTTP: true}
+	return service.Verification{Verifier: service.VerifierHTTP, VerifyURL: site.URL}
 }
 
 // ada lets the site verify one token, of a person whose name and roles are not ASCII.

@@ -43,7 +43,7 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,
 // because most upstreams run on this computer.
 func (c ConnectConfig) open(config Config) (upstream.Reach, error) {
-	reach := upstream.Reach{AllowHTTP: true, Proxy: c.Proxy, MaxConnections: c.MaxConnections}
+	reach := upstream.Reach{Proxy: c.Proxy, MaxConnections: c.MaxConnections}
 	mistakes := []error{reach.CheckProxy()}
 	var err error
 	reach.RootCAs, err = c.roots(config.RootCAs)

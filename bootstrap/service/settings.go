@@ -93,8 +93,6 @@ func (c *Config) verification() settings.Group {
 			"client secret for the introspection endpoint").Example("a-long-random-text"),
 		settings.Switch("introspection-scopes", &v.IntrospectionScopes,
 			"limit what people can grant with a token to the scopes in the introspection response"),
-		settings.Switch("verify-over-http", &v.VerifyOverHTTP,
-			"allow http for verify-url and introspection-url, on loopback and private networks only"),
 		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
 			"in the Authorization header, for clients that cannot log in with OAuth"),
 	}}

@@ -35,8 +35,6 @@ type Verification struct {
 	IntrospectionClientID     string
 	IntrospectionClientSecret string
 	IntrospectionScopes       bool // the token's scope limits the scopes that it may grant
-
-	VerifyOverHTTP bool // allows an http URL on this computer or a private network
 }
 
 // verifierField describes a field of Verification and the verifiers that use it.
@@ -55,7 +53,6 @@ func (v Verification) fields() []verifierField {
 		{"Verification.IntrospectionClientID", v.IntrospectionClientID != "", true, introspection},
 		{"Verification.IntrospectionClientSecret", v.IntrospectionClientSecret != "", true, introspection},
 		{"Verification.IntrospectionScopes", v.IntrospectionScopes, false, introspection},
-		{"Verification.VerifyOverHTTP", v.VerifyOverHTTP, false, slices.Concat(url, introspection)},
 	}
 }
 
@@ -107,7 +104,7 @@ func (c Config) verifier() string {
 // verifiers returns the verifiers of a Plan, and every mistake in the fields that they use.
 func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err error) {
 	v, transport := c.Verification, remote.Transport{
-		Options: upstream.Reach{AllowHTTP: c.Verification.VerifyOverHTTP, RootCAs: c.RootCAs},
+		Options: upstream.Reach{RootCAs: c.RootCAs},
 		Logger:  c.Logger,
 	}
 	switch c.verifier() {

@@ -45,5 +45,5 @@ func (v *verifier) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // settings returns the settings for a site with this verifier.
 func (v *verifier) settings() []string {
-	return []string{"--verifier", "http", "--verify-url", v.server.URL + "/", "--verify-over-http"}
+	return []string{"--verifier", "http", "--verify-url", v.server.URL + "/"}
 }

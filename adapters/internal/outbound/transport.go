@@ -29,7 +29,6 @@ const (
 
 // Options configures the connections to the site.
 type Options struct {
-	AllowHTTP      bool           // to addresses of this computer and private networks only
 	RootCAs        *x509.CertPool // nil uses the system's
 	Certificate    Certificate    // of this client, for servers that require one (mutual TLS); nil for none
 	Proxy          *url.URL       // http or https, for https requests; nil connects directly
@@ -53,9 +52,6 @@ func (o Options) CheckURL(address string) error {
 		return errors.New("it is not a URL: write it like https://cms.example.com/path")
 	case u.User != nil, u.Fragment != "":
 		return errors.New("it has a user or a fragment: leave them out")
-	case u.Scheme == "http" && !o.AllowHTTP:
-		return errors.New("it is not https: others on the network could read the tokens; use https, or allow http " +
-			"for this computer and private networks")
 	}
 	if ip, err := netip.ParseAddr(u.Hostname()); err == nil && u.Scheme == "http" && !isPrivate(ip) {
 		return errPublic

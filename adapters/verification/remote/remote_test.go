@@ -284,11 +284,11 @@ var _ = Describe("Connecting to the site", func() {
 		Expect(newClient(s.transport()).http.Timeout).To(BeNumerically("<", 5*time.Second))
 	})
 
-	It("uses http on loopback when allowed", func(ctx SpecContext) {
+	It("uses http on loopback", func(ctx SpecContext) {
 		plain := httptest.NewServer(s.answer)
 		DeferCleanup(plain.Close)
 		Expect(NewEndpoint(plain.URL,
-			Transport{Options: outbound.Options{AllowHTTP: true}, Logger: slog.New(slog.DiscardHandler)}).
+			Transport{Logger: slog.New(slog.DiscardHandler)}).
 			VerifyBearer(ctx, token)).To(Equal(oauth.Principal{}))
 	})
 })

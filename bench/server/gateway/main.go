@@ -64,8 +64,7 @@ func open(order server.Order, address string) (server.Site, error) {
 	config.RootCAs.AppendCertsFromPEM(order.Roots)
 	config.Issuer, config.Development, config.DataDir, config.Logger = address, true, order.Dir, site.Quiet()
 	config.AdminAddr = service.AdminOff
-	config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: verifier.url,
-		VerifyOverHTTP: true}
+	config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: verifier.url}
 	config.Gateway.Upstreams = []service.UpstreamAddress{{URL: upstream.url + "/mcp"}}
 	opened, err := service.Open(context.Background(), *config)
 	if err != nil {
