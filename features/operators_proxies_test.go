@@ -88,6 +88,18 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 		Expect(guess("203.0.113.8", world.Token)).To(Equal(http.StatusSeeOther))
 	})
 
+	It("lets doctor on the same computer find a proxy that is not listed", Label("doctor"), func(ctx SpecContext) {
+		service := Operate()
+		Expect(service.diagnose(ctx).Out).NotTo(ContainSubstring("trusted-proxies"))
+		Post(ctx, service.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
+		found := service.diagnose(ctx)
+		Expect(found.Of("trusted.proxies")).To(And(HaveField("Status", "warning"),
+			HaveField("Mend", ContainSubstring("set trusted-proxies: 127.0.0.1"))), found.Out)
+		listed := Operate(behind("127.0.0.1/32"))
+		Post(ctx, listed.Issuer+"/oauth/token", url.Values{}, forwarded("203.0.113.7"))
+		Expect(listed.diagnose(ctx).Out).NotTo(ContainSubstring("trusted-proxies"))
+	})
+
 	DescribeTable("refuses to start with", func(ctx SpecContext, written, complaint string) {
 		ran := Run(ctx, "serve", "--dev", "--addr", "127.0.0.1:0", "--admin-addr", "off", "--trusted-proxies", written,
 			"--data", GinkgoT().TempDir())

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,9 @@ type operations struct {
 	metrics  *telemetry.Metrics
 	traces   *telemetry.Traces // nil without a collector
 	draining atomic.Bool
-	addr     string       // configured admin address
-	listener net.Listener // admin listener; nil when it is off
+	unlisted atomic.Pointer[netip.Addr] // a proxy that trusted-proxies does not list; nil for none
+	addr     string                     // configured admin address
+	listener net.Listener               // admin listener; nil when it is off
 	admin    http.Handler
 	bounds   httpserver.Bounds // of the admin listener
 }
@@ -105,6 +107,7 @@ func (o *operations) checks(s *Service) []admin.Check {
 	checks := []admin.Check{
 		{Name: "serving", Run: o.serving},
 		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
+		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
 	}
 	// Tolerated: an outage affects every replica, and if all left the load balancer, requests that
 	// need no other replica would fail too.
@@ -116,6 +119,22 @@ func (o *operations) checks(s *Service) []admin.Check {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
 	}
 	return checks
+}
+
+// noteProxy remembers a proxy on this computer or a private network. A stranger on the internet
+// can send the header, too.
+func (o *operations) noteProxy(peer netip.Addr) {
+	if peer.IsLoopback() || peer.IsPrivate() {
+		o.unlisted.Store(&peer)
+	}
+}
+
+func (o *operations) proxies() (d admin.Description) {
+	if peer := o.unlisted.Load(); peer != nil {
+		d.Detail = "requests from " + peer.String() + " name a client, but trusted-proxies does not list this address"
+		d.Remedy = "If a proxy of yours is there, set trusted-proxies: " + peer.String()
+	}
+	return d
 }
 
 var errDraining = errors.New("the service is shutting down")

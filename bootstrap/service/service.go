@@ -22,6 +22,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
+	"github.com/pasteport/pasteport/adapters/http/forwarded"
 	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -132,7 +133,11 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	}
 	s.upstreams = config.watch(s.servers, s.Authz.Resources())
 	s.Echo.HideBanner, s.Echo.HidePort = true, true
-	s.Echo.IPExtractor = bootstrap.BehindProxies(config.Logger, config.TrustedProxies...)
+	s.Echo.IPExtractor = forwarded.Extractor{
+		Proxies:  config.TrustedProxies,
+		Logger:   config.Logger,
+		Unlisted: s.operations.noteProxy,
+	}.IPExtractor()
 	s.operations.observe(s.Echo)
 	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
 	s.Echo.GET("/", s.Authz.Welcome)

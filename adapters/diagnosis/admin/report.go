@@ -13,6 +13,9 @@ import (
 // UpstreamCheckPrefix begins the name of the check of an upstream; the URL of its resource follows.
 const UpstreamCheckPrefix = "upstream of "
 
+// ProxiesCheck is the name of the check that has a remedy when trusted-proxies lacks a proxy.
+const ProxiesCheck = "proxies"
+
 // Readiness is the body of /readyz. ReadReport reads it for the commands health and doctor.
 type Readiness struct {
 	Status string   `json:"status"`

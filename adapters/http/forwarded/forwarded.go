@@ -23,6 +23,8 @@ type Extractor struct {
 	// Logger gets one warning about an invalid entry, and one about a proxy that is not listed;
 	// slog.Default() when nil.
 	Logger *slog.Logger
+	// Unlisted is called for a request that comes from a proxy that is not listed; nil for none.
+	Unlisted func(peer netip.Addr)
 }
 
 // IPExtractor returns the function that Echo calls. The address that it returns has neither port
@@ -46,6 +48,9 @@ func (e Extractor) IPExtractor() echo.IPExtractor {
 			return r.RemoteAddr
 		}
 		if !trusted(peer) && isForwarded(r.Header) {
+			if e.Unlisted != nil {
+				e.Unlisted(peer)
+			}
 			warnUnlisted.Do(func() {
 				logger.Warn("a request names the address of its client, but does not come from a trusted proxy: "+
 					"if it comes from your proxy, list its network in trusted-proxies; until then its clients share "+

@@ -143,7 +143,7 @@ func (o *options) run(ctx context.Context, in io.Reader, errOut io.Writer, r *re
 	if err := e.examine(ctx, &d, r); err != nil {
 		return err
 	}
-	for _, found := range upstreams(ctx, o.config.AdminAddr, o.endpoint) {
+	for _, found := range fromInside(ctx, o.config.AdminAddr, o.endpoint) {
 		d.add(found, r)
 	}
 	d.Next = next(d)

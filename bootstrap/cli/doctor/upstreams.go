@@ -17,10 +17,10 @@ const (
 	stateUnknown = "not-checked" // the state of an upstream before its first check
 )
 
-// upstreams reads the states of the upstreams of a gateway from its admin listener at host:port.
-// They are not public, because they name internal addresses. It returns one finding for each
-// upstream, or one that is skipped, with the reason.
-func upstreams(ctx context.Context, address string, endpoint *url.URL) []finding {
+// fromInside reads what the admin listener at host:port knows: the proxy that trusted-proxies lacks,
+// and the states of the upstreams of a gateway. They are not public, because they name internal
+// addresses. It returns one finding for each upstream, or one that is skipped, with the reason.
+func fromInside(ctx context.Context, address string, endpoint *url.URL) []finding {
 	if address == "" || address == service.AdminOff {
 		return skippedUpstreams("because admin-addr is off: give the gateway an admin listener, for example on %s",
 			service.DefaultAdminAddr)
@@ -34,9 +34,19 @@ func upstreams(ctx context.Context, address string, endpoint *url.URL) []finding
 			"gateway, run doctor on its computer, or name the address of its admin listener with --admin-addr",
 			address, err)
 	}
-	var findings []finding
+	var findings, proxies []finding
 	isGatewayOfEndpoint := false
 	for _, check := range read.Checks {
+		if check.Name == admin.ProxiesCheck && check.Remedy != "" {
+			proxies = []finding{{
+				ID:     "trusted.proxies",
+				Asks:   "does trusted-proxies list the proxy",
+				Status: warning,
+				Seen:   check.Detail,
+				Why:    "Without it, all people share the limits of one address.",
+				Mend:   check.Remedy,
+			}}
+		}
 		resource, isUpstream := strings.CutPrefix(check.Name, admin.UpstreamCheckPrefix)
 		if !isUpstream {
 			continue
@@ -51,10 +61,10 @@ func upstreams(ctx context.Context, address string, endpoint *url.URL) []finding
 		findings = append(findings, found)
 	}
 	if !isGatewayOfEndpoint {
-		return skippedUpstreams("because the service with the admin listener at %s has no upstream for this URL: if "+
-			"another one is the gateway, name the address of its admin listener with --admin-addr", address)
+		findings = skippedUpstreams("because the service with the admin listener at %s has no upstream for this "+
+			"URL: if another one is the gateway, name the address of its admin listener with --admin-addr", address)
 	}
-	return findings
+	return append(findings, proxies...)
 }
 
 // skippedUpstreams returns the finding of a check that is not possible.
