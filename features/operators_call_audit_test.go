@@ -110,6 +110,19 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 			Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
 		}, revisions())
 
+	It("names the setting and the remedy when its folder is missing", Label("F9"), func(ctx SpecContext) {
+		refused := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0", "--admin-addr=off", "--data", GinkgoT().TempDir(),
+			"--audit-file=/nowhere/calls.jsonl")
+		Expect(refused).To(And(HaveField("Code", 1), HaveField("Err", And(ContainSubstring("--audit-file: "),
+			ContainSubstring(": make the folder /nowhere")))))
+	})
+
+	It("has a folder in the systemd unit, the one that the page names", func() {
+		unit, page := textOf("../deploy/pasteport.service"), textOf("../docs/audit.md")
+		Expect(unit).To(ContainSubstring("\nLogsDirectory=pasteport\n"))
+		Expect(page).To(ContainSubstring("audit-file: /var/log/pasteport/"))
+	})
+
 	It("has requests that do not reach the site, and neither pings, notifications nor requests without a token",
 		Label("V1"), func(ctx SpecContext) {
 			path, adjust := auditing()

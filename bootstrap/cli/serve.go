@@ -81,7 +81,7 @@ func runsService(command *cobra.Command, unused []string, check func(service.Con
 		return logged(err, *config, errOut)
 	}
 	command.RunE = func(*cobra.Command, []string) error {
-		return logged(serveUntilStopped(command.Context(), plan, out), *config, errOut)
+		return logged(table.Explain(serveUntilStopped(command.Context(), plan, out)), *config, errOut)
 	}
 	return command
 }

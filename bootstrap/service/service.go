@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -29,6 +30,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service/httpserver"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
@@ -104,6 +106,9 @@ func (s *Service) openDatabases(config Config) (err error) {
 		}
 	}
 	s.store, err = config.StoreLocation().Open()
+	if config.Database.SecretFile != "" && errors.Is(err, fs.ErrPermission) {
+		err = oauth.NewMistake("%s: %s", oauth.Field("Database.SecretFile"), err)
+	}
 	return err
 }
 

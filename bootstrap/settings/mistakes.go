@@ -29,7 +29,7 @@ func (t *Table) explain(err error) (lines []string) {
 	case nil:
 		return nil
 	case *oauth.Mistake:
-		return []string{e.WithNames(t.spelling)}
+		return []string{e.WithNames(t.spelling) + remedy(e)}
 	case interface{ Unwrap() []error }:
 		for _, branch := range e.Unwrap() {
 			lines = append(lines, t.explain(branch)...)
@@ -40,7 +40,7 @@ func (t *Table) explain(err error) (lines []string) {
 			return t.explain(e.Unwrap())
 		}
 	}
-	return []string{err.Error()}
+	return []string{err.Error() + remedy(err)}
 }
 
 func (t *Table) spelling(field oauth.Field) string {

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"regexp"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -30,6 +33,25 @@ var _ = Describe("Printing durations", func() {
 		Entry(nil, 10*time.Minute, "10m"),
 		Entry(nil, time.Hour+10*time.Second, "1h0m10s"), Entry(nil, 30*time.Second, "30s"),
 		Entry(nil, time.Duration(0), "0s"), Entry(nil, -time.Second, "-1s"))
+})
+
+var _ = Describe("Naming the remedy for a file that cannot be used", func() {
+	DescribeTable("says to whom it belongs, or what to make", func(path string, cause error, said string) {
+		err := &fs.PathError{Op: "open", Path: path, Err: cause}
+		mistake := oauth.NewMistake("%s cannot be read: %s", oauth.Field("LogoFile"), err)
+		Expect(new(Table).Explain(mistake)).To(MatchError(And(HavePrefix("LogoFile cannot be read: open"),
+			ContainSubstring(said))))
+		Expect(new(Table).Explain(fmt.Errorf("opening it: %w", err))).To(MatchError(ContainSubstring(said)))
+	},
+		Entry("for a file of another user", "/", syscall.EACCES, "(/ belongs to root (0) with mode"),
+		Entry("and the command", "/", syscall.EACCES, "give it to this user with chown"),
+		Entry("for a folder that systemd protects", "/", syscall.EROFS, "LogsDirectory"),
+		Entry("for a folder that is missing", "/nowhere/x", syscall.ENOENT, ": make the folder /nowhere"))
+
+	It("names no folder for a file that is missing in its folder", func() {
+		_, err := os.Stat("missing")
+		Expect(new(Table).Explain(err)).To(MatchError(HaveSuffix("no such file or directory")))
+	})
 })
 
 var _ = Describe("Reading sizes", func() {

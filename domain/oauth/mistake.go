@@ -28,6 +28,16 @@ func (m *Mistake) Error() string {
 	return m.WithNames(func(field Field) string { return string(field) })
 }
 
+// Unwrap returns the errors among the values.
+func (m *Mistake) Unwrap() (causes []error) {
+	for _, value := range m.values {
+		if cause, ok := value.(error); ok {
+			causes = append(causes, cause)
+		}
+	}
+	return causes
+}
+
 // WithNames returns the sentence with other names for the fields, such as those of flags.
 func (m *Mistake) WithNames(name func(Field) string) string {
 	return fmt.Sprintf(m.sentence, m.replaced(func(field Field) any { return name(field) })...)

@@ -1,0 +1,66 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// remedy returns what to add to the error of a file that this process cannot use: to whom it belongs
+// and what to do; "" for any other error.
+func remedy(err error) string {
+	failure := new(fs.PathError)
+	if !errors.As(err, &failure) {
+		return ""
+	}
+	folder, _ := filepath.Abs(filepath.Dir(failure.Path))
+	switch {
+	case errors.Is(failure, fs.ErrPermission):
+		return OwnerOf(failure.Path) + ": give it to this user with chown, or name another one"
+	case errors.Is(failure, syscall.EROFS):
+		return ": name a file in a folder that can be written; in a systemd unit, LogsDirectory and StateDirectory " +
+			"make one"
+	case errors.Is(failure, fs.ErrNotExist) && existing(folder) != folder:
+		return ": make the folder " + folder
+	}
+	return ""
+}
+
+// existing returns the path, or its nearest folder that exists.
+func existing(path string) string {
+	path, _ = filepath.Abs(path)
+	for {
+		if _, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {
+			return path
+		}
+		path = filepath.Dir(path)
+	}
+}
+
+// OwnerOf says to whom a file, or the folder in which it is missing, belongs and as whom this process
+// runs; "" if the system does not tell.
+func OwnerOf(path string) string {
+	path = existing(path)
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	owner, known := userOf(info)
+	if !known {
+		return ""
+	}
+	return fmt.Sprintf(" (%s belongs to %s with mode %s, and this process runs as %s)",
+		path, nameOf(owner), info.Mode(), nameOf(os.Geteuid()))
+}
+
+func nameOf(id int) string {
+	if found, err := user.LookupId(strconv.Itoa(id)); err == nil {
+		return fmt.Sprintf("%s (%d)", found.Username, id)
+	}
+	return fmt.Sprintf("user %d", id)
+}
