@@ -66,7 +66,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"pasteport.yaml:3: dev is already set in pasteport.yaml:1: keep one"),
 		Entry("with an unknown setting", "sit-name: x\nzzzz: y\n",
 			`pasteport.yaml:1: unknown setting "sit-name": did you mean site-name?`,
-			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example" lists all settings`),
+			`pasteport.yaml:2: unknown setting "zzzz": "pasteport config example --all" lists all settings`),
 		Entry("with the setting that names the file", "config: other.yaml\n", `unknown setting "config"`),
 		Entry("with yes for true", "dev: yes\n", "dev (from pasteport.yaml:1) is yes: write true or false"),
 		Entry("with self-registration of clients that are not allowed",

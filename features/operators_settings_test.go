@@ -57,7 +57,7 @@ func (g given) flag() string { return "--" + g.name + "=" + g.variable }
 // examples returns the settings of the example file.
 func examples(ctx context.Context) (found []given) {
 	GinkgoHelper()
-	for _, line := range strings.Split(Run(ctx, "config", "example").Out, "\n") {
+	for _, line := range strings.Split(Run(ctx, "config", "example", "--all").Out, "\n") {
 		name, _, isSetting := strings.Cut(strings.TrimPrefix(line, "#"), ": ")
 		if strings.HasPrefix(line, "# ") || !isSetting {
 			continue

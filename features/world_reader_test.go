@@ -40,8 +40,7 @@ var repository = filepath.Dir(filepath.Dir(settingsPage))
 var (
 	fence          = regexp.MustCompile("(?ms)^( *)```([^\n]*)\n(.*?)^ *```$")
 	inlineCode     = regexp.MustCompile("`((?:\\./)?pasteport [^`]+)`")
-	readsGateway   = regexp.MustCompile(`--config gateway\.yaml`)
-	readsPasteport = regexp.MustCompile(`--config pasteport\.yaml|doctor --egress`)
+	readsPasteport = regexp.MustCompile(`(?m)--config pasteport\.yaml|doctor --egress|^pasteport gateway --dev$`)
 	yamlBlock      = regexp.MustCompile("(?ms)^```yaml[^\n]*\n(.*?)^```$")
 )
 
@@ -266,12 +265,10 @@ func (r *Reader) configure(block ShellBlock, own *strings.Replacer) {
 	if shown == nil {
 		shown = yamlBlock.FindAllStringSubmatch(textOf(filepath.Join(repository, block.Page)), 1)
 	}
-	for name, reads := range map[string]*regexp.Regexp{"gateway.yaml": readsGateway, "pasteport.yaml": readsPasteport} {
-		file := filepath.Join(r.dir, name)
-		Expect(os.RemoveAll(file)).To(Succeed())
-		if shown != nil && reads.MatchString(block.Text) {
-			write(file, "dev: true\nissuer: "+r.world.Issuer+"\n"+own.Replace(shown[len(shown)-1][1]))
-		}
+	file := filepath.Join(r.dir, "pasteport.yaml")
+	Expect(os.RemoveAll(file)).To(Succeed())
+	if shown != nil && readsPasteport.MatchString(block.Text) {
+		write(file, "dev: true\nissuer: "+r.world.Issuer+"\n"+own.Replace(shown[len(shown)-1][1]))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 func newConfig(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	table := config.Table()
+	var setOnly bool
 	command := &cobra.Command{
 		Use:                        "config",
 		Short:                      "Print and check the effective settings",
@@ -27,21 +28,42 @@ func newConfig(out io.Writer) *cobra.Command {
 			"  pasteport config schema >pasteport.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			config.Resolve()
-			return table.WriteEffective(out)
+			return table.WriteEffective(out, setOnly)
 		},
 	}
 	table.Flags(command)
+	command.Flags().BoolVar(&setOnly, "set-only", false, "print only the settings that are set")
 	command.PreRunE = func(*cobra.Command, []string) error {
 		_, err := config.Load(table, io.Discard)
 		return err
 	}
 	command.AddCommand(
-		newConfigPart("example", "Print a commented example file with all settings",
-			(*settings.Table).WriteExample, out),
+		newConfigExample(out),
 		newConfigPart("schema", "Print the JSON schema of the file, for editors", (*settings.Table).WriteSchema, out),
 		newConfigPart("reference", "Print a table of all settings in Markdown", (*settings.Table).WriteReference, out),
 	)
 	return command
+}
+
+// gatewayActive and gatewayOthers are what an operator of a gateway sets.
+var (
+	gatewayActive = []string{"issuer", "upstream", "data", "site-name", "trusted-proxies"}
+	gatewayOthers = []string{"present", "fields", "tools", "verifier", "token-file", "verify-url", "accept-host-tokens",
+		"scopes", "allow-clients", "token-help", "credential-word", "logo", "database-file", "server-secret",
+		"audit-file", "log-format"}
+)
+
+func newConfigExample(out io.Writer) *cobra.Command {
+	var all bool
+	example := newConfigPart("example", "Print a file of settings to start a gateway with",
+		func(t *settings.Table, out io.Writer) error {
+			if all {
+				return t.WriteExample(out, []string{"issuer"}, nil)
+			}
+			return t.WriteExample(out, gatewayActive, gatewayOthers)
+		}, out)
+	example.Flags().BoolVar(&all, "all", false, "print every setting, only issuer without a comment mark")
+	return example
 }
 
 func newConfigPart(name, short string, write func(*settings.Table, io.Writer) error, out io.Writer) *cobra.Command {

@@ -40,7 +40,7 @@ func (c *Config) Table() *settings.Table {
 func (c *Config) addresses() settings.Group {
 	return settings.Group{Title: "Service", Settings: []*settings.Setting{
 		settings.URL("issuer", &c.Issuer, "public https URL of the service, without a trailing slash; required").
-			DefaultText("http:// followed by addr if dev is set").Example("https://cms.example.com").Required(),
+			DefaultText("http:// followed by addr if dev is set").Example("https://cms.example.com"),
 		settings.Text("addr", &c.Addr, "address to listen on, as host:port"),
 		settings.Text("admin-addr", &c.AdminAddr,
 			"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; "+

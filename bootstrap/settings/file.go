@@ -128,5 +128,5 @@ func (t *Table) suggestion(name string) string {
 	if near := t.nearest(name); near != "" {
 		return ": did you mean " + near + "?"
 	}
-	return ": \"pasteport config example\" lists all settings"
+	return ": \"pasteport config example --all\" lists all settings"
 }

@@ -17,14 +17,14 @@ func FuzzFile(f *testing.F) {
 		}
 		first.secret = "" // is never printed
 		var printed, again bytes.Buffer
-		if err := table.WriteEffective(&printed); err != nil {
+		if err := table.WriteEffective(&printed, false); err != nil {
 			t.Fatal(err)
 		}
 		reread := second.table()
 		if err := errors.Join(reread.readText(printed.Bytes())...); err != nil {
 			t.Fatalf("%v in\n%s", err, printed.String())
 		}
-		if err := reread.WriteEffective(&again); err != nil {
+		if err := reread.WriteEffective(&again, false); err != nil {
 			t.Fatal(err)
 		}
 		if withoutOrigins(printed.String()) != withoutOrigins(again.String()) {

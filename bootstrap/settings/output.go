@@ -5,25 +5,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteEffective prints every setting with its value and origin, as a valid file of settings.
-// Secrets are hidden.
-func (t *Table) WriteEffective(w io.Writer) error {
-	return t.write(w, func(s *Setting) (string, error) {
+// WriteEffective prints every setting, or those that are set, with its value and origin, as a valid
+// file of settings. Secrets are hidden.
+func (t *Table) WriteEffective(w io.Writer, setOnly bool) error {
+	shown := func(s *Setting) bool { return !setOnly || s.origin.source != byDefault }
+	return t.write(w, shown, func(s *Setting) (string, error) {
 		line, err := s.line(s.values(), yaml.Style(0))
 		first, rest, _ := strings.Cut(line, "\n")
 		return fmt.Sprintf("%s # %s\n%s", first, s.from(), rest), err
 	})
 }
 
-// WriteExample prints a file that explains every setting. Required settings are set, all others are
-// comments.
-func (t *Table) WriteExample(w io.Writer) error {
+// WriteExample prints a file that sets the active settings and has the others as comments. Without
+// others it has every setting.
+func (t *Table) WriteExample(w io.Writer, active, others []string) error {
 	const schema = "pasteport.schema.json"
 	_, err := fmt.Fprintf(w,
 		"# yaml-language-server: $schema=%s\n# To create this schema, run: pasteport config schema >%s\n"+
@@ -31,30 +33,32 @@ func (t *Table) WriteExample(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return t.write(w, func(s *Setting) (string, error) {
+	shown := func(s *Setting) bool {
+		return len(others) == 0 || slices.Contains(slices.Concat(active, others), s.Name)
+	}
+	return t.write(w, shown, func(s *Setting) (string, error) {
 		values, mark := s.values(), "#"
 		if s.example != nil {
 			values = s.example
 		}
-		if s.required {
-			mark = ""
+		if slices.Contains(active, s.Name) {
+			values, mark = values[:1], ""
 		}
 		line, err := s.line(values, yaml.FlowStyle)
 		return "# " + s.meaning() + "\n" + mark + line, err
 	})
 }
 
-func (t *Table) write(w io.Writer, entry func(*Setting) (string, error)) error {
-	for i, group := range t.groups {
-		title := "# " + group.Title + "\n"
-		if i > 0 {
-			title = "\n" + title
-		}
-		if _, err := io.WriteString(w, title); err != nil {
-			return err
-		}
+func (t *Table) write(w io.Writer, shown func(*Setting) bool, entry func(*Setting) (string, error)) error {
+	blank := ""
+	for _, group := range t.groups {
+		title := blank + "# " + group.Title + "\n"
 		for _, s := range group.all() {
+			if !shown(s) {
+				continue
+			}
 			text, err := entry(s)
+			text, title, blank = title+text, "", "\n"
 			if err != nil {
 				return fmt.Errorf("writing %s: %w", s.Name, err)
 			}

@@ -41,7 +41,6 @@ type Setting struct {
 	example     []string
 	defaultText string // describes an empty default
 	pattern     string
-	required    bool
 	secret      bool
 	hideQuery   bool     // the query of the URL may hold a secret
 	fromFile    *Setting // names a file with the secret
@@ -210,11 +209,5 @@ func (s *Setting) OrSingle() *Setting {
 // Pattern sets the regular expression of the value in the JSON schema.
 func (s *Setting) Pattern(pattern string) *Setting {
 	s.pattern = pattern
-	return s
-}
-
-// Required writes the setting into the example file without a comment mark.
-func (s *Setting) Required() *Setting {
-	s.required = true
 	return s
 }

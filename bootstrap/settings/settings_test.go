@@ -157,7 +157,7 @@ var _ = Describe("Reading mappings", func() {
 		Expect(errors.Join(
 			table.readText([]byte(`people: [{name: Ada, age: 36, tags: ["x: y", "true"]}, {name: "12"}]`))...)).
 			To(Succeed())
-		Expect(table.WriteEffective(printed)).To(Succeed())
+		Expect(table.WriteEffective(printed, false)).To(Succeed())
 		Expect(printed.String()).To(ContainSubstring("\n  - name: Ada\n    age: 36\n"))
 		again, err := read(printed.String())
 		Expect(err).NotTo(HaveOccurred())
@@ -203,7 +203,7 @@ var _ = Describe("Explaining mistakes", func() {
 		Expect(table.Explain(wrong("SomeTTL"))).To(MatchError("a-time (from f.yaml:3) is odd"))
 		Expect(s.long).To(Equal(2 * time.Hour))
 		var printed bytes.Buffer
-		Expect(table.WriteEffective(&printed)).To(Succeed())
+		Expect(table.WriteEffective(&printed, false)).To(Succeed())
 		Expect(printed.String()).
 			To(And(ContainSubstring("a-time: 2h # file f.yaml:3\n"), ContainSubstring("a-choice: red # default\n")))
 	})
