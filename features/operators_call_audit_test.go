@@ -21,10 +21,11 @@ import (
 
 // AuditLine is a line of an audit file.
 type AuditLine struct {
-	Time, Request, Subject, Client, Grant, Resource, Method, Name, Outcome, Rule, Event string
-	Digest                                                                              string `json:"arguments_sha256"`
-	Arguments                                                                           json.RawMessage
-	Code, Status                                                                        int
+	Time, Request, Subject, Account, Client, App, Grant, Resource, Method, Name, Outcome, Rule, Event string
+
+	Digest       string `json:"arguments_sha256"`
+	Arguments    json.RawMessage
+	Code, Status int
 }
 
 // auditing makes a service write an audit file with a chain, whose name it returns.
@@ -106,9 +107,39 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 					HaveField("Code", -32602)), "the policy knows no such tool")
 			Expect(lines[0].Subject).To(And(Not(BeEmpty()), Equal(lines[1].Subject), Not(Equal(lines[2].Subject))))
 			Expect(lines[2].Subject).To(Equal("ada"))
+			Expect(lines).To(HaveEach(HaveField("App", "Spec Client")))
+			Expect(lines[2].Account).To(Equal("ada"))
 			Expect(lines[0].Grant).To(And(Not(BeEmpty()), Equal(lines[1].Grant), Not(Equal(lines[2].Grant))))
 			Expect(Run(ctx, "audit", "verify", path).Code).To(Equal(0))
 		}, revisions())
+
+	It("is listed as a table by person, app and time", func(ctx SpecContext) {
+		path, adjust := auditing()
+		world := NewWorld(adjust)
+		client := world.NewClient()
+		talk := world.Converse(ctx, sessions, client.Connect(ctx).Access)
+		Expect(talk.Use(ctx, "list_articles", params{}).Error.Message).To(BeEmpty())
+		toolCalls(path, 1)
+		listed := func(flags ...string) string {
+			ran := Run(ctx, append([]string{"audit", "list", path}, flags...)...)
+			Expect(ran.Code).To(BeZero(), ran.Err)
+			Expect(strings.Split(ran.Out, "\n")).To(HaveEach(Satisfy(func(line string) bool { return len(line) <= 120 })))
+			return ran.Out
+		}
+		Expect(listed()).To(MatchRegexp(`(?m)^TIME +SUBJECT +ACCOUNT +APP +CALL +OUTCOME +MS$`))
+		row := MatchRegexp(`(?m)^\S+ \S+ +editor +editor +Spec Client +list_articles +ok +\d+$`)
+		for _, chosen := range [][]string{nil, {"--subject", "editor"}, {"--client", "spec client"},
+			{"--client", client.ID}, {"--client", hostOf(client.ID)}, {"--since", "1h"}} {
+			Expect(listed(chosen...)).To(row)
+		}
+		for _, others := range [][]string{{"--subject", "ada"}, {"--client", "claude.ai"}, {"--since", "1ns"}} {
+			Expect(listed(others...)).NotTo(row)
+		}
+		Expect(os.WriteFile(path+".cut", []byte(`{"time":"2026`), 0o600)).To(Succeed())
+		Expect(Run(ctx, "audit", "list", path+".cut")).To(And(HaveField("Code", 1),
+			HaveField("Err", ContainSubstring("reading a call"))))
+		Expect(Run(ctx, "audit", "list")).To(HaveField("Code", 2))
+	})
 
 	It("names the setting and the remedy when its folder is missing", Label("F9"), func(ctx SpecContext) {
 		refused := Run(ctx, "serve", "--dev", "--addr=127.0.0.1:0", "--admin-addr=off", "--data", GinkgoT().TempDir(),

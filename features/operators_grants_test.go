@@ -17,6 +17,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // operatorsGrant is a line of "pasteport grants list --json".
@@ -79,8 +80,10 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 			To(And(HaveField("Subject", "ada"), HaveField("Waiting", true), HaveField("LastUsedAt", BeNil())))
 		shown := Run(ctx, append([]string{"grants", "list"}, world.Kept()...)...)
 		Expect(shown.Out).
-			To(And(HavePrefix("ID "), ContainSubstring(grants[0].ID), ContainSubstring("never"),
-				ContainSubstring("Spec Client")))
+			To(And(HavePrefix("ID "), ContainSubstring(oauth.ShortID(grants[0].ID)), ContainSubstring("never"),
+				ContainSubstring("Spec Client"), MatchRegexp(`(?m) ada +ada +never$`)))
+		Expect(strings.Split(shown.Out, "\n")[0]).To(ContainSubstring("ACCOUNT"))
+		Expect(strings.Split(shown.Out, "\n")).To(HaveEach(Satisfy(func(line string) bool { return len(line) <= 120 })))
 		Expect(strings.Count(shown.Out, "\n")).To(Equal(3))
 		Expect(shown.Out).
 			NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token),
@@ -259,7 +262,7 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 		Entry("two ids", 2, "name one grant", "0", "1"),
 		Entry("an unknown id", 1, "0 active grants have an id that starts with", "no-such-id"),
 		Entry("an empty id", 2, "name the grants", ""),
-		Entry("an unknown person", 0, "No active grants match", "--subject", "eve"),
+		Entry("an unknown person", 1, "No active grants match", "--subject", "eve"),
 	)
 
 	It("escapes control characters in subjects", func(ctx SpecContext) {

@@ -17,7 +17,9 @@ type callLine struct {
 	Time            string          `json:"time"`
 	Request         string          `json:"request,omitempty"`
 	Subject         string          `json:"subject"`
+	Account         string          `json:"account,omitempty"`
 	Client          string          `json:"client"`
+	App             string          `json:"app,omitempty"`
 	Grant           string          `json:"grant"`
 	Resource        string          `json:"resource"`
 	Method          string          `json:"method"`
@@ -60,7 +62,9 @@ func encodeCall(call audit.Call, withArguments bool) []byte {
 		Time:            formatTime(call.Time),
 		Request:         call.Request,
 		Subject:         call.Subject,
+		Account:         call.Account,
 		Client:          call.Client,
+		App:             call.App,
 		Grant:           call.Grant,
 		Resource:        call.Resource,
 		Method:          call.Method,

@@ -1,17 +1,93 @@
 package cli
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"regexp"
+	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 )
+
+// listedCall is what the table shows of a line in an audit file.
+type listedCall struct {
+	Time                                                        time.Time
+	Subject, Account, Client, App, Method, Name, Outcome, Event string
+	Duration                                                    float64 `json:"duration_ms"`
+}
+
+func newAuditList(out io.Writer) *cobra.Command {
+	var subject, client string
+	var since time.Duration
+	list := &cobra.Command{
+		Use:   "list FILE…",
+		Short: "Print the calls in audit files as a table",
+		Example: "  pasteport audit list --since 24h /var/log/pasteport/calls.jsonl\n" +
+			"  pasteport audit list --subject ada --client claude.ai calls.jsonl.1 calls.jsonl",
+		Args: needsAuditFiles,
+		RunE: func(_ *cobra.Command, names []string) error {
+			return listAudit(out, names, func(call listedCall) bool {
+				id, _ := url.Parse(call.Client)
+				isOf := strings.EqualFold(client, call.App) || client == call.Client ||
+					id != nil && strings.EqualFold(client, id.Host)
+				return call.Event == "" && (subject == "" || subject == call.Subject) && (client == "" || isOf) &&
+					(since == 0 || time.Since(call.Time) <= since)
+			})
+		},
+	}
+	list.Flags().StringVar(&subject, "subject", "", "only calls of this person")
+	list.Flags().StringVar(&client, "client", "", "only calls of the app with this name, ID or host of the ID")
+	list.Flags().DurationVar(&since, "since", 0, "only calls of this time until now, such as 24h")
+	return list
+}
+
+func listAudit(out io.Writer, names []string, chosen func(listedCall) bool) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "TIME\tSUBJECT\tACCOUNT\tAPP\tCALL\tOUTCOME\tMS")
+	listed := 0
+	for _, name := range names {
+		file, err := os.Open(name)
+		if err != nil {
+			return fmt.Errorf("opening an audit file: %w", err)
+		}
+		defer file.Close()
+		for lines := json.NewDecoder(file); ; {
+			var call listedCall
+			if err := lines.Decode(&call); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return errors.Join(table.Flush(), fmt.Errorf("reading a call in %s: %w", name, err))
+			}
+			if !chosen(call) {
+				continue
+			}
+			if listed++; listed%linesAligned == 0 {
+				_ = table.Flush() // the next one returns the error, too
+			}
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f\n", term.Time(call.Time), column(call.Subject),
+				column(call.Account), column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)),
+				call.Outcome, call.Duration)
+		}
+	}
+	return table.Flush()
+}
+
+func needsAuditFiles(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return term.Usagef("%q needs the names of files", command.CommandPath())
+	}
+	return nil
+}
 
 func newAuditVerify(out io.Writer) *cobra.Command {
 	var expect string
@@ -27,9 +103,9 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 			"note the one that this command prints, in another place, and pass it as --expect for the same files.",
 		Example: "  pasteport audit verify /var/log/pasteport/calls.jsonl*\n" +
 			"  pasteport audit verify --expect 3b1c… calls.jsonl.1",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return term.Usagef("\"audit verify\" needs the names of files")
+		Args: func(command *cobra.Command, args []string) error {
+			if err := needsAuditFiles(command, args); err != nil {
+				return err
 			}
 			if expect != "" && !isHash.MatchString(expect) {
 				return term.Usagef("--expect is not a hash of 64 hexadecimal digits")

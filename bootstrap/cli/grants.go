@@ -122,8 +122,11 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 					}
 				}
 				listed, err := printGrants(out, chosenGrants(cmd.Context(), grants, filter))
-				if err != nil || listed.number == 0 {
+				if err != nil {
 					return err
+				}
+				if listed.number == 0 {
+					return errors.New("no grant was ended: \"pasteport grants list\" shows the active ones")
 				}
 				if !yes && !confirmed(in, errOut, listed.number) {
 					return errors.New("no grant was ended: answer y, or add --yes")

@@ -25,7 +25,7 @@ func printGrants(out io.Writer, listed iter.Seq2[oauth.Connection, error]) (show
 		if err == nil && shown.number%linesAligned == 0 {
 			err = table.Flush()
 			_, _ = fmt.Fprintln(table,
-				"ID\tCLIENT\tNAME\tLABEL\tSERVER\tSUBJECT\tSCOPES\tCREATED\tLAST USED\tENDS BY\tENDS AT LATEST")
+				"ID\tCLIENT\tNAME\tSERVER\tSUBJECT\tACCOUNT\tLAST USED")
 		}
 		if err != nil {
 			return shown, errors.Join(err, table.Flush())
@@ -51,10 +51,20 @@ func printGrant(table io.Writer, grant oauth.Connection) {
 	if !grant.LastUsedAt.IsZero() {
 		used = term.Time(grant.LastUsedAt)
 	}
-	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", grant.ID,
-		grant.ClientHost, onOneLine(grant.ClientName), onOneLine(grant.Label),
-		onOneLine(cmp.Or(grant.ResourceName, grant.Resource.String())), onOneLine(grant.Subject), grant.Scopes,
-		term.Time(grant.CreatedAt), used, term.Time(grant.EndsBy), term.Time(grant.EndsAtLatest))
+	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(grant.ID), column(grant.ClientHost),
+		column(grant.ClientName), column(cmp.Or(grant.ResourceName, grant.Resource.String())),
+		column(grant.Subject), column(grant.Account), used)
+}
+
+// columnWidth keeps the tables of grants and calls within 120 columns.
+const columnWidth = 16
+
+// column returns a text on one line, cut to the width of a column.
+func column(text string) string {
+	if runes := []rune(onOneLine(text)); len(runes) > columnWidth {
+		return string(runes[:columnWidth-1]) + "…"
+	}
+	return onOneLine(text)
 }
 
 // onOneLine replaces control characters, because clients and sites choose the names.

@@ -28,7 +28,9 @@ type Call struct {
 	Time      time.Time // of the request
 	Request   string    // id of the HTTP request in the log; "" for none
 	Subject   string
+	Account   string // the name of the account for people; "" for none
 	Client    string // the client_id; for a client that registered itself, a short name
+	App       string // the name that the client gives itself
 	Grant     string
 	Resource  string // URL of the MCP server; "" over stdio
 	Method    string // "" for a request that was refused before it could be read

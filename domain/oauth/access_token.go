@@ -37,13 +37,15 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 		return Caller{}, refuseToken("G7", "left without a scope, because its grant has lost them")
 	}
 	return Caller{
-		Grant:     g.id,
-		Client:    g.client,
-		Subject:   g.subject,
-		Roles:     slices.Clone(g.roles),
-		Scopes:    g.scopesOf(token),
-		ExpiresAt: token.expiresAt,
-		Tools:     g.tools,
+		Grant:      g.id,
+		Client:     g.client,
+		ClientName: g.clientName,
+		Subject:    g.subject,
+		Account:    g.accountName(),
+		Roles:      slices.Clone(g.roles),
+		Scopes:     g.scopesOf(token),
+		ExpiresAt:  token.expiresAt,
+		Tools:      g.tools,
 	}, nil
 }
 

@@ -69,13 +69,15 @@ func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
 
 // Caller is the sender of a request with a valid access token.
 type Caller struct {
-	Grant     string // the grant id; refreshes do not change it
-	Client    ClientID
-	Subject   string
-	Roles     []string
-	Scopes    Scopes
-	ExpiresAt time.Time // of the access token
-	Tools     ToolDigests
+	Grant      string // the grant id; refreshes do not change it
+	Client     ClientID
+	ClientName string // the client's own claim
+	Subject    string
+	Account    string // the name of the account for people; "" for none
+	Roles      []string
+	Scopes     Scopes
+	ExpiresAt  time.Time // of the access token
+	Tools      ToolDigests
 }
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which

@@ -33,6 +33,7 @@ func (s *Settings) DirectCaller(token Fingerprint, person Principal, at Resource
 		Grant:   DirectID(token),
 		Client:  RestoreClientID(DirectClient),
 		Subject: person.Subject,
+		Account: person.Name,
 		Roles:   person.Roles,
 		Scopes:  scopes,
 	}, nil

@@ -29,7 +29,7 @@ func masking(record audit.Recorder) audit.Recorder {
 	}
 	return func(ctx context.Context, call audit.Call) {
 		call.Client, call.Method = oauth.MaskTokens(call.Client), oauth.MaskTokens(call.Method)
-		call.Name = oauth.MaskTokens(call.Name)
+		call.Name, call.App = oauth.MaskTokens(call.Name), oauth.MaskTokens(call.App)
 		if call.Arguments != nil {
 			call.Arguments = []byte(oauth.MaskTokens(string(call.Arguments)))
 		}
@@ -60,6 +60,8 @@ func (a Audit) NewCall(sender *response.Sender, request jsonrpc.Request, began t
 	}
 	if sender != nil {
 		call.Request, call.Subject, call.Grant = sender.RequestID, sender.Caller.Subject, sender.Caller.Grant
+		call.Account = audit.Shorten(sender.Caller.Account, audit.MaxName)
+		call.App = audit.Shorten(sender.Caller.ClientName, audit.MaxName)
 		if a.label != nil {
 			call.Client = audit.Shorten(a.label(sender.Caller.Client), audit.MaxClient)
 		}

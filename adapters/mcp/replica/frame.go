@@ -77,6 +77,7 @@ type part struct {
 // caller is an oauth.Caller in a frame.
 type caller struct {
 	Grant, Client, Subject string
+	ClientName, Account    string `json:",omitempty"`
 	Roles, Scopes          []string
 	ExpiresAt              time.Time
 	Tools                  string `json:",omitempty"`
@@ -84,25 +85,29 @@ type caller struct {
 
 func callerFrom(c *oauth.Caller) caller {
 	return caller{
-		Grant:     c.Grant,
-		Client:    c.Client.String(),
-		Subject:   c.Subject,
-		Roles:     c.Roles,
-		Scopes:    c.Scopes.Values(),
-		ExpiresAt: c.ExpiresAt,
-		Tools:     c.Tools.String(),
+		Grant:      c.Grant,
+		Client:     c.Client.String(),
+		ClientName: c.ClientName,
+		Subject:    c.Subject,
+		Account:    c.Account,
+		Roles:      c.Roles,
+		Scopes:     c.Scopes.Values(),
+		ExpiresAt:  c.ExpiresAt,
+		Tools:      c.Tools.String(),
 	}
 }
 
 func (c caller) restore() oauth.Caller {
 	return oauth.Caller{
-		Grant:     c.Grant,
-		Client:    oauth.RestoreClientID(c.Client),
-		Subject:   c.Subject,
-		Roles:     c.Roles,
-		Scopes:    oauth.NewScopes(c.Scopes...),
-		ExpiresAt: c.ExpiresAt,
-		Tools:     oauth.RestoreToolDigests(c.Tools),
+		Grant:      c.Grant,
+		Client:     oauth.RestoreClientID(c.Client),
+		ClientName: c.ClientName,
+		Subject:    c.Subject,
+		Account:    c.Account,
+		Roles:      c.Roles,
+		Scopes:     oauth.NewScopes(c.Scopes...),
+		ExpiresAt:  c.ExpiresAt,
+		Tools:      oauth.RestoreToolDigests(c.Tools),
 	}
 }
 
