@@ -167,7 +167,8 @@ var _ = Describe("A host's own settings", func() {
 		for _, w := range []*httptest.ResponseRecorder{h.ask(), h.ask(redirect("https://unlisted.example/"))} {
 			Expect(w.Header().Get("Strict-Transport-Security")).To(Equal(header))
 		}
-	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""))
+	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""),
+		Entry("on loopback with TLS", "https://localhost:8443", ""))
 
 	DescribeTable("allow private-use schemes", Label("A14", "C26"), func(allowed []string, uri string, status int) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(),

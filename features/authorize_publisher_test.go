@@ -38,12 +38,18 @@ var _ = Describe("Serving further well-known files", Label("F18"), func() {
 		Expect(request(ctx, http.MethodPost, world.Issuer+"/.well-known/"+name, nil).StatusCode).
 			To(Equal(http.StatusMethodNotAllowed))
 	},
-		Entry("text without an extension", "openai-apps-challenge", "text/plain"),
+		Entry("a document without an extension", "apple-app-site-association", "application/json"),
 		Entry("a text", "security.txt", "text/plain"),
 		Entry("a document", "agent-card.json", "application/json"),
 		Entry("a document in a folder", "mcp/server-card.json", "application/json"),
 		Entry("another file", "key.unknown-extension", "application/octet-stream"),
 	)
+
+	It("serves a text without an extension", func(ctx SpecContext) {
+		got := Get(ctx, NewWorld(serving).Issuer+"/.well-known/openai-apps-challenge")
+		Expect(got.Text).To(Equal("a-challenge"))
+		Expect(got.Header.Get("Content-Type")).To(HavePrefix("text/plain"))
+	})
 
 	DescribeTable("answers 404, as for a file that does not exist, for", func(ctx SpecContext, path string) {
 		world := NewWorld(serving)

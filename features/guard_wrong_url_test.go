@@ -10,6 +10,16 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
+var _ = Describe("A proxy that removes the path of the issuer", func() {
+	It("is named to the client that gets 404", func(ctx SpecContext) {
+		world := NewWorld(func(config *service.Config) { config.Issuer += "/auth" })
+		said := ContainSubstring("a proxy has removed /auth from the path of this request")
+		Expect(Get(ctx, world.Issuer+"/oauth/authorize").Text).To(said)
+		Expect(Get(ctx, world.Issuer+"/mcp").Text).To(said)
+		Expect(Get(ctx, world.Issuer+"/elsewhere").Text).NotTo(said)
+	})
+})
+
 var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway"), func() {
 	DescribeTable("gets the URLs of the MCP servers with", func(ctx SpecContext, method, path string, status int) {
 		upstream := NewUpstream(apiKey).URL + "/mcp"

@@ -186,9 +186,10 @@ func (e *Endpoints) edition(c echo.Context) pages.Edition {
 	return e.pages.For(c.Request().Header.Get("Accept-Language"))
 }
 
-// secureTransport sets Strict-Transport-Security when the issuer uses https.
+// secureTransport sets Strict-Transport-Security when the issuer uses https. On localhost it would
+// bind the other servers of a developer's computer, too.
 func (e *Endpoints) secureTransport(c echo.Context) {
-	if e.issuer.Scheme == "https" {
+	if e.issuer.Scheme == "https" && !oauth.IsLoopbackOrigin("https://"+e.issuer.Host) {
 		c.Response().Header().Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 	}
 }

@@ -1,9 +1,12 @@
 package http
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -39,6 +42,8 @@ func WellKnownFiles(folder string) echo.HandlerFunc {
 		kind := "text/plain; charset=utf-8"
 		if extension := path.Ext(name); extension != "" {
 			kind = cmp.Or(mime.TypeByExtension(extension), "application/octet-stream")
+		} else if isJSON(file) {
+			kind = "application/json" // apps do not read apple-app-site-association as anything else
 		}
 		header := c.Response().Header()
 		header.Set("Content-Type", kind)
@@ -69,6 +74,14 @@ func openWellKnown(folder, name string) (*os.File, fs.FileInfo, error) {
 	}
 	file, err := root.Open(name)
 	return file, info, err
+}
+
+// isJSON reports whether a file contains a JSON object or list, and seeks to its start.
+func isJSON(file io.ReadSeeker) bool {
+	text, err := io.ReadAll(io.LimitReader(file, maxWellKnownFile))
+	_, seekErr := file.Seek(0, io.SeekStart)
+	text = bytes.TrimSpace(text)
+	return err == nil && seekErr == nil && len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text)
 }
 
 func checkWellKnownName(name string) error {

@@ -167,7 +167,7 @@ var _ = Describe("Copying a store", func() {
 					return target.writer.Exec("UPDATE grants SET generation = 9 WHERE id = ?", fmt.Sprintf("%032x", 5))
 				}),
 				Entry("a code that is gone in the destination",
-					"authorization_codes differs, 450 rows in the source and 449 in the destination", func() *gorm.DB {
+					"authorization_codes differs (rows in the source: 450, in the destination: 449)", func() *gorm.DB {
 						return target.writer.Delete(&codeRow{ID: fmt.Sprintf("%032x", 5)})
 					}),
 				Entry("a byte that is another one in the destination", "grants differs", func() *gorm.DB {

@@ -159,7 +159,11 @@ func (s *Store) compareSchema() error {
 
 // appliedMigrations returns nothing for a database without the table of migrations.
 func appliedMigrations(db *gorm.DB) (applied []string, err error) {
-	if !db.Migrator().HasTable("schema_migrations") {
+	tables, err := db.Migrator().GetTables() // HasTable would hide an error
+	if err != nil {
+		return nil, failed("looking for the schema", err)
+	}
+	if !slices.Contains(tables, "schema_migrations") {
 		return nil, nil
 	}
 	err = db.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error

@@ -10,6 +10,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
 	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -108,9 +109,17 @@ func failed(doing string, err error) error {
 	case isDuplicate(err):
 		err = oauth.ErrDuplicate
 	default:
-		err = fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
+		err = fmt.Errorf("%w: %w%s", oauth.ErrUnavailable, err, poolerAdvice(err))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// poolerAdvice explains the errors of prepared statements that are on another connection.
+func poolerAdvice(err error) string {
+	if code := drivers.Code(err); code == "42P05" || code == "26000" {
+		return ": behind PgBouncer in transaction mode, add default_query_exec_mode=exec to the address"
+	}
+	return ""
 }
 
 // detached lets short work finish after its caller has canceled it: a server's driver would drop

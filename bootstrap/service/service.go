@@ -40,6 +40,7 @@ type Service struct {
 	Authz    *bootstrap.OAuthServer
 	Echo     *echo.Echo
 
+	prefix     string // path of the issuer
 	servers    mcpServers
 	upstreams  *upstreams.Watch
 	checked    func([]UpstreamStatus)
@@ -114,6 +115,7 @@ func (s *Service) openDatabases(config Config) (err error) {
 
 func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	config, authorization := p.Config, p.oauth()
+	_, s.prefix = oauth.SplitOrigin(config.Issuer)
 	if config.verifier() == VerifierSite {
 		authorization.Verifier = s.Site
 	}
@@ -166,10 +168,23 @@ func (s *Service) answerError(err error, c echo.Context) {
 		for _, resource := range s.Authz.Resources() {
 			urls = append(urls, resource.Resource.String())
 		}
-		err = echo.NewHTTPError(http.StatusNotFound,
-			"no MCP server has this URL: connect to "+strings.Join(urls, " or "))
+		said := "no MCP server has this URL: connect to " + strings.Join(urls, " or ")
+		if prefix := s.strippedPrefix(c.Request().URL.Path); prefix != "" {
+			said = "a proxy has removed " + prefix + " from the path of this request: it must pass the path unchanged"
+		}
+		err = echo.NewHTTPError(http.StatusNotFound, said)
 	}
 	s.Echo.DefaultHTTPErrorHandler(err, c)
+}
+
+// strippedPrefix returns the path of the issuer if there is an endpoint at the path below it.
+func (s *Service) strippedPrefix(path string) string {
+	for _, route := range s.Echo.Routes() {
+		if s.prefix != "" && route.Path == s.prefix+path {
+			return s.prefix
+		}
+	}
+	return ""
 }
 
 // Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it

@@ -48,6 +48,9 @@ func (l Line) String() string {
 // parse parses a file. Its errors name the line and never contain its hash.
 func parse(content []byte) (table, error) {
 	content = bytes.TrimPrefix(content, []byte("\ufeff")) // byte order mark
+	if bytes.HasPrefix(content, []byte("\xff\xfe")) || bytes.HasPrefix(content, []byte("\xfe\xff")) {
+		return nil, errors.New("the file is in UTF-16, as PowerShell writes it: save it as UTF-8")
+	}
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("the file is larger than %d bytes", maxBytes)
 	}
