@@ -73,8 +73,7 @@ type UpstreamRequest = upstream.Request
 func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	m := newMCPServer(options)
 	if m.authz == nil {
-		return nil, errors.New(
-			"opening the gateway to an upstream: it has no OAuth server: pass WithOAuth to NewGateway")
+		return nil, fmt.Errorf("opening the gateway to an upstream: %w", m.errNoOAuth("NewGateway"))
 	}
 	to = to.withDefaults(m.authz.config)
 	parsed, err := to.parse(m.authz.config)

@@ -19,6 +19,7 @@ import (
 // MCPServer is an MCP server behind the bearer token check (RFC 6750, RFC 9728).
 type MCPServer struct {
 	authz    *OAuthServer
+	nilOAuth bool // WithOAuth got nil
 	options  guard.Options
 	bus      replica.Bus // nil for none
 	resource string      // "" for the first of the Config
@@ -73,6 +74,13 @@ func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 		m.mounted = inprocess.New(server, options)
 	}
 	return m
+}
+
+func (m *MCPServer) errNoOAuth(receiver string) error {
+	if m.nilOAuth {
+		return errors.New("the OAuth server is nil: look at the error of NewOAuthServer before you use it")
+	}
+	return errors.New("it has no OAuth server: pass WithOAuth to " + receiver)
 }
 
 // errNoServer reports a nil server of the SDK.

@@ -88,7 +88,9 @@ func WithLimitObserver(observe oauth.LimitObserver) OAuthOption {
 type MCPOption func(*MCPServer)
 
 // WithOAuth sets the authorization server. Register, NewGateway and Guard need it.
-func WithOAuth(authz *OAuthServer) MCPOption { return func(m *MCPServer) { m.authz = authz } }
+func WithOAuth(authz *OAuthServer) MCPOption {
+	return func(m *MCPServer) { m.authz, m.nilOAuth = authz, authz == nil }
+}
 
 // WithResource sets which resource of the Config this server is, by its URL; the default is the
 // first. Register reports an unknown one.

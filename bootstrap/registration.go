@@ -80,8 +80,7 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 		mistakes = append(mistakes, errNoServer)
 	}
 	if m.authz == nil {
-		mistakes = append(mistakes,
-			errors.New("it has no OAuth server: pass WithOAuth to NewMCPServer, or use ServeStdio"))
+		mistakes = append(mistakes, m.errNoOAuth("NewMCPServer, or use ServeStdio"))
 		return errors.Join(mistakes...)
 	}
 	if m.resourceIndex() < 0 {

@@ -125,6 +125,9 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		Entry("a client directory whose pointer is nil", func(e *embedding) {
 			e.oauthOptions = []bootstrap.OAuthOption{bootstrap.WithClientDirectory((*published)(nil))}
 		}, "WithClientDirectory has a nil *bootstrap_test.published: leave the option out"),
+		Entry("the nil OAuth server that came with an error", func(e *embedding) {
+			e.withoutOAuth, e.options = true, []bootstrap.MCPOption{bootstrap.WithOAuth(nil)}
+		}, "the OAuth server is nil: look at the error of NewOAuthServer"),
 		Entry("no OAuth server", func(e *embedding) {
 			e.withoutOAuth = true
 		}, "it has no OAuth server: pass WithOAuth"),

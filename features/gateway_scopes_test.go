@@ -42,6 +42,7 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 			Expect(refused.Header.Get("WWW-Authenticate")).
 				To(And(ContainSubstring(`error="insufficient_scope"`), ContainSubstring(`scope="danger mcp"`)))
 			Expect(upstream.Asked()).To(HaveLen(asked))
+			Expect(world.Log.String()).To(MatchRegexp(`"msg":"refused a request".*"rule":"G10","needed":"danger mcp"`))
 
 			wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
 			Expect(wider.Scope).To(Equal("danger"))

@@ -70,7 +70,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (m json
 	}
 	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, m.Tools, m.Arguments...); lacking {
 		refused := insufficientScope(needed)
-		traceRefusal(r.Context(), refused)
+		g.traceRefusal(r.Context(), refused)
 		g.challenge.refuse(out.ResponseWriter, refused)
 		return m, false
 	}

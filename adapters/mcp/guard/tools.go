@@ -43,7 +43,7 @@ func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.
 	caller := response.IdentityOf(r.Context()).Caller
 	refused := changedTool(g.access.withDefaults(
 		g.access.neededScopes(caller, m.Tools, g.access.scopesWith(m.Arguments))))
-	traceRefusal(r.Context(), refused)
+	g.traceRefusal(r.Context(), refused)
 	g.challenge.refuse(w, refused)
 }
 
