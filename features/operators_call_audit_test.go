@@ -69,6 +69,8 @@ func toolCalls(path string, count int) (lines []AuditLine) {
 	return lines
 }
 
+func fitsTerminal(line string) bool { return len(line) <= 120 }
+
 func digestOf(canonical string) string {
 	digest := sha256.Sum256([]byte(canonical))
 	return hex.EncodeToString(digest[:])
@@ -123,7 +125,7 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		listed := func(flags ...string) string {
 			ran := Run(ctx, append([]string{"audit", "list", path}, flags...)...)
 			Expect(ran.Code).To(BeZero(), ran.Err)
-			Expect(strings.Split(ran.Out, "\n")).To(HaveEach(Satisfy(func(line string) bool { return len(line) <= 120 })))
+			Expect(strings.Split(ran.Out, "\n")).To(HaveEach(Satisfy(fitsTerminal)))
 			return ran.Out
 		}
 		Expect(listed()).To(MatchRegexp(`(?m)^TIME +SUBJECT +ACCOUNT +APP +CALL +OUTCOME +MS$`))

@@ -83,7 +83,7 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 			To(And(HavePrefix("ID "), ContainSubstring(oauth.ShortID(grants[0].ID)), ContainSubstring("never"),
 				ContainSubstring("Spec Client"), MatchRegexp(`(?m) ada +ada +never$`)))
 		Expect(strings.Split(shown.Out, "\n")[0]).To(ContainSubstring("ACCOUNT"))
-		Expect(strings.Split(shown.Out, "\n")).To(HaveEach(Satisfy(func(line string) bool { return len(line) <= 120 })))
+		Expect(strings.Split(shown.Out, "\n")).To(HaveEach(Satisfy(fitsTerminal)))
 		Expect(strings.Count(shown.Out, "\n")).To(Equal(3))
 		Expect(shown.Out).
 			NotTo(Or(ContainSubstring(tokens.Access), ContainSubstring(tokens.Refresh), ContainSubstring(world.Token),

@@ -87,7 +87,8 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Manage grants",
 		newGroup("grants", "List and end grants", newGrantsList(in, out, errOut),
 			newGrantsEnd(in, out, errOut)))
-	addGroup(root, "Audit calls", newGroup("audit", "List and verify the audit of calls", newAuditList(out), newAuditVerify(out)))
+	addGroup(root, "Audit calls",
+		newGroup("audit", "List and verify the audit of calls", newAuditList(out), newAuditVerify(out)))
 	root.AddCommand(newVersion(out))
 	return root
 }

@@ -36,7 +36,8 @@ func databaseFiles(pattern string) (files []string) {
 // existing file or folder.
 func checkAccess(path string) error {
 	if err := writable(path); err != nil {
-		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err, settings.OwnerOf(path))
+		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err,
+			settings.OwnerOf(path))
 	}
 	return nil
 }

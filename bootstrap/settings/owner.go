@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// remedy returns what to add to the error of a file that this process cannot use: to whom it belongs
-// and what to do; "" for any other error.
+// remedy returns what to add to the error of a file that this process cannot use: to whom it
+// belongs and what to do; "" for any other error.
 func remedy(err error) string {
 	failure := new(fs.PathError)
 	if !errors.As(err, &failure) {
@@ -42,8 +42,8 @@ func existing(path string) string {
 	}
 }
 
-// OwnerOf says to whom a file, or the folder in which it is missing, belongs and as whom this process
-// runs; "" if the system does not tell.
+// OwnerOf says to whom a file, or the folder in which it is missing, belongs and as whom this
+// process runs; "" if the system does not tell.
 func OwnerOf(path string) string {
 	path = existing(path)
 	info, err := os.Stat(path)

@@ -50,8 +50,8 @@ type Store interface {
 	// assertion exactly one succeeds. ErrDuplicate.
 	UseOnce(ctx context.Context, assertion Digest, forgetAfter time.Time) error
 
-	// DeleteExpired deletes codes, grants and used assertions whose ForgetAfter is at or before now,
-	// and returns their number.
+	// DeleteExpired deletes codes, grants and used assertions whose ForgetAfter is at or before
+	// now, and returns their number.
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
 }
 

@@ -17,9 +17,10 @@ const (
 	stateUnknown = "not-checked" // the state of an upstream before its first check
 )
 
-// fromInside reads what the admin listener at host:port knows: the proxy that trusted-proxies lacks,
-// and the states of the upstreams of a gateway. They are not public, because they name internal
-// addresses. It returns one finding for each upstream, or one that is skipped, with the reason.
+// fromInside reads what the admin listener at host:port knows: the proxy that trusted-proxies
+// lacks, and the states of the upstreams of a gateway. They are not public, because they name
+// internal addresses. It returns one finding for each upstream, or one that is skipped, with the
+// reason.
 func fromInside(ctx context.Context, address string, endpoint *url.URL) []finding {
 	if address == "" || address == service.AdminOff {
 		return skippedUpstreams("because admin-addr is off: give the gateway an admin listener, for example on %s",
