@@ -203,7 +203,7 @@ func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint,
 		return 0, err
 	}
 	for _, grant := range ended {
-		s.announceEnd(ctx, grant, reason)
+		s.announceEnd(ctx, grant, reason, "")
 	}
 	return len(ended), nil
 }

@@ -55,22 +55,30 @@ func (s *Server) verifyOnce(ctx context.Context, grant *oauth.AccessGrant, token
 var errReplaced = fmt.Errorf("%w: the host token was replaced meanwhile", oauth.ErrUnavailable)
 
 // reverify verifies the host token of a grant outside of any transaction. When the site does not
-// know it any more, or names another person, it ends the grant and returns refusal, or errReplaced;
-// after any other error the grant stays.
+// know it any more, or the grant has a ReasonToEnd, it ends the grant and returns refusal, or
+// errReplaced; after any other error the grant stays.
 func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken,
 	refusal error) (oauth.Principal, error) {
 	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken ||
-		err == nil && !grant.PermittedBy(principal, s.settings) {
-		_, err := s.endIf(ctx, grant.ID(), oauth.EndedByHostToken, func(newest *oauth.AccessGrant) error {
-			if print := newest.HostPrint(); print != grant.HostPrint() && print != (oauth.Fingerprint{}) {
-				return errReplaced
-			}
-			return nil
-		})
-		return oauth.Principal{}, cmp.Or(err, refusal)
+	reason, detail := oauth.EndedByHostToken, ""
+	switch kind, _ := oauth.KindOf(err); {
+	case err == nil:
+		if reason = grant.ReasonToEnd(principal, s.settings); reason == "" {
+			return principal, nil
+		}
+		if reason == oauth.EndedByNewPerson {
+			detail = fmt.Sprintf("%q before, %q now.", grant.Subject(), principal.Subject)
+		}
+	case kind != oauth.WrongHostToken:
+		return principal, err
 	}
-	return principal, err
+	_, err = s.endIf(ctx, grant.ID(), reason, detail, func(newest *oauth.AccessGrant) error {
+		if print := newest.HostPrint(); print != grant.HostPrint() && print != (oauth.Fingerprint{}) {
+			return errReplaced
+		}
+		return nil
+	})
+	return oauth.Principal{}, cmp.Or(err, refusal)
 }
 
 // endAndRefuse ends a grant and returns refusal, or the error of the store.

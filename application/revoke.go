@@ -40,7 +40,7 @@ func (s *Server) revoke(ctx context.Context, token oauth.Secret, client string) 
 		return nil
 	})
 	if err == nil && ended {
-		s.announceEnd(ctx, token.Grant(), oauth.EndedByRevocation)
+		s.announceEnd(ctx, token.Grant(), oauth.EndedByRevocation, "")
 	}
 	return ignoreNotFound(err)
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -105,11 +106,12 @@ func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 
 // end ends a grant and closes its open streams. It reports whether the grant was active.
 func (s *Server) end(ctx context.Context, grant string, reason oauth.EndReason) (active bool, err error) {
-	return s.endIf(ctx, grant, reason, func(*oauth.AccessGrant) error { return nil })
+	return s.endIf(ctx, grant, reason, "", func(*oauth.AccessGrant) error { return nil })
 }
 
-// endIf is end, unless the condition returns an error for the newest state.
-func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason,
+// endIf is end, unless the condition returns an error for the newest state. The log and the trace
+// also get the detail of the reason.
+func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason, detail string,
 	condition func(*oauth.AccessGrant) error) (active bool, err error) {
 	now := s.now()
 	err = s.ports.Store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
@@ -123,13 +125,17 @@ func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason
 		return false, err
 	}
 	if active {
-		s.announceEnd(ctx, grant, reason)
+		s.announceEnd(ctx, grant, reason, detail)
 	}
 	return active, nil
 }
 
-func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason) {
-	s.audit(ctx, "grant_ended", "grant", grant, "reason", string(reason))
+func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason, detail string) {
+	attributes := []any{"grant", grant, "reason", string(reason)}
+	if detail != "" {
+		attributes = append(attributes, "detail", detail)
+	}
+	s.audit(ctx, "grant_ended", attributes...)
 	if s.ports.Journal != nil {
 		s.ports.Journal.Note(connection.Step{
 			At:      s.now(),
@@ -137,7 +143,7 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 			Outcome: connection.Passed,
 			Attempt: grant,
 			Request: connection.From(ctx).Request(),
-			Reason:  string(reason),
+			Reason:  strings.TrimSuffix(string(reason)+": "+detail, ": "),
 		})
 	}
 	s.onGrantEnded(grant)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -106,6 +107,20 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 					To(ConsistOf(authorTools))
 			})
 
+		It("takes a role away from an access token in use, within recheck-every",
+			Label("roles", "J8"), func(ctx SpecContext) {
+				world = NewWorld(func(config *service.Config) {
+					config.Verification = way.configure(site.site.URL("/token"))
+					config.RecheckEvery = 5 * time.Minute
+				})
+				client = world.NewClient()
+				tokens := client.Connect(ctx)
+				site.Answer(200, way.author)
+				Expect(tools(ctx, tokens)).To(ConsistOf(editorTools))
+				world.Clock.Advance(5 * time.Minute)
+				Expect(tools(ctx, tokens)).To(ConsistOf(authorTools))
+			})
+
 		It("refuses other tokens, and ends grants of a token that becomes invalid",
 			Label("B8", "J1"), func(ctx SpecContext) {
 				tokens := client.Connect(ctx)
@@ -157,6 +172,51 @@ var _ = Describe("Verifying tokens over HTTP", func() {
 		Expect(world.NewClient().Consent(ctx).Approve(ctx, world.Token).StatusCode).
 			To(Equal(http.StatusServiceUnavailable))
 		Expect(world.Log.String()).To(ContainSubstring("it does not accept our client id and secret"))
+	})
+})
+
+var _ = Describe("Changing the verifier", Label("J24"), func() {
+	// named answers with the name of a person, or with none.
+	named := func(site *TokenSite, subject string) { site.Answer(200, `{"subject":"`+subject+`"}`) }
+	var site *TokenSite
+	var world *World
+	var client *Client
+	BeforeEach(func() {
+		site = NewTokenSite(`{}`)
+		world = NewWorld(func(config *service.Config) {
+			config.Verification, config.RecheckEvery = overHTTP.configure(site.site.URL("/token")), time.Minute
+		})
+		client = world.NewClient()
+	})
+	refresh := func(ctx context.Context, tokens Tokens) Response {
+		return client.Token(ctx, client.Refresh(tokens.Refresh))
+	}
+
+	It("goes on with every connection when the site begins to name people", func(ctx SpecContext) {
+		used, refreshed := client.Connect(ctx), client.Connect(ctx)
+		named(site, "ada")
+		world.Clock.Advance(time.Minute)
+		Expect(world.Call(ctx, used.Access).StatusCode).To(Equal(http.StatusOK))
+		refreshed = refresh(ctx, refreshed).Tokens()
+		for grant, err := range world.service.Authz.Grants(ctx) {
+			Expect(err).NotTo(HaveOccurred())
+			Expect(grant.Subject).To(Equal("ada"))
+		}
+		Expect(refresh(ctx, used).StatusCode).To(Equal(http.StatusOK))
+		named(site, "") // the verifier from before
+		Expect(refresh(ctx, refreshed).StatusCode).To(Equal(http.StatusOK))
+	})
+
+	It("ends a connection whose token is another person's now, and names both", func(ctx SpecContext) {
+		named(site, "ada")
+		tokens := client.Connect(ctx)
+		named(site, "bob")
+		Expect(refresh(ctx, tokens)).To(BeRefusedAs(400, "invalid_grant"))
+		Expect(world.Log.String()).To(And(ContainSubstring(`"reason":"other_person"`),
+			ContainSubstring(`\"ada\" before, \"bob\" now`), Not(ContainSubstring("host_token_invalid"))))
+		traced, err := world.service.Authz.Trace(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(traced).To(ContainElement(HaveField("Verdict", ContainSubstring(`"ada" before, "bob" now`))))
 	})
 })
 

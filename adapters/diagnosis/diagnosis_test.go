@@ -199,6 +199,9 @@ var _ = Describe("The verdict about a connection", func() {
 		Entry(nil, oauth.EndedByReuse, "replaced refresh token"),
 		Entry(nil, oauth.EndedByRevocation, "client revoked"), Entry(nil, oauth.EndedByHostToken, "does not know"),
 		Entry(nil, oauth.EndedByLostKey, "secret"), Entry(nil, oauth.EndedByHost, "site ended"),
+		Entry(nil, oauth.EndedByNewPerson, "names another person"), Entry(nil, oauth.EndedByLostScopes, "scopes"),
+		Entry("with both names", oauth.EndedByNewPerson+`: "ann" before, "bob" now.`,
+			`another person for it: "ann" before, "bob" now.`),
 		Entry(nil, oauth.EndedByPerson, "person ended"), Entry(nil, oauth.EndedByOperator, "operator ended"),
 	)
 

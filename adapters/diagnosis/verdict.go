@@ -3,6 +3,7 @@ package diagnosis
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/connection"
@@ -61,9 +62,9 @@ func (c *Connection) withVerdict(now time.Time) Connection {
 		c.State, c.Verdict, c.Hint = Stopped, "The client has to register itself, and self-registration is off.",
 			advice[noRegistration]
 	case c.reached(connection.Ended) != nil:
-		reason := c.reached(connection.Ended).Reason
-		c.State, c.Verdict, c.Hint = Over, "The connection has ended: "+cmp.Or(advice[reason+".verdict"], reason),
-			advice[reason+".hint"]
+		reason, detail, _ := strings.Cut(c.reached(connection.Ended).Reason, ": ")
+		c.State, c.Verdict, c.Hint = Over, strings.TrimSpace("The connection has ended: "+
+			cmp.Or(advice[reason+".verdict"], reason)+" "+detail), advice[reason+".hint"]
 	case last.Outcome != connection.Passed && !c.isConnected(last):
 		c.State, c.Verdict, c.Hint = Stopped, "The attempt stopped at the step \""+last.Kind.Name()+"\": "+last.Reason,
 			hintFor(last)

@@ -1,6 +1,9 @@
 package oauth
 
-import "time"
+import (
+	"encoding/hex"
+	"time"
+)
 
 type grantState string
 
@@ -18,6 +21,8 @@ const (
 	EndedByReuse      EndReason = "refresh_reused"
 	EndedByRevocation EndReason = "revoked_by_client"
 	EndedByHostToken  EndReason = "host_token_invalid"
+	EndedByNewPerson  EndReason = "other_person"
+	EndedByLostScopes EndReason = "no_scope_left"
 	EndedByLostKey    EndReason = "key_lost"
 	EndedByHost       EndReason = "ended_by_host"
 	EndedByPerson     EndReason = "ended_by_person"
@@ -127,11 +132,21 @@ func (g *AccessGrant) forgetAfter() time.Time {
 	return g.idleExpiresAt.Add(day - 1).Truncate(day)
 }
 
-// PermittedBy reports whether the principal of the host token is still the person of this consent,
-// and may still grant one of its scopes. Otherwise the caller ends the grant.
-func (c *consent) PermittedBy(principal Principal, settings *Settings) bool {
-	return principal.Subject == c.subject && !c.scopesFor(principal, settings).Without(OfflineAccess).Empty()
+// ReasonToEnd returns why a grant ends when the site names this principal for its host token. It is
+// "" for the same person, and for the first one whom the site names for this token, who may still
+// grant one of the scopes.
+func (c *consent) ReasonToEnd(principal Principal, settings *Settings) EndReason {
+	switch {
+	case principal.Subject != c.subject && !c.isKeyed():
+		return EndedByNewPerson
+	case c.scopesFor(principal, settings).Without(OfflineAccess).Empty():
+		return EndedByLostScopes
+	}
+	return ""
 }
+
+// isKeyed reports whether the subject is the KeyedSubject of the host token.
+func (c *consent) isKeyed() bool { return c.subject == hex.EncodeToString(c.hostPrint[:]) }
 
 // RecordVerification records the principal of a verification that began at the given time. It can
 // remove scopes, but never adds one. It ignores the rest of a verification older than the recorded
@@ -141,6 +156,9 @@ func (g *AccessGrant) RecordVerification(principal Principal, settings *Settings
 		return
 	}
 	g.scopes = g.scopesFor(principal, settings)
+	if g.isKeyed() && principal.Subject != "" {
+		g.subject, g.account = principal.Subject, principal.Name
+	}
 	if age := g.verifiedAt.Sub(began); age <= 0 || age > maxAnswerAge {
 		g.roles, g.tokenID, g.verifiedAt = principal.Roles, principal.TokenID, began
 	}

@@ -15,6 +15,10 @@ var _ = Describe("The life of a grant", func() {
 	var settings *Settings
 	BeforeEach(func() { settings = settingsOf() })
 	snapshot := func(f *family) GrantSnapshot { return f.grant.Snapshot() }
+	shown := func(f *family) Connection {
+		connection, _ := f.grant.Connection(noon)
+		return connection
+	}
 
 	It("stays on record for thirty days after its end", Label("H6"), func() {
 		f := redeemed(settings)
@@ -23,12 +27,61 @@ var _ = Describe("The life of a grant", func() {
 		Expect(f.grant.HostPrint()).To(BeZero())
 	})
 
+	Describe("whose token the site judges again", Label("J24"), func() {
+		keyed := func() *family {
+			GinkgoHelper()
+			f := approved(settings)
+			print, err := KeyedSubject(f.host, settings.Keys)
+			Expect(err).NotTo(HaveOccurred())
+			f.issued.subject = print
+			Expect(f.redeem(noon)).To(Succeed())
+			return f
+		}
+		reasonOf := func(f *family, principal Principal) EndReason { return f.grant.ReasonToEnd(principal, settings) }
+		ann := Principal{Subject: "ann", Name: "Ann Example"}
+
+		It("takes the name of the person in place of the fingerprint of the same token", func() {
+			f := keyed()
+			Expect(reasonOf(f, ann)).To(BeEmpty())
+			f.grant.RecordVerification(ann, settings, noon.Add(time.Hour))
+			Expect(shown(f)).To(And(HaveField("Subject", "ann"), HaveField("Account", "Ann Example")))
+			Expect(reasonOf(f, ann)).To(BeEmpty())
+			Expect(reasonOf(f, Principal{Subject: "bob"})).To(Equal(EndedByNewPerson))
+		})
+
+		It("ends for another person, also when their name has the form of a fingerprint", func() {
+			f := redeemed(settings)
+			Expect(reasonOf(f, Principal{Subject: "bob"})).To(Equal(EndedByNewPerson))
+			other, err := ParseHostToken("another-token")
+			Expect(err).NotTo(HaveOccurred())
+			f = approved(settings)
+			f.issued.subject, err = KeyedSubject(other, settings.Keys)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(f.redeem(noon)).To(Succeed())
+			Expect(reasonOf(f, ann)).To(Equal(EndedByNewPerson))
+		})
+
+		It("ends when the token may grant none of its scopes any more", func() {
+			nothing := Principal{Subject: "ann", Scopes: []string{}}
+			Expect(reasonOf(redeemed(settings), nothing)).To(Equal(EndedByLostScopes))
+		})
+
+		It("takes no name from a token that replaces its own", Label("J19"), func() {
+			f := keyed()
+			other, err := ParseHostToken("another-token")
+			Expect(err).NotTo(HaveOccurred())
+			by := Replacement{Host: other, Verified: map[Resource]Principal{settings.Resource(): ann}, Began: noon}
+			_, err = Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
+			Expect(err).To(Refused(OtherHostToken))
+		})
+	})
+
 	It("has the id of its token from the newest verification, and of the token that replaces it", Label("J23"), func() {
 		f := redeemed(settings)
 		named := func(id string) Principal { return Principal{Subject: "ann", TokenID: id} }
 		f.grant.RecordVerification(named("4711"), settings, noon.Add(time.Hour))
 		f.grant.RecordVerification(named("older"), settings, noon.Add(time.Hour-time.Second))
-		Expect(f.grant.Connection(noon)).To(HaveField("TokenID", "4711"))
+		Expect(shown(f)).To(HaveField("TokenID", "4711"))
 		by := Replacement{
 			Host:     f.host,
 			Verified: map[Resource]Principal{settings.Resource(): named("4712")},
@@ -36,7 +89,7 @@ var _ = Describe("The life of a grant", func() {
 		}
 		_, err := Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(f.grant.Connection(noon)).To(HaveField("TokenID", "4712"))
+		Expect(shown(f)).To(HaveField("TokenID", "4712"))
 	})
 
 	It("is on record to the end of the day in which its last refresh token is of no use", Label("H6"), func() {

@@ -57,7 +57,7 @@ func (r Replacement) applyTo(of *consent, host *sealedHostToken, settings *Setti
 	if principal.Subject == "" { // the verifier names no subject, so the grant keeps its own
 		principal.Subject = of.subject
 	}
-	if !of.PermittedBy(principal, settings) {
+	if principal.Subject != of.subject || of.ReasonToEnd(principal, settings) != "" {
 		return RefuseOtherHostToken()
 	}
 	of.scopes, of.roles, of.tokenID = of.scopesFor(principal, settings), principal.Roles, principal.TokenID
