@@ -217,6 +217,24 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 			[]any{"a b = Read, and write", "b"}, []any{"b = Read, a little"}, []any{"c"}),
 	)
 
+	DescribeTable("verifies tokens in use where the site can take away roles, unless it is switched off",
+		Label("J8"), func(ctx SpecContext, every string, arguments ...string) {
+			GinkgoT().Chdir(GinkgoT().TempDir())
+			Expect(os.WriteFile("tokens", nil, 0o600)).To(Succeed())
+			Expect(Run(ctx, append([]string{"config", "--issuer=https://cms.example"}, arguments...)...).Settings()).
+				To(HaveKeyWithValue("recheck-every", every))
+		},
+		Entry("with a file", "5m", "--verifier=file", "--token-file=tokens"),
+		Entry("with a URL", "5m", "--verifier=http", "--verify-url=https://cms.example/token"),
+		Entry("with introspection", "5m", "--verifier=introspection", "--introspection-url=https://cms.example/i",
+			"--introspection-client-id=me", "--introspection-client-secret=secret"),
+		Entry("with another interval", "1h", "--verifier=http", "--verify-url=https://cms.example/token",
+			"--recheck-every=1h"),
+		Entry("switched off", "0s", "--verifier=http", "--verify-url=https://cms.example/token", "--recheck-every=0"),
+		Entry("with the upstream", "0s", "--upstream=https://mcp.example/mcp"),
+		Entry("in the demo", "0s"),
+	)
+
 	It("accepts every line of a list", func(ctx SpecContext) {
 		all := HaveKeyWithValue("denied-prefixes", []any{"10.0.0.0/8", "172.16.0.0/12", "192.0.2.0/24"})
 		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")

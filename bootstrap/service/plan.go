@@ -26,6 +26,12 @@ type Plan struct {
 	tls       *tls.Config // nil for plain HTTP
 }
 
+// namingRoles are the verifiers that can take away a role or a scope. With them, tokens in use are
+// verified at recheckEvery, unless the operator sets another interval.
+var namingRoles = []string{VerifierFile, VerifierHTTP, VerifierIntrospection}
+
+const recheckEvery = 5 * time.Minute
+
 // Load reads the settings of c's table and plans the service, which logs to log. It reports every
 // mistake at once, before anything is opened. The additional checks run after the settings are
 // read.
@@ -35,6 +41,9 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		return nil, table.Explain(err)
 	}
 	c.admitWith(table)
+	if !table.Given("recheck-every") && slices.Contains(namingRoles, c.verifier()) {
+		c.RecheckEvery = recheckEvery
+	}
 	c.Logger = c.NewLogger(log)
 	mistakes := []error{err, checkAddress("Addr", c.Addr, DefaultAddr), c.checkDemoToken()}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {

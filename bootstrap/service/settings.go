@@ -135,7 +135,7 @@ func (c *Config) lifetimes() settings.Group {
 		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 		c.lifetime("recheck-every", &c.RecheckEvery,
 			"interval at which the pasted token is verified again while its grant is in use, in addition to each "+
-				"refresh"),
+				"refresh").DefaultText("5m with verifier file, http or introspection, else 0s"),
 	}}
 }
 
