@@ -27,6 +27,8 @@ var _ = Describe("Reaching a server of the site", func() {
 		Entry("a private network", "10.1.2.3", true),
 		Entry("a private network, mapped", "::ffff:192.168.0.1", true),
 		Entry("a private network in IPv6", "fd00::1", true),
+		Entry("a private network through NAT64", Label("U20"), "64:ff9b::a01:203", true),
+		Entry("no public address through NAT64", Label("U20"), "64:ff9b::cb00:7101", false),
 		Entry("no public address", "203.0.113.1", false),
 		Entry("no public address, mapped", "::ffff:203.0.113.1", false),
 		Entry("not the metadata address of a cloud", "169.254.169.254", false),

@@ -147,9 +147,15 @@ func refusePublic(_, address string, _ syscall.RawConn) error {
 }
 
 func isPrivate(ip netip.Addr) bool {
-	ip = ip.Unmap()
+	if ip = ip.Unmap(); nat64.Contains(ip) {
+		bits := ip.As16()
+		ip = netip.AddrFrom4([4]byte(bits[12:]))
+	}
 	return ip.IsLoopback() || ip.IsPrivate()
 }
+// nat64 are IPv6 addresses for IPv4 addresses, which their last four bytes are (RFC 6052 §2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
 
 // Problem is a reason why a request to the site failed. It is safe to log.
 type Problem string
