@@ -51,7 +51,11 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 			"it speaks TLS"),
 		Entry("no TLS in another text with the word",
 			answering(http.StatusBadRequest, "application/json", `{"error":"HTTPS is in a parameter"}`),
-			"misconfigured", "400"),
+			"uncertain", "400"),
+		Entry("a refusal of unknown keys with 400", Label("U14"), answering(http.StatusBadRequest, "text/plain", "no"),
+			"uncertain", "so it may refuse keys like this"),
+		Entry("a refusal of unknown keys with 422", Label("U14"),
+			answering(http.StatusUnprocessableEntity, "text/plain", "no"), "uncertain", "so it may refuse keys like this"),
 		Entry("a result", answering(http.StatusOK, "application/json", result), "misconfigured",
 			"it accepts any token"),
 		Entry("JSON of another API", answering(http.StatusOK, "application/json", `{"ok":true}`), "misconfigured",
@@ -81,10 +85,18 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		files := NewCertificateFiles(1, time.Hour)
 		upstream := NewUpstreamOverTLS(files.serverTLS())
 		upstream.Answer(failing(http.StatusBadRequest, "text/html", nginx))
+	DescribeTable("accepts a valid key where unknown ones get", Label("U14"), func(ctx SpecContext, status int) {
+		upstream := NewUpstream(apiKey)
+		upstream.Config.Handler = refusingWith(status, upstream.Config.Handler)
+		service, report := operateChecked(ctx, upstream.URL+"/mcp")
+		Expect(report.State.String()).To(ContainSubstring("let it answer 401 to a key that it does not know"))
+		Expect(service.NewClient().ConnectAs(ctx, apiKey).Access).NotTo(BeEmpty())
+	}, Entry(nil, 400), Entry(nil, 403), Entry(nil, 422))
+
 		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Connect.CAFile = files.Cert
 		})
-		Expect(string(report.State.State)).To(Equal("misconfigured"))
+		Expect(string(report.State.State)).To(Equal("uncertain"))
 	})
 })
 

@@ -13,6 +13,8 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 )
 
+const unknownRemedy = "let it answer 401 to a key that it does not know"
+
 // answers are what the requests of a probe have shown while none has decided.
 type answers struct {
 	requests, statuses []string
@@ -56,13 +58,13 @@ func (a *answers) judge(got head, index int) (r Result, decided bool) {
 		}, true
 	case got.status == http.StatusForbidden && index == Initialize:
 		a.forbidden = true
+	case index == Initialize && (got.status == http.StatusBadRequest || got.status == http.StatusUnprocessableEntity):
+		a.invalid = true
 	case got.status >= 300 && got.status < 400:
 		a.redirect = got.target
 	case !isUnsupported(got.status):
 		a.failed = true
 	}
-	a.invalid = a.invalid ||
-		index == Initialize && (got.status == http.StatusBadRequest || got.status == http.StatusUnprocessableEntity)
 	a.requests, a.statuses = append(a.requests, requests[index].name), append(a.statuses, status)
 	return Result{}, false
 }
@@ -82,11 +84,18 @@ func (a *answers) conclude() Result {
 			State: Forbids,
 			Cause: "it answered 403 with the token and without one, so the token may be invalid, or the server or a " +
 				"firewall refuses the gateway",
-			Remedy: "if people with a valid token cannot connect, allow the address of the gateway there",
+			Remedy: unknownRemedy +
+				"; if people with a valid token cannot connect, allow the address of the gateway there",
 		}
 	case a.redirect != "":
 		return wrong("it redirects "+a.redirect+", which is not followed",
 			"set upstream to the address of the MCP server itself")
+	case a.invalid && !a.unauthorized && a.success.State == "":
+		return Result{
+			State:  Uncertain,
+			Cause:  observed + ", so it may refuse keys like this, or no MCP server is at this path",
+			Remedy: unknownRemedy + "; if people with a valid key cannot connect, " + pathRemedy,
+		}
 	case a.failed:
 		return down(observed, serverRemedy)
 	case a.success.State != "":
@@ -106,7 +115,7 @@ func (a *answers) noResult(got head, index int) {
 		a.success = Result{
 			State:  Uncertain,
 			Cause:  "it answered initialize with a JSON-RPC error and " + status + ", so it may refuse keys like this",
-			Remedy: "read its log; it has to answer 401 to a key that it does not know",
+			Remedy: "read its log; " + unknownRemedy,
 		}
 	case index == Initialize || a.success.State == "":
 		a.success = wrong("it answered "+status+" with other content than a result of MCP", pathRemedy)

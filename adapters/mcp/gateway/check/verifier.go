@@ -109,9 +109,9 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 	case answer.State == Accepted:
 		answer.Result = AcceptsAny
 		return v.unavailable(ctx, answer)
-	case answer.State != RefusesKeys && answer.State != Forbids:
+	case answer.IsOutage():
 		return v.unavailable(ctx, answer)
-	}
+	} // any other answer differs from the one to the valid key
 	v.probed.Store(&now)
 	return nil
 }
