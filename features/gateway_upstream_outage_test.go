@@ -36,7 +36,7 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		ready := service.AskAdmin(ctx, "/readyz").Text
 		Expect(ready).To(And(ContainSubstring(`"status":"degraded"`),
-			ContainSubstring("the last call failed: it answered 503 Service Unavailable"),
+			ContainSubstring("the last call failed: it answered 503"),
 			Not(ContainSubstring("reachable"))))
 		Expect(service.AskAdmin(ctx, "/metrics").Text).
 			To(And(ContainSubstring(up(0)), ContainSubstring(`state="down"`)))
@@ -62,7 +62,7 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 			talk.Post(ctx, "tools/list", params{})
 			Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring("the last call failed: " + problem))
 		},
-		Entry("an error page", failing(500, "text/html", "no"), "it answered 500 Internal Server Error"),
+		Entry("an error page", failing(500, "text/html", "no"), "it answered 500"),
 		Entry("a redirect", http.HandlerFunc(redirected), "it redirects to the same address with a slash"),
 	)
 
@@ -212,7 +212,7 @@ var _ = Describe("A gateway to a server whose responses are not as asked", Label
 			Expect(err).To(HaveOccurred(), "the client has to know that the response is incomplete")
 			Expect(toolCalls(file, 1)).To(ConsistOf(And(HaveField("Outcome", "error"), HaveField("Rule", "U9"))))
 			Expect(linesWith(world.Log.String(), "the upstream did not answer")).
-				To(ConsistOf(ContainSubstring("it cut off its response: unexpected EOF")))
+				To(ConsistOf(ContainSubstring("it cut off its response")))
 		})
 
 	It("answers with an error in place of a response that was cut off before a rule could read it",

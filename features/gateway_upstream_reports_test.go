@@ -38,7 +38,7 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 			Expect(string(run.Out.Contents()) + string(run.Err.Contents())).NotTo(ContainSubstring("s3cret"))
 		})
 
-	DescribeTable("names the target of a redirect without its path", func(ctx SpecContext, target, named string) {
+	DescribeTable("describes the target of a redirect without its text", func(ctx SpecContext, target, named string) {
 		service, report := operateChecked(ctx, upstreamAnswering(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, target, http.StatusTemporaryRedirect)
 		})())
@@ -48,8 +48,8 @@ var _ = Describe("Reporting what a gateway has found out about its upstreams", L
 	},
 		Entry("with a slash more", "/mcp/", "to the same address with a slash at the end of its path"),
 		Entry("at another path", "/s3cret/mcp", "to another path or query there"),
-		Entry("on another host", "https://mcp.example:8443/s3cret?key=s3cret", "to https://mcp.example:8443"),
-		Entry("on a host with a user", "https://s3cret@mcp.example/", "to https://mcp.example"),
+		Entry("on another host", "https://s3cret.example:8443/s3cret?key=s3cret", "to another host"),
+		Entry("on a host with a user", "https://s3cret@mcp.example/", "to another host"),
 	)
 
 	It("has the exact address on the admin page of this computer only", func(ctx SpecContext) {

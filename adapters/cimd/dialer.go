@@ -185,7 +185,7 @@ func (p egressProxy) dialer(o Config, l limits) func(ctx context.Context, networ
 // checkConnect distinguishes a refusal of the proxy from a response of the host behind it.
 func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the proxy refuses to connect: %s", answer.Status)
+		return fmt.Errorf("the proxy refuses to connect: %d", answer.StatusCode)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (o Options) connectThrough(transport *http.Transport, dialer, plain *net.Di
 		if answer.StatusCode == http.StatusOK {
 			return nil
 		}
-		return Problem("the proxy answered " + answer.Status)
+		return Problem("the proxy answered " + strconv.Itoa(answer.StatusCode))
 	}
 	// Without the client certificate.
 	toProxy := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{RootCAs: o.RootCAs, MinVersion: tls.VersionTLS12}}

@@ -2,12 +2,14 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
@@ -118,9 +120,16 @@ func (g *Gateway) listTools(ctx context.Context, caller oauth.Caller, host oauth
 	to.forward = func(w http.ResponseWriter, r *http.Request, body []byte) error {
 		return g.upstream.Forward(w, r, body, caller, host)
 	}
-	defer func() { // the SDK's own error hides it
-		if failed := to.failure(); err != nil && failed != nil {
+	defer func() { // errors of the SDK hide those of the transport, and quote the answer of the upstream
+		var refused *rpc.Error
+		switch failed := to.failure(); {
+		case err == nil:
+		case failed != nil:
 			err = failed
+		case errors.As(err, &refused):
+			err = fmt.Errorf("listing the tools: the MCP server answered with the JSON-RPC error %d", refused.Code)
+		case ctx.Err() == nil:
+			err = errors.New("listing the tools: the MCP server answered with something else")
 		}
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport", Title: "Pasteport"}, everyCapability)

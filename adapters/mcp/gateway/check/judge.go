@@ -22,7 +22,7 @@ type answers struct {
 	unauthorized       bool   // 401 to another request
 	metadata           string // that its challenge names
 	invalid            bool   // 400 or 422 to initialize, with which some servers answer a malformed key
-	redirect           string // its target, or "elsewhere"
+	redirect           string // its target in our words
 	failed             bool   // a status that says nothing about the address
 	// A status of success without a result, which is also how some servers answer a method that
 	// they do not know.

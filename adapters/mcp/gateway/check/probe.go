@@ -22,9 +22,6 @@ type Probe struct {
 	Host   string // the Host header; "" for that of the URL
 	// Sign adds what authenticates the gateway besides the credentials; nil for nothing.
 	Sign func(request *http.Request, body []byte)
-	// HidesTargets leaves out where the server redirects to, which may contain a part of a person's
-	// credential that cannot be recognised.
-	HidesTargets bool
 }
 
 // request reveals whether a server accepts a credential.
@@ -74,9 +71,6 @@ func (p Probe) Run(ctx context.Context, credentials secret.Credentials, first in
 		}
 		if got.isSuccess() {
 			p.endSession(ctx, credentials, got)
-		}
-		if got.target == "" || p.HidesTargets || credentials.Repeated()(got.target) {
-			got.target = "elsewhere"
 		}
 		var decided bool
 		if answer.Result, decided = seen.judge(got, i); decided {

@@ -123,10 +123,9 @@ func (v *Verifier) ask(ctx context.Context, values credential.Values) (Answer, e
 		return Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
 	asked := Probe{
-		Client:       v.client,
-		URL:          v.options.URL,
-		Host:         v.options.Host,
-		HidesTargets: true,
+		Client: v.client,
+		URL:    v.options.URL,
+		Host:   v.options.Host,
 	}
 	// First the request that the server accepted last, to save requests.
 	answer, err := asked.Run(ctx, credentials, int(v.answered.Load()))

@@ -3,6 +3,7 @@ package filter
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,7 +30,10 @@ var errNoList = errors.New("a member of a result is not a list")
 func (l Lists) Filter(message []byte) ([]byte, error) {
 	e := &editor{lists: l, text: message, tokens: jsonrpc.NewDecoder(message)}
 	kept, err := e.messages()
+	var syntax *jsontext.SyntacticError // its text quotes the message
 	switch {
+	case errors.As(err, &syntax):
+		return nil, fmt.Errorf("a message of the MCP server is not valid JSON at byte %d", syntax.ByteOffset)
 	case err != nil:
 		return nil, err
 	case !e.drops:

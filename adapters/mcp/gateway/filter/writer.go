@@ -5,7 +5,7 @@ package filter
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,8 +50,7 @@ func (w *Writer) WriteHeader(status int) {
 	w.status = status
 	header := w.Header()
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		w.refused = fmt.Errorf(
-			"the MCP server answered with the content encoding %q, although the request accepts none", encoding)
+		w.refused = errors.New("the MCP server answered with a content encoding, although the request accepts none")
 		return
 	}
 	if jsonrpc.IsEventStream(header) {

@@ -19,14 +19,14 @@ type responseBody struct {
 	answer *http.Response
 	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
-	cut    func(error) // called with the error of a body that breaks off
+	cut    func() // called for a body that breaks off
 }
 
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() == nil {
-		b.cut(err)
+		b.cut()
 	}
 	return n, err
 }

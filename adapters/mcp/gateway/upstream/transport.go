@@ -30,7 +30,10 @@ const (
 	probeTimeout   = 2 * time.Second // a probe that takes longer counts as a success
 )
 
-var errTimeout = errors.New("it took longer than upstream-timeout")
+var (
+	errTimeout = errors.New("it took longer than upstream-timeout")
+	errCut     = errors.New("it cut off its response")
+)
 
 // transport sends requests through a circuit breaker and limits the wait for a response.
 type transport struct {
@@ -112,20 +115,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	report(failed)
 	t.calls.end(failed)
 	decode(answer, r.Header.Get("Accept-Encoding"))
-	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func(err error) { t.cut(r, err) }}
+	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func() { t.cut(r) }}
 	return answer, nil
 }
 
 // cut records a response that broke off. A stream without an end can break off whenever the server
 // restarts, so it only asks for a check.
-func (t *transport) cut(r *http.Request, err error) {
+func (t *transport) cut(r *http.Request) {
 	if r.Method == http.MethodGet {
 		t.calls.askCheck()
 		return
 	}
-	err = fmt.Errorf("it cut off its response: %w", err)
-	t.calls.end(err)
-	forwardingOf(r).cut = err
+	t.calls.end(errCut)
+	forwardingOf(r).cut = errCut
 }
 
 // timed sends the request and reports it to the observer.
@@ -178,7 +180,7 @@ func failureOf(err error, ctx context.Context) error {
 func gatewayError(answer *http.Response) error {
 	switch answer.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return errors.New("it answered " + answer.Status)
+		return fmt.Errorf("it answered %d", answer.StatusCode)
 	}
 	return nil
 }

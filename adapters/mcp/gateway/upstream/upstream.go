@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -216,13 +217,13 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))
 	case refusesHost(answer):
 		return failed(http.StatusBadGateway, "does not accept the host name of its requests",
-			errors.New("it answered "+answer.Status+": "+outbound.HostAdvice))
+			fmt.Errorf("it answered %d: %s", status, outbound.HostAdvice))
 	case status < 200:
 		return failed(http.StatusBadGateway, "switches protocols", nil)
 	case status >= 300 && status < 400:
 		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
 	case status >= 500 && !isJSONRPCError(answer):
-		failure := failed(statusFor(status), "has failed", errors.New("it answered "+answer.Status))
+		failure := failed(statusFor(status), "has failed", fmt.Errorf("it answered %d", status))
 		failure.RetryAfter = retryAfter(answer.Header)
 		return failure
 	}
