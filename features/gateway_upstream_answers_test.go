@@ -3,9 +3,13 @@ package features_test
 import (
 	"bufio"
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -55,7 +59,8 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		Entry("a refusal of unknown keys with 400", Label("U14"), answering(http.StatusBadRequest, "text/plain", "no"),
 			"uncertain", "so it may refuse keys like this"),
 		Entry("a refusal of unknown keys with 422", Label("U14"),
-			answering(http.StatusUnprocessableEntity, "text/plain", "no"), "uncertain", "so it may refuse keys like this"),
+			answering(http.StatusUnprocessableEntity, "text/plain", "no"), "uncertain",
+			"so it may refuse keys like this"),
 		Entry("a result", answering(http.StatusOK, "application/json", result), "misconfigured",
 			"it accepts any token"),
 		Entry("JSON of another API", answering(http.StatusOK, "application/json", `{"ok":true}`), "misconfigured",
@@ -81,10 +86,6 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 			"misconfigured", "it accepts any token"),
 	)
 
-	It("finds no TLS in an answer that came over TLS", Label("U20"), func(ctx SpecContext) {
-		files := NewCertificateFiles(1, time.Hour)
-		upstream := NewUpstreamOverTLS(files.serverTLS())
-		upstream.Answer(failing(http.StatusBadRequest, "text/html", nginx))
 	DescribeTable("accepts a valid key where unknown ones get", Label("U14"), func(ctx SpecContext, status int) {
 		upstream := NewUpstream(apiKey)
 		upstream.Config.Handler = refusingWith(status, upstream.Config.Handler)
@@ -93,6 +94,10 @@ var _ = Describe("Reading the answer of an upstream to a check", Label("gateway"
 		Expect(service.NewClient().ConnectAs(ctx, apiKey).Access).NotTo(BeEmpty())
 	}, Entry(nil, 400), Entry(nil, 403), Entry(nil, 422))
 
+	It("finds no TLS in an answer that came over TLS", Label("U20"), func(ctx SpecContext) {
+		files := NewCertificateFiles(1, time.Hour)
+		upstream := NewUpstreamOverTLS(files.serverTLS())
+		upstream.Answer(failing(http.StatusBadRequest, "text/html", nginx))
 		_, report := operateChecked(ctx, upstream.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Connect.CAFile = files.Cert
 		})
@@ -182,4 +187,92 @@ var _ = Describe("Checking an upstream that may lock out the gateway", Label("ga
 		Entry("answers, also afterwards", "no key"),
 		Entry("refuses", ""),
 	)
+})
+
+// refusingWith answers a request without the valid key with the status.
+func refusingWith(status int, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if bearerOf(r) != apiKey {
+			http.Error(w, "no", status)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+var _ = Describe("A key that the upstream repeats", Label("gateway", "U9", "N13"), func() {
+	const closing = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+	raw := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_, _ = conn.Write([]byte(strings.ReplaceAll(answer, "KEY", bearerOf(r))))
+				_ = conn.Close()
+			}
+		}
+	}
+	asItIs := func(*service.Config) {}
+	withRules := func(c *service.Config) { c.Gateway.Policy.Tools = []string{"allow *"} }
+	binding := func(c *service.Config) { c.BindTools = true }
+
+	DescribeTable("is in no log, trace or page:",
+		func(ctx SpecContext, answer http.HandlerFunc, adjust func(*service.Config)) {
+			upstream := NewUpstream(apiKey)
+			service, _ := operateChecked(ctx, upstream.URL+"/mcp", adjust)
+			client := service.NewClient()
+			access := client.ConnectAs(ctx, apiKey).Access
+			service.Clock.Advance(time.Hour)
+			upstream.Answer(answer)
+			service.Call(ctx, access)
+			service.service.CheckUpstreams(ctx)
+			for _, page := range []string{"/readyz", "/", "/connections.json", "/metrics"} {
+				Expect(service.AskAdmin(ctx, page).Text).NotTo(ContainSubstring(apiKey), page)
+			}
+			Expect(service.Log.String()).NotTo(ContainSubstring(apiKey))
+		},
+		Entry("the text of a status", raw("HTTP/1.1 503 KEY is down\r\nContent-Length: 0\r\n\r\n"), asItIs),
+		Entry("JSON that is invalid", raw(closing+"\r\n"+
+			`{"jsonrpc":"2.0","id":1,"result":{"KEY":1,"KEY" oops KEY}}`), withRules),
+		Entry("a content encoding", raw(closing+"Content-Encoding: KEY\r\n\r\n{}"), withRules),
+		Entry("a redirect", raw("HTTP/1.1 307 Go\r\nLocation: https://KEY.example/\r\n"+
+			"Content-Length: 0\r\n\r\n"), asItIs),
+		Entry("an error of JSON-RPC", raw(closing+"\r\n"+
+			`{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"unknown key KEY"}}`), binding),
+	)
+})
+
+var _ = Describe("A reused connection that dies before the response", Label("gateway", "U10"), func() {
+	It("is no outage, and the request is sent again only if it cannot do harm twice", func(ctx SpecContext) {
+		upstream := NewUpstream(apiKey)
+		var armed atomic.Bool
+		var seen sync.Map
+		var calls atomic.Int32
+		dying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, reused := seen.LoadOrStore(r.RemoteAddr, true); reused && armed.Load() {
+				if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "tools/call") {
+					calls.Add(1)
+				}
+				panic(http.ErrAbortHandler)
+			}
+			upstream.Config.Handler.ServeHTTP(w, r)
+		}))
+		DeferCleanup(dying.Close)
+		service, _ := operateChecked(ctx, dying.URL+"/mcp")
+		talk := service.Converse(ctx, stateless, service.NewClient().ConnectAs(ctx, apiKey).Access)
+		for _, sent := range []struct {
+			method string
+			params params
+			status int
+		}{
+			{"tools/list", params{}, http.StatusOK},
+			{"tools/call", params{"name": "shout", "arguments": params{"text": "x"}}, http.StatusBadGateway},
+		} {
+			armed.Store(false)
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusOK))
+			armed.Store(true)
+			Expect(talk.Post(ctx, sent.method, sent.params).StatusCode).To(Equal(sent.status), sent.method)
+		}
+		Expect(calls.Load()).To(BeEquivalentTo(1))
+		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"status":"ok"`))
+	})
 })

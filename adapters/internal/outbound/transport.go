@@ -84,6 +84,10 @@ func ParseServer(address string) (_ *url.URL, valid bool) {
 	return u, err == nil && u.Fragment == "" && !strings.Contains(u.EscapedPath(), "@")
 }
 
+// Repeatable is a header that net/http does not send without a value. Then it sends the request
+// again on a new connection if a reused one breaks before the response.
+const Repeatable = "Idempotency-Key"
+
 // Transport returns a transport that keeps up to idle connections to each server, each for
 // idleLimit.
 func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
@@ -146,6 +150,9 @@ func refusePublic(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
+// nat64 are IPv6 addresses for IPv4 addresses, which their last four bytes are (RFC 6052 §2.1).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
 func isPrivate(ip netip.Addr) bool {
 	if ip = ip.Unmap(); nat64.Contains(ip) {
 		bits := ip.As16()
@@ -153,9 +160,6 @@ func isPrivate(ip netip.Addr) bool {
 	}
 	return ip.IsLoopback() || ip.IsPrivate()
 }
-// nat64 are IPv6 addresses for IPv4 addresses, which their last four bytes are (RFC 6052 §2.1).
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
-
 
 // Problem is a reason why a request to the site failed. It is safe to log.
 type Problem string

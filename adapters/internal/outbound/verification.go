@@ -15,7 +15,7 @@ import (
 
 const (
 	answerTimeout = 4 * time.Second // less than the 5 s of the caller
-	idleLimit     = time.Minute
+	idleLimit     = 4 * time.Second // shorter than the keep-alive of Node and Python
 	idlePerServer = 4
 )
 

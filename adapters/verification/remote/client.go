@@ -50,6 +50,7 @@ type (
 )
 
 func (c client) send(request *http.Request) (answer, error) {
+	request.Header[outbound.Repeatable] = nil
 	response, err := c.http.Do(request)
 	if err != nil {
 		return answer{}, outbound.Reason(err)

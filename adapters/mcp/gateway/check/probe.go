@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
@@ -116,6 +117,7 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 		return nil, err
 	}
 	request.Host = p.Host
+	request.Header[outbound.Repeatable] = nil
 	credentials.AddTo(request)
 	// For the log of the server, in which a key of RandomKey needs an explanation.
 	request.Header.Set("User-Agent", "pasteport")

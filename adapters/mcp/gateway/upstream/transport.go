@@ -12,6 +12,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sony/gobreaker/v2"
@@ -103,10 +104,20 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		timer := time.AfterFunc(t.patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
 	}
-	answer, err := t.timed(r.WithContext(ctx))
+	var reused atomic.Bool
+	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
+	})
+	answer, err := t.timed(r.WithContext(traced))
 	if err != nil {
+		broken := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken)
 		err = failureOf(err, ctx)
 		cancel(nil)
+		if broken { // the server has closed an idle connection, which is no outage
+			report(nil)
+			t.calls.askCheck()
+			return nil, err
+		}
 		report(err)
 		t.calls.end(err)
 		return nil, err

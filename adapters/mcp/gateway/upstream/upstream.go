@@ -23,6 +23,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -165,9 +166,26 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 		p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 		p.Out.Body, _ = p.Out.GetBody()
 	}
+	if p.Out.Header[outbound.Repeatable] == nil && isRepeatable(p.In.Method, x.body) {
+		p.Out.Header[outbound.Repeatable] = nil
+	}
 	x.credentials.AddTo(p.Out)
 	u.cookies.addTo(p.Out, x.key)
 	u.options.Credential.identify(p.Out, x)
+}
+
+// repeatable are the methods that do no harm when the upstream gets them twice.
+var repeatable = []string{
+	"initialize", "server/discover", "ping", "notifications/initialized", "tools/list", "prompts/list", "prompts/get",
+	"resources/list", "resources/templates/list", "resources/read", "completion/complete", "logging/setLevel",
+}
+
+func isRepeatable(method string, body []byte) bool {
+	if method != http.MethodPost {
+		return true
+	}
+	messages, batch, err := jsonrpc.Scan(body, 1)
+	return err == nil && !batch && slices.Contains(repeatable, messages[0].Method)
 }
 
 // accept checks the header of a response before it is passed back.
