@@ -204,7 +204,7 @@ func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource 
 	if err != nil {
 		return err
 	}
-	id := oauth.DirectID(token.print)
+	id := oauth.DirectID(token.print) + " at " + resource.String() // each server has its own verifier
 	_, err, _ = s.afterRefusals.Do(id, func() (any, error) {
 		if err, known := s.verified.lookup(id, s.now()); known {
 			return nil, err

@@ -214,6 +214,17 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 			Expect(asked).To(Equal(3))
 		})
 
+	It("asks the verifier of each server about one token of the site", Label("U8", "G22"), func(ctx SpecContext) {
+		server = serverOver(store, func(c *oauth.Config) { c.HostTokenInUse, c.AcceptHostTokens = true, true })
+		more := oauth.NewResource(issuer + "/more")
+		server.ownGuards[more] = newVerifierGuard(site(func(context.Context, string) (oauth.Principal, error) {
+			return oauth.Principal{}, oauth.ErrUnknownBearer
+		}), server.settings, server.ports)
+		Expect(server.VerifyAfterRefusal(ctx, "host-token", server.settings.Resource())).To(Succeed())
+		refusedAs(oauth.InvalidToken, server.VerifyAfterRefusal(ctx, "host-token", more))
+		Expect(server.VerifyAfterRefusal(ctx, "host-token", server.settings.Resource())).To(Succeed())
+	})
+
 	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		server.answering(func(context.Context, string) (oauth.Principal, error) {
