@@ -35,6 +35,26 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 	var upstream *UpstreamServer
 	BeforeEach(func() { upstream = NewUpstream(apiKey) })
 
+	It("says once in the log that the server is down, and again after it has worked", Label("U10"),
+		func(ctx SpecContext) {
+			world := NewGateway(upstream.URL + "/mcp")
+			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+			fail := func(status, calls int) []string {
+				GinkgoHelper()
+				upstream.Answer(failing(status, "text/plain", "no"))
+				for range calls {
+					Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(BeNumerically(">=", 500))
+				}
+				warnings := linesWith(world.Log.String(), `"level":"WARN"`)
+				return linesWith(strings.Join(warnings, ""), `"rule":"U`)
+			}
+			Expect(fail(500, 3)).To(HaveLen(1))
+			upstream.Answer(nil)
+			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
+			Expect(fail(500, 2)).To(HaveLen(2))
+			Expect(fail(503, 7)).To(HaveLen(2), "with an open circuit breaker")
+		})
+
 	DescribeTable("responds with an error of its own and hides the upstream's response:",
 		func(ctx SpecContext, answer http.HandlerFunc, status int, text string) {
 			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) { c.Gateway.Patience = time.Second })

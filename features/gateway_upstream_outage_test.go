@@ -150,6 +150,16 @@ var _ = Describe("A gateway to a server that expects keys elsewhere", Label("gat
 			To(ConsistOf(And(ContainSubstring("set present"), Not(ContainSubstring(apiKey)))))
 	})
 
+	It("says that no key has proven present, until one has", Label("U31"), func(ctx SpecContext) {
+		upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
+		service, report := operateChecked(ctx, upstream.URL+"/mcp", presenting("X-Api-Key: {token}"))
+		Expect(report.State.String()).To(HaveSuffix(
+			"refuses unknown keys, sent in the header X-Api-Key; no key has shown yet that it reads keys there"))
+		Expect(service.Call(ctx, service.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
+		Expect(service.service.CheckUpstreams(ctx)).
+			To(ConsistOf(HaveField("State.Cause", HaveSuffix("sent in the header X-Api-Key"))))
+	})
+
 	It("names no setting after a success", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		service, _ := operateChecked(ctx, upstream.URL+"/mcp")

@@ -9,7 +9,9 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -73,6 +75,7 @@ type Gateway struct {
 	options  Options
 	upstream Upstream
 	tools    *toolLists
+	failing  atomic.Bool // since a failure was logged
 }
 
 // New protects an MCP server elsewhere. It refuses bodies that two parsers could read differently,
@@ -137,7 +140,10 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message
 	if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
 		out.LimitStream()
 	}
-	if err := g.forward(g.observed(out, r, m), r, m); err != nil && r.Context().Err() == nil {
+	switch err := g.forward(g.observed(out, r, m), r, m); {
+	case err == nil:
+		g.failing.Store(false)
+	case r.Context().Err() == nil:
 		g.answerError(out, r, m, err)
 	}
 }
@@ -184,7 +190,11 @@ func (g *Gateway) answerError(w *response.Writer, r *http.Request, m jsonrpc.Mes
 }
 
 func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, m jsonrpc.Message, f *Failure) {
-	g.options.Logger.WarnContext(r.Context(), "the upstream did not answer", "status", f.Status, "rule", f.Rule,
+	level := slog.LevelWarn
+	if g.failing.Swap(true) { // an outage fails every call
+		level = slog.LevelDebug
+	}
+	g.options.Logger.Log(r.Context(), level, "the upstream did not answer", "status", f.Status, "rule", f.Rule,
 		"reason", f, "cause", f.Cause)
 	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, f.Rule, f.Error()))
 	if !out.IsAwaited() {

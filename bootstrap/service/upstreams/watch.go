@@ -128,7 +128,7 @@ func (w *Watch) Check(ctx context.Context) []Status {
 	return w.Statuses()
 }
 
-// check logs only a change of the state or its detail.
+// check logs only a change of the state or its detail, and an outage once.
 func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	u.checking.Lock()
 	defer u.checking.Unlock()
@@ -137,7 +137,7 @@ func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	before, found := u.last, u.Gateway.CheckUpstream(limited)
 	u.last = found
 	switch {
-	case found.State == before.State && found.Cause == before.Cause:
+	case found.State == before.State && (found.Cause == before.Cause || found.IsOutage()):
 	case !found.Works():
 		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State),
 			"cause", found.Cause, "remedy", found.Remedy, "rule", "U31")

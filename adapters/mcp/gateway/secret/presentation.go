@@ -82,6 +82,9 @@ func numbered(index, count int, err error) error {
 	return fmt.Errorf("number %d: %w", index+1, err)
 }
 
+// IsSet reports whether the operator has chosen how the credential is sent.
+func (p Presentation) IsSet() bool { return len(p.entries) > 0 }
+
 // Unused returns the names of the fields that no entry presents.
 func (p Presentation) Unused() []string {
 	return slices.DeleteFunc(p.fields.Names(), func(name string) bool {

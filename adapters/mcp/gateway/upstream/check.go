@@ -18,7 +18,10 @@ import (
 // because servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context, last check.Result) check.Result {
 	began := time.Now()
-	found := u.described(u.check(ctx, last))
+	found := u.check(ctx, last)
+	if found != last {
+		found = u.described(found)
+	}
 	if !errors.Is(ctx.Err(), context.Canceled) { // a check that was given up has no result
 		u.calls.checked(began, found)
 	}
@@ -80,6 +83,9 @@ func (u *Upstream) described(found check.Result) check.Result {
 	if sent := u.options.Credential.sent(); sent != "" && (found.State == check.RefusesKeys ||
 		found.State == check.Forbids) {
 		found.Cause += ", sent " + sent
+		if key, ok := u.options.Credential.(HostToken); ok && key.Presentation.IsSet() && !u.proven.Load() {
+			found.Cause += "; no key has shown yet that it reads keys there"
+		}
 	}
 	return found
 }

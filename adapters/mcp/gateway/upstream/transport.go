@@ -80,7 +80,7 @@ func newTransport(o Options, open time.Duration) *transport {
 			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
 			IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
 			OnStateChange: func(_ string, _, to gobreaker.State) {
-				o.Logger.Warn("the circuit breaker of the upstream changed its state",
+				o.Logger.Debug("the circuit breaker of the upstream changed its state",
 					"state", to.String(), "rule", "U10")
 			},
 		}),

@@ -72,6 +72,7 @@ type Upstream struct {
 
 	withoutKey atomic.Value // check.State of the last check without a key
 	withKey    atomic.Value // check.State of the last check with a key that was not an outage
+	proven     atomic.Bool  // a call had success with the key of a person
 }
 
 // Health returns an error while the upstream gets no requests, because it has failed
@@ -196,6 +197,9 @@ func (u *Upstream) accept(answer *http.Response) error {
 			u.calls.end(failure)
 		}
 		return err
+	}
+	if answer.StatusCode < 300 {
+		u.proven.Store(true)
 	}
 	u.keepCookies(answer, x)
 	cleanAnswer(answer, x.credentials)
