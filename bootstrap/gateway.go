@@ -94,6 +94,10 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		m.mountProgram(to, protection, parsed.program)
 		return m, nil
 	}
+	if len(to.Present) > 0 && protection.HostTokens != nil {
+		protection.TakeHostToken = parsed.presentation.Take
+		protection.PassedHeaders = slices.Concat(to.Headers, parsed.presentation.Headers())
+	}
 	headers := to.Headers
 	if protection.HasPolicy() {
 		headers = append(slices.Clone(headers), "Accept-Encoding") // gateway.New sets it

@@ -229,6 +229,51 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusUnauthorized))
 		})
 
+	DescribeTable("also counts where present sends it, as the site's customers do without a gateway:",
+		Label("gateway", "G14", "U18"), func(ctx SpecContext, name, prefix string) {
+			upstream := NewUpstreamReading(headerAfter(name, prefix), apiKey)
+			gateway := NewGateway(upstream.URL+"/mcp", presenting(name+": "+prefix+"{token}"),
+				func(config *service.Config) { config.AcceptHostTokens = true })
+			talk := gateway.Converse(ctx, stateless, "")
+			use := func(values ...string) Response {
+				return talk.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}},
+					func(r *http.Request) { r.Header[name] = values })
+			}
+			Expect(use(prefix + apiKey)).To(And(HaveField("StatusCode", 200), HaveField("Text", ContainSubstring("X"))))
+			asked := upstream.Asked()
+			Expect(asked[len(asked)-1].Header[name]).To(Equal([]string{prefix + apiKey}))
+			refresh := gateway.NewClient().Connect(ctx).Refresh
+			known := len(upstream.Asked())
+			for _, values := range [][]string{{prefix + refresh}, {prefix + apiKey, prefix + apiKey}, {prefix}} {
+				Expect(use(values...).StatusCode).To(BeElementOf(http.StatusUnauthorized, http.StatusBadRequest))
+			}
+			Expect(upstream.Asked()).To(HaveLen(known))
+			Expect(talk.Post(ctx, "tools/list", params{}, with("Api-Key", apiKey)).Header.Get("WWW-Authenticate")).
+				To(ContainSubstring("A key in the header Api-Key does not count here"))
+			Expect(use(prefix + "another-key").StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(gateway.Log.String()).NotTo(ContainSubstring(apiKey))
+		},
+		Entry("in a header of its own", "X-Api-Key", ""),
+		Entry("with another scheme", "Authorization", "Token "),
+	)
+
+	DescribeTable("in another header gets a 401 that names both:", Label("G6"),
+		func(ctx SpecContext, name, value string) {
+			refused := world.Converse(ctx, stateless, "").Post(ctx, "tools/list", params{}, with(name, value))
+			Expect(refused.StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(refused.Header.Get("WWW-Authenticate")).To(And(ContainSubstring("resource_metadata="),
+				ContainSubstring(`error_description="A key in the header `+name+` does not count here: send it in the `+
+					`header Authorization, after the word Bearer"`)))
+			Expect(site.questions("key-of-ada")).To(BeZero())
+			Expect(world.Log.String()).NotTo(ContainSubstring("key-of-ada"))
+			plain := NewWorld()
+			Expect(plain.Converse(ctx, stateless, "").Post(ctx, "tools/list", params{}, with(name, value))).
+				To(BeChallenged(plain, ""), "without accept-host-tokens")
+		},
+		Entry("a header of its own", "X-Api-Key", "key-of-ada"),
+		Entry("another scheme", "Authorization", "Token key-of-ada"),
+	)
+
 	It("is refused in a service whose person enters more than a token", Label("F9"), func() {
 		config := service.DefaultConfig()
 		config.Issuer, config.AcceptHostTokens = "https://cms.example", true

@@ -94,7 +94,7 @@ func (c *Config) verification() settings.Group {
 		settings.Switch("introspection-scopes", &v.IntrospectionScopes,
 			"limit what people can grant with a token to the scopes in the introspection response"),
 		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
-			"in the Authorization header, for clients that cannot log in with OAuth"),
+			"in the Authorization header or the one in present, for clients that cannot log in with OAuth"),
 	}}
 }
 

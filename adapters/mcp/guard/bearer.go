@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -107,28 +108,44 @@ func (g *Guard) authenticate(ctx context.Context, identity *response.Identity) (
 	return g.options.Verify(ctx, identity)
 }
 
-// bearer returns the bearer token of the Authorization header.
+// bearer returns the bearer token of the Authorization header, or a host token of another header.
 func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header["Authorization"]
-	if len(headers) == 0 {
-		return "", &g.missing
-	}
-	if len(headers) > 1 || !isWithoutToken(r.URL.RawQuery) {
+	if len(headers) > 1 || len(headers) > 0 && !isWithoutToken(r.URL.RawQuery) {
 		return "", &malformedCredentials
 	}
-	scheme, token, _ := strings.Cut(headers[0], " ")
+	scheme, token, _ := strings.Cut(strings.Join(headers, ""), " ")
 	token = strings.TrimLeft(token, " ")
+	isBearer := strings.EqualFold(scheme, "Bearer") && token != ""
+	if !isBearer && g.options.HostTokens {
+		token = g.options.TakeHostToken(r.Header)
+	}
 	switch {
-	case !strings.EqualFold(scheme, "Bearer"), token == "":
-		return "", &g.missing
+	case !isBearer && (token == "" || !g.options.HostTokens):
+		return "", g.withoutToken(r.Header)
 	case g.options.HostTokens && !oauth.IsOwnToken(token):
 		if len(token) > maxHostTokenLength || strings.ContainsFunc(token, isNotVisible) {
 			return "", &g.invalid
 		}
-	case len(token) > maxTokenLength, !isToken68(token):
+	case !isBearer, len(token) > maxTokenLength, !isToken68(token):
 		return "", &g.invalid
 	}
 	return token, nil
+}
+
+// keyHeaders are those in which clients of sites send keys.
+var keyHeaders = []string{"X-Api-Key", "Api-Key", "Apikey", "X-Auth-Token", "X-Access-Token", "Authorization"}
+
+// withoutToken names the header of a key that is in the wrong one.
+func (g *Guard) withoutToken(header http.Header) *refusal {
+	at := slices.IndexFunc(keyHeaders, func(name string) bool { return header[name] != nil })
+	if at < 0 || !g.options.HostTokens {
+		return &g.missing
+	}
+	misplaced := g.invalid
+	misplaced.rule, misplaced.description = "G22", "A key in the header "+keyHeaders[at]+
+		" does not count here: send it in the header Authorization, after the word Bearer"
+	return &misplaced
 }
 
 // isLimited reports whether a token of the site was not checked because of a limit.

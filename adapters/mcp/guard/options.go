@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -33,9 +34,10 @@ type Options struct {
 	NoRootMetadata bool
 	Scopes         oauth.ScopeCatalogue // that clients can request; challenges name its defaults
 	Authorization  Authorization
-	HostTokens     bool                // accepts the site's own tokens, which may have other characters than ours
-	Verify         Verify              // the default is Authorization
-	Follow         echo.MiddlewareFunc // for requests of metadata; nil for none
+	HostTokens     bool                     // accepts the site's own tokens, which may have other characters than ours
+	TakeHostToken  func(http.Header) string // removes one from another header than a bearer token; nil for none
+	Verify         Verify                   // the default is Authorization
+	Follow         echo.MiddlewareFunc      // for requests of metadata; nil for none
 
 	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
 	// Welcome writes a page with the status, for a person who opens the endpoint in a browser; nil
@@ -105,6 +107,9 @@ func (o Options) WithDefaults() Options {
 			identity.Caller, err = o.Authorization.Authenticate(ctx, identity.Token, o.Resource)
 			return err
 		}
+	}
+	if o.TakeHostToken == nil {
+		o.TakeHostToken = func(http.Header) string { return "" }
 	}
 	if o.Follow == nil {
 		o.Follow = func(next echo.HandlerFunc) echo.HandlerFunc { return next }

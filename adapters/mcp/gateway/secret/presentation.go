@@ -82,6 +82,22 @@ func numbered(index, count int, err error) error {
 	return fmt.Errorf("number %d: %w", index+1, err)
 }
 
+// Take removes the first header that has a token and nothing else than the literal text of its
+// entry, and returns the token; "" for none.
+func (p Presentation) Take(header http.Header) string {
+	const mark = "\x00" // which no header has
+	for _, e := range p.entries {
+		before, after, found := strings.Cut(e.value.Render(credential.Values{credential.Token: mark}), mark)
+		text, begins := strings.CutPrefix(strings.Join(header[e.name], ","), before)
+		text, ends := strings.CutSuffix(text, after)
+		if found && begins && ends && text != "" && !e.inQuery {
+			delete(header, e.name)
+			return text
+		}
+	}
+	return ""
+}
+
 // IsSet reports whether the operator has chosen how the credential is sent.
 func (p Presentation) IsSet() bool { return len(p.entries) > 0 }
 
