@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -54,9 +55,11 @@ type UpstreamOptions struct {
 	SigningSecret string // of CredentialStatic, at least 32 bytes; never sent
 	// How the credential is sent, such as "X-Api-Key: {token}"; the default is "Authorization:
 	// Bearer {token}".
-	Present  []string
-	Headers  []string      // request headers to forward besides those of MCP
-	Patience time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
+	Present []string
+	Headers []string // request headers to forward besides those of MCP
+	// Query parameters of the MCP endpoint to forward; a request with any other gets 400.
+	Parameters []string
+	Patience   time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
 
 	ProgramLimits ProgramLimits
 }
@@ -82,6 +85,10 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := gateway.Options{Options: m.protection()}
 	protection.PassedHeaders = to.Headers
+	own, _ := url.Parse(to.URL)
+	protection.Parameter = func(name string) bool {
+		return slices.Contains(to.Parameters, name) && !own.Query().Has(name)
+	}
 	if to.Credential == CredentialHostToken {
 		protection.HostTokens = m.authz.server
 	}
@@ -107,6 +114,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		Host:       to.Host,
 		Credential: to.credential(protection.Options, parsed.presentation),
 		Headers:    headers,
+		Parameters: to.Parameters,
 		Sessions:   m.authz.server.Settings().Keys,
 		Resource:   protection.Resource,
 		Patience:   to.Patience,
@@ -153,7 +161,7 @@ func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) 
 }
 
 // CheckUpstreamURL checks the URL of an upstream: https, or http on loopback and private addresses.
-func CheckUpstreamURL(url string) error { return upstream.Reach{}.CheckURL(url) }
+func CheckUpstreamURL(address string) error { return upstream.Reach{}.CheckURL(address) }
 
 // Check reports the mistakes of the options of URLs in one error. The fields are those that
 // people enter (oauth.Config.HostFields).
@@ -178,6 +186,12 @@ func (u UpstreamOptions) parse(fields credential.Fields) (secret.Presentation, e
 	for _, name := range u.Headers {
 		if err := upstream.CheckHeader(name); err != nil {
 			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Headers"), name, err))
+		}
+	}
+	for _, name := range u.Parameters {
+		if url.QueryEscape(name) != name || slices.Contains(presentation.Parameters(), name) {
+			mistakes = append(mistakes, oauth.NewMistake("%s has %q: write the name of a query parameter that %s does "+
+				"not set", oauth.Field("Parameters"), name, oauth.Field("Present")))
 		}
 	}
 	return presentation, errors.Join(mistakes...)

@@ -181,6 +181,7 @@ func (u UpstreamOptions) CheckProgram() error {
 		set  bool
 	}{
 		{"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0},
+		{"Parameters", len(u.Parameters) > 0},
 		{"SigningSecret", u.SigningSecret != ""},
 	} {
 		if field.set {

@@ -132,9 +132,6 @@ var _ = Describe("Returning errors to the client", Label("RFC 6749", "N2", "A39"
 			Entry("that the resource is the bare origin", Label("A30"), "invalid_target", func(v url.Values) {
 				v.Set("resource", world.Issuer)
 			}),
-			Entry("that the resource has a query", Label("A30"), "invalid_target", func(v url.Values) {
-				v.Set("resource", world.MCP()+"?x")
-			}),
 			Entry("that the path of the resource is in capitals", Label("A30"), "invalid_target", func(v url.Values) {
 				v.Set("resource", world.Issuer+"/MCP")
 			}),

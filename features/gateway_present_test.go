@@ -143,9 +143,10 @@ var _ = Describe("Presenting a key to an upstream", Label("gateway", "U18"), fun
 		upstream := NewUpstreamReading(headerAfter("X-Api-Key", ""), apiKey)
 		world := NewGateway(upstream.URL+"/mcp?page=1", presenting("X-Api-Key: {token}", "?page={token}"))
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		Expect(talk.Post(ctx, "tools/list", params{}, with("X-Api-Key", "mallory"), func(r *http.Request) {
+		Expect(talk.Post(ctx, "tools/list", params{}, func(r *http.Request) {
 			r.URL.RawQuery = "page=mallory"
-		}).StatusCode).To(Equal(http.StatusOK))
+		}).StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(talk.Post(ctx, "tools/list", params{}, with("X-Api-Key", "mallory")).StatusCode).To(Equal(http.StatusOK))
 		asked := upstream.Asked()[0]
 		Expect(asked.Header["X-Api-Key"]).To(Equal([]string{apiKey}))
 		Expect(asked.URL.Query()).
@@ -274,6 +275,9 @@ var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"
 			"--present=\"X-Api-Key: {token}\nX-Admin: 1\""),
 		Entry("a forwarded header", `--forward-headers has "x-api-key", which --present sets`,
 			"--present=X-Api-Key: {token}", "--forward-headers=x-api-key"),
+		Entry("a forwarded parameter", `--forward-parameters has "key": write the name of a query parameter that `+
+			`--present does not set`,
+			"--present=?key={token}", "--forward-parameters=key"),
 		Entry("no credential", `--present is set, but --credential is "none": leave it out`,
 			"--present=X-Api-Key: {token}", "--credential=none"),
 	)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"sync"
 	"time"
@@ -73,7 +74,6 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 					r.Header.Set("Connection", "keep-alive, Mcp-Foo")
 					r.Header.Set("Mcp-Foo", "mallory-was-here")
 					r.Header.Set("Mcp-Param-Colour", "blue")
-					r.URL.RawQuery = "user=mallory-was-here"
 				}
 				Expect(talk.Post(ctx, "tools/list", params{}, spoiled).StatusCode).To(Equal(http.StatusOK))
 				refreshed := client.Token(ctx, client.Refresh(tokens.Refresh)).Tokens()
@@ -102,6 +102,32 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 			Expect(upstream.Asked()[0].Header).
 				To(And(HaveKeyWithValue("X-Toolsets", []string{"all"}), Not(HaveKey("X-Other"))))
 		})
+
+		It("forwards the parameters in forward-parameters, and refuses others by name", Label("A30", "U34", "U5"),
+			func(ctx SpecContext) {
+				world := NewGateway(upstream.URL+"/mcp?own=a+b", func(c *service.Config) {
+					c.Gateway.Parameters = []string{"read_only", "tools", "own"}
+				})
+				client := world.NewClient()
+				named := func(v url.Values) { v.Set("resource", world.MCP()+"?read_only=true") }
+				form := client.Exchange(client.Authorize(ctx, named))
+				named(form)
+				talk := world.Converse(ctx, stateless, client.Token(ctx, form).Tokens().Access)
+				list := func(query string) Response {
+					return talk.Post(ctx, "tools/list", params{}, func(r *http.Request) { r.URL.RawQuery = query })
+				}
+				Expect(list("read_only=true&tools=a&tools=b%26c").StatusCode).To(Equal(http.StatusOK))
+				Expect(upstream.Asked()).To(ConsistOf(HaveField("URL.RawQuery",
+					"own=a+b&read_only=true&tools=a&tools=b%26c")))
+				for _, access := range []string{talk.Access, ""} {
+					talk.Access = access
+					Expect(list("read_only=true&toolset=s3cret")).To(And(HaveField("StatusCode", http.StatusBadRequest),
+						HaveField("Text", And(ContainSubstring(`\"toolset\"`), Not(ContainSubstring("s3cret"))))))
+					Expect(list("own=c").StatusCode).To(Equal(http.StatusBadRequest), "upstream sets it")
+					Expect(list("a;b").StatusCode).To(Equal(http.StatusBadRequest))
+				}
+				Expect(upstream.Asked()).To(HaveLen(1))
+			})
 
 		It("sends the request id of the log and the response", func(ctx SpecContext) {
 			world := NewGateway(upstream.URL + "/mcp")

@@ -126,9 +126,9 @@ var companions = map[string][]string{
 	"upstream-secret": {"--credential=static", "--signing-secret=another-long-random-text-of-32-bytes"},
 	"signing-secret": {"--upstream=http://127.0.0.1:9000/mcp", "--credential=static",
 		"--upstream-secret=a-long-random-text"},
-	"tool-scopes":     {"--upstream=http://127.0.0.1:9000/mcp", "--scopes=articles:write"},
-	"forward-headers": {"--upstream=http://127.0.0.1:9000/mcp"},
-	"verify-":         {"--verifier=http", "--verify-url=https://cms.example.com/token"},
+	"tool-scopes": {"--upstream=http://127.0.0.1:9000/mcp", "--scopes=articles:write"},
+	"forward-":    {"--upstream=http://127.0.0.1:9000/mcp"},
+	"verify-":     {"--verifier=http", "--verify-url=https://cms.example.com/token"},
 	"introspection-": {"--verifier=introspection", "--introspection-url=https://login.example.com",
 		"--introspection-client-id=me", "--introspection-client-secret=it"},
 }

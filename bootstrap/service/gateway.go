@@ -73,6 +73,8 @@ func (c *Config) gateway() settings.Group {
 		settings.Texts("forward-headers", &g.Headers,
 			"client headers that are forwarded to the upstreams, besides those of MCP").
 			Example("X-Toolsets"),
+		settings.Texts("forward-parameters", &g.Parameters, "query parameters that clients may add to the address of "+
+			"the MCP server, and that are forwarded to the upstreams; any other is refused").Example("read_only"),
 	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
 }
 
@@ -137,7 +139,8 @@ func (g GatewayConfig) checkIdle(config oauth.Config) error {
 		oauth.Field("Gateway.Upstreams"),
 		append(g.Connect.fields(), []configured{
 			{"Gateway.Host", g.Host != ""}, {"Gateway.Present", len(g.Present) > 0},
-			{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Secret", g.Secret != ""},
+			{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Parameters", len(g.Parameters) > 0},
+			{"Gateway.Secret", g.Secret != ""},
 			{"Gateway.SigningSecret", g.SigningSecret != ""}, {"Gateway.ToolScopes", len(g.ToolScopes) > 0},
 			{"HostFields", len(config.HostFields) > 0}, {toolRules, len(g.Policy.Tools) > 0},
 			{promptRules, len(g.Policy.Prompts) > 0}, {resourceRules, len(g.Policy.Resources) > 0},

@@ -125,7 +125,7 @@ func (g GatewayConfig) hasURL() bool {
 func (g GatewayConfig) at(address UpstreamAddress) bootstrap.Upstream {
 	to := bootstrap.Upstream{UpstreamOptions: g.UpstreamOptions}
 	if address.IsProgram() {
-		to.Host, to.Present, to.Headers, to.SigningSecret = "", nil, nil, ""
+		to.Host, to.Present, to.Headers, to.Parameters, to.SigningSecret = "", nil, nil, nil, ""
 		to.Program = &address.Program
 		return to
 	}

@@ -22,7 +22,11 @@ func (r Resource) Accepts(requested []string) error {
 		if !strings.Contains(uri, "://") || strings.Contains(uri, "#") || !printable(uri) {
 			return Refuse(InvalidTarget, "A29", "the resource is not an absolute URI without a fragment")
 		}
-		if comparableForm(uri) != comparableForm(r.canonical) {
+		sent := uri
+		if !strings.Contains(r.canonical, "?") { // the client has added the query to the address
+			sent, _, _ = strings.Cut(uri, "?")
+		}
+		if comparableForm(sent) != comparableForm(r.canonical) {
 			return refuseResource(uri, r.canonical)
 		}
 	}

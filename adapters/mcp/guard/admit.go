@@ -1,8 +1,11 @@
 package guard
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/labstack/echo/v4"
 
@@ -29,7 +32,7 @@ func (g *Guard) protect(to Backend, next route) echo.HandlerFunc {
 		if g.isBrowser(r) {
 			return g.welcome(ctx, c)
 		}
-		if !g.guard(ctx, out, r) {
+		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) {
 			return nil
 		}
 		audited := g.audit.begin(out, r)
@@ -44,6 +47,27 @@ func (g *Guard) protect(to Backend, next route) echo.HandlerFunc {
 		g.answerEnded(out)
 		return nil
 	}
+}
+
+// refuseQuery refuses parameters without an effect, before a person logs in for the wrong address.
+func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.Request) (refused bool) {
+	if g.options.Parameter == nil {
+		return false
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	for name := range query {
+		if name != "access_token" && !g.options.Parameter(name) { // which the guard refuses
+			err = fmt.Errorf("this server takes no query parameter %.100q: remove it from the address, or ask the "+
+				"operator to add it to forward-parameters", name)
+		}
+	}
+	if err == nil {
+		return false
+	}
+	connection.From(ctx).RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "U34",
+		"the address has a query that cannot be read, or a parameter that forward-parameters does not name"))
+	response.WriteError(out, http.StatusBadRequest, oauth.InvalidRequest.Code(), err.Error())
+	return true
 }
 
 // admit reads the body and checks the scopes that it needs. It checks the grant again after a slow

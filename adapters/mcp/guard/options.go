@@ -50,6 +50,8 @@ type Options struct {
 	AllowedHosts  []string
 	PassedHeaders []string // request headers that browsers may send besides those of MCP
 
+	Parameter func(name string) bool // reports whether a query parameter has an effect; nil for all
+
 	Tools      Policy                         // nil allows every tool to every caller, as the next two do
 	Prompts    Policy                         // by name
 	Resources  Policy                         // by URI, and templates by the template

@@ -43,6 +43,7 @@ type Options struct {
 	Host       string // the Host header; "" for that of the URL
 	Credential Credential
 	Headers    []string // request headers to forward besides those of MCP
+	Parameters []string // query parameters to forward
 	Sessions   gateway.Sessions
 	Resource   oauth.Resource // the resource that clients call; part of the owner of a session
 	Patience   time.Duration  // until the response to a POST begins; 0 for DefaultPatience
@@ -159,7 +160,13 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 // rewrite builds a new request from the listed parts, so that nothing else is forwarded.
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	x := forwardingOf(p.In)
-	p.Out.URL, p.Out.Host = u.url, u.options.Host
+	to := *u.url
+	for _, name := range u.options.Parameters {
+		for _, value := range p.In.URL.Query()[name] {
+			to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+name+"="+url.QueryEscape(value), "&")
+		}
+	}
+	p.Out.URL, p.Out.Host = &to, u.options.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
 	if x.body != nil {
