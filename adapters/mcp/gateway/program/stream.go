@@ -74,14 +74,8 @@ func (o *stream) isSent() bool {
 	return o.next > 0
 }
 
-// write writes an event to the client, if one reads.
+// write writes an event to the client, if one reads. The mutex is locked.
 func (o *stream) write(event []byte) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.writeLocked(event)
-}
-
-func (o *stream) writeLocked(event []byte) {
 	if o.to == nil {
 		return
 	}
@@ -101,7 +95,7 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	index := o.next
 	o.next++
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
-	o.writeLocked(o.event(index, body))
+	o.write(o.event(index, body))
 	if last {
 		o.isDone = true
 		o.finish()
@@ -137,14 +131,14 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.writeLocked(jsonrpc.OpeningComment)
+	o.write(jsonrpc.OpeningComment)
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
 	}
 	for i, body := range missed {
 		if len(body) > 0 {
-			o.writeLocked(o.event(first+i, body))
+			o.write(o.event(first+i, body))
 		}
 	}
 	if o.isDone {
