@@ -61,7 +61,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 			world.Converse(ctx, sessions, access)
 			Eventually(survivors(pids)).WithTimeout(patience).Should(Equal(pids[:1]))
 			Expect(world.Log.String()).To(ContainSubstring(
-				"a newer session has replaced it, because the limit is 2 sessions for each person and 200 for all"))
+				"a newer session has replaced it, because the limit of sessions is 2 for each person and 200 for all"))
 		},
 		Entry("whose client waits", batching),
 		Entry("whose client has gone", sessions),

@@ -28,11 +28,6 @@ func (endless) Forward(w http.ResponseWriter, r *http.Request, _ []byte, _ oauth
 	return nil
 }
 
-func (e endless) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
-	host oauth.HostToken) error {
-	return e.Forward(w, r, body, caller, host)
-}
-
 var _ = Describe("The streams of one person through a gateway", Label("G20"), func() {
 	const perPerson = 3
 	var s *site
@@ -92,10 +87,4 @@ func (p *patient) Forward(w http.ResponseWriter, _ *http.Request, _ []byte, _ oa
 	w.Header().Set("Content-Type", "application/json")
 	_, err := w.Write([]byte("{}"))
 	return err
-}
-
-// Deliver implements Upstream.
-func (p *patient) Deliver(w http.ResponseWriter, r *http.Request, body []byte, caller oauth.Caller,
-	host oauth.HostToken) error {
-	return p.Forward(w, r, body, caller, host)
 }

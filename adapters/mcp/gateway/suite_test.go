@@ -65,6 +65,7 @@ func (s *site) send(ctx context.Context, method, body string) *http.Response {
 	Expect(err).NotTo(HaveOccurred())
 	r.Header.Set("Authorization", "Bearer "+alice)
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Mcp-Protocol-Version", "2025-11-25")
 	response, err := s.Client().Do(r)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(response.Body.Close)

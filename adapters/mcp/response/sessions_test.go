@@ -71,7 +71,7 @@ var _ = Describe("A session that is not used", Label("G20"), func() {
 		idle := open("idle")
 		open("new")
 		Eventually(idle.causes).
-			Should(Receive(MatchError(ContainSubstring("the limit is 2 sessions for each person and 9 for all"))))
+			Should(Receive(MatchError(ContainSubstring("the limit of sessions is 2 for each person and 9 for all"))))
 		Expect(busy.causes).To(BeEmpty())
 	})
 
