@@ -31,7 +31,7 @@ func serveWithin(limits httpserver.Bounds, prepare ...func(*Service)) *served {
 	s := &served{log: gbytes.NewBuffer()}
 	config := DefaultConfig()
 	config.DataDir, config.Development, config.AdminAddr = GinkgoT().TempDir(), true, "127.0.0.1:0"
-	config.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+	config.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	listener, err := Config{Addr: "127.0.0.1:0"}.Listen()
 	Expect(err).NotTo(HaveOccurred())
 	s.addr = listener.Addr().String()

@@ -12,8 +12,7 @@ import (
 // holds the server secret. It refuses a folder with a database that this user cannot write.
 func MakeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the data folder: %w: choose one that can be written with --data",
-			err)
+		return fmt.Errorf("making the data folder (--data): %w", err)
 	}
 	for _, path := range append([]string{dir}, databaseFiles(filepath.Join(dir, "*.db"))...) {
 		if err := checkAccess(path); err != nil {

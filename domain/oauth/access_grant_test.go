@@ -16,12 +16,14 @@ var _ = Describe("A grant", func() {
 		caller, err := f.grant.Admits(f.access, settings.Resource(), noon.Add(time.Hour-time.Millisecond))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(caller).To(Equal(Caller{
-			Grant:     f.grant.ID(),
-			Client:    RestoreClientID(clientURL),
-			Subject:   "ann",
-			Roles:     []string{"editor"},
-			Scopes:    NewScopes("mcp", "offline_access"),
-			ExpiresAt: noon.Add(time.Hour),
+			Grant:      f.grant.ID(),
+			Client:     RestoreClientID(clientURL),
+			ClientName: "Client",
+			Subject:    "ann",
+			Account:    "ann",
+			Roles:      []string{"editor"},
+			Scopes:     NewScopes("mcp", "offline_access"),
+			ExpiresAt:  noon.Add(time.Hour),
 		}))
 	})
 

@@ -70,7 +70,8 @@ var _ = Describe("The life of a grant", func() {
 			f := keyed()
 			other, err := ParseHostToken("another-token")
 			Expect(err).NotTo(HaveOccurred())
-			by := Replacement{Host: other, Verified: map[Resource]Principal{settings.Resource(): ann}, Began: noon}
+			by := NewReplacement(other, noon)
+			by.Verified[settings.Resource()] = ann
 			_, err = Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
 			Expect(err).To(Refused(OtherHostToken))
 		})
@@ -82,11 +83,8 @@ var _ = Describe("The life of a grant", func() {
 		f.grant.RecordVerification(named("4711"), settings, noon.Add(time.Hour))
 		f.grant.RecordVerification(named("older"), settings, noon.Add(time.Hour-time.Second))
 		Expect(shown(f)).To(HaveField("TokenID", "4711"))
-		by := Replacement{
-			Host:     f.host,
-			Verified: map[Resource]Principal{settings.Resource(): named("4712")},
-			Began:    noon.Add(2 * time.Hour),
-		}
+		by := NewReplacement(f.host, noon.Add(2*time.Hour))
+		by.Verified[settings.Resource()] = named("4712")
 		_, err := Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(shown(f)).To(HaveField("TokenID", "4712"))
