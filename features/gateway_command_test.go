@@ -105,7 +105,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
 		Expect(service.AskAdmin(ctx, "/readyz").Text).
 			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},` +
-				`{"name":"upstream of ` + service.MCP() +
+				`{"name":"proxies"},{"name":"upstream of ` + service.MCP() +
 				`","state":"refuses-unknown-keys","detail":` +
 				`"reachable, refuses unknown keys, sent as bearer token in the header Authorization"}]}`))
 	})

@@ -114,8 +114,8 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusOK))
 		Expect(ready.Text).
-			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"content ` +
-				`database"}]}`))
+			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"proxies"},` +
+				`{"name":"content database"}]}`))
 	})
 
 	It("names the database that does not respond", func(ctx SpecContext) {
@@ -124,8 +124,7 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(ready.Text).
-			To(MatchRegexp(`"oauth database"},{"name":"content database","problem":"reading the content database: ` +
-				`.*closed"}`))
+			To(MatchRegexp(`"proxies"},{"name":"content database","problem":"reading the content database: .*closed"}`))
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
 

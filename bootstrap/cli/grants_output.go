@@ -52,12 +52,20 @@ func printGrant(table io.Writer, grant oauth.Connection) {
 		used = term.Time(grant.LastUsedAt)
 	}
 	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(grant.ID), column(grant.ClientHost),
-		column(grant.ClientName), column(cmp.Or(grant.ResourceName, grant.Resource.String())),
+		column(grant.ClientName), cmp.Or(column(grant.ResourceName), columnEnd(grant.Resource.String())),
 		column(grant.Subject), column(grant.Account), used)
 }
 
 // columnWidth keeps the tables of grants and calls within 120 columns.
 const columnWidth = 16
+
+// columnEnd returns the end of a text that is too long for a column: URLs differ there.
+func columnEnd(text string) string {
+	if runes := []rune(text); len(runes) > columnWidth {
+		return "…" + string(runes[len(runes)-columnWidth+1:])
+	}
+	return text
+}
 
 // column returns a text on one line, cut to the width of a column.
 func column(text string) string {

@@ -1,7 +1,9 @@
 package service
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -31,10 +33,10 @@ func databaseFiles(pattern string) (files []string) {
 	return files
 }
 
-// checkAccess returns an error with the owner if this user may not write an
-// existing file or folder.
+// checkAccess returns an error with the owner if this user may not write a file or folder. A service
+// that ends removes the log of its database meanwhile.
 func checkAccess(path string) error {
-	if err := writable(path); err != nil {
+	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err,
 			settings.OwnerOf(path))
 	}
