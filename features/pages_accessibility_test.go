@@ -328,9 +328,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return in("de")(ctx)
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-fields-wrong", 403, func(ctx context.Context) Response {
-			over(gatewayTo("http://127.0.0.1:1/mcp"),
+			over(gatewayTo(NewUpstream(apiKey).URL+"/mcp"),
 				askingFor(addressUserAndKey, "X-Site: {url}", "Authorization: Basic {base64(user:token)}"))
-			return client.Consent(ctx).enter(ctx, "url", "https://evil.example", "user", "ann", "token", "x")
+			return client.Consent(ctx).enter(ctx, "url", "https://a.example", "user", "ann", "token", "wrong")
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-missing-token", 400, func(ctx context.Context) Response {
 			return world.Connections(ctx, " ").Response

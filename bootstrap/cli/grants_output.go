@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -51,9 +50,12 @@ func printGrant(table io.Writer, grant oauth.Connection) {
 	if !grant.LastUsedAt.IsZero() {
 		used = term.Time(grant.LastUsedAt)
 	}
+	server := column(grant.ResourceName)
+	if grant.ResourceName == "" {
+		server = columnEnd(grant.Resource.String())
+	}
 	_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(grant.ID), column(grant.ClientHost),
-		column(grant.ClientName), cmp.Or(column(grant.ResourceName), columnEnd(grant.Resource.String())),
-		column(grant.Subject), column(grant.Account), used)
+		column(grant.ClientName), server, column(grant.Subject), column(grant.Account), used)
 }
 
 // columnWidth keeps the tables of grants and calls within 120 columns.

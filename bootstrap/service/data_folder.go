@@ -33,8 +33,8 @@ func databaseFiles(pattern string) (files []string) {
 	return files
 }
 
-// checkAccess returns an error with the owner if this user may not write a file or folder. A service
-// that ends removes the log of its database meanwhile.
+// checkAccess returns an error with the owner if this user may not write a file or folder. The log
+// of a database may vanish meanwhile, because a service that ends removes it.
 func checkAccess(path string) error {
 	if err := writable(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s cannot be written: %w%s: give it to this user with chown", path, err,
