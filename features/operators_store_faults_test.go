@@ -287,6 +287,13 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 			stake.ExpectUntouched(ctx)
 		})
 
+	It("lets a person say no", Label("B5"), func(ctx SpecContext) {
+		page := world.NewClient().Consent(ctx)
+		back := world.Hide(file, log, index)
+		Expect(page.Deny(ctx).Target().Query().Get("error")).To(Equal("access_denied"))
+		back()
+	})
+
 	It("describes the error only in the log", func(ctx SpecContext) {
 		back := world.Hide(file)
 		for _, answer := range stake.Try(ctx) {

@@ -25,7 +25,7 @@ const firstVersion = 1
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_grants_in_one_row", statements: []string{
+	{id: "0001_codes_and_grants", statements: []string{
 		`CREATE TABLE authorization_codes (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
@@ -99,7 +99,7 @@ func isDoneBefore(err error) bool {
 }
 
 // unreleased are the first migrations of the schemas before the first release.
-var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant"}
+var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant", "0001_grants_in_one_row"}
 
 func isUnreleased(applied []string) bool {
 	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })

@@ -148,9 +148,11 @@ func (h sealedHostToken) replace(by Replacement, grant string, keys seal.KeyRing
 	if err != nil {
 		return h, err
 	}
-	h.replacement, err = sealers.Seal(h.public, []byte(by.Host.Reveal()))
+	if h.replacement, err = sealers.Seal(h.public, []byte(by.Host.Reveal())); err != nil {
+		return h, err
+	}
 	by.boxes[string(h.public)] = h.replacement
-	return h, err
+	return h, nil
 }
 
 // unwrap returns the data key, or ErrHostTokenLost when no key fits.

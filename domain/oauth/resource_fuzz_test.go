@@ -31,9 +31,13 @@ func FuzzResource(f *testing.F) {
 
 // namesSame is the reference.
 func namesSame(requested, canonical string) bool {
-	mine, ok := normalURL(requested)
+	_, ok := normalURL(requested)
+	if !strings.Contains(canonical, "?") {
+		requested, _, _ = strings.Cut(requested, "?")
+	}
+	mine, isURL := normalURL(requested)
 	theirs, _ := normalURL(canonical)
-	return ok && mine == theirs
+	return ok && isURL && mine == theirs
 }
 
 var defaultPorts = map[string]string{"https": "443", "http": "80"}
@@ -41,7 +45,9 @@ var defaultPorts = map[string]string{"https": "443", "http": "80"}
 // normalURL has the scheme and host in lower case, no default port, and one slash less at the end.
 func normalURL(raw string) (string, bool) {
 	u, err := url.Parse(raw)
-	if err != nil || u.Opaque != "" || u.User != nil || strings.ContainsAny(raw, "#") {
+	isInvisible := func(char rune) bool { return char <= ' ' || char > '~' }
+	if err != nil || u.Opaque != "" || u.User != nil || strings.Contains(raw, "#") ||
+		strings.ContainsFunc(raw, isInvisible) {
 		return "", false
 	}
 	host := strings.ToLower(u.Host)

@@ -102,11 +102,12 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 		Entry("capitals in scheme and host", "HTTPS://CMS.Example/mcp"),
 		Entry("the default port", "https://cms.example:443/mcp"),
 		Entry("itself twice", "https://cms.example/mcp", "https://cms.example/mcp/"),
+		Entry("a query that the client has added", "https://cms.example/mcp?read_only=true"),
 	)
 	DescribeTable("refuses", func(requested ...string) {
 		Expect(resource.Accepts(requested)).To(Refused(InvalidTarget))
 	},
-		Entry("the origin", "https://cms.example"), Entry("a query", "https://cms.example/mcp?x"),
+		Entry("the origin", "https://cms.example"), Entry("another path with a query", "https://cms.example/more?x=/mcp"),
 		Entry("capitals in the path", "https://cms.example/MCP"),
 		Entry("two slashes at the end", "https://cms.example/mcp//"), Entry("http", "http://cms.example/mcp"),
 		Entry("another port", "https://cms.example:8443/mcp"),

@@ -123,8 +123,10 @@ func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	switch {
 	case !isBearer && (token == "" || !g.options.HostTokens):
 		return "", g.withoutToken(r.Header)
+	case len(token) > maxHostTokenLength:
+		return "", &g.invalid
 	case g.options.HostTokens && !oauth.IsOwnToken(token):
-		if len(token) > maxHostTokenLength || strings.ContainsFunc(token, isNotVisible) {
+		if strings.ContainsFunc(token, isNotVisible) {
 			return "", &g.invalid
 		}
 	case !isBearer, len(token) > maxTokenLength, !isToken68(token):
