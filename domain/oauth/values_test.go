@@ -107,7 +107,8 @@ var _ = Describe("Comparing a resource", Label("A28", "A29", "A30", "A31", "A32"
 	DescribeTable("refuses", func(requested ...string) {
 		Expect(resource.Accepts(requested)).To(Refused(InvalidTarget))
 	},
-		Entry("the origin", "https://cms.example"), Entry("another path with a query", "https://cms.example/more?x=/mcp"),
+		Entry("the origin", "https://cms.example"),
+		Entry("another path with a query", "https://cms.example/more?x=/mcp"),
 		Entry("capitals in the path", "https://cms.example/MCP"),
 		Entry("two slashes at the end", "https://cms.example/mcp//"), Entry("http", "http://cms.example/mcp"),
 		Entry("another port", "https://cms.example:8443/mcp"),
