@@ -44,7 +44,7 @@ var _ = Describe("An issuer that changes over the same store", Label("F9"), func
 		Expect(start(after)).To(Succeed())
 	})
 
-	It("is no change where servers of the old issuer are still served", func() {
+	It("starts if it still serves the MCP servers of the old issuer", func() {
 		site.code()
 		openHost(oauth.Config{
 			Issuer:   after,

@@ -126,7 +126,7 @@ var _ = Describe("Client authentication with private_key_jwt", Label("D33", "RFC
 		Entry("when it has expired", func() spoil { return claim("exp", in(-31*time.Second)) }),
 		Entry("when its lifetime is too long", func() spoil { return claim("exp", in(time.Hour+40*time.Second)) }),
 		Entry("when it is an access token", func() spoil { return field("typ", "at+jwt") }),
-		Entry("when its type is no text", func() spoil { return field("typ", 7) }),
+		Entry("when its type is a number", func() spoil { return field("typ", 7) }),
 		Entry("when its type is empty", func() spoil { return field("typ", "") }),
 		Entry("when it is not valid yet", func() spoil { return claim("nbf", in(40*time.Second)) }),
 		Entry("when it has no jti", func() spoil { return noClaim("jti") }),

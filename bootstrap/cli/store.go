@@ -83,7 +83,7 @@ func newStoreBackup(out io.Writer) *cobra.Command {
 			return nil
 		},
 		Long: "Write the SQLite file of the store, as it is now, to a new file. Services may run meanwhile.\n" +
-			"Back up the server secret, too: without it, nobody can use the backup.",
+			"Back up the server secret, too: the backup is useless without it.",
 		Example: "  pasteport store backup oauth-backup.db --data /var/lib/pasteport",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			location := config.StoreLocation()

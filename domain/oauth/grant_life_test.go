@@ -61,7 +61,7 @@ var _ = Describe("The life of a grant", func() {
 			Expect(reasonOf(f, ann)).To(Equal(EndedByNewPerson))
 		})
 
-		It("ends when the token may grant none of its scopes any more", func() {
+		It("ends when the token no longer grants any of its scopes", func() {
 			nothing := Principal{Subject: "ann", Scopes: []string{}}
 			Expect(reasonOf(redeemed(settings), nothing)).To(Equal(EndedByLostScopes))
 		})

@@ -113,7 +113,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		broken := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken)
 		err = failureOf(err, ctx)
 		cancel(nil)
-		if broken { // the server has closed an idle connection, which is no outage
+		if broken { // the server has closed an idle connection; that is not an outage
 			report(nil)
 			t.calls.askCheck()
 			return nil, err
