@@ -12,7 +12,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -21,10 +21,12 @@ type MCPServer struct {
 	authz    *OAuthServer
 	nilOAuth bool // WithOAuth got nil
 	options  guard.Options
-	bus      replica.Bus // nil for none
-	resource string      // "" for the first of the Config
+	address  string // for other replicas; "" for none
+	resource string // "" for the first of the Config
 	mounted  guarded
 	upstream *upstreamState
+
+	keepsSessions bool // in this process
 
 	addressOf    func(*http.Request) string // of Handler; nil for the peer
 	wrongOptions []error
@@ -67,13 +69,30 @@ func newMCPServer(options []MCPOption) *MCPServer {
 func NewMCPServer(server *sdk.Server, options ...MCPOption) *MCPServer {
 	m := newMCPServer(options)
 	if server != nil {
-		options := inprocess.Options{Options: m.protection(), Bus: m.bus}
+		options := inprocess.Options{Options: m.protection()}
 		if m.authz != nil {
-			options.Keys = m.authz.server.Settings().Keys
+			options.Sessions = m.sessions(&options.Options)
 		}
 		m.mounted = inprocess.New(server, options)
 	}
 	return m
+}
+
+// sessions binds ids of sessions in this process; with WithPeers, they name its address.
+func (m *MCPServer) sessions(o *guard.Options) guard.Sessions {
+	m.keepsSessions = true
+	keys := m.authz.server.Settings().Keys
+	if m.address == "" {
+		return keys
+	}
+	o.Peers = peers.New(peers.Options{
+		Address:  m.address,
+		Resource: o.Resource,
+		Keys:     keys,
+		Now:      o.Now,
+		Logger:   o.Logger,
+	})
+	return o.Peers
 }
 
 func (m *MCPServer) errNoOAuth(receiver string) error {
@@ -127,13 +146,8 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.checkRegistration(site); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
-	if server, isLocal := m.local(); isLocal {
-		if err := server.Join(); err != nil {
-			return fmt.Errorf("registering the MCP server: %w", err)
-		}
-	}
 	m.warnOfLoopbackOrigins()
-	m.warnOfMissingBus()
+	m.warnOfMissingPeers()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.tools.servers.Store(m.protection().Resource, m.mounted)
 	m.authz.ended.add(m.mounted)
@@ -180,14 +194,6 @@ func (m *MCPServer) Health() error { return m.upstream.health() }
 func (m *MCPServer) Drain() {
 	if m.mounted != nil {
 		m.mounted.Drain()
-	}
-}
-
-// WaitForReplicas waits for the requests that other replicas have forwarded to this one, until ctx
-// ends. Call it before the bus is closed. Without WithBus it returns at once.
-func (m *MCPServer) WaitForReplicas(ctx context.Context) {
-	if server, isLocal := m.local(); isLocal {
-		server.WaitForReplicas(ctx)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -168,22 +168,28 @@ func FoldResourceURI(name string) string {
 	return readings[len(readings)-1]
 }
 
-// Bus carries messages between the replicas of a service; nats.Open returns one.
-type Bus = replica.Bus
+// WithPeers lets every replica of this MCP server answer every request, also in a session of
+// another. The address is where the other replicas reach this one, http://host:port or
+// https://host:port in a private network: its own, not that of a load balancer. It has to lead to
+// the same handler as the public URL. All replicas need the same server secret. Tools in a session
+// then see only these headers of a request: Accept, Accept-Language, Content-Type, Last-Event-Id,
+// Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. In a gateway, only a Program
+// needs it, because the sessions of a URL belong to the upstream.
+func WithPeers(address string) MCPOption {
+	return func(m *MCPServer) {
+		m.address = address
+		if err := peers.Check(address); err != nil {
+			m.wrongOptions = append(m.wrongOptions, fmt.Errorf("WithPeers is %q: %w", address, err))
+		}
+	}
+}
 
-// WithBus forwards a request for a session of another replica over the bus, so that every replica
-// can answer every request. Each replica needs a bus, and all need the same server secret. Tools in
-// a session then see only these headers of a request: Accept, Accept-Language, Content-Type,
-// Last-Event-Id, Traceparent, Tracestate, User-Agent, X-Request-Id and those of MCP. A gateway
-// needs no bus, because its upstream has the sessions.
-func WithBus(bus Bus) MCPOption { return func(m *MCPServer) { m.bus = bus } }
-
-// warnOfMissingBus logs a warning when other replicas may share the store, but not the sessions.
-func (m *MCPServer) warnOfMissingBus() {
-	if _, isLocal := m.local(); isLocal && m.bus == nil && m.authz.replicas {
-		m.authz.config.Logger.Warn("replicas can share the store, but not sessions, because no bus is set: "+
+// warnOfMissingPeers logs a warning when other replicas may share the store, but not the sessions.
+func (m *MCPServer) warnOfMissingPeers() {
+	if m.keepsSessions && m.address == "" && m.authz.replicas {
+		m.authz.config.Logger.Warn("replicas can share the store, but not sessions, because this one has no address: "+
 			"with several replicas, a request for a session of another replica gets 404; "+
-			"set bus (WithBus), or run one replica",
+			"set advertise (WithPeers), or run one replica",
 			"resource", m.protection().Resource.String())
 	}
 }

@@ -230,12 +230,12 @@ func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed
 	if !parsed.environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
 		run.Env = []string{"PATH=" + filepath.Dir(parsed.path) + string(filepath.ListSeparator) + systemPath}
 	}
-	sessions := program.New(program.Options{
+	started := program.New(program.Options{
 		Program:     run,
 		Environment: parsed.environment,
 		Values:      to.values,
 		Bodies:      protection.Bodies,
-		Sessions:    m.authz.server.Settings().Keys,
+		Sessions:    m.sessions(&protection.Options),
 		Resource:    protection.Resource,
 		Limits: oauth.Limits{
 			MaxSessions:          limits.MaxProcesses,
@@ -246,8 +246,8 @@ func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed
 		MayStart:     newStarts(limits.MaxProcessesPerPerson),
 		Logger:       to.Logger,
 	})
-	m.mounted = gateway.New(sessions, protection)
-	m.keepState(sessions.Health, nil, to.Program.check)
+	m.mounted = gateway.New(started, protection)
+	m.keepState(started.Health, nil, to.Program.check)
 }
 
 // values returns the values of the fields for a process.

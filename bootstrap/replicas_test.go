@@ -25,14 +25,6 @@ import (
 
 var shared = []bootstrap.OAuthOption{bootstrap.WithSharedLimits()}
 
-// silentBus is a bus without other replicas.
-type silentBus struct{}
-
-func (silentBus) Listen(string, func([]byte, func([]byte))) error { return nil }
-func (silentBus) Ask(context.Context, string, []byte) ([]byte, error) {
-	return nil, oauth.ErrNotFound
-}
-
 var _ = Describe("A host with several processes on one store", func() {
 	const issuer = "https://cms.example"
 	var folder string
@@ -98,9 +90,10 @@ var _ = Describe("A host with several processes on one store", func() {
 			Expect(server.Register(echo.New())).To(Succeed())
 			Expect(log.String()).To(warned)
 		},
-		Entry("if they share the store without a bus", shared, nil,
-			And(ContainSubstring("level=WARN"), ContainSubstring("no bus is set"))),
-		Entry("but not with a bus", shared, []bootstrap.MCPOption{bootstrap.WithBus(silentBus{})}, BeEmpty()),
+		Entry("if they share the store without addresses", shared, nil,
+			And(ContainSubstring("level=WARN"), ContainSubstring("set advertise (WithPeers)"))),
+		Entry("but not with addresses", shared, []bootstrap.MCPOption{bootstrap.WithPeers("http://10.0.1.7:8080")},
+			BeEmpty()),
 		Entry("but not if they share no store", nil, nil, BeEmpty()),
 	)
 

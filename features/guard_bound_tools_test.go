@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -14,11 +13,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/features/broker"
 )
 
 // toolHost is a Go site whose MCP server changes its tools.
@@ -64,7 +61,8 @@ func openToolHost(first *World, folder string, adjust func(*oauth.Config), optio
 	adjust(&config)
 	authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithRootCAs(first.Clients.Roots()))
 	Expect(err).NotTo(HaveOccurred())
-	protected := bootstrap.NewMCPServer(host.tools, append(options, bootstrap.WithOAuth(authz))...)
+	protected := bootstrap.NewMCPServer(host.tools, append(options, bootstrap.WithOAuth(authz),
+		bootstrap.WithPeers(world.Issuer))...)
 	server.Config.Handler, err = protected.Handler()
 	Expect(err).NotTo(HaveOccurred())
 	server.Start()
@@ -262,16 +260,9 @@ var _ = Describe("Tools as they were at consent", Label("G23"), func() {
 
 	It("holds where the session is, also for a request that reaches a replica with the tools of before",
 		Label("replicas", "R1"), func(ctx SpecContext) {
-			server := broker.New()
-			onBus := func() bootstrap.MCPOption {
-				bus, err := nats.Open(server.ClientURL(), slog.New(slog.DiscardHandler))
-				Expect(err).NotTo(HaveOccurred())
-				DeferCleanup(bus.Close)
-				return bootstrap.WithBus(bus)
-			}
 			folder = GinkgoT().TempDir()
-			host = openToolHost(nil, folder, unchanged, onBus())
-			other := openToolHost(host.World, folder, unchanged, onBus())
+			host = openToolHost(nil, folder, unchanged)
+			other := openToolHost(host.World, folder, unchanged)
 			talk := host.Converse(ctx, sessions, host.NewClient().Connect(ctx).Access)
 			there := talk.At(other.World)
 			Expect(there.Use(ctx, "write", params{}).Text()).To(Equal("done"))

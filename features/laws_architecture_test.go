@@ -51,7 +51,7 @@ var programs = []string{"bootstrap/cmd/...", "features/attacks", "features/confo
 // Tests next to the code may use whatever they need.
 var testLaws = []law{
 	{of: []string{"features"}, may: []string{"bootstrap/...", "features/...", "adapters/audit", "domain/audit",
-		"adapters/nats", "adapters/persistence", // of a Go host
+		"adapters/persistence",          // of a Go host
 		"domain/oauth", "domain/seal"}}, // an attacker with the server secret makes tokens as the server does
 	{of: []string{"features/storespec"}, may: []string{"domain/...", "features/..."}},
 	{of: []string{"..."}, may: []string{"domain/...", "application", "adapters/...", "bootstrap/...", "features/...",
@@ -85,7 +85,7 @@ var _ = Describe("Keeping the architecture", Label("architecture"), func() {
 		packages := strings.Fields(string(linked))
 		Expect(packages).To(ContainElement(module + "domain/oauth"))
 		heavy := regexp.MustCompile(
-			"nats|grpc|otlp|opentelemetry|prometheus|cobra|yaml|bootstrap/(service|cli|settings|demosite)|" +
+			"grpc|otlp|opentelemetry|prometheus|cobra|yaml|bootstrap/(service|cli|settings|demosite)|" +
 				"adapters/(persistence|certificates)")
 		Expect(slices.DeleteFunc(packages, func(name string) bool { return !heavy.MatchString(name) })).To(BeEmpty())
 	})

@@ -51,7 +51,6 @@ var goPackages = map[string]string{
 	"http":          "net/http",
 	"mcp":           "github.com/modelcontextprotocol/go-sdk/mcp",
 	"middleware":    "github.com/labstack/echo/v4/middleware",
-	"nats":          "github.com/pasteport/pasteport/adapters/nats",
 	"oauth":         "github.com/pasteport/pasteport/domain/oauth",
 	"os":            "os",
 	"pasteporttest": "github.com/pasteport/pasteport/bootstrap/pasteporttest",

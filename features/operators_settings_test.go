@@ -165,7 +165,6 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 				strings.HasPrefix(setting.variable, "/run/secrets/") {
 				contents := map[string]string{
 					"database":       "postgres://db.internal/pasteport",
-					"bus":            "nats://nats.internal",
 					"metadata-proxy": "http://proxy.internal:3128",
 					"upstream-proxy": "http://proxy.internal:3128",
 				}

@@ -1,12 +1,19 @@
 package features_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
-	"net"
+	"fmt"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,32 +22,26 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/features/broker"
 )
 
-// NewReplicas starts replicas of one service with the same folder, bus and issuer, and different
+// NewReplicas starts replicas of one service with the same folder and issuer, and different
 // addresses.
-func NewReplicas(bus *broker.Broker, count int, adjust ...func(*service.Config)) (replicas []*World) {
+func NewReplicas(count int, adjust ...func(*service.Config)) (replicas []*World) {
 	GinkgoHelper()
-	adjusted := func(issuer string) func(*service.Config) {
-		return func(config *service.Config) {
-			for _, change := range append(adjust, overBus(bus, issuer)) {
-				change(config)
-			}
-		}
-	}
-	first := NewWorld(adjusted(""))
+	first := NewWorld(advertising("", adjust...))
 	replicas = append(replicas, first)
 	for len(replicas) < count {
 		another := &World{
-			Dir:     first.Dir,
-			Token:   first.Token,
-			Clients: first.Clients,
-			Clock:   first.Clock,
-			Log:     first.Log,
+			Dir:      first.Dir,
+			Database: first.Database,
+			Token:    first.Token,
+			Clients:  first.Clients,
+			Clock:    first.Clock,
+			Log:      first.Log,
 		}
-		another.adjust = adjusted(first.Issuer)
+		another.adjust = advertising(first.Issuer, adjust...)
 		another.start("127.0.0.1:0")
 		DeferCleanup(another.Stop)
 		replicas = append(replicas, another)
@@ -48,13 +49,92 @@ func NewReplicas(bus *broker.Broker, count int, adjust ...func(*service.Config))
 	return replicas
 }
 
-func overBus(bus *broker.Broker, issuer string) func(*service.Config) {
+// advertising makes a service a replica at its own address, of the issuer unless it is the first.
+func advertising(issuer string, adjust ...func(*service.Config)) func(*service.Config) {
 	return func(config *service.Config) {
-		config.Bus = bus.ClientURL()
-		if issuer != "" {
-			config.Issuer = issuer
+		config.Advertise = config.Issuer
+		config.Issuer = cmp.Or(issuer, config.Issuer)
+		for _, change := range adjust {
+			change(config)
 		}
 	}
+}
+
+// Wiretap records what replicas send each other.
+type Wiretap struct {
+	addresses []string // of the replicas
+
+	mu    sync.Mutex
+	heard []Overheard
+}
+
+// Overheard is a request of one replica to another, and the response.
+type Overheard struct {
+	*http.Request
+	body   string
+	status int
+}
+
+// Tap is an adjustment that puts the wiretap in front of a replica.
+func (t *Wiretap) Tap(config *service.Config) {
+	config.Advertise = t.before(config.Advertise)
+	t.addresses = append(t.addresses, config.Advertise)
+}
+
+// before returns an address that leads to another.
+func (t *Wiretap) before(address string) string {
+	GinkgoHelper()
+	target, err := url.Parse(address)
+	Expect(err).NotTo(HaveOccurred())
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	proxy.ModifyResponse = func(answer *http.Response) error {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		sent := answer.Request.Context().Value(overheardKey{}).(Overheard)
+		sent.status = answer.StatusCode
+		t.heard = append(t.heard, sent)
+		return nil
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		sent := Overheard{Request: r.Clone(context.Background()), body: string(body)}
+		proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), overheardKey{}, sent)))
+	}))
+	DeferCleanup(server.Close)
+	DeferCleanup(server.CloseClientConnections)
+	return server.URL
+}
+
+type overheardKey struct{}
+
+// Heard returns the requests that were answered so far.
+func (t *Wiretap) Heard() []Overheard {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.heard)
+}
+
+// Last returns the newest request.
+func (t *Wiretap) Last() Overheard {
+	GinkgoHelper()
+	heard := t.Heard()
+	Expect(heard).NotTo(BeEmpty())
+	return heard[len(heard)-1]
+}
+
+// Repeat sends a request again to a replica, as somebody would who has overheard it.
+func (o Overheard) Repeat(ctx context.Context, to *World, change ...func(*Overheard)) Response {
+	GinkgoHelper()
+	o.Request = o.Clone(ctx)
+	for _, one := range change {
+		one(&o)
+	}
+	r, err := http.NewRequestWithContext(ctx, o.Method, to.Issuer+o.URL.RequestURI(), strings.NewReader(o.body))
+	Expect(err).NotTo(HaveOccurred())
+	r.Header = o.Header
+	return Send(r)
 }
 
 // At returns the same conversation with another replica.
@@ -79,12 +159,12 @@ func (s *Spread) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 var _ = Describe("Spreading the requests of a session over replicas", Label("replicas", "R1"), func() {
-	var bus *broker.Broker
+	var passed *Wiretap
 	var replicas []*World
 	var client *Client
 	BeforeEach(func() {
-		bus = broker.New()
-		replicas = NewReplicas(bus, 3)
+		passed = new(Wiretap)
+		replicas = NewReplicas(3, passed.Tap)
 		client = replicas[0].NewClient()
 	})
 
@@ -101,7 +181,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		})
 
 		It("passes calls of tools that are as they were at consent", Label("G23"), func(ctx SpecContext) {
-			bound := NewReplicas(bus, 2, bindingTools)
+			bound := NewReplicas(2, bindingTools)
 			talk := bound[0].Converse(ctx, revision, bound[0].NewClient().Connect(ctx).Access)
 			Expect(talk.At(bound[1]).Use(ctx, "create_article", params{"title": "Bound"}).Slug()).To(Equal("bound"))
 		})
@@ -113,56 +193,39 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			Expect(talk.At(replicas[2]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 		})
 
-		It("accepts a message of 900 KiB", func(ctx SpecContext) {
+		It("accepts a message of 3 MiB", func(ctx SpecContext) {
 			talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access).At(replicas[1])
 			large := params{"name": "create_article", "arguments": params{"title": "Large"},
-				"_meta": params{"padding": strings.Repeat("x", 900<<10)}}
+				"_meta": params{"padding": strings.Repeat("x", 3<<20)}}
 			Expect(talk.Ask(ctx, "tools/call", large).Slug()).To(Equal("large"))
 		})
 
-		It("is refused for another client, without a message between replicas",
+		It("is refused for another client, without a request between replicas",
 			Label("R2", "G14"), func(ctx SpecContext) {
 				talk := replicas[0].Converse(ctx, revision, client.Connect(ctx).Access)
 				intruder := talk.At(replicas[1])
 				intruder.Access = replicas[0].NewClient().Connect(ctx).Access
-				bus.Watch()
+				before := len(passed.Heard())
 				answer := intruder.Post(ctx, "tools/call",
 					params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
 				Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
 				Expect(answer.Text).To(ContainSubstring("there is no such session"))
-				Expect(bus.Carried()).To(BeEmpty())
+				Expect(passed.Heard()).To(HaveLen(before))
 				Expect(talk.At(replicas[1]).Post(ctx, "ping", params{}).StatusCode).
 					To(BeElementOf(http.StatusOK, http.StatusAccepted))
-				Expect(bus.Carried()).NotTo(BeEmpty())
+				Expect(len(passed.Heard())).To(BeNumerically(">", before))
 				Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("Smuggled"))
 			})
 
 		It("responds with 404 when the replica of the session has stopped", Label("R4"), func(ctx SpecContext) {
-			talk := replicas[2].Converse(ctx, revision, client.Connect(ctx).Access)
+			replicas := NewReplicas(3)
+			talk := replicas[2].Converse(ctx, revision, replicas[0].NewClient().Connect(ctx).Access)
+			Expect(talk.At(replicas[1]).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
 			replicas[2].Stop()
 			answer := talk.At(replicas[1]).Post(ctx, "tools/list", params{})
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
 			Expect(answer.Text).To(ContainSubstring("there is no such session"))
 		})
-
-		It("responds with 503 while the bus is down, serves other requests, and recovers",
-			Label("R5"), func(ctx SpecContext) {
-				access := client.Connect(ctx).Access
-				talk := replicas[0].Converse(ctx, revision, access)
-				bus.Stop()
-				answer := talk.At(replicas[1]).Post(ctx, "tools/list", params{})
-				Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable))
-				Expect(answer.Header.Get("Retry-After")).To(Equal("5"))
-				Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
-				Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
-				Expect(replicas[1].Call(ctx, access).StatusCode).To(Equal(http.StatusOK))
-				Expect(replicas[1].Converse(ctx, revision, access).Ask(ctx, "tools/list", params{}).Tools()).
-					To(ConsistOf(editorTools))
-
-				bus.Start()
-				Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "ping", params{}).StatusCode }).
-					WithContext(ctx).WithTimeout(patience).Should(BeElementOf(http.StatusOK, http.StatusAccepted))
-			})
 	}, revisions(httpSSE, batching, headers, sessions))
 
 	DescribeTableSubtree("of revision", func(revision string) {
@@ -228,110 +291,269 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 		}
 	})
 
-	It("responds with 404 for a stopped replica, after ten seconds if another subscriber listens on the bus",
-		Label("long", "R4"), func(ctx SpecContext) {
-			talk := replicas[2].Converse(ctx, sessions, client.Connect(ctx).Access)
-			replicas[2].Stop()
-			bus.Watch()
-			Expect(talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode).
-				To(Equal(http.StatusServiceUnavailable))
-			Eventually(func() int { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}).StatusCode }).
-				WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusNotFound))
+	It("passes no token and no cookie on, and no client chooses what tools see",
+		Label("R3", "J13"), func(ctx SpecContext) {
+			tokens := client.Connect(ctx)
+			for _, revision := range []string{httpSSE, sessions} {
+				talk := replicas[0].Converse(ctx, revision, tokens.Access).At(replicas[1])
+				answer := talk.Post(ctx, "tools/call",
+					params{"name": "create_article", "arguments": params{"title": "Passed on"}}, func(r *http.Request) {
+						r.Header.Set("Cookie", "c="+tokens.Access)
+						r.Header.Set("X-Forwarded-Access-Token", replicas[0].Token)
+					})
+				Expect(answer.StatusCode).To(BeElementOf(http.StatusOK, http.StatusAccepted))
+			}
+			Expect(len(passed.Heard())).To(BeNumerically(">=", 2))
+			for _, request := range passed.Heard() {
+				Expect(request.Header).NotTo(Or(HaveKey("Authorization"), HaveKey("Cookie")))
+				said := fmt.Sprint(request.URL, request.Header, request.body)
+				for _, secret := range []string{tokens.Access, tokens.Refresh, replicas[0].Token} {
+					Expect(said).NotTo(ContainSubstring(secret))
+				}
+			}
 		})
 
-	It("sends no token over the bus, in subjects or messages", Label("R3", "J13"), func(ctx SpecContext) {
-		bus.Watch()
-		tokens := client.Connect(ctx)
-		for _, revision := range []string{httpSSE, sessions} {
-			talk := replicas[0].Converse(ctx, revision, tokens.Access).At(replicas[1])
-			Expect(talk.Use(ctx, "create_article", params{"title": "Not on the bus"}).Slug()).NotTo(BeEmpty())
+	It("is not what a made-up session id can bring about", Label("R2"), func(ctx SpecContext) {
+		var asked atomic.Int64
+		foreign := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+		DeferCleanup(foreign.Close)
+		talk := replicas[0].Converse(ctx, sessions, client.Connect(ctx).Access).At(replicas[1])
+		genuine := strings.Split(talk.session, ".")
+		Expect(genuine).To(HaveLen(3))
+		Expect(talk.session).NotTo(ContainSubstring("127.0.0.1"))
+		sealed, err := base64.RawURLEncoding.DecodeString(genuine[0])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(sealed)).NotTo(ContainSubstring("127.0.0.1"))
+		address := base64.RawURLEncoding.EncodeToString([]byte(foreign.URL))
+		passedBefore := len(passed.Heard())
+		for _, made := range []string{
+			foreign.URL + "." + genuine[1] + "." + genuine[2], address + "." + genuine[1] + "." + genuine[2],
+			address + "." + genuine[1], genuine[0] + "." + genuine[1], genuine[0] + ".x." + genuine[2],
+			talk.session + "x", "x" + talk.session, "." + talk.session, talk.session + "." + genuine[2], "..",
+			foreign.URL,
+		} {
+			talk.session = made
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound), made)
 		}
-		carried := strings.Join(bus.Carried(), "\n")
-		Expect(carried).To(ContainSubstring("pasteport.replica."))
-		for _, secret := range []string{tokens.Access, tokens.Refresh, replicas[0].Token, "Not on the bus",
-			"create_article"} {
-			Expect(carried).NotTo(ContainSubstring(secret))
-			Expect(carried).NotTo(ContainSubstring(base64.StdEncoding.EncodeToString([]byte(secret))[:8]))
-		}
-	})
-
-	It("executes no replayed bus message", Label("R3"), func(ctx SpecContext) {
-		bus.Watch()
-		access := client.Connect(ctx).Access
-		for _, revision := range []string{httpSSE, sessions} {
-			talk := replicas[0].Converse(ctx, revision, access)
-			Expect(talk.At(replicas[1]).Use(ctx, "create_article", params{"title": "Only one over " + revision}).
-				Slug()).NotTo(BeEmpty())
-			before := talk.Use(ctx, "list_articles", params{}).Text()
-			bus.Repeat()
-			Expect(talk.At(replicas[1]).Ask(ctx, "tools/list", params{}).Tools()).
-				To(ConsistOf(editorTools), "all earlier messages have arrived")
-			bus.Repeat()
-			Consistently(func() string {
-				return talk.Use(ctx, "list_articles", params{}).Text()
-			}, "200ms").Should(Equal(before))
-		}
+		Expect(asked.Load()).To(BeZero())
+		Expect(passed.Heard()).To(HaveLen(passedBefore))
 	})
 })
 
-var _ = Describe("Losing a replica", Label("replicas", "R4"), func() {
-	It("that is killed ends its streams at other replicas, and its sessions return 404", func(ctx SpecContext) {
-		bus, binary := broker.New(), BuildBinary()
-		replica := NewWorld(overBus(bus, ""))
-		access := replica.NewClient().Connect(ctx).Access
-		victim := killable(replica, bus, binary)
-		talk := victim.Converse(ctx, sessions, access)
-		stream := talk.At(replica).Listen(ctx)
-		Expect(talk.At(replica).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
-		Expect(stream.Events).NotTo(BeClosed())
-		victim.run.Kill().Wait(patience)
-		Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
-		Expect(talk.At(replica).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
-		Expect(replica.Converse(ctx, sessions, access).Ask(ctx, "tools/list", params{}).Tools()).
-			To(ConsistOf(editorTools))
+var _ = Describe("The header of a request between replicas", Label("replicas", "R3"), func() {
+	const header = "Pasteport-Peer"
+	var passed *Wiretap
+	var replicas []*World
+	var access string
+	var talk *Conversation // its session is in the first replica
+	BeforeEach(func(ctx SpecContext) {
+		passed = new(Wiretap)
+		replicas = NewReplicas(2, passed.Tap)
+		access = replicas[0].NewClient().Connect(ctx).Access
+		talk = replicas[0].Converse(ctx, sessions, access)
 	})
+	// written sends a call to the second replica, and returns what that one has sent to the first.
+	written := func(ctx context.Context) Overheard {
+		GinkgoHelper()
+		Expect(talk.At(replicas[1]).Use(ctx, "create_article", params{"title": "Once"}).Slug()).To(Equal("once"))
+		return passed.Last()
+	}
+
+	DescribeTable("counts for nothing with", func(ctx SpecContext, change func(*Overheard)) {
+		request := written(ctx)
+		Expect(request.Header).To(HaveKey(header))
+		other := replicas[0].Converse(ctx, sessions, access).session
+		Expect(request.Repeat(ctx, replicas[0], func(o *Overheard) {
+			change(o)
+			if o.Header.Get("Mcp-Session-Id") == "another" {
+				o.Header.Set("Mcp-Session-Id", other)
+			}
+		})).To(BeChallenged(replicas[0], ""))
+		Expect(talk.Use(ctx, "list_articles", params{}).Text()).NotTo(ContainSubstring("twice"))
+	},
+		Entry("another body", func(o *Overheard) { o.body = strings.Replace(o.body, "Once", "twice", 1) }),
+		Entry("no body", func(o *Overheard) { o.body = "" }),
+		Entry("another session", func(o *Overheard) { o.Header.Set("Mcp-Session-Id", "another") }),
+		Entry("no session", func(o *Overheard) { o.Header.Del("Mcp-Session-Id") }),
+		Entry("another method", func(o *Overheard) { o.Method = http.MethodDelete }),
+		Entry("another path", func(o *Overheard) { o.URL.Path += "/message" }),
+		Entry("a query", func(o *Overheard) { o.URL.RawQuery = "sessionid=x" }),
+		Entry("a changed seal", func(o *Overheard) {
+			o.Header.Set(header, "AAAA"+strings.TrimPrefix(o.Header.Get(header), "AAAA")[4:])
+		}),
+		Entry("a part of the seal", func(o *Overheard) { o.Header.Set(header, o.Header.Get(header)[:8]) }),
+		Entry("a text that is not one", func(o *Overheard) { o.Header.Set(header, "let me in") }),
+	)
+
+	It("counts for nothing after 30 seconds", func(ctx SpecContext) {
+		request := written(ctx)
+		Expect(request.Repeat(ctx, replicas[0]).StatusCode).To(Equal(http.StatusOK))
+		replicas[0].Clock.Advance(31 * time.Second)
+		Expect(request.Repeat(ctx, replicas[0])).To(BeChallenged(replicas[0], ""))
+	})
+
+	It("counts for nothing at another replica", func(ctx SpecContext) {
+		Expect(written(ctx).Repeat(ctx, replicas[1])).To(BeChallenged(replicas[0], ""))
+	})
+
+	It("counts for nothing from a service with another server secret", func(ctx SpecContext) {
+		stranger := NewReplicas(1)[0]
+		lost := stranger.Replica(func(config *service.Config) { config.Advertise = passed.addresses[0] })
+		theirs := lost.Converse(ctx, sessions, stranger.NewClient().Connect(ctx).Access).At(stranger)
+		Expect(theirs.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(passed.Last().Header).To(HaveKey(header))
+		Expect(passed.Last().status).To(Equal(http.StatusUnauthorized))
+	})
+
+	It("has no effect in the request of a client", func(ctx SpecContext) {
+		request := written(ctx)
+		with := func(r *http.Request) { r.Header.Set(header, request.Header.Get(header)) }
+		at := talk.At(replicas[1])
+		Expect(at.Post(ctx, "tools/list", params{}, with).StatusCode).To(Equal(http.StatusOK))
+		Expect(passed.Last().Header.Get(header)).NotTo(Equal(request.Header.Get(header)))
+		Expect(talk.Post(ctx, "tools/list", params{}, with).StatusCode).To(Equal(http.StatusOK))
+		talk.Access = ""
+		Expect(talk.Post(ctx, "tools/list", params{}, with)).To(BeChallenged(replicas[0], ""))
+	})
+
+	It("is not passed on again", func(ctx SpecContext) {
+		misled := passed.before(replicas[1].Issuer) // a replica that gives the address of another
+		third := replicas[0].Replica(func(config *service.Config) { config.Advertise = misled })
+		lost := third.Converse(ctx, sessions, access).At(replicas[0])
+		before := len(passed.Heard())
+		Expect(lost.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
+		Expect(passed.Heard()).To(HaveLen(before + 1))
+	})
+})
+
+var _ = Describe("A replica that does not answer", Label("replicas", "R4"), func() {
+	DescribeTable("makes requests in its sessions get 503, and 404 after ten seconds, if it",
+		func(ctx SpecContext, advertised func() string) {
+			replica := NewReplicas(1)[0]
+			client := replica.NewClient()
+			access := client.Connect(ctx).Access
+			lost := replica.Replica(func(config *service.Config) { config.Advertise = advertised() })
+			talk := lost.Converse(ctx, sessions, access).At(replica)
+			answer := talk.Post(ctx, "tools/list", params{})
+			Expect(answer.StatusCode).To(Equal(http.StatusServiceUnavailable), answer.Text)
+			Expect(answer.Header.Get("Retry-After")).To(Equal("5"))
+			Expect(answer.Header).NotTo(HaveKey("Www-Authenticate"))
+			Expect(answer.Text).NotTo(ContainSubstring("stranger"))
+			Expect(replica.Converse(ctx, sessions, access).Ask(ctx, "tools/list", params{}).Tools()).
+				To(ConsistOf(editorTools))
+			replica.Clock.Advance(10 * time.Second)
+			Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		},
+		Entry("cannot be reached", func() string { return "http://replica.invalid:8080" }),
+		Entry("was replaced by another server", func() string {
+			stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "the answer of a stranger")
+			}))
+			DeferCleanup(stranger.Close)
+			return stranger.URL
+		}),
+	)
+
+	It("that is killed ends its streams at other replicas, and its sessions get 404, others go on",
+		func(ctx SpecContext) {
+			binary, replica := BuildBinary(), NewReplicas(1)[0]
+			access := replica.NewClient().Connect(ctx).Access
+			victim := killable(replica, binary)
+			talk := victim.Converse(ctx, sessions, access)
+			stream := talk.At(replica).Listen(ctx)
+			own := replica.Converse(ctx, sessions, access)
+			kept := own.Listen(ctx)
+			Expect(talk.At(replica).Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+			Expect(stream.Events).NotTo(BeClosed())
+			victim.run.Kill().Wait(patience)
+			Eventually(stream.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
+			Expect(talk.At(replica).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+			Expect(own.Ask(ctx, "tools/list", params{}).Tools()).To(ConsistOf(editorTools))
+			Expect(kept.Events).NotTo(BeClosed())
+			Expect(replica.Converse(ctx, sessions, access).Ask(ctx, "tools/list", params{}).Tools()).
+				To(ConsistOf(editorTools))
+		})
 })
 
 // killable starts another replica in a separate process.
-func killable(replica *World, bus *broker.Broker, binary Binary) *Crashing {
+func killable(replica *World, binary Binary) *Crashing {
 	GinkgoHelper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(free.Close()).To(Succeed())
-	victim := &Crashing{World: &World{Issuer: "http://" + free.Addr().String()}}
-	victim.run = binary.Run([]string{"PASTEPORT_BUS=" + bus.ClientURL()}, "serve", "--dev", "--issuer", replica.Issuer,
-		"--addr", free.Addr().String(), "--admin-addr", "off", "--data", replica.Dir)
+	victim := &Crashing{World: &World{Issuer: "http://" + freeAddress()}}
+	victim.run = binary.Run(nil, "serve", "--dev", "--issuer", replica.Issuer, "--advertise", victim.Issuer,
+		"--addr", strings.TrimPrefix(victim.Issuer, "http://"), "--admin-addr", "off", "--data", replica.Dir)
 	Eventually(victim.run.Out).WithTimeout(patience).WithPolling(time.Millisecond).Should(gbytes.Say("serving"))
 	return victim
 }
 
-var _ = Describe("Connecting to a bus", Label("replicas", "R5"), func() {
-	It("fails at the start when it is unreachable, without printing the password", func(ctx context.Context) {
-		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true,
-			Bus: "nats://ann:hush-hush@127.0.0.1:1"}
-		config.Issuer = "http://127.0.0.1:1234"
-		_, err := service.Open(ctx, config)
-		Expect(err).To(MatchError(And(ContainSubstring("connecting to the bus at nats://127.0.0.1:1"),
-			Not(ContainSubstring("hush")))))
-		config.Bus = "redis://ann:hush-hush@127.0.0.1"
-		_, err = service.Open(ctx, config)
-		Expect(err).To(MatchError(And(ContainSubstring("is not the URL of a NATS server"),
-			Not(ContainSubstring("hush")))))
+var _ = Describe("Replicas of a gateway to a program over stdio", Label("replicas", "gateway", "R1"), func() {
+	var passed *Wiretap
+	var replicas []*World
+	var access string
+	BeforeEach(func(ctx SpecContext) {
+		passed = new(Wiretap)
+		replicas = NewReplicas(3, gatewayTo(""), toProgram(stdioProgram(), peopleOfPrograms(ctx)), passed.Tap)
+		replicas[0].Token = adaKey
+		access = connectedTo(ctx, replicas[0])
 	})
 
-	It("reports an outage, but stays ready", Label("operations"), func(ctx SpecContext) {
-		bus := broker.New()
-		service := Operate(overBus(bus, ""))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).
-			To(And(ContainSubstring(`"status":"ok"`), ContainSubstring(`{"name":"bus"}`)))
-		bus.Stop()
-		Eventually(func() string { return service.AskAdmin(ctx, "/readyz").Text }).WithTimeout(patience).
-			Should(And(ContainSubstring(`"status":"degraded"`),
-				ContainSubstring(`{"name":"bus","problem":"the bus is reconnecting"}`)))
-		Expect(service.AskAdmin(ctx, "/readyz").StatusCode).To(Equal(http.StatusOK))
-		Expect(service.Site().Close()).To(Succeed())
-		Eventually(func() int { return service.AskAdmin(ctx, "/readyz").StatusCode }).WithTimeout(patience).
-			Should(Equal(http.StatusServiceUnavailable), "an outcome stands for a second")
-		bus.Start()
+	DescribeTable("need no sticky sessions", func(ctx SpecContext, revision string) {
+		talk := replicas[0].Converse(ctx, revision, access)
+		pid := talk.Use(ctx, "pid", params{}).Text()
+		for _, replica := range replicas {
+			at := talk.At(replica)
+			Expect(at.Use(ctx, "pid", params{}).Text()).To(Equal(pid))
+			Expect(at.Use(ctx, "shout", params{"text": "hello"}).Text()).To(Equal("HELLO"))
+		}
+		progress := Follow(talk.At(replicas[1]).message(ctx, "tools/call",
+			params{"name": "steps", "arguments": params{}, "_meta": params{"progressToken": "p"}}))
+		Eventually(progress.Events).WithContext(ctx).WithTimeout(patience).
+			Should(Receive(HaveField("Data", ContainSubstring(`"progress":3`))))
+		intruder := talk.At(replicas[1])
+		before := len(passed.Heard())
+		intruder.Access = connectedTo(ctx, replicas[0])
+		Expect(intruder.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(passed.Heard()).To(HaveLen(before))
+		for _, request := range passed.Heard() {
+			Expect(fmt.Sprint(request.URL, request.Header, request.body)).NotTo(ContainSubstring(adaKey))
+		}
+		Expect(Send(talk.At(replicas[2]).Request(ctx, http.MethodDelete)).StatusCode).To(Equal(http.StatusNoContent))
+		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+	}, revisions(batching, headers, sessions))
+
+	It("pass a cancellation to the program, and its answers to its questions", func(ctx SpecContext) {
+		talk := replicas[0].Converse(ctx, sessions, access)
+		waiting := waitForever(ctx, talk.At(replicas[1]))
+		Expect(talk.At(replicas[2]).Post(ctx, "notifications/cancelled", params{"requestId": 7}).StatusCode).
+			To(Equal(http.StatusAccepted))
+		Eventually(waiting.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	})
+
+	It("let a client start anew after the replica of its session has stopped", func(ctx SpecContext) {
+		replicas := NewReplicas(3, gatewayTo(""), toProgram(stdioProgram(), peopleOfPrograms(ctx)))
+		replicas[0].Token = adaKey
+		access := connectedTo(ctx, replicas[0])
+		talk, other := replicas[2].Converse(ctx, sessions, access), replicas[1].Converse(ctx, sessions, access)
+		replicas[2].Stop()
+		Expect(talk.At(replicas[0]).Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		Expect(other.At(replicas[0]).Use(ctx, "shout", params{"text": "on"}).Text()).To(Equal("ON"))
+		anew := replicas[0].Converse(ctx, sessions, access)
+		Expect(anew.Use(ctx, "shout", params{"text": "on"}).Text()).To(Equal("ON"))
+	})
+})
+
+var _ = Describe("The address of a replica", Label("replicas", "R1", "F14"), func() {
+	DescribeTable("is refused at the start if it is", func(ctx SpecContext, address string) {
+		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, Advertise: address}
+		config.Issuer = "http://127.0.0.1:1234"
+		_, err := service.Open(ctx, config)
+		Expect(err).To(MatchError(And(ContainSubstring(address), ContainSubstring("http://host:port"))))
+		_, err = bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
+			bootstrap.WithPeers(address)).Handler()
+		Expect(err).To(MatchError(ContainSubstring("WithPeers is %q", address)))
+	},
+		Entry("not a URL", "10.0.1.7:8080"), Entry("without a port", "http://10.0.1.7"),
+		Entry("without a host", "http://:8080"), Entry("one with a path", "http://10.0.1.7:8080/mcp"),
+		Entry("one with a name and password", "http://ann:hush@10.0.1.7:8080"),
+		Entry("of another scheme", "tcp://10.0.1.7:8080"),
+	)
 })

@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -17,8 +16,8 @@ import (
 	"github.com/pasteport/pasteport/features/engines"
 )
 
-// Fleet is several replicas of the built program on one database server and one NATS server, behind
-// a round-robin proxy. Its issuer is the proxy's address.
+// Fleet is several replicas of the built program on one database server, behind a round-robin
+// proxy. Its issuer is the proxy's address.
 type Fleet struct {
 	*World
 	Server   *engines.Server
@@ -58,7 +57,6 @@ func newFleet(binary Binary, databases []string) *Fleet {
 	}
 	public := freeAddress()
 	w.Issuer = "http://" + public
-	bus := startBroker()
 	f := &Fleet{World: w}
 	var addresses []string
 	for _, database := range databases {
@@ -68,7 +66,8 @@ func newFleet(binary Binary, databases []string) *Fleet {
 		member.start = func() *gexec.Session {
 			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database},
 				"serve", "--dev", "--issuer", w.Issuer,
-				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--bus", bus, "--demo-token", w.Token,
+				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--advertise", member.Address,
+				"--demo-token", w.Token,
 				"--trusted-proxies", "127.0.0.1", "--log-level", "warn",
 				"--max-grants-per-token", "100000", "--max-sessions-per-person", "10000") // one person stands for many
 		}
@@ -116,17 +115,6 @@ func program(name string) Binary {
 	path, err := exec.LookPath(name)
 	Expect(err).NotTo(HaveOccurred())
 	return Binary(path)
-}
-
-// startBroker runs a NATS server in a separate process and returns its URL.
-func startBroker() string {
-	GinkgoHelper()
-	address := freeAddress()
-	_, port, err := net.SplitHostPort(address)
-	Expect(err).NotTo(HaveOccurred())
-	run := program("nats-server").Run(nil, "--addr", "127.0.0.1", "--port", port)
-	Eventually(run.Err).WithTimeout(patience).Should(gbytes.Say("Server is ready"))
-	return "nats://" + address
 }
 
 // roundRobin is a proxy without sticky sessions that tries another replica when one cannot be

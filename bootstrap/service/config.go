@@ -33,8 +33,8 @@ type Config struct {
 	Addr     string         // listen address
 	DataDir  string         // folder of content.db and oauth.db; created if missing
 	Database DatabaseConfig // database server that holds the grants instead of oauth.db
-	// URL of the NATS server that connects the replicas, with its password; "" for none.
-	Bus          string
+	// URL where other replicas reach this one; "" for a single process.
+	Advertise    string
 	Development  bool // allows an http issuer and metadata documents on this computer
 	Metadata     cimd.Options
 	DoctorClient bool     // publishes the client document of doctor

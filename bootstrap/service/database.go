@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // drivers for the database setting
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
@@ -26,6 +27,24 @@ type DatabaseConfig struct {
 }
 
 const defaultDatabaseConnections = persistence.DefaultConnections
+
+func (c *Config) replicas() settings.Group {
+	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
+		settings.URL("advertise", &c.Advertise, "address of this replica for the others, http://host:port or "+
+			"https://host:port, in a private network; needed if several replicas keep MCP sessions, which serve and "+
+			"programs do").Example("http://10.0.1.7:8080"),
+	)}
+}
+
+func (c Config) checkAdvertise() error {
+	if c.Advertise == "" {
+		return nil
+	}
+	if err := peers.Check(c.Advertise); err != nil {
+		return oauth.NewMistake("%s is %q: %s", oauth.Field("Advertise"), c.Advertise, err)
+	}
+	return nil
+}
 
 func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{

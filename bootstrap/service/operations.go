@@ -109,11 +109,6 @@ func (o *operations) checks(s *Service) []admin.Check {
 		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
 	}
-	// Tolerated: an outage affects every replica, and if all left the load balancer, requests that
-	// need no other replica would fail too.
-	if s.bus != nil {
-		checks = append(checks, admin.Check{Name: "bus", Run: s.bus.Ping, Tolerated: true})
-	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))

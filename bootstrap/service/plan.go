@@ -90,7 +90,7 @@ func (p *Plan) check() error {
 	}
 	config := p.oauth()
 	return errors.Join(noIssuer, config.Check(), p.Appearance.Check(), p.Gateway.check(config, p.verifier()),
-		checkProxies(p.TrustedProxies), p.checkRequests(), p.Database.check(), p.checkBus(),
+		checkProxies(p.TrustedProxies), p.checkRequests(), p.Database.check(), p.checkAdvertise(),
 		oauth.Within("Metadata", p.Metadata.Check()), p.checkClientDocuments(), p.checkSelfRegistration(),
 		p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
 }

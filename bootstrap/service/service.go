@@ -24,7 +24,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/audit"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/forwarded"
-	"github.com/pasteport/pasteport/adapters/nats"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
@@ -48,7 +47,6 @@ type Service struct {
 	store      *persistence.Store
 	lock       *flock.Flock // of the data folder; nil on a database server
 	audit      *audit.File  // nil without an audit file
-	bus        *nats.Bus    // nil without other replicas
 	tls        *tls.Config  // nil without TLS
 	operations *operations
 	bounds     httpserver.Bounds
@@ -82,7 +80,6 @@ func (p *Plan) Open(ctx context.Context) (*Service, error) {
 	for _, open := range []func() error{
 		func() error { return service.openDatabases(config) },
 		func() error { return service.openAudit(config) },
-		func() error { return service.openBus(config) },
 		func() error { return service.assemble(ctx, p) },
 	} {
 		if err := open(); err != nil {
@@ -209,7 +206,7 @@ func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return 
 // Drain ends every open stream; Serve does so when it stops.
 func (s *Service) Drain() { s.servers.Drain() }
 
-// Close ends the background work and closes the databases, the bus and the admin listener.
+// Close ends the background work and closes the databases and the admin listener.
 func (s *Service) Close() error {
 	if s.Authz != nil {
 		s.Authz.Close()
@@ -217,7 +214,6 @@ func (s *Service) Close() error {
 	if s.upstreams != nil {
 		s.upstreams.Close()
 	}
-	s.leave()
 	err := s.operations.close()
 	if s.store != nil {
 		err = errors.Join(err, s.store.Close())
@@ -263,11 +259,11 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 		bootstrap.WithMaxRequestBody(config.MaxRequestBody),
 	}
 	common = append(common, s.auditOptions(config)...)
+	if config.Advertise != "" {
+		common = append(common, bootstrap.WithPeers(config.Advertise))
+	}
 	if !config.IsGateway() {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
-		if s.bus != nil {
-			options = append(options, bootstrap.WithBus(s.bus))
-		}
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway

@@ -14,7 +14,7 @@ import (
 var StoreSettings = []string{"data", "database", "database-file", "server-secret"}
 
 // SiteSettings names the settings that have no effect in a gateway.
-var SiteSettings = []string{"bus", "bus-file", "demo-token", "demo-token-file"}
+var SiteSettings = []string{"demo-token", "demo-token-file"}
 
 // GatewaySettings returns the names of the settings that have no effect without an upstream.
 func GatewaySettings() []string { return new(Config).gateway().Names() }

@@ -94,6 +94,16 @@ func (d ToolDigests) String() string { return d.text }
 // AreBound reports whether the consent binds tools.
 func (d ToolDigests) AreBound() bool { return d.text != "" }
 
+// Of returns the digests of the named tools.
+func (d ToolDigests) Of(names []string) ToolDigests {
+	if !d.AreBound() {
+		return d
+	}
+	digests := d.parse()
+	maps.DeleteFunc(digests, func(name, _ string) bool { return !slices.Contains(names, name) })
+	return newToolDigests(digests)
+}
+
 // IsReadable reports whether the text is as NewToolDigests writes it.
 func (d ToolDigests) IsReadable() bool {
 	return d.text == "" || d == newToolDigests(d.parse())

@@ -51,7 +51,6 @@ func startSite(ctx context.Context, o options, on *store, dir, certificates stri
 	}
 	if database != "" {
 		s.storage = append(s.storage, "--database", database)
-		settings = append(settings, "--bus", on.bus.ClientURL())
 	}
 	for range on.replicas {
 		r, err := s.add(folder, certificates, settings)
@@ -79,7 +78,7 @@ func (s *site) add(folder, certificates string, settings []string) (r *replica, 
 		return nil, err
 	}
 	arguments := append([]string{"serve", "--dev", "--issuer", s.issuer, "--addr", r.address, "--admin-addr", r.admin,
-		"--trusted-proxies", "127.0.0.1", "--log-level", "error"}, s.storage...)
+		"--advertise", "http://" + r.address, "--trusted-proxies", "127.0.0.1", "--log-level", "error"}, s.storage...)
 	r.command = exec.Command(s.binary, append(arguments, settings...)...)
 	r.command.Env = append(os.Environ(), "SSL_CERT_FILE="+certificates)
 	r.command.Stderr = r.log

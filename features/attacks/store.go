@@ -2,11 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/pasteport/pasteport/features/engines"
 )
@@ -17,7 +13,6 @@ type store struct {
 	title    string
 	replicas int
 	engine   *engines.Server // nil for SQLite
-	bus      *server.Server
 }
 
 func openStore(ctx context.Context, name string) (*store, error) {
@@ -28,30 +23,12 @@ func openStore(ctx context.Context, name string) (*store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting PostgreSQL: %w", err)
 	}
-	bus, err := startBus()
-	if err != nil {
-		return nil, errors.Join(err, engine.Close())
-	}
 	return &store{
 		name:     name,
 		title:    "PostgreSQL, two replicas",
 		replicas: 2,
 		engine:   engine,
-		bus:      bus,
 	}, nil
-}
-
-// startBus runs the NATS server over which replicas reach each other's sessions.
-func startBus() (*server.Server, error) {
-	bus, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
-	if err != nil {
-		return nil, fmt.Errorf("making a NATS server: %w", err)
-	}
-	bus.Start()
-	if !bus.ReadyForConnections(10 * time.Second) {
-		return nil, errors.New("the NATS server does not start")
-	}
-	return bus, nil
 }
 
 // database returns the URL of an empty database and how to remove it; SQLite needs none.
@@ -67,6 +44,5 @@ func (s *store) close() error {
 	if s.engine == nil {
 		return nil
 	}
-	s.bus.Shutdown()
 	return s.engine.Close()
 }

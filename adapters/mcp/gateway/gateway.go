@@ -42,12 +42,6 @@ type SessionKeeper interface {
 	KeepSessions(registry *response.Registry)
 }
 
-// Sessions binds session ids to their owners; seal.KeyRing is one.
-type Sessions interface {
-	BindSession(session, owner string) (string, error)
-	OpenSession(bound, owner string) (session string, ok bool, err error)
-}
-
 // HostTokens checks the access tokens of a gateway that sends host tokens to its upstream.
 type HostTokens interface {
 	// AuthenticateWithHostToken is guard.Authorization.Authenticate, and also returns the unsealed

@@ -21,8 +21,12 @@ type route func(out *response.Writer, r *http.Request, m jsonrpc.Message)
 // protect checks a request and passes it to a route of the server. The gate and the guard come
 // before the body is read. The steps are calls in sequence and not nested handlers, because idle
 // streams keep their stack.
-func (g *Guard) protect(to Backend, next route) echo.HandlerFunc {
+func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerFunc {
+	forwarding := g.elsewhere(next, session)
 	return func(c echo.Context) error {
+		if g.answerPeer(c, to, next, session) {
+			return nil
+		}
 		ctx := g.options.Begin(c)
 		out, r := g.responses.NewWriter(c.Response(), c.Request(), ctx)
 		defer out.Finish()
@@ -42,11 +46,16 @@ func (g *Guard) protect(to Backend, next route) echo.HandlerFunc {
 		if !admitted {
 			return nil
 		}
-		out.Begin(m.ID, m.Listen || r.Method == http.MethodGet)
-		serve(to, out, r, m, next)
-		g.answerEnded(out)
+		g.answer(to, out, r, m, forwarding)
 		return nil
 	}
+}
+
+// answer answers an admitted request.
+func (g *Guard) answer(to Backend, out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
+	out.Begin(m.ID, m.Listen || r.Method == http.MethodGet)
+	serve(to, out, r, m, next)
+	g.answerEnded(out)
 }
 
 // refuseQuery refuses parameters without an effect, before a person logs in for the wrong address.

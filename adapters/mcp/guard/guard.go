@@ -111,10 +111,11 @@ func MessagePath(resource oauth.Resource) string {
 // the resource. It answers 404 to longer paths, except for a trailing slash.
 func (g *Guard) Mount(e *echo.Echo, to Backend) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
-	endpoint := g.protect(to, to.Serve)
+	endpoint := g.protect(to, to.Serve, inHeader)
 	e.Match(methods, cmp.Or(g.path, "/"), endpoint)
 	if legacy, ok := to.(LegacyBackend); ok {
-		e.Match([]string{http.MethodPost, http.MethodOptions}, g.path+messagePath, g.protect(to, legacy.Deliver))
+		deliver := g.protect(to, legacy.Deliver, InQuery)
+		e.Match([]string{http.MethodPost, http.MethodOptions}, g.path+messagePath, deliver)
 	}
 
 	g.metadata.Mount(e, wellKnown+g.path, g.options.Follow)

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -74,6 +75,8 @@ type Options struct {
 
 	Audit       audit.Recorder              // nil for none
 	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit
+
+	Peers *peers.Peers // for sessions of other replicas of a Backend with sessions in this process; nil for none
 
 	Now    func() time.Time // nil for time.Now
 	Logger *slog.Logger     // nil for none

@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
@@ -81,18 +80,8 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 	default:
 		owner := s.owner(&response.IdentityOf(r.Context()).Caller)
 		bound := &sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) {
-			return s.bindSession(id, owner)
+			return s.options.Sessions.BindSession(id, owner)
 		}}
 		s.serveSession(bound, r, m.Body, new(jsonrpc.Sequence))
 	}
-}
-
-// inSession answers a request of Streamable HTTP in a session.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	bound := r.Header.Get(jsonrpc.SessionHeader)
-	if bound == "" {
-		s.sessions.ServeHTTP(w, r) // its error names the missing header
-		return
-	}
-	s.routeSession(w, r, bound, replica.StreamableHTTP, m)
 }

@@ -9,14 +9,11 @@
 //
 // Package eventstore lets a client resume a stream.
 //
-// A session is in one process, whose random name is in the session id. With a Bus, package replica
-// forwards an admitted request to the replica that owns the session.
+// A session is in one process. Package peers brings the requests of its clients there.
 package inprocess
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
 	"net/http"
 	"sync"
 	"time"
@@ -26,9 +23,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const maxEventBytes = 10 << 20 // of all sessions
@@ -36,9 +31,8 @@ const maxEventBytes = 10 << 20 // of all sessions
 // Options configure a Server.
 type Options struct {
 	guard.Options
-	Keys           seal.KeyRing  // bind sessions to their owners, and seal messages between replicas
-	Bus            replica.Bus   // to the other replicas of this server; nil for none
-	SessionTimeout time.Duration // without a request, open call or listening client; 0 for 1 hour
+	Sessions       guard.Sessions // not needed for ServeStdio
+	SessionTimeout time.Duration  // without a request, open call or listening client; 0 for 1 hour
 }
 
 // Server is a server of the SDK behind its guard.
@@ -51,12 +45,10 @@ type Server struct {
 	mcp         *sdk.Server
 	unprotected sdk.MethodHandler // of the SDK's server, without the policy
 
-	sessions  http.Handler       // 2025-03-26 to 2025-11-25
-	events    *eventstore.Store  // of sessions
-	stateless http.Handler       // 2026-07-28 and later
-	legacy    sync.Map           // 2024-11-05: *legacySession by id
-	replica   string             // random name of this process
-	forwarder *replica.Forwarder // nil without a Bus
+	sessions  http.Handler      // 2025-03-26 to 2025-11-25
+	events    *eventstore.Store // of sessions
+	stateless http.Handler      // 2026-07-28 and later
+	legacy    sync.Map          // 2024-11-05: *legacySession by id
 }
 
 // New protects a server of the SDK. Call it once for each server, because it adds receiving
@@ -73,7 +65,6 @@ func New(server *sdk.Server, o Options) *Server {
 		responses:   responses,
 		mcp:         server,
 		events:      eventstore.New(maxEventBytes, responses.RemoveSession),
-		replica:     rand.Text(),
 	}
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{
@@ -93,37 +84,8 @@ func New(server *sdk.Server, o Options) *Server {
 	if s.Audit().IsOn() {
 		server.AddReceivingMiddleware(s.auditCalls)
 	}
-	if o.Bus != nil {
-		s.forwarder = replica.New(replica.Options{
-			Bus:      o.Bus,
-			Name:     s.replica,
-			Keys:     o.Keys,
-			Resource: o.Resource,
-			MaxBody:  o.MaxRequestBody,
-			Bodies:   o.Bodies,
-			Now:      o.Now,
-			Logger:   o.Logger,
-			Serve:    s.serveForwarded,
-		})
-	}
 	return s
 }
 
 // Mount registers the endpoints at the path of the resource.
 func (s *Server) Mount(e *echo.Echo) { s.Guard.Mount(e, s) }
-
-// Join starts to answer requests that other replicas forward to sessions of this one.
-func (s *Server) Join() error {
-	if s.forwarder == nil {
-		return nil
-	}
-	return s.forwarder.Listen()
-}
-
-// WaitForReplicas waits for the requests that other replicas have forwarded, or until ctx ends.
-// http.Server.Shutdown waits only for those of clients.
-func (s *Server) WaitForReplicas(ctx context.Context) {
-	if s.forwarder != nil {
-		s.forwarder.Wait(ctx)
-	}
-}

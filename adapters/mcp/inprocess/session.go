@@ -1,130 +1,70 @@
 package inprocess
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const requestIDHeader = "X-Request-Id"
-
-// bindSession returns the session id for clients. It contains the name of the replica, and every
-// replica can check that it belongs to the owner.
-func (s *Server) bindSession(id, owner string) (string, error) {
-	return s.options.Keys.BindSession(s.replica+"."+id, owner)
-}
-
-// openSession returns the replica that has the session, and the id there. It fails with
-// oauth.ErrNotFound for a session of another owner, as after a login with another host token: only
-// 404 makes a client start another session.
-func (s *Server) openSession(bound, owner string) (holder, id string, err error) {
-	opened, ok, err := s.options.Keys.OpenSession(bound, owner)
-	if err != nil {
-		return "", "", fmt.Errorf("opening a session id: %w", err)
-	}
-	holder, id, valid := strings.Cut(opened, ".")
-	if !ok || !valid {
-		return "", "", oauth.ErrNotFound
-	}
-	return holder, id, nil
-}
-
 func (s *Server) owner(caller *oauth.Caller) string { return caller.SessionOwner(s.options.Resource) }
 
-// routeSession answers a request in a session of this replica, and forwards a request in a session
-// of another.
-func (s *Server) routeSession(w http.ResponseWriter, r *http.Request, bound string, at replica.Endpoint,
-	m jsonrpc.Message) {
-	caller := &response.IdentityOf(r.Context()).Caller
-	holder, id, err := s.openSession(bound, s.owner(caller))
-	if err == nil && holder != s.replica && s.forwarder == nil {
-		err = oauth.ErrNotFound
-	}
-	if err != nil {
-		s.answerSessionError(w, r, err)
-		return
-	}
-	if s.forwarder != nil {
-		r.Header = replica.ForwardedHeaders(r.Header)
-	}
-	call := replica.Call{
-		Endpoint: at,
-		Session:  id,
-		Caller:   *caller,
-		Body:     m.Body,
-	}
-	if holder == s.replica {
-		s.serveLocal(w, r, call)
-		return
-	}
-	if s.Audit().IsOn() { // the owner of the session records the call, under the id of this request
-		identity := response.IdentityOf(r.Context())
-		identity.Forwarded = true
-		r.Header.Set(requestIDHeader, identity.RequestID)
-	}
-	if err := s.forwarder.Forward(w, r, holder, call); err != nil {
-		s.answerSessionError(w, r, err)
-	}
-}
-
-// serveForwarded answers a call that another replica has forwarded, in a session of this one.
-func (s *Server) serveForwarded(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	identity := &response.Identity{Sender: response.Sender{Caller: call.Caller,
-		RequestID: r.Header.Get(requestIDHeader)}, Resource: s.options.Resource}
-	r = r.WithContext(response.WithIdentity(r.Context(), identity))
-	m, _ := jsonrpc.Peek(call.Body) // the replica that has forwarded the call has refused a wrong one
-	_, err := s.CheckTools(s, r, m) // that replica may have other tools
-	kind, _ := oauth.KindOf(err)
+// openSession returns the id of a session in this process, or answers a request whose session is
+// not here or belongs to another owner, as after a login with another host token: only 404 makes a
+// client start another session.
+func (s *Server) openSession(w http.ResponseWriter, r *http.Request, bound string) (id string, ok bool) {
+	id, ok, err := s.options.Sessions.OpenSession(bound, s.owner(&response.IdentityOf(r.Context()).Caller))
 	switch {
-	case kind == oauth.InsufficientScope:
-		s.RefuseChanged(w, r, m)
-	case err != nil && !errors.Is(err, oauth.ErrUnlistedTool): // the SDK refuses an unknown one
-		s.refuseUnlisted(w, r, err)
+	case err != nil:
+		s.options.Logger.ErrorContext(r.Context(), "cannot open a session id", "error", err)
+		response.Unavailable(w, "The session cannot be reached now")
+	case !ok:
+		response.NoSession(w)
+	case s.responses.WasEvicted(id):
+		response.RefuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
 	default:
-		s.serveLocal(w, r, call)
+		return id, true
 	}
+	return "", false
 }
 
-// serveLocal answers a call in a session of this replica.
-func (s *Server) serveLocal(w http.ResponseWriter, r *http.Request, call replica.Call) {
-	if s.responses.WasEvicted(call.Session) {
-		response.RefuseSession(w, r, "G20", "the session has ended for a newer one, because there were too many")
+// inSession answers a request of Streamable HTTP in a session.
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+	bound, caller := r.Header.Get(jsonrpc.SessionHeader), &response.IdentityOf(r.Context()).Caller
+	if bound == "" {
+		s.sessions.ServeHTTP(w, r) // its error names the missing header
 		return
 	}
-	if call.Endpoint == replica.SSEMessage {
-		s.postToStream(w, r, call.Session, call.Body)
+	id, ok := s.openSession(w, r, bound)
+	if !ok {
 		return
 	}
-	if !s.responses.UseSession(call.Session, call.Caller.Grant) {
-		s.answerSessionError(w, r, oauth.ErrNotFound)
+	if !s.responses.UseSession(id, caller.Grant) {
+		response.NoSession(w)
 		return
 	}
-	defer s.responses.Attend(call.Session)()
-	r.Header.Set(jsonrpc.SessionHeader, call.Session)
-	if seen := s.events.Seen(call.Session); r.Method == http.MethodGet &&
+	defer s.responses.Attend(id)()
+	r.Header.Set(jsonrpc.SessionHeader, id)
+	if seen := s.events.Seen(id); r.Method == http.MethodGet &&
 		r.Header.Get(jsonrpc.LastEventHeader) == "" && seen >= 0 {
 		r.Header.Set(jsonrpc.LastEventHeader, "_"+strconv.Itoa(seen))
 	}
-	memory := s.options.Bodies.Reserve(call.Caller.Subject)
-	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(call.Session, events) })
+	memory := s.options.Bodies.Reserve(caller.Subject)
+	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(id, events) })
 	defer queue.Close()
-	session, known := s.responses.Session(call.Session).(sdkSession)
+	session, known := s.responses.Session(id).(sdkSession)
 	if !known { // it has just ended
 		session.calls = new(jsonrpc.Sequence)
 	}
-	s.serveSession(queue, r, call.Body, session.calls)
+	s.serveSession(queue, r, m.Body, session.calls)
 }
 
 // serveSession calls the SDK's handler of sessions with ids of our own in the messages,
@@ -156,16 +96,6 @@ func (c *clientIDs) Write(p []byte) (int, error) {
 
 // Unwrap is called by http.ResponseController.
 func (c *clientIDs) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// answerSessionError answers a request whose session does not exist or cannot be reached.
-func (s *Server) answerSessionError(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, oauth.ErrNotFound) {
-		response.NoSession(w)
-		return
-	}
-	s.options.Logger.ErrorContext(r.Context(), "cannot reach a session", "error", err)
-	response.Unavailable(w, "The session cannot be reached now")
-}
 
 // sessionIDWriter replaces the SDK's session id in the header of the response to initialize.
 type sessionIDWriter struct {

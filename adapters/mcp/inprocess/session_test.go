@@ -21,15 +21,10 @@ func (l *losable) Secrets() ([][]byte, error) {
 	return [][]byte{make([]byte, 32)}, nil
 }
 
-// deaf is a bus whose Listen fails.
-type deaf struct{ *wire }
-
-func (deaf) Listen(string, func([]byte, func([]byte))) error { return errDown }
-
 var _ = Describe("Binding sessions", Label("R2", "G14"), func() {
 	It("answers 503 while no session id can be bound or opened", Label("G11"), func(ctx SpecContext) {
 		secrets := new(losable)
-		s := openSite(func(o *Options) { o.Keys = seal.NewKeyRing(secrets) })
+		s := openSite(func(o *Options) { o.Sessions = seal.NewKeyRing(secrets) })
 		session := s.session(ctx, alice)
 		secrets.lost.Store(true)
 		for _, answer := range []answer{
@@ -48,15 +43,10 @@ var _ = Describe("Binding sessions", Label("R2", "G14"), func() {
 			To(ContainSubstring("ran read"))
 	})
 
-	It("answers 404 for a session of another process without a bus", func(ctx SpecContext) {
+	It("answers 404 for a session of another process", func(ctx SpecContext) {
 		s, stranger := openSite(), openSite()
 		session := stranger.session(ctx, alice)
 		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
 			To(Equal(http.StatusNotFound))
-	})
-
-	It("reports that it cannot listen for other replicas", Label("R5"), func() {
-		Expect(openSite().mcp.Join()).To(Succeed(), "without a bus")
-		Expect(openSite(func(o *Options) { o.Bus = deaf{newWire()} }).mcp.Join()).To(MatchError(errDown))
 	})
 })

@@ -12,10 +12,9 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
-	"github.com/pasteport/pasteport/adapters/mcp/replica"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // legacySession is a session of HTTP+SSE (2024-11-05). It is an sdk.Transport and its
@@ -111,9 +110,10 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 		in:    make(chan rpc.Message),
 		calls: new(jsonrpc.Sequence),
 	}
-	bound, err := s.bindSession(session.id, s.owner(&out.Identity().Caller))
+	bound, err := s.options.Sessions.BindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
-		s.answerSessionError(out, r, err)
+		s.options.Logger.ErrorContext(r.Context(), "cannot bind a session id", "error", err)
+		response.Unavailable(out, "No session can be opened now")
 		return nil, ""
 	}
 	return session, bound
@@ -150,18 +150,17 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	s.responses.RemoveSession(id)
 }
 
-// deliver answers a POST to the message endpoint.
+// deliver passes a POST to the message endpoint to the session of a stream. Each message has its
+// own caller, whose token may be newer than that of the stream.
 func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	s.routeSession(w, r, r.URL.Query().Get("sessionid"), replica.SSEMessage, m)
-}
-
-// postToStream passes a message to the session of a stream. Each message has its own caller, whose
-// token may be newer than that of the stream.
-func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string, body []byte) {
+	id, ok := s.openSession(w, r, guard.InQuery(r))
+	if !ok {
+		return
+	}
 	found, _ := s.legacy.Load(id)
 	session, ok := found.(*legacySession)
 	if !ok || s.owner(&session.out.Identity().Caller) != s.owner(&response.IdentityOf(r.Context()).Caller) {
-		s.answerSessionError(w, r, oauth.ErrNotFound)
+		response.NoSession(w)
 		return
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
@@ -169,7 +168,7 @@ func (s *Server) postToStream(w http.ResponseWriter, r *http.Request, id string,
 		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
 		return
 	}
-	decoded, err := rpc.DecodeMessage(bytes.Join(session.calls.Renumber(body), nil))
+	decoded, err := rpc.DecodeMessage(bytes.Join(session.calls.Renumber(m.Body), nil))
 	if err != nil {
 		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
 		return

@@ -130,7 +130,7 @@ func openSiteOn(set func(*http.Server), change ...func(*Options)) *site {
 			}
 			return oauth.Scopes{}
 		},
-	}, Keys: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)})}
+	}, Sessions: seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)})}
 	for _, c := range change {
 		c(&o)
 	}

@@ -13,9 +13,10 @@ import (
 // more, to check it again.
 type Identity struct {
 	Sender
-	Token    string
-	Resource oauth.Resource
-	Host     oauth.HostToken // only in a gateway
+	Token      string // "" for a request that another replica has authorized
+	Resource   oauth.Resource
+	Host       oauth.HostToken // only in a gateway, and not without Token
+	HostDigest oauth.Digest    // without Token
 
 	Forwarded bool // another replica answers the request, and has it in its audit
 }

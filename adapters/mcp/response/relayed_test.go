@@ -20,7 +20,7 @@ import (
 func relayIn(g *Registry, person string) *Writer {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
-	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}})
+	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}, Token: "t"})
 	s.Begin(nil, true)
 	s.LimitStream()
 	DeferCleanup(s.Finish)
@@ -55,7 +55,7 @@ func openStream(relayed bool) (*Writer, *writeDeadline) {
 	g.KeepAlive, g.FlushDelay = time.Hour, time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
-	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}, Token: "t"})
 	s.Begin(nil, true)
 	DeferCleanup(s.Finish)
 	return s, to

@@ -3,7 +3,6 @@ package program
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -21,8 +20,8 @@ type session struct {
 	id       string
 	upstream *Upstream
 	grant    string
-	person   string            // whose memory for bodies its messages use
-	values   [sha256.Size]byte // of the environment
+	person   string       // whose memory for bodies its messages use
+	host     oauth.Digest // of the host token, whose values are in the environment
 	output   *output
 	child    *process.Process
 	ended    chan struct{}
@@ -67,7 +66,7 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		upstream:  u,
 		grant:     sender.Grant,
 		person:    sender.Subject,
-		values:    hashOf(values),
+		host:      hostOf(r, host),
 		ended:     make(chan struct{}),
 		calls:     map[int64]*call{},
 		streams:   map[string]*stream{},

@@ -16,7 +16,6 @@
 package program
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +28,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/credential"
@@ -42,7 +42,7 @@ type Options struct {
 	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
 
 	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
-	Sessions     gateway.Sessions
+	Sessions     guard.Sessions
 	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
 	Limits       oauth.Limits             // MaxSessions and MaxSessionsPerPerson: the processes
 	IdleTimeout  time.Duration            // of a session that no request uses
@@ -118,7 +118,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 	case len(ids) > 1:
 		return oauth.ErrNotFound
 	case len(ids) == 1:
-		s, err := u.find(ids[0], sender, host)
+		s, err := u.find(ids[0], sender, hostOf(r, host))
 		if err != nil {
 			return err
 		}
@@ -136,14 +136,17 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
 
-// hashOf identifies the values in the environment of a process without keeping them.
-func hashOf(values credential.Values) [sha256.Size]byte {
-	return sha256.Sum256([]byte(values.Encode()))
+// hostOf returns the digest of the host token of a request, which only another replica may have.
+func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
+	if identity := response.IdentityOf(r.Context()); identity != nil && identity.Token == "" {
+		return identity.HostDigest
+	}
+	return oauth.DigestOf(host.Reveal())
 }
 
-// find returns the session of a bound id. A process is only for grants with the values in its
+// find returns the session of a bound id. A process is only for grants with the host token in its
 // environment, because it ends with its last grant.
-func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken) (*session, error) {
+func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.Digest) (*session, error) {
 	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
 	switch {
 	case err != nil:
@@ -154,7 +157,7 @@ func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.HostToken)
 	u.mu.Lock()
 	s := u.sessions[id]
 	u.mu.Unlock()
-	if s == nil || s.hasEnded() || s.values != hashOf(u.options.Values(host)) ||
+	if s == nil || s.hasEnded() || s.host != host ||
 		!u.registry.UseSession(id, sender.Grant) {
 		return nil, oauth.ErrUnknownSession
 	}

@@ -30,6 +30,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
+	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -44,7 +45,7 @@ type Options struct {
 	Credential Credential
 	Headers    []string // request headers to forward besides those of MCP
 	Parameters []string // query parameters to forward
-	Sessions   gateway.Sessions
+	Sessions   guard.Sessions
 	Resource   oauth.Resource // the resource that clients call; part of the owner of a session
 	Patience   time.Duration  // until the response to a POST begins; 0 for DefaultPatience
 

@@ -1,0 +1,92 @@
+package guard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"io"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/peers"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Sessions binds session ids to their owners; seal.KeyRing and *peers.Peers are two.
+type Sessions interface {
+	BindSession(session, owner string) (string, error)
+	OpenSession(bound, owner string) (session string, ok bool, err error)
+}
+
+// sessionOf returns the session id of a request, "" if it has none.
+type sessionOf func(r *http.Request) string
+
+func inHeader(r *http.Request) string { return r.Header.Get(jsonrpc.SessionHeader) }
+
+// InQuery returns the session id of a message of HTTP+SSE.
+func InQuery(r *http.Request) string { return r.URL.Query().Get("sessionid") }
+
+// elsewhere returns a route that passes a request on to the replica that has its session.
+func (g *Guard) elsewhere(next route, session sessionOf) route {
+	if g.options.Peers == nil {
+		return next
+	}
+	return func(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+		identity, bound := out.Identity(), session(r)
+		if bound != "" {
+			r.Header = peers.Headers(r.Header)
+		}
+		at := g.options.Peers.Elsewhere(bound, identity.Caller)
+		if at == "" {
+			next(out, r, m)
+			return
+		}
+		identity.Forwarded = true
+		pass := peers.Pass{
+			Caller:    identity.Caller,
+			Host:      oauth.DigestOf(identity.Host.Reveal()),
+			RequestID: identity.RequestID,
+			Session:   bound,
+		}
+		pass.Caller.Tools = pass.Caller.Tools.Of(m.Tools) // all of them could be too long for a header
+		var w http.ResponseWriter = out
+		if m.Refused != nil {
+			w = response.Discard(out)
+		}
+		g.options.Peers.Forward(w, r, m.Body, pass, at)
+	}
+}
+
+// answerPeer answers a request that another replica has authorized, and reports whether it is one.
+func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessionOf) (answered bool) {
+	pass, ok := g.options.Peers.Open(c.Request(), session(c.Request()))
+	if !ok {
+		return false
+	}
+	out, r := g.responses.NewWriter(c.Response(), c.Request(), c.Request().Context())
+	defer out.Finish()
+	identity := &response.Identity{Resource: g.options.Resource, HostDigest: pass.Host}
+	identity.Caller, identity.RequestID = pass.Caller, pass.RequestID
+	out.Identify(identity)
+	var m jsonrpc.Message
+	if r.Method == http.MethodPost {
+		body, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
+		if err == nil && sha256.Sum256(body) != pass.Digest {
+			c.Request().Body = io.NopCloser(bytes.NewReader(body))
+			return false
+		}
+		if out.Header().Set(peers.Header, pass.Answer); err != nil {
+			refuseBody(out.ResponseWriter, r, err)
+			return true
+		}
+		m = to.Read(out, r, body)
+	}
+	out.Header().Set(peers.Header, pass.Answer)
+	hasHostToken := pass.Host != oauth.DigestOf("") // without which a gateway cannot list the tools again
+	if hasHostToken || m.Refused != nil || g.admitTools(to, out, r, &m) {
+		g.answer(to, out, r, m, next)
+	}
+	return true
+}
