@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/http"
@@ -159,9 +160,17 @@ var _ = Describe("Running on Kubernetes", Label("deployment", "kubernetes"), fun
 			Expect(rule.From).To(HaveLen(1))
 			Expect(rule.Ports).To(HaveLen(1))
 			who[rule.Ports[0].Port] = append(who[rule.Ports[0].Port],
-				rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
+				cmp.Or(rule.From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"],
+					rule.From[0].PodSelector.MatchLabels["app.kubernetes.io/name"]))
 		}
-		Expect(who).To(Equal(map[int][]string{run.port("http"): {"ingress-nginx"}, run.port("admin"): {"monitoring"}}))
+		Expect(who).To(Equal(map[int][]string{
+			run.port("http"): {"ingress-nginx", "pasteport"}, run.port("admin"): {"monitoring"},
+		}))
+		Expect(own.Egress).To(ContainElement(SatisfyAll(
+			HaveField("Ports", ConsistOf(HaveField("Port", run.port("http")))),
+			HaveField("To", ConsistOf(HaveField("PodSelector.MatchLabels", own.PodSelector.MatchLabels))))))
+		Expect(run.Env).To(ContainElement(And(HaveField("Name", "PASTEPORT_ADVERTISE"),
+			HaveField("Value", fmt.Sprintf("http://$(POD_IP):%d", run.port("http"))))))
 		guarded := manifest[networkPolicy]("NetworkPolicy", "mcp-server").Spec
 		Expect(guarded.Ingress).To(HaveLen(1))
 		Expect(own.Egress).To(ContainElement(SatisfyAll(
