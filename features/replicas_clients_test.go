@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -79,6 +81,55 @@ var _ = Describe("Using replicas behind a proxy without sticky sessions", Label(
 			AddReportEntry("clients", string(run.Out.Contents()))
 		}, NodeTimeout(10*time.Minute))
 	})
+
+var _ = Describe("Using replicas of a gateway to a program", Label("replicas", "gateway", "R1", "R4"), func() {
+	It("needs no sticky sessions, and a killed replica ends only its own sessions", func(ctx SpecContext) {
+		ForFleets()
+		const connections = 60
+		to := stdioProgram()
+		fleet := NewFleet(BuildBinary(), "PostgreSQL", "gateway", "--verifier", "file", "--token-file",
+			peopleOfPrograms(ctx), "--upstream", "stdio: API_KEY={token} "+to.Command+" "+programWord,
+			"--stdio-max-processes-per-person", fmt.Sprint(connections))
+		fleet.Token = adaKey
+		published := fleet.NewClient()
+		all, pids := make([]*mcp.ClientSession, connections), make([]int, connections)
+		call := func(i int, tool string) (string, error) {
+			arguments := map[string]any{"text": "hello"}
+			called, err := all[i].CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+			if err != nil {
+				return "", err
+			}
+			return called.Content[0].(*mcp.TextContent).Text, nil
+		}
+		fewAtOnce(connections, logins, func(i int) { all[i] = fleet.connect(ctx, published, sessions) })
+		for range 3 {
+			fewAtOnce(connections, 16, func(i int) {
+				text, err := call(i, "pid")
+				Expect(err).NotTo(HaveOccurred())
+				pid, _ := strconv.Atoi(text)
+				Expect(pids[i]).To(BeElementOf(0, pid), "the session stays in its process")
+				pids[i] = pid
+			})
+		}
+		fleet.Replicas[1].Kill()
+		Eventually(func() int { return len(survivors(pids)()) }).WithTimeout(patience).
+			Should(And(BeNumerically(">", 0), BeNumerically("<", connections)))
+		left := survivors(pids)()
+		fewAtOnce(connections, 16, func(i int) {
+			text, err := call(i, "shout")
+			if slices.Contains(left, pids[i]) {
+				Expect(err).NotTo(HaveOccurred())
+				Expect(text).To(Equal("HELLO"))
+				return
+			}
+			Expect(err).To(HaveOccurred())
+			all[i] = fleet.connect(ctx, published, sessions)
+			Expect(call(i, "shout")).To(Equal("HELLO"))
+		})
+		AddReportEntry("a killed replica", fmt.Sprintf("%d of %d sessions were in it and began anew",
+			connections-len(left), connections))
+	}, NodeTimeout(10*time.Minute))
+})
 
 // connect logs in and opens a session.
 func (f *Fleet) connect(ctx context.Context, published *Client, revision string) *mcp.ClientSession {

@@ -541,6 +541,35 @@ var _ = Describe("Replicas of a gateway to a program over stdio", Label("replica
 	})
 })
 
+var _ = Describe("Audit of a call in a session of another replica", Label("replicas", "audit", "V1", "R1"), func() {
+	DescribeTable("has one line, with the id of the request of the client, of",
+		func(ctx SpecContext, tool, token string, to func(context.Context) []func(*service.Config)) {
+			var files []string
+			replicas := NewReplicas(2, append(to(ctx), func(config *service.Config) {
+				path, adjust := auditing()
+				files = append(files, path)
+				adjust(config)
+			})...)
+			replicas[0].Token = token
+			talk := replicas[0].Converse(ctx, sessions, connectedTo(ctx, replicas[0])).At(replicas[1])
+			called := talk.Post(ctx, "tools/call", params{"name": tool, "arguments": params{}})
+			Expect(called.StatusCode).To(Equal(http.StatusOK), called.Text)
+			for _, replica := range replicas {
+				replica.Stop()
+			}
+			calls := slices.DeleteFunc(slices.Concat(auditLines(files[0]), auditLines(files[1])),
+				func(line AuditLine) bool { return line.Method != "tools/call" })
+			Expect(calls).To(HaveExactElements(And(HaveField("Name", tool), HaveField("Outcome", "ok"),
+				HaveField("Request", called.Header.Get("X-Request-Id")))))
+			Expect(called.Header.Values("X-Request-Id")).To(HaveLen(1))
+		},
+		Entry("a site", "list_articles", editorToken, func(context.Context) []func(*service.Config) { return nil }),
+		Entry("a program over stdio", "shout", adaKey, func(ctx context.Context) []func(*service.Config) {
+			return []func(*service.Config){gatewayTo(""), toProgram(stdioProgram(), peopleOfPrograms(ctx))}
+		}),
+	)
+})
+
 var _ = Describe("The address of a replica", Label("replicas", "R1", "F14"), func() {
 	DescribeTable("is refused at the start if it is", func(ctx SpecContext, address string) {
 		config := service.Config{DataDir: GinkgoT().TempDir(), Development: true, Advertise: address}

@@ -33,21 +33,22 @@ type Member struct {
 
 const fleetSize = 3
 
-// NewFleet starts the replicas on an empty database; they end with the spec.
-func NewFleet(binary Binary, engine string) *Fleet {
+// NewFleet starts the replicas on an empty database; they end with the spec. The command is that of
+// the demo site unless it is given.
+func NewFleet(binary Binary, engine string, command ...string) *Fleet {
 	GinkgoHelper()
 	server, err := engines.Own(context.Background(), engine)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(server.Close)
 	database, err := server.Database(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize))
+	f := newFleet(binary, slices.Repeat([]string{database}, fleetSize), command...)
 	f.Server = server
 	return f
 }
 
 // newFleet starts a replica for each URL of the empty database.
-func newFleet(binary Binary, databases []string) *Fleet {
+func newFleet(binary Binary, databases []string, command ...string) *Fleet {
 	GinkgoHelper()
 	w := &World{
 		Dir:      GinkgoT().TempDir(),
@@ -57,6 +58,9 @@ func newFleet(binary Binary, databases []string) *Fleet {
 	}
 	public := freeAddress()
 	w.Issuer = "http://" + public
+	if len(command) == 0 {
+		command = []string{"serve", "--demo-token", w.Token}
+	}
 	f := &Fleet{World: w}
 	var addresses []string
 	for _, database := range databases {
@@ -65,11 +69,10 @@ func newFleet(binary Binary, databases []string) *Fleet {
 		member := &Member{Address: "http://" + address}
 		member.start = func() *gexec.Session {
 			return binary.Run([]string{"SSL_CERT_FILE=" + w.Clients.Certificate(), "PASTEPORT_DATABASE=" + database},
-				"serve", "--dev", "--issuer", w.Issuer,
-				"--addr", address, "--admin-addr", "off", "--data", w.Dir, "--advertise", member.Address,
-				"--demo-token", w.Token,
-				"--trusted-proxies", "127.0.0.1", "--log-level", "warn",
-				"--max-grants-per-token", "100000", "--max-sessions-per-person", "10000") // one person stands for many
+				append(slices.Clone(command), "--dev", "--issuer", w.Issuer, "--addr", address, "--admin-addr", "off",
+					"--data", w.Dir, "--advertise", member.Address, "--trusted-proxies", "127.0.0.1",
+					"--log-level", "warn", "--max-grants-per-token", "100000",
+					"--max-sessions-per-person", "10000")...) // one person stands for many
 		}
 		f.Replicas = append(f.Replicas, member)
 	}
