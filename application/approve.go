@@ -50,7 +50,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 		return nil, err
 	}
 	// A form that is submitted twice has the code of the first time.
-	code, err := s.ports.Store.Code(ctx, secret.Grant())
+	code, err := s.store.Code(ctx, secret.Grant())
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.
 func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
-	err := s.ports.Store.AddCode(ctx, code, code.Supersedes)
+	err := s.store.AddCode(ctx, code, code.Supersedes)
 	switch {
 	case errors.Is(err, oauth.ErrCodeStillValid):
 		return nil
@@ -151,7 +151,7 @@ func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	connection.From(ctx).Record(connection.TokenJudged)
 	connection.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
-	if _, err := s.ports.Store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
+	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
 		return oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before")
 	}
 	s.audit(ctx, "consent_denied", "client", s.loggedClient(request.Client(), request.ClientName()))

@@ -195,7 +195,7 @@ func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint,
 	chosen func(id string) bool) (int, error) {
 	var ended []string
 	now := s.now()
-	err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
+	err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
 		ended = found.End(chosen, reason, now)
 		return nil
 	})
@@ -215,6 +215,6 @@ func (s *Server) endAuthorization(ctx context.Context, of oauth.Authorization, r
 	if err != nil || ended > 0 {
 		return ended > 0, err
 	}
-	active, err := s.end(ctx, of.ID(), reason)
+	active, err := s.end(ctx, oauth.UnreadGrant(of.ID()), reason)
 	return active, ignoreNotFound(err)
 }

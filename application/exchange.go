@@ -54,7 +54,7 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return nil, s.refuseCode(ctx, code, err)
 	}
 	var tokens *oauth.Tokens
-	err = s.ports.Store.RedeemCode(ctx, by.Code.Grant(),
+	err = s.store.RedeemCode(ctx, code,
 		func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 			grant, tokens, err = c.Redeem(by, s.settings, now)
 			return grant, err

@@ -33,8 +33,8 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 	var found oauth.Authorization
 	var err error
-	if found, err = s.ports.Store.Grant(ctx, id); errors.Is(err, oauth.ErrNotFound) {
-		found, err = s.ports.Store.Code(ctx, id)
+	if found, err = s.store.Grant(ctx, id); errors.Is(err, oauth.ErrNotFound) {
+		found, err = s.store.Code(ctx, id)
 	}
 	if err != nil {
 		return 0, ignoreNotFound(err)
@@ -149,7 +149,7 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 // authorizationsOf returns the codes and grants of a host token, with last uses that
 // the store may not have yet.
 func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
-	found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+	found, err := s.store.AuthorizationsOf(ctx, print)
 	for _, grant := range found.Grants {
 		grant.RecordUse(s.uses.of(grant.ID()))
 	}
@@ -160,7 +160,7 @@ func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) 
 // depends on it.
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
-	rows, err := s.ports.Store.DeleteExpired(ctx, now)
+	rows, err := s.store.DeleteExpired(ctx, now)
 	if err != nil || s.ports.Trace == nil {
 		return rows, err
 	}

@@ -53,7 +53,7 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 		return err
 	}
 	s.keepClient(of)
-	return assertionRefusal(s.ports.Store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
+	return assertionRefusal(s.store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 
 func (s *Server) key(ctx context.Context, client *oauth.ClientMetadata, by oauth.KeyReference) (oauth.Key, error) {

@@ -96,7 +96,7 @@ func (s *Server) FlushUses(ctx context.Context) error {
 		for _, grant := range grants {
 			some[grant] = uses[grant]
 		}
-		if err = s.ports.Store.RecordUse(ctx, some); err != nil {
+		if err = s.store.RecordUse(ctx, some); err != nil {
 			break
 		}
 		s.uses.written(some)

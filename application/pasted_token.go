@@ -187,7 +187,7 @@ func (s *Server) holdsGrants(ctx context.Context, host oauth.HostToken) (bool, e
 	}
 	now := s.now()
 	for _, print := range prints {
-		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+		found, err := s.store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return false, err
 		}

@@ -25,7 +25,7 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 	if !errors.Is(err, errReplaced) {
 		return err
 	}
-	if grant, err = s.ports.Store.Grant(ctx, grant.ID()); err != nil {
+	if grant, err = s.store.Grant(ctx, grant.ID()); err != nil {
 		return err
 	}
 	return s.verifyOnce(ctx, grant, token)
@@ -34,7 +34,7 @@ func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, toke
 func (s *Server) verifyOnce(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownToken())
+		return s.endByLostKey(ctx, grant, oauth.RefuseUnknownToken())
 	}
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (s *Server) verifyOnce(ctx context.Context, grant *oauth.AccessGrant, token
 	if err != nil {
 		return err
 	}
-	return s.ports.Store.UpdateGrant(ctx, grant.ID(), func(g *oauth.AccessGrant) error {
+	return s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
 		g.RecordVerification(principal, s.settings, start)
 		return nil
 	})
@@ -72,7 +72,7 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oa
 	case kind != oauth.WrongHostToken:
 		return principal, err
 	}
-	_, err = s.endIf(ctx, grant.ID(), reason, detail, func(newest *oauth.AccessGrant) error {
+	_, err = s.endIf(ctx, grant, reason, detail, func(newest *oauth.AccessGrant) error {
 		if print := newest.HostPrint(); print != grant.HostPrint() && print != (oauth.Fingerprint{}) {
 			return errReplaced
 		}
@@ -82,7 +82,8 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oa
 }
 
 // endAndRefuse ends a grant and returns refusal, or the error of the store.
-func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.EndReason, refusal error) error {
+func (s *Server) endAndRefuse(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason,
+	refusal error) error {
 	if _, err := s.end(ctx, grant, reason); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *Server) endAndRefuse(ctx context.Context, grant string, reason oauth.En
 // endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It
 // fails while another replica has a newer server secret, which may unseal it, and while none can be
 // asked.
-func (s *Server) endByLostKey(ctx context.Context, grant string, refusal error) error {
+func (s *Server) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, refusal error) error {
 	if err := s.AgreeOnSecret(ctx); err != nil {
 		return fmt.Errorf("ending a grant: %w: %w", oauth.ErrUnavailable, err)
 	}

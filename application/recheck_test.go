@@ -96,7 +96,7 @@ var _ = Describe("Asking the other replicas about the server secret", Label("J6"
 
 	DescribeTable("asks anew before it ends a grant, and keeps it when", Label("D25"),
 		func(ctx SpecContext, answer witness) {
-			grant := server.connect(ctx, "").Access.Grant()
+			grant := oauth.UnreadGrant(server.connect(ctx, "").Access.Grant())
 			Expect(present(ctx, foreign())).To(MatchError(oauth.ErrNotFound))
 			answering(answer)
 			Expect(server.endByLostKey(ctx, grant, oauth.RefuseUnknownGrant())).To(MatchError(oauth.ErrUnavailable))

@@ -21,9 +21,12 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	grant, err := s.grantOf(ctx, token)
-	if err != nil {
-		return nil, err
+	grant := s.store.Trusted(token.Grant())
+	isNewest := grant == nil
+	if isNewest {
+		if grant, err = s.grantOf(ctx, token); err != nil {
+			return nil, err
+		}
 	}
 	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
@@ -31,8 +34,15 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		return nil, err
 	}
 	now := s.now()
-	if err := grant.MayRefresh(by, s.settings, now); err != nil {
-		return nil, s.refuseRefresh(ctx, grant.ID(), err)
+	refusal := grant.MayRefresh(by, s.settings, now)
+	if refusal != nil && !isNewest {
+		if grant, err = s.grantOf(ctx, token); err != nil {
+			return nil, err
+		}
+		refusal = grant.MayRefresh(by, s.settings, now)
+	}
+	if refusal != nil {
+		return nil, s.refuseRefresh(ctx, grant, refusal)
 	}
 	if by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token); errors.Is(err, errReplaced) {
 		if grant, err = s.grantOf(ctx, token); err == nil {
@@ -46,7 +56,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if by.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
-	return s.rotate(ctx, by, now)
+	return s.rotate(ctx, grant, by, now)
 }
 
 // verifyForRefresh unseals the host token and verifies it. The caller must call Forget on it.
@@ -69,16 +79,17 @@ func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant,
 	token oauth.Secret) (*oauth.UnsealedHostToken, error) {
 	host, err := grant.UnsealWithRefreshToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return nil, s.endByLostKey(ctx, grant.ID(), oauth.RefuseUnknownGrant())
+		return nil, s.endByLostKey(ctx, grant, oauth.RefuseUnknownGrant())
 	}
 	return host, err
 }
 
 // rotate counts the grace window from now, the time at which the token was presented, even if the
 // verifier took long. A request that loses a race does not end the family.
-func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.Time) (*oauth.Tokens, error) {
+func (s *Server) rotate(ctx context.Context, grant *oauth.AccessGrant, by oauth.RefreshRequest,
+	now time.Time) (*oauth.Tokens, error) {
 	var tokens *oauth.Tokens
-	err := s.ports.Store.UpdateGrant(ctx, by.Token.Grant(), func(g *oauth.AccessGrant) (err error) {
+	err := s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) (err error) {
 		g.RecordUse(s.uses.of(g.ID()))
 		tokens, err = g.Refresh(by, s.settings, now)
 		return err
@@ -86,12 +97,12 @@ func (s *Server) rotate(ctx context.Context, by oauth.RefreshRequest, now time.T
 	if err != nil {
 		return nil, unknownGrant(err)
 	}
-	s.audit(ctx, "refreshed", "grant", by.Token.Grant())
+	s.audit(ctx, "refreshed", "grant", grant.ID())
 	return tokens, nil
 }
 
 // refuseRefresh ends the grant when a replaced token is presented that gets no successor any more.
-func (s *Server) refuseRefresh(ctx context.Context, grant string, refusal error) error {
+func (s *Server) refuseRefresh(ctx context.Context, grant *oauth.AccessGrant, refusal error) error {
 	if !errors.Is(refusal, oauth.ErrReused) {
 		return refusal
 	}

@@ -94,7 +94,7 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 	}
 	for _, print := range prints {
 		replaced := 0
-		err := s.ports.Store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
+		err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
 			replaced, err = found.Replace(by, s.settings, s.now())
 			return err
 		})
@@ -114,7 +114,7 @@ func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerpri
 	host oauth.HostToken) (by oauth.Replacement, err error) {
 	by = oauth.NewReplacement(host, s.now())
 	for _, print := range prints {
-		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+		found, err := s.store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return by, err
 		}

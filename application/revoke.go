@@ -21,7 +21,7 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
-	found, err := s.ports.Store.Grant(ctx, secret.Grant())
+	found, err := s.store.Grant(ctx, secret.Grant())
 	if err != nil { // unknown tokens never take the write lock
 		return ignoreNotFound(err)
 	}
@@ -29,18 +29,18 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if err != nil {
 		return err
 	}
-	return s.revoke(ctx, secret, client)
+	return s.revoke(ctx, found, secret, client)
 }
 
-func (s *Server) revoke(ctx context.Context, token oauth.Secret, client string) error {
+func (s *Server) revoke(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, client string) error {
 	var ended bool
 	now := s.now()
-	err := s.ports.Store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) error {
+	err := s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
 		ended = g.Revoke(token, client, now)
 		return nil
 	})
 	if err == nil && ended {
-		s.announceEnd(ctx, token.Grant(), oauth.EndedByRevocation, "")
+		s.announceEnd(ctx, grant.ID(), oauth.EndedByRevocation, "")
 	}
 	return ignoreNotFound(err)
 }

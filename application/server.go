@@ -46,6 +46,7 @@ type Ports struct {
 type Server struct {
 	settings      *oauth.Settings
 	ports         Ports
+	store         *cachingStore
 	guard         verifierGuard
 	ownGuards     map[oauth.Resource]verifierGuard
 	onGrantEnded  func(grant string)
@@ -65,6 +66,7 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	s := &Server{
 		settings:     settings,
 		ports:        ports,
+		store:        newCachingStore(ports.Store, ports.Now),
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
 		directs:      newDirectTokens(),
@@ -89,6 +91,9 @@ func (s *Server) OnGrantEnded(call func(grant string)) {
 	}
 }
 
+// ForgetGrants makes the next call of each grant read it, because another process has ended it.
+func (s *Server) ForgetGrants(grants []string) { s.store.forget(grants...) }
+
 func (s *Server) Settings() *oauth.Settings { return s.settings }
 
 // now returns the time in milliseconds, the precision of a store.
@@ -105,16 +110,16 @@ func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 }
 
 // end ends a grant and closes its open streams. It reports whether the grant was active.
-func (s *Server) end(ctx context.Context, grant string, reason oauth.EndReason) (active bool, err error) {
+func (s *Server) end(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason) (active bool, err error) {
 	return s.endIf(ctx, grant, reason, "", func(*oauth.AccessGrant) error { return nil })
 }
 
 // endIf is end, unless the condition returns an error for the newest state. The log and the trace
 // also get the detail of the reason.
-func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason, detail string,
+func (s *Server) endIf(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason, detail string,
 	condition func(*oauth.AccessGrant) error) (active bool, err error) {
 	now := s.now()
-	err = s.ports.Store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
 		if err := condition(g); err != nil {
 			return err
 		}
@@ -125,7 +130,7 @@ func (s *Server) endIf(ctx context.Context, grant string, reason oauth.EndReason
 		return false, err
 	}
 	if active {
-		s.announceEnd(ctx, grant, reason, detail)
+		s.announceEnd(ctx, grant.ID(), reason, detail)
 	}
 	return active, nil
 }

@@ -85,7 +85,7 @@ func (s *Server) earlierTools(ctx context.Context, request *oauth.AuthorizationR
 	}
 	var all oauth.Authorizations
 	for _, print := range prints {
-		found, err := s.ports.Store.AuthorizationsOf(ctx, print)
+		found, err := s.store.AuthorizationsOf(ctx, print)
 		if err != nil {
 			return oauth.ToolDigests{}, err
 		}

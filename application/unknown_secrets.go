@@ -32,14 +32,14 @@ func (s *Server) parseSecret(ctx context.Context, kind oauth.SecretKind, text st
 
 // codeOf looks up a code. No limit applies to a known code, even if the request is then refused.
 func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
-	code, err := s.ports.Store.Code(ctx, presented.Grant())
+	code, err := s.store.Code(ctx, presented.Grant())
 	return code, s.limitUnknown(ctx, err)
 }
 
 // grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the
 // request is then refused.
 func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
-	grant, err := s.ports.Store.Grant(ctx, presented.Grant())
+	grant, err := s.store.Grant(ctx, presented.Grant())
 	if err != nil {
 		return nil, s.limitUnknown(ctx, err)
 	}

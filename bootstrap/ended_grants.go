@@ -34,8 +34,9 @@ type endedGrants struct {
 	now     func() time.Time
 	logger  *slog.Logger
 	grant   func(ctx context.Context, id string) (*oauth.AccessGrant, error)
-	recheck func()    // makes the site verify its own tokens again
-	since   time.Time // of the last successful query
+	forget  func(grants []string) // that the server trusts
+	recheck func()                // makes the site verify its own tokens again
+	since   time.Time             // of the last successful query
 	failing bool
 
 	mu      sync.Mutex
@@ -51,6 +52,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		now:     a.config.Now,
 		logger:  a.config.Logger,
 		grant:   store.Grant,
+		forget:  a.server.ForgetGrants,
 		recheck: a.server.ForgetDirectTokens,
 		since:   a.config.Now(),
 	}
@@ -93,8 +95,8 @@ func (e *endedGrants) learn(grant string) (isNew bool) {
 	return true
 }
 
-// forget forgets what no query returns any more.
-func (e *endedGrants) forget(before time.Time) {
+// unlearn forgets what no query returns any more.
+func (e *endedGrants) unlearn(before time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	maps.DeleteFunc(e.known, func(_ string, at time.Time) bool { return at.Before(before) })
@@ -139,9 +141,10 @@ func (e *endedGrants) close(ctx context.Context) {
 		return
 	}
 	e.since, e.failing = now, false
+	e.forget(ended.Grants)
 	for _, server := range e.busy() {
 		server.CloseEnded(ended)
 	}
 	e.notice(limited, ended.Grants)
-	e.forget(now.Add(-2 * endedOverlap))
+	e.unlearn(now.Add(-2 * endedOverlap))
 }

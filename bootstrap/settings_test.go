@@ -34,9 +34,10 @@ func (c *counting) Grant(ctx context.Context, id string) (*oauth.AccessGrant, er
 	return c.Store.Grant(ctx, id)
 }
 
-func (c *counting) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+func (c *counting) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
 	c.writes.Add(1)
-	return c.Store.UpdateGrant(ctx, id, change)
+	return c.Store.UpdateGrant(ctx, known, change)
 }
 
 // down is a store that can fail.
@@ -71,12 +72,12 @@ func (d *down) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, e
 	return d.Store.Code(ctx, id)
 }
 
-func (d *down) RedeemCode(ctx context.Context, id string,
+func (d *down) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
-	return d.Store.RedeemCode(ctx, id, redeem)
+	return d.Store.RedeemCode(ctx, known, redeem)
 }
 
 func (d *down) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
@@ -86,11 +87,12 @@ func (d *down) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error)
 	return d.Store.Grant(ctx, id)
 }
 
-func (d *down) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+func (d *down) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
-	return d.Store.UpdateGrant(ctx, id, change)
+	return d.Store.UpdateGrant(ctx, known, change)
 }
 
 // asked is a verifier that calls itself for each token.

@@ -75,21 +75,21 @@ var _ = Describe("Checking a store", func() {
 						return store.writer.Create(&fingerprintRow{onlyFingerprint,
 							[]byte(strings.Repeat("x", 16))}).Error
 					}),
-				Entry("a grant in an unknown state", "grants", "id is g: this version cannot read it", func() error {
+				Entry("a grant in an unknown state", "grants", "the row g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error
 				}),
 				Entry("a grant of which something would be lost", "grants",
-					"id is g: this version cannot read it", func() error {
+					"the row g: this version cannot read it", func() error {
 						return store.writer.Exec("UPDATE grants SET refresh_digest = ?", []byte("short")).Error
 					}),
-				Entry("a grant whose tokens are damaged", "grants", "damaged", func() error {
-					return store.writer.Exec("UPDATE grants SET access_tokens = ?", []byte("\x01short")).Error
+				Entry("a grant whose tokens are damaged", "grants", "reading tokens", func() error {
+					return store.writer.Exec("UPDATE grants SET access_tokens = ?", "[{]").Error
 				}),
 				Entry("a code in an unknown state", "authorization_codes",
-					"id is c: this version cannot read it", func() error {
+					"the row c: this version cannot read it", func() error {
 						code := aCode("c").Snapshot()
 						code.State = "paused"
-						return store.writer.Create((*codeRow)(&code)).Error
+						return codes.add(store.writer, code)
 					}),
 			)
 		})
@@ -130,7 +130,7 @@ var _ = Describe("Checking a store", func() {
 		directory := GinkgoT().TempDir()
 		file := filepath.Join(directory, "oauth.db")
 		store := openIn(directory)
-		fill(store)
+		fill(ctx, store)
 		Expect(store.Close()).To(Succeed())
 		content, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
@@ -152,7 +152,7 @@ var _ = Describe("Checking a store", func() {
 	It("is content with whatever was in use", Label("H5"), func(ctx SpecContext) {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 			g.RecordUse(oauth.Use{At: then, Access: 1})
 			g.End(oauth.EndedByHost, then.Add(time.Hour))
 			return nil

@@ -6,7 +6,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -28,9 +27,6 @@ type clientDocumentRow struct {
 
 // TableName implements GORM's Tabler.
 func (clientDocumentRow) TableName() string { return "client_documents" }
-
-// Key implements maintenance.Row.
-func (r clientDocumentRow) Key() (column string, value any) { return "digest", r.Digest }
 
 func newClientDocumentRow(d oauth.ClientDocument) clientDocumentRow {
 	digest := d.Digest()
@@ -79,15 +75,14 @@ func (s *Store) ClientDocument(ctx context.Context, digest oauth.Digest) (oauth.
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
-	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
+	return s.changeAll(ctx, func(tx *gorm.DB) error {
 		var known []clientDocumentRow
-		if err := s.engine.locking(tx.DB).Find(&known, "digest = ?", row.Digest).Error; err != nil {
+		if err := s.engine.locking(tx).Find(&known, "digest = ?", row.Digest).Error; err != nil {
 			return failed("reading a client's document", err)
 		}
-		tx.WroteRow()
 		switch {
 		case len(known) == 0:
-			return s.addClientDocument(tx.DB, &row)
+			return s.addClientDocument(tx, &row)
 		case known[0].CheckedAt.After(row.CheckedAt):
 			return nil
 		}

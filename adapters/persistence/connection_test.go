@@ -36,11 +36,11 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
 		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
-		Expect(store.UpdateGrant(ctx, "g", touch)).To(unavailable())
+		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), touch)).To(unavailable())
 		Expect(keep(ctx, store, aGrant("h"))).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())
 		Expect(os.Rename(file+".away", file)).To(Succeed())
-		Expect(store.UpdateGrant(ctx, "g", touch)).To(Succeed())
+		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), touch)).To(Succeed())
 	})
 
 	It("goes on with the file that takes its place", func(ctx SpecContext) {
@@ -62,8 +62,9 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 		store := openFresh()
 		store.lockTimeout = 20 * time.Millisecond
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		Expect(store.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
-			Expect(store.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error { return nil })).To(unavailable())
+		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error {
+			Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { return nil })).
+				To(unavailable())
 			return nil
 		})).To(Succeed())
 	}, NodeTimeout(time.Minute))
@@ -72,7 +73,7 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		store.lockTimeout = 20 * time.Millisecond
-		Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 			longer, cancel := context.WithTimeout(ctx, 2*store.lockTimeout)
 			defer cancel()
 			<-longer.Done()

@@ -15,17 +15,12 @@ var _ oauth.AuthorizationLister = (*Store)(nil)
 // and few rows are in memory.
 const listPage = 500
 
-var (
-	issuedCodes = "SELECT " + codeColumns + " FROM authorization_codes WHERE state = ? ORDER BY id"
-	grantsAfter = "SELECT " + grantColumns + " FROM grants WHERE id > ? ORDER BY id LIMIT 500"
-)
-
 // Authorizations implements oauth.AuthorizationLister, in the order of the ids, which begin with
 // the time. It reads the codes first, of which there are few because they live for minutes, so that
 // it lists the code of a grant that is opened behind its page.
 func (s *Store) Authorizations(ctx context.Context) iter.Seq2[oauth.Authorization, error] {
 	return func(yield func(oauth.Authorization, error) bool) {
-		codes, err := readRows(s.engine, s.reader.WithContext(ctx), codeTable, issuedCodes, oauth.IssuedCode)
+		issued, err := codes.read(s.reader.WithContext(ctx), "state = ? ORDER BY id", oauth.IssuedCode)
 		if err != nil {
 			yield(nil, failed("listing the codes", err))
 			return
@@ -35,24 +30,24 @@ func (s *Store) Authorizations(ctx context.Context) iter.Seq2[oauth.Authorizatio
 				yield(nil, failed("listing the grants", err))
 				return
 			}
-			older, redeemed := slices.BinarySearchFunc(codes, grant.ID, byID)
-			if !yieldCodes(codes[:older], yield) || !yield(grant.restore(), nil) {
+			older, redeemed := slices.BinarySearchFunc(issued, grant.ID, byID)
+			if !yieldCodes(issued[:older], yield) || !yield(oauth.RestoreGrant(grant), nil) {
 				return
 			}
 			if redeemed {
 				older++
 			}
-			codes = codes[older:]
+			issued = issued[older:]
 		}
-		yieldCodes(codes, yield)
+		yieldCodes(issued, yield)
 	}
 }
 
-func byID(code stored[codeRow], id string) int { return strings.Compare(code.row.ID, id) }
+func byID(code oauth.CodeSnapshot, id string) int { return strings.Compare(code.ID, id) }
 
-func yieldCodes(codes []stored[codeRow], yield func(oauth.Authorization, error) bool) bool {
-	for _, code := range codes {
-		if !yield(code.row.restore(), nil) {
+func yieldCodes(issued []oauth.CodeSnapshot, yield func(oauth.Authorization, error) bool) bool {
+	for _, code := range issued {
+		if !yield(oauth.RestoreCode(code), nil) {
 			return false
 		}
 	}
@@ -60,19 +55,19 @@ func yieldCodes(codes []stored[codeRow], yield func(oauth.Authorization, error) 
 }
 
 // grants iterates over the grants page by page.
-func (s *Store) grants(ctx context.Context) iter.Seq2[*grantRow, error] {
-	return func(yield func(*grantRow, error) bool) {
+func (s *Store) grants(ctx context.Context) iter.Seq2[oauth.GrantSnapshot, error] {
+	return func(yield func(oauth.GrantSnapshot, error) bool) {
 		for last, more := "", true; more; {
-			page, err := readRows(s.engine, s.reader.WithContext(ctx), grantTable, grantsAfter, last)
+			page, err := grants.read(s.reader.WithContext(ctx), "id > ? ORDER BY id LIMIT ?", last, listPage)
 			if err != nil {
-				yield(nil, err)
+				yield(oauth.GrantSnapshot{}, err)
 				return
 			}
-			for i := range page {
-				if !yield(&page[i].row, nil) {
+			for _, grant := range page {
+				if !yield(grant, nil) {
 					return
 				}
-				last = page[i].row.ID
+				last = grant.ID
 			}
 			more = len(page) == listPage
 		}

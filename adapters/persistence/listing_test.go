@@ -7,8 +7,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -28,10 +28,10 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 
 	It("lists each of more than two pages once, in the order of the ids", func(ctx SpecContext) {
 		var ids []string
-		Expect(store.change(ctx, func(tx *sqlite.Tx) error {
+		Expect(store.change(ctx, func(tx *gorm.DB) error {
 			for i := range 2*listPage + 1 {
 				ids = append(ids, fmt.Sprintf("g%04d", i))
-				if err := addGrant(tx, aGrant(ids[i])); err != nil {
+				if err := grants.add(tx, aGrant(ids[i]).Snapshot()); err != nil {
 					return err
 				}
 			}
@@ -57,9 +57,8 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 			Expect(store.AddCode(ctx, aCode(id), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
 		}
 		redeem := func(id string) {
-			Expect(store.RedeemCode(ctx, id, func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
-				return aGrant(id), nil
-			})).To(Succeed())
+			toGrant := func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return aGrant(id), nil }
+			Expect(store.RedeemCode(ctx, oauth.UnreadCode(id), toGrant)).To(Succeed())
 		}
 		for i := range listPage {
 			Expect(keep(ctx, store, aGrant(fmt.Sprintf("2%04d", i)))).To(Succeed())

@@ -18,50 +18,75 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// tables are the tables that are checked and copied, in the order in which they refer to each
-// other. Counters and the fingerprint of the server secret concern the running service only.
+// tables are the tables that are copied, in the order in which they refer to each other. Counters
+// and the fingerprint of the server secret concern the running service only.
 var tables = []maintenance.Table{
-	maintenance.TableOf(isReadableCode),
-	maintenance.TableOf(isReadableGrant),
-	maintenance.TableOf(func(assertionRow) bool {
-		return true
-	}), maintenance.TableOf(func(stepRow) bool { return true }),
-	maintenance.TableOf(isReadableDocument),
+	{Name: "authorization_codes", Key: "id"},
+	{Name: "grants", Key: "id"},
+	{Name: "used_assertions", Key: "digest"},
+	{Name: "trace_steps", Key: "number"},
+	{Name: "client_documents", Key: "digest"},
 }
 
-// Key implements maintenance.Row.
-func (c codeRow) Key() (column string, value any) { return "id", c.ID }
-
-// Key implements maintenance.Row.
-func (g grantRow) Key() (column string, value any) { return "id", g.ID }
-
-// Key implements maintenance.Row.
-func (a assertionRow) Key() (column string, value any) { return "digest", a.Digest }
-
-// Key implements maintenance.Row.
-func (s stepRow) Key() (column string, value any) { return "number", s.Number }
-
 // isReadableCode reports that the domain restores all that the row holds.
-func isReadableCode(c codeRow) bool {
-	back := codeRow(c.restore().Snapshot())
-	back.ForgetAfter = c.ForgetAfter // derived from the others
-	return oauth.CodeSnapshot(c).HasKnownState() && oauth.RestoreToolDigests(c.Tools).IsReadable() &&
-		reflect.DeepEqual(back, c)
+func isReadableCode(c oauth.CodeSnapshot) bool {
+	back := oauth.RestoreCode(c).Snapshot()
+	back.ForgetAfter = c.ForgetAfter // derived from the others, by another version in another way
+	return c.HasKnownState() && oauth.RestoreToolDigests(c.Tools).IsReadable() && reflect.DeepEqual(back, c)
 }
 
 // isReadableGrant reports that the domain restores all that the row holds.
-func isReadableGrant(g grantRow) bool {
-	back := grantRow(g.restore().Snapshot())
-	back.ForgetAfter = g.ForgetAfter // derived from the others, by another version in another way
-	return oauth.GrantSnapshot(g).HasKnownState() && oauth.RestoreToolDigests(g.Tools).IsReadable() &&
-		reflect.DeepEqual(back, g)
+func isReadableGrant(g oauth.GrantSnapshot) bool {
+	back := oauth.RestoreGrant(g).Snapshot()
+	back.ForgetAfter = g.ForgetAfter
+	return g.HasKnownState() && oauth.RestoreToolDigests(g.Tools).IsReadable() && reflect.DeepEqual(back, g)
 }
 
 // isReadableDocument reports that the row is a document under the digest of its URL.
 func isReadableDocument(r clientDocumentRow) bool {
 	back := newClientDocumentRow(r.restore())
-	back.ForgetAfter = r.ForgetAfter // derived from the others, by another version in another way
+	back.ForgetAfter = r.ForgetAfter
 	return reflect.DeepEqual(back, r)
+}
+
+var errUnreadable = errors.New(
+	"this version cannot read it: restore the database from a backup, or use the version that has written it")
+
+// checkRows reads every row of a table as a service would, page by page.
+func checkRows[R any](name string, page func(last *R) ([]R, error), key func(R) string,
+	isReadable func(R) bool) maintenance.Check {
+	read, last := 0, (*R)(nil)
+	for {
+		rows, err := page(last)
+		if err != nil {
+			return maintenance.NewCheck(name, "",
+				fmt.Errorf("a row behind the first %d: %w: %w", read, err, errUnreadable))
+		}
+		if len(rows) == 0 {
+			return maintenance.NewCheck(name, fmt.Sprintf("rows: %d, all readable", read), nil)
+		}
+		for _, row := range rows {
+			if !isReadable(row) {
+				return maintenance.NewCheck(name, "", fmt.Errorf("the row %s: %w", key(row), errUnreadable))
+			}
+			read++
+		}
+		last = &rows[len(rows)-1]
+	}
+}
+
+const checkedAtOnce = 200
+
+// checkPlain is checkRows for a table in plain SQL.
+func checkPlain[R any](db *gorm.DB, name string, of table[R], isReadable func(R) bool) maintenance.Check {
+	id := func(row R) string { return *of.fields(&row)[0].(*string) }
+	return checkRows(name, func(last *R) ([]R, error) {
+		after := ""
+		if last != nil {
+			after = id(*last)
+		}
+		return of.read(db, "id > ? ORDER BY id LIMIT ?", after, checkedAtOnce)
+	}, id, isReadable)
 }
 
 // Checks examines the whole store and changes nothing. When the schema is not this program's, it
@@ -83,10 +108,13 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 	} else {
 		checks = append(checks, maintenance.CheckFile(db, sqlite.Explain))
 	}
-	for _, table := range tables {
-		checks = append(checks, table.Check(db))
-	}
-	return append(checks, checkCounters(db))
+	return append(checks,
+		checkPlain(db, "authorization_codes", codes, isReadableCode),
+		checkPlain(db, "grants", grants, isReadableGrant),
+		checkDocuments(db),
+		countRows(db, "used_assertions"),
+		countRows(db, "trace_steps"),
+		countRows(db, "counters"))
 }
 
 func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
@@ -97,10 +125,20 @@ func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
 	return maintenance.NewCheck("server secret", "it is the one that the database was used with", err)
 }
 
-func checkCounters(db *gorm.DB) maintenance.Check {
-	var windows int64
-	err := db.Model(&counterRow{}).Count(&windows).Error
-	return maintenance.NewCheck("counters", fmt.Sprintf("rows: %d", windows), failed("counting the counters", err))
+// checkDocuments reads the documents at once, of which there are few.
+func checkDocuments(db *gorm.DB) maintenance.Check {
+	return checkRows("client_documents", func(last *clientDocumentRow) (rows []clientDocumentRow, err error) {
+		if last == nil {
+			err = db.Order("digest").Find(&rows).Error
+		}
+		return rows, err
+	}, func(r clientDocumentRow) string { return fmt.Sprintf("%x", r.Digest) }, isReadableDocument)
+}
+
+func countRows(db *gorm.DB, table string) maintenance.Check {
+	var rows int64
+	err := db.Table(table).Count(&rows).Error
+	return maintenance.NewCheck(table, fmt.Sprintf("rows: %d", rows), failed("counting the rows", err))
 }
 
 // pingName is the name of the counter that Ping writes.
@@ -117,12 +155,8 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	row := counterRow{Name: pingName[:], EndsAt: time.Now().Add(pingKept)}
-	err := s.change(ctx, func(tx *sqlite.Tx) error {
-		err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
-		if err == nil {
-			tx.WroteRow()
-		}
-		return failed("writing", err)
+	err := s.change(ctx, func(tx *gorm.DB) error {
+		return failed("writing", tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error)
 	})
 	if err != nil {
 		return err
@@ -135,10 +169,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err != nil || len(newest) == 0 {
 		return failed("reading grants", err)
 	}
-	if _, err := s.engine.grant(db, newest[0]); !errors.Is(err, oauth.ErrNotFound) {
-		return err
+	if _, err = grants.find(db, newest[0]); errors.Is(err, gorm.ErrRecordNotFound) { // deleted meanwhile
+		return nil
 	}
-	return nil
+	return failed("reading a grant", err)
 }
 
 var errNoBackup = errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +

@@ -10,7 +10,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
-	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 )
 
 // migration is one step of the schema. Words in braces stand for SQL that differs between engines.
@@ -19,13 +18,10 @@ type migration struct {
 	statements []string
 }
 
-// firstVersion is the version of a new row.
-const firstVersion = 1
-
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_codes_and_grants", statements: []string{
+	{id: "0001_codes_and_grants_in_json", statements: []string{
 		`CREATE TABLE authorization_codes (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
@@ -48,8 +44,8 @@ var migrations = []migration{
 			state {word} NOT NULL, end_reason {word} NOT NULL,
 			created_at {integer}, ended_at {integer}, revoked_at {integer}, last_used_at {integer},
 			last_used_token {integer} NOT NULL, verified_at {integer}, idle_end {integer}, absolute_end {integer},
-			forget_after {integer}, generation {integer} NOT NULL, refresh_digest {digest}, rotations {bytes},
-			issued_access {integer} NOT NULL, access_tokens {bytes},
+			forget_after {integer}, generation {integer} NOT NULL, refresh_digest {digest}, rotations {json} NOT NULL,
+			issued_access {integer} NOT NULL, access_tokens {json} NOT NULL,
 			host_print {digest}, host_box {bytes}, host_wrap {bytes},
 			host_key {digest}, host_new {bytes}, tools {text} NOT NULL
 		) {updated}`,
@@ -99,7 +95,8 @@ func isDoneBefore(err error) bool {
 }
 
 // unreleased are the first migrations of the schemas before the first release.
-var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant", "0001_grants_in_one_row"}
+var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant", "0001_grants_in_one_row",
+	"0001_codes_and_grants"}
 
 func isUnreleased(applied []string) bool {
 	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })
@@ -128,7 +125,7 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 		return nil, fmt.Errorf("%w: %w", errNewer, err)
 	}
 	if isDoneBefore(err) { // through another node of a cluster: the lock holds on one node only
-		return applied, errors.Join(failed("migrating the schema", err), mapper.ErrOvertaken)
+		return applied, errors.Join(failed("migrating the schema", err), errOvertaken)
 	}
 	return applied, overtaken(err, "migrating the schema")
 }

@@ -101,14 +101,12 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		return nil, errors.Join(connectionError(err), pool.Close())
 	}
 	return &Store{
-		engine:       kind,
-		writer:       db,
-		reader:       db,
-		recentCodes:  newRecent[stored[codeRow]](),
-		recentGrants: newRecent[*storedGrant](),
-		secretFile:   secretfile.New(options.SecretFile),
-		lockTimeout:  sqlite.BusyTimeout,
-		counting:     semaphore.NewWeighted(countAtOnce),
+		engine:      kind,
+		writer:      db,
+		reader:      db,
+		secretFile:  secretfile.New(options.SecretFile),
+		lockTimeout: sqlite.BusyTimeout,
+		counting:    semaphore.NewWeighted(countAtOnce),
 	}, nil
 }
 

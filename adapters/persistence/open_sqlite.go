@@ -91,7 +91,6 @@ func newFileStore(path string, database *sqlite.Database) *Store {
 		file:        database,
 		writer:      database.Writer,
 		reader:      database.Reader,
-		recentCodes: newRecent[stored[codeRow]](),
 		secretFile:  secretfile.New(path + secretSuffix),
 		lockTimeout: sqlite.BusyTimeout,
 		counting:    semaphore.NewWeighted(countAtOnce),

@@ -14,31 +14,30 @@ var _ oauth.EndWatcher = (*Store)(nil)
 // the rows of one millisecond.
 const (
 	endedPage  = 1000
-	endedAfter = `SELECT id, ended_at, revoked_at, access_tokens FROM grants
-		WHERE revoked_at >= ? AND (revoked_at > ? OR id > ?) ORDER BY revoked_at, id LIMIT ?`
+	endedAfter = "revoked_at >= ? AND (revoked_at > ? OR id > ?) ORDER BY revoked_at, id LIMIT ?"
 )
 
 // EndedSince implements oauth.EndWatcher.
 func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.Ended, err error) {
 	reader := s.reader.WithContext(ctx)
-	for last := (grantRow{RevokedAt: since}); ; {
-		var rows []grantRow
+	for last := (oauth.GrantSnapshot{RevokedAt: since}); ; {
 		at := last.RevokedAt.UnixMilli()
-		if err := reader.Raw(endedAfter, at, at, last.ID, endedPage).Scan(&rows).Error; err != nil {
+		page, err := grants.read(reader, endedAfter, at, at, last.ID, endedPage)
+		if err != nil {
 			return oauth.Ended{}, failed("asking which grants have ended", err)
 		}
-		for _, row := range rows {
+		for _, row := range page {
 			addEnded(&ended, row, since)
 		}
-		if len(rows) < endedPage {
+		if len(page) < endedPage {
 			return ended, nil
 		}
-		last = rows[len(rows)-1]
+		last = page[len(page)-1]
 	}
 }
 
 // addEnded adds the grant if it has ended, or its revoked tokens.
-func addEnded(ended *oauth.Ended, row grantRow, since time.Time) {
+func addEnded(ended *oauth.Ended, row oauth.GrantSnapshot, since time.Time) {
 	if !row.EndedAt.IsZero() {
 		ended.Grants = append(ended.Grants, row.ID)
 		return

@@ -1,97 +1,200 @@
 package persistence
 
 import (
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
+	"gorm.io/gorm"
+
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// codeRow is an oauth.CodeSnapshot with tags. The types convert into each other, so that a new
-// field of one breaks the build.
-type codeRow struct {
-	ID            string `gorm:"primaryKey"`
-	Digest        []byte
-	CodeChallenge string
-	ClientID      string
-	ClientName    string
-	AuthMethod    string
-	RedirectURI   string
-	Resource      string
-	Scopes        string
-	Subject       string
-	Account       string
-	TokenID       string
-	Label         string
-	Roles         string
-	State         string
-	EndReason     string
-	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
-	ExpiresAt     time.Time `gorm:"serializer:pasteport_millis"`
-	GrantEnd      time.Time `gorm:"serializer:pasteport_millis"`
-	RedeemedAt    time.Time `gorm:"serializer:pasteport_millis"`
-	WithdrawnAt   time.Time `gorm:"serializer:pasteport_millis"`
-	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
-	HostPrint     []byte
-	HostBox       []byte
-	HostWrap      []byte
-	HostKey       []byte
-	HostNew       []byte
-	Tools         string
+// table has the statements of a table in plain SQL. Through GORM, a code flow would cost 1.3 times
+// as much, and a refresh 1.5 to 1.9 times (2026-11-28).
+type table[R any] struct {
+	rows, insert, update string
+	changing             int                // the number of columns that update writes
+	fields               func(row *R) []any // of the columns, to scan into and to take values from
+	version              func(row *R) *int64
 }
 
-// TableName implements GORM's Tabler.
-func (codeRow) TableName() string { return "authorization_codes" }
-
-func (c codeRow) restore() *oauth.AuthorizationCode { return oauth.RestoreCode(oauth.CodeSnapshot(c)) }
-
-var codeTable = mapper.NewTable[codeRow](codeRow{}.TableName(), nil)
-
-// grantRow is an oauth.GrantSnapshot with tags. The types convert into each other, so that a new
-// field of one breaks the build.
-type grantRow struct {
-	ID            string `gorm:"primaryKey"`
-	ClientID      string
-	ClientName    string
-	AuthMethod    string
-	RedirectURI   string
-	Resource      string
-	Scopes        string
-	Subject       string
-	Account       string
-	TokenID       string
-	Label         string
-	Roles         string
-	State         string
-	EndReason     string
-	CreatedAt     time.Time `gorm:"serializer:pasteport_millis;autoCreateTime:false"`
-	EndedAt       time.Time `gorm:"serializer:pasteport_millis"`
-	RevokedAt     time.Time `gorm:"serializer:pasteport_millis"`
-	LastUsedAt    time.Time `gorm:"serializer:pasteport_millis"`
-	LastUsedToken uint32
-	VerifiedAt    time.Time `gorm:"serializer:pasteport_millis"`
-	IdleEnd       time.Time `gorm:"serializer:pasteport_millis"`
-	AbsoluteEnd   time.Time `gorm:"serializer:pasteport_millis"`
-	ForgetAfter   time.Time `gorm:"serializer:pasteport_millis"`
-	Generation    uint32
-	RefreshDigest []byte
-	Rotations     []oauth.RotationSnapshot `gorm:"serializer:pasteport_tokens"`
-	IssuedAccess  uint32
-	AccessTokens  []oauth.AccessTokenSnapshot `gorm:"serializer:pasteport_tokens"`
-	HostPrint     []byte
-	HostBox       []byte
-	HostWrap      []byte
-	HostKey       []byte
-	HostNew       []byte
-	Tools         string
+// newTable describes a table whose columns are the id, those of changing, those of others, which
+// only other statements write, and the version.
+func newTable[R any](name, changing, others string, fields func(*R) []any, version func(*R) *int64) table[R] {
+	columns := "id, " + changing + others
+	return table[R]{
+		rows: "SELECT " + columns + ", version FROM " + name,
+		insert: "INSERT INTO " + name + " (" + columns + ", version) VALUES (" +
+			strings.Repeat("?, ", strings.Count(columns, ",")+1) + "1)",
+		update: "UPDATE " + name + " SET " + strings.ReplaceAll(changing, ",", " = ?,") +
+			" = ?, version = version + 1 WHERE id = ? AND version = ?",
+		changing: strings.Count(changing, ",") + 1,
+		fields:   fields,
+		version:  version,
+	}
 }
 
-// TableName implements GORM's Tabler.
-func (grantRow) TableName() string { return "grants" }
+// read returns the rows that a condition selects.
+func (t table[R]) read(db *gorm.DB, condition string, values ...any) (all []R, err error) {
+	found, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, numbered(db, t.rows+" WHERE "+condition),
+		values...)
+	if err != nil {
+		return nil, err
+	}
+	defer found.Close()
+	for found.Next() {
+		var row R
+		if err := found.Scan(append(t.fields(&row), t.version(&row))...); err != nil {
+			return nil, err
+		}
+		all = append(all, row)
+	}
+	return all, found.Err()
+}
 
-func (g grantRow) restore() *oauth.AccessGrant { return oauth.RestoreGrant(oauth.GrantSnapshot(g)) }
+// find returns the row with the id.
+func (t table[R]) find(db *gorm.DB, id string) (row R, err error) {
+	found, err := t.read(db, "id = ?", id)
+	switch {
+	case err != nil:
+		return row, err
+	case len(found) == 0:
+		return row, gorm.ErrRecordNotFound
+	}
+	return found[0], nil
+}
 
-var grantTable = mapper.NewTable[grantRow](grantRow{}.TableName(), encodedField)
+func (t table[R]) add(db *gorm.DB, row R) error {
+	_, err := execute(db, t.insert, t.fields(&row)...)
+	return err
+}
+
+// errOvertaken means that another process has changed a row since it was read.
+var errOvertaken = errors.New("another process was faster")
+
+// swap writes a change, unless another process has changed the row since it was read.
+func (t table[R]) swap(db *gorm.DB, before, after R) error {
+	if reflect.DeepEqual(before, after) {
+		return nil
+	}
+	values := t.fields(&after)
+	changed, err := execute(db, t.update,
+		append(values[1:1+t.changing:1+t.changing], values[0], *t.version(&before))...)
+	if err == nil && changed == 0 {
+		return errOvertaken
+	}
+	return err
+}
+
+// execute runs a statement and returns the number of rows that it has changed.
+func execute(db *gorm.DB, statement string, values ...any) (int64, error) {
+	done, err := db.Statement.ConnPool.ExecContext(db.Statement.Context, numbered(db, statement), values...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// numbered replaces each ? by its number, as PostgreSQL's driver expects.
+func numbered(db *gorm.DB, statement string) string {
+	if db.Name() != "postgres" {
+		return statement
+	}
+	converted, number := make([]byte, 0, len(statement)+128), int64(0)
+	for _, c := range []byte(statement) {
+		if c != '?' {
+			converted = append(converted, c)
+			continue
+		}
+		number++
+		converted = strconv.AppendInt(append(converted, '$'), number, 10)
+	}
+	return string(converted)
+}
+
+var codes = newTable("authorization_codes",
+	"digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, account, "+
+		"token_id, label, roles, state, end_reason, created_at, expires_at, grant_end, redeemed_at, withdrawn_at, "+
+		"forget_after, host_print, host_box, host_wrap, host_key, host_new, tools", "",
+	func(c *oauth.CodeSnapshot) []any {
+		return []any{
+			&c.ID,
+			&c.Digest,
+			&c.CodeChallenge,
+			&c.ClientID,
+			&c.ClientName,
+			&c.AuthMethod,
+			&c.RedirectURI,
+			&c.Resource,
+			&c.Scopes,
+			&c.Subject,
+			&c.Account,
+			&c.TokenID,
+			&c.Label,
+			&c.Roles,
+			&c.State,
+			&c.EndReason,
+			moment{&c.CreatedAt},
+			moment{&c.ExpiresAt},
+			moment{&c.GrantEnd},
+			moment{&c.RedeemedAt},
+			moment{&c.WithdrawnAt},
+			moment{&c.ForgetAfter},
+			&c.HostPrint,
+			&c.HostBox,
+			&c.HostWrap,
+			&c.HostKey,
+			&c.HostNew,
+			&c.Tools,
+		}
+	}, func(c *oauth.CodeSnapshot) *int64 { return &c.Version })
+
+var grants = newTable("grants",
+	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
+		"token_id, label, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, forget_after, "+
+		"generation, refresh_digest, rotations, issued_access, access_tokens, host_print, host_box, host_wrap, "+
+		"host_key, host_new", ", last_used_at, last_used_token",
+	func(g *oauth.GrantSnapshot) []any {
+		return []any{
+			&g.ID,
+			&g.ClientID,
+			&g.ClientName,
+			&g.AuthMethod,
+			&g.RedirectURI,
+			&g.Resource,
+			moment{&g.CreatedAt},
+			&g.Tools,
+			&g.Scopes,
+			&g.Subject,
+			&g.Account,
+			&g.TokenID,
+			&g.Label,
+			&g.Roles,
+			&g.State,
+			&g.EndReason,
+			moment{&g.EndedAt},
+			moment{&g.RevokedAt},
+			moment{&g.VerifiedAt},
+			moment{&g.IdleEnd},
+			moment{&g.AbsoluteEnd},
+			moment{&g.ForgetAfter},
+			&g.Generation,
+			&g.RefreshDigest,
+			rotations{&g.Rotations},
+			&g.IssuedAccess,
+			accessTokens{&g.AccessTokens},
+			&g.HostPrint,
+			&g.HostBox,
+			&g.HostWrap,
+			&g.HostKey,
+			&g.HostNew,
+			moment{&g.LastUsedAt},
+			&g.LastUsedToken,
+		}
+	}, func(g *oauth.GrantSnapshot) *int64 { return &g.Version })
 
 // assertionRow is a client assertion that was used.
 type assertionRow struct {

@@ -13,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -23,49 +22,10 @@ var (
 	_ oauth.SecretVerifier = (*Store)(nil)
 )
 
-// cachedSecrets are the secrets in the file, and the state of the database before they were read.
-type cachedSecrets struct {
-	*secretfile.Secrets
-	read databaseState
-}
-
-// databaseState is the version of a SQLite file. A server has no known version.
-type databaseState struct {
-	known   bool
-	version sqlite.Version
-	at      time.Duration // since start
-}
-
-func (s *Store) databaseState() databaseState {
-	now := databaseState{at: time.Since(start)}
-	if s.file != nil {
-		version, err := s.file.Grants.Version()
-		now.version, now.known = version, err == nil
-	}
-	return now
-}
-
-// isCurrent reports that no transaction has committed since the state was read, and that this was
-// less than secretsTrusted ago.
-func (d databaseState) isCurrent(now databaseState) bool {
-	return d.known && now.known && d.version == now.version && now.at-d.at < secretsTrusted
-}
-
-var start = time.Now()
-
-// secretsTrusted bounds the time in which a secret file that an operator has replaced goes
-// undetected, because that commits nothing.
-const secretsTrusted = 10 * time.Millisecond
-
-// Secrets implements oauth.SecretKeeper. A process that replaces a secret, or stores data sealed
-// with the new one, commits to the database. So the cached secrets are current until the next
-// commit.
+// Secrets implements oauth.SecretKeeper. It looks at the file each time, because another process
+// may have replaced the secret and sealed with the new one already.
 func (s *Store) Secrets() ([][]byte, error) {
-	now := s.databaseState()
-	if cached := s.secrets.Load(); cached != nil && cached.read.isCurrent(now) {
-		return cached.Bytes, nil
-	}
-	secrets, err := s.readSecrets(now)
+	secrets, err := s.readSecrets()
 	if err != nil {
 		return nil, err
 	}
@@ -74,31 +34,29 @@ func (s *Store) Secrets() ([][]byte, error) {
 
 // KeptSecrets returns the server secret, followed by those that it replaced.
 func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
-	secrets, err := s.readSecrets(s.databaseState())
+	secrets, err := s.readSecrets()
 	if err != nil {
 		return nil, err
 	}
 	return slices.Clone(secrets.All), nil
 }
 
-// readSecrets expects the state of the database from before the file is read, so that a commit
-// between the two makes the next caller read again. It refuses a file that has been replaced by one
-// without the secret that the database is used with, so that nothing is issued under another.
-func (s *Store) readSecrets(before databaseState) (*cachedSecrets, error) {
+// readSecrets refuses a file that has been replaced by one without the secret that the database is
+// used with, so that nothing is issued under another.
+func (s *Store) readSecrets() (*secretfile.Secrets, error) {
 	secrets, err := s.secretFile.Read()
 	if err != nil {
 		return nil, err
 	}
-	if cached := s.secrets.Load(); cached != nil && cached.Secrets != secrets {
+	if last := s.secrets.Load(); last != nil && last != secrets {
 		ctx, done := s.detached(context.Background())
 		defer done()
 		if _, err := s.compareSecret(s.reader.WithContext(ctx)); err != nil {
 			return nil, fmt.Errorf("reading the server secrets: %w: %w", oauth.ErrUnavailable, err)
 		}
 	}
-	cached := &cachedSecrets{secrets, before}
-	s.secrets.Store(cached)
-	return cached, nil
+	s.secrets.Store(secrets)
+	return secrets, nil
 }
 
 // ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were

@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"bytes"
-	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -49,39 +48,6 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 				Expect(secrets()[1]).To(Equal(before))
 			}
 		})
-
-	Context("right after another read", func() {
-		var other *Store
-		BeforeEach(func() {
-			other = openIn(directory)
-			secrets()
-			store.secrets.Load().read.at = time.Since(start) + time.Hour
-		})
-
-		It("is looked for again once another process has replaced it", Label("I22", "J6"), func(ctx SpecContext) {
-			before := secrets()[0]
-			Expect(other.ReplaceSecret(ctx, day(1), time.Time{})).To(Succeed())
-			Expect(secrets()).To(HaveExactElements(Not(Equal(before)), Equal(before)))
-		})
-
-		It("is not read again before the next commit", func(ctx SpecContext) {
-			before := secrets()
-			Expect(os.Remove(store.secretFile.Path())).To(Succeed())
-			Expect(secrets()).To(Equal(before))
-			Expect(keep(ctx, other, activeGrant())).To(Succeed())
-			_, err := store.Secrets()
-			Expect(err).To(MatchError(fs.ErrNotExist))
-		})
-
-		It("is read again by a reader that began before a commit", Label("I22", "J6"), func(ctx SpecContext) {
-			first := store.databaseState()
-			Expect(keep(ctx, other, activeGrant())).To(Succeed())
-			looked, err := store.readSecrets(first)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(looked.read.isCurrent(first)).To(BeTrue())
-			Expect(looked.read.isCurrent(store.databaseState())).To(BeFalse())
-		})
-	})
 
 	It("is found soon when it was laid there by hand", func() {
 		secrets()

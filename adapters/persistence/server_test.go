@@ -240,12 +240,12 @@ var _ = Describe("A store on a database server", func() {
 								return nil
 							}
 						}
-						Expect(other.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+						Expect(other.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
 							g.End(oauth.EndedByHost, then)
 							return nil
 						})).To(Succeed())
 						var alive bool
-						Expect(store.UpdateGrant(ctx, id, ending(&alive))).To(Succeed(), id)
+						Expect(store.UpdateGrant(ctx, oauth.UnreadGrant(id), ending(&alive))).To(Succeed(), id)
 						Expect(alive).To(BeFalse(), id)
 					}
 				}, NodeTimeout(time.Minute))
@@ -256,7 +256,7 @@ var _ = Describe("A store on a database server", func() {
 					store, other := at.open(), at.open()
 					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 					runs := 0
-					Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 						runs++
 						g.End(oauth.EndedByHost, then)
 						return other.writer.Exec("UPDATE grants SET version = version + 1").Error
@@ -331,11 +331,11 @@ var _ = Describe("A store on a database server", func() {
 					Expect(own.Stop()).To(Succeed())
 					_, err = store.Grant(ctx, "g")
 					Expect(err).To(MatchError(oauth.ErrUnavailable))
-					Expect(store.UpdateGrant(ctx, "g", nil)).To(MatchError(oauth.ErrUnavailable))
+					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), nil)).To(MatchError(oauth.ErrUnavailable))
 					Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
 					Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
 					Expect(own.Start(ctx)).To(Succeed())
-					Expect(store.UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
+					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 						g.End(oauth.EndedByHost, then)
 						return nil
 					})).To(Succeed())

@@ -13,7 +13,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -112,7 +111,7 @@ func addUngrouped(b *testing.B, store *Store) {
 	b.Helper()
 	grant := activeGrant()
 	if err := store.writer.Transaction(func(tx *gorm.DB) error {
-		return addGrant(&sqlite.Tx{DB: tx}, grant)
+		return grants.add(tx, grant.Snapshot())
 	}); err != nil {
 		b.Error(err)
 	}
@@ -136,7 +135,7 @@ func BenchmarkUpdateGrant(b *testing.B) {
 			grant.RecordVerification(oauth.Principal{}, settings, at)
 			return nil
 		}
-		if err := store.UpdateGrant(context.Background(), ids[i%len(ids)], verify); err != nil {
+		if err := store.UpdateGrant(context.Background(), oauth.UnreadGrant(ids[i%len(ids)]), verify); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,234 +1,167 @@
 package persistence
 
 import (
-	"bytes"
-	"context"
-	"encoding/binary"
-	"errors"
+	"database/sql/driver"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
-	"reflect"
-	"slices"
 	"time"
 
-	"gorm.io/gorm/schema"
-
-	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// tokensFormat is the first byte of a column with tokens. SCHEMA.md describes the format.
-const tokensFormat = 1
-
-// accessTokens is the column with the access tokens of a grant.
-type accessTokens []oauth.AccessTokenSnapshot
-
-// rotations is the column with the replaced refresh tokens of a grant.
-type rotations []oauth.RotationSnapshot
-
-var _, _ mapper.Encoded = (*accessTokens)(nil), (*rotations)(nil)
-
-// Encode implements mapper.Encoded.
-func (a *accessTokens) Encode() []byte {
-	if len(*a) == 0 {
-		return nil
-	}
-	encoded := newColumn(len(*a) * 128)
-	for _, token := range *a {
-		encoded = binary.BigEndian.AppendUint32(encoded, token.Number)
-		encoded = append(encoded, token.Digest[:]...)
-		encoded = appendTime(encoded, token.ExpiresAt)
-		encoded = appendTime(encoded, token.RevokedAt)
-		encoded = appendBytes(encoded, []byte(token.Scopes))
-		encoded = appendBytes(encoded, token.Wrap)
-	}
-	return encoded
+// accessTokenJSON is an access token in the column access_tokens. SCHEMA.md describes the members.
+type accessTokenJSON struct {
+	Number  uint32     `json:"n"`
+	Digest  base64Text `json:"d"`
+	Scopes  string     `json:"s,omitempty"`
+	Wrap    base64Text `json:"w,omitempty"`
+	Expires int64      `json:"e,omitempty"`
+	Revoked int64      `json:"r,omitempty"`
 }
 
-// Scan implements sql.Scanner.
-func (a *accessTokens) Scan(value any) error {
-	in, err := newTokenReader(value)
-	for *a = nil; err == nil && len(in.left) > 0; err = in.err {
-		token := oauth.AccessTokenSnapshot{
-			Number:    in.uint32(),
-			Digest:    in.digest(),
-			ExpiresAt: in.time(),
-			RevokedAt: in.time(),
-		}
-		token.Scopes, token.Wrap = string(in.bytes()), in.bytes()
-		*a = append(*a, token)
-	}
+// rotationJSON is a replaced refresh token in the column rotations.
+type rotationJSON struct {
+	Number   uint32     `json:"n"`
+	Digest   base64Text `json:"d"`
+	Access   uint32     `json:"a"`
+	Box      base64Text `json:"b,omitempty"`
+	Replaced int64      `json:"r,omitempty"`
+}
+
+// base64Text is bytes as base64url without padding, which is shorter than Go's own form in JSON.
+type base64Text []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (b base64Text) MarshalText() ([]byte, error) {
+	return base64.RawURLEncoding.AppendEncode(nil, b), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *base64Text) UnmarshalText(text []byte) (err error) {
+	*b, err = base64.RawURLEncoding.AppendDecode(nil, text)
 	return err
 }
 
-// Equal implements mapper.Encoded.
-func (a *accessTokens) Equal(other mapper.Encoded) bool {
-	return slices.EqualFunc(*a, *other.(*accessTokens), func(one, other oauth.AccessTokenSnapshot) bool {
-		return one.Number == other.Number && one.Digest == other.Digest && one.Scopes == other.Scopes &&
-			one.ExpiresAt.Equal(other.ExpiresAt) && one.RevokedAt.Equal(other.RevokedAt) &&
-			bytes.Equal(one.Wrap, other.Wrap)
+// accessTokens is a field for the column access_tokens.
+type accessTokens struct{ of *[]oauth.AccessTokenSnapshot }
+
+// Value implements driver.Valuer.
+func (a accessTokens) Value() (driver.Value, error) {
+	return encodeList(*a.of, func(t oauth.AccessTokenSnapshot) accessTokenJSON {
+		return accessTokenJSON{
+			Number:  t.Number,
+			Digest:  t.Digest[:],
+			Scopes:  t.Scopes,
+			Wrap:    t.Wrap,
+			Expires: toMillis(t.ExpiresAt),
+			Revoked: toMillis(t.RevokedAt),
+		}
 	})
-}
-
-// Normalize implements mapper.Encoded.
-func (a *accessTokens) Normalize() {
-	for i := range *a {
-		token := &(*a)[i]
-		token.ExpiresAt, token.RevokedAt = mapper.Milliseconds(token.ExpiresAt), mapper.Milliseconds(token.RevokedAt)
-	}
-}
-
-// Encode implements mapper.Encoded.
-func (r *rotations) Encode() []byte {
-	if len(*r) == 0 {
-		return nil
-	}
-	encoded := newColumn(len(*r) * 256)
-	for _, kept := range *r {
-		encoded = binary.BigEndian.AppendUint32(encoded, kept.Number)
-		encoded = append(encoded, kept.Digest[:]...)
-		encoded = binary.BigEndian.AppendUint32(encoded, kept.Access)
-		encoded = appendTime(encoded, kept.ReplacedAt)
-		encoded = appendBytes(encoded, kept.Box)
-	}
-	return encoded
 }
 
 // Scan implements sql.Scanner.
-func (r *rotations) Scan(value any) error {
-	in, err := newTokenReader(value)
-	for *r = nil; err == nil && len(in.left) > 0; err = in.err {
-		kept := oauth.RotationSnapshot{
-			Number:     in.uint32(),
-			Digest:     in.digest(),
-			Access:     in.uint32(),
-			ReplacedAt: in.time(),
-		}
-		kept.Box = in.bytes()
-		*r = append(*r, kept)
-	}
+func (a accessTokens) Scan(value any) (err error) {
+	*a.of, err = decodeList(value, func(t accessTokenJSON) (oauth.AccessTokenSnapshot, error) {
+		digest, err := toDigest(t.Digest)
+		return oauth.AccessTokenSnapshot{
+			Number:    t.Number,
+			Digest:    digest,
+			Scopes:    t.Scopes,
+			Wrap:      t.Wrap,
+			ExpiresAt: fromMillis(t.Expires),
+			RevokedAt: fromMillis(t.Revoked),
+		}, err
+	})
 	return err
 }
 
-// Equal implements mapper.Encoded.
-func (r *rotations) Equal(other mapper.Encoded) bool {
-	return slices.EqualFunc(*r, *other.(*rotations), func(one, other oauth.RotationSnapshot) bool {
-		return one.Number == other.Number && one.Digest == other.Digest && one.Access == other.Access &&
-			one.ReplacedAt.Equal(other.ReplacedAt) && bytes.Equal(one.Box, other.Box)
+// rotations is a field for the column rotations.
+type rotations struct{ of *[]oauth.RotationSnapshot }
+
+// Value implements driver.Valuer.
+func (r rotations) Value() (driver.Value, error) {
+	return encodeList(*r.of, func(r oauth.RotationSnapshot) rotationJSON {
+		return rotationJSON{
+			Number:   r.Number,
+			Digest:   r.Digest[:],
+			Access:   r.Access,
+			Box:      r.Box,
+			Replaced: toMillis(r.ReplacedAt),
+		}
 	})
 }
 
-// Normalize implements mapper.Encoded.
-func (r *rotations) Normalize() {
-	for i := range *r {
-		(*r)[i].ReplacedAt = mapper.Milliseconds((*r)[i].ReplacedAt)
+// Scan implements sql.Scanner.
+func (r rotations) Scan(value any) (err error) {
+	*r.of, err = decodeList(value, func(r rotationJSON) (oauth.RotationSnapshot, error) {
+		digest, err := toDigest(r.Digest)
+		return oauth.RotationSnapshot{
+			Number:     r.Number,
+			Digest:     digest,
+			Access:     r.Access,
+			Box:        r.Box,
+			ReplacedAt: fromMillis(r.Replaced),
+		}, err
+	})
+	return err
+}
+
+// encodeList returns JSON, and "" for an empty list.
+func encodeList[From, To any](list []From, convert func(From) To) (driver.Value, error) {
+	if len(list) == 0 {
+		return "", nil
 	}
-}
-
-// newColumn has room for entries of this size.
-func newColumn(size int) []byte { return append(make([]byte, 0, 1+size), tokensFormat) }
-
-// appendTime appends the milliseconds since 1970, and 0 for the zero time.
-func appendTime(encoded []byte, at time.Time) []byte {
-	if at.IsZero() {
-		return binary.BigEndian.AppendUint64(encoded, 0)
+	converted := make([]To, len(list))
+	for i, element := range list {
+		converted[i] = convert(element)
 	}
-	return binary.BigEndian.AppendUint64(encoded, uint64(at.UnixMilli()))
+	encoded, err := json.Marshal(converted)
+	return string(encoded), err
 }
 
-// appendBytes appends the length as a varint and then the bytes.
-func appendBytes(encoded, bytes []byte) []byte {
-	return append(binary.AppendUvarint(encoded, uint64(len(bytes))), bytes...)
-}
-
-var errTokens = errors.New("reading tokens: the column is damaged, or a newer version has written it")
-
-// tokenReader reads a column with tokens. After an error it returns zero values.
-type tokenReader struct {
-	left []byte
-	err  error
-}
-
-func newTokenReader(value any) (*tokenReader, error) {
-	switch encoded := value.(type) {
-	case nil:
-		return &tokenReader{}, nil
+func decodeList[From, To any](value any, convert func(From) (To, error)) (list []To, err error) {
+	var text []byte
+	switch value := value.(type) {
+	case string:
+		text = []byte(value)
 	case []byte:
-		if len(encoded) > 0 && encoded[0] == tokensFormat {
-			return &tokenReader{left: encoded[1:]}, nil
+		text = value
+	}
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var elements []From
+	if err := json.Unmarshal(text, &elements); err != nil {
+		return nil, fmt.Errorf("reading tokens: %w", err)
+	}
+	for _, element := range elements {
+		converted, err := convert(element)
+		if err != nil {
+			return nil, fmt.Errorf("reading tokens: %w", err)
 		}
+		list = append(list, converted)
 	}
-	return &tokenReader{}, errTokens
+	return list, nil
 }
 
-func (t *tokenReader) next(size uint64) []byte {
-	if size > uint64(len(t.left)) {
-		t.left, t.err = nil, errTokens
-		return nil
+func toDigest(bytes []byte) (digest oauth.Digest, err error) {
+	if len(bytes) != len(digest) {
+		return digest, fmt.Errorf("a digest has %d bytes", len(bytes))
 	}
-	bytes := t.left[:size:size]
-	t.left = t.left[size:]
-	return bytes
+	return oauth.Digest(bytes), nil
 }
 
-func (t *tokenReader) uint32() uint32 {
-	if bytes := t.next(4); bytes != nil {
-		return binary.BigEndian.Uint32(bytes)
+func toMillis(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
 	}
-	return 0
+	return at.UnixMilli()
 }
 
-func (t *tokenReader) digest() (digest oauth.Digest) {
-	copy(digest[:], t.next(uint64(len(digest))))
-	return digest
-}
-
-func (t *tokenReader) time() time.Time {
-	bytes := t.next(8)
-	if bytes == nil || binary.BigEndian.Uint64(bytes) == 0 {
+func fromMillis(millis int64) time.Time {
+	if millis == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(bytes))).UTC() //nolint:gosec // as written
-}
-
-// bytes returns nil for no bytes, and otherwise a copy, because drivers reuse their buffers.
-func (t *tokenReader) bytes() []byte {
-	size, read := binary.Uvarint(t.left)
-	if read <= 0 {
-		t.left, t.err = nil, errTokens
-		return nil
-	}
-	t.left = t.left[read:]
-	return append([]byte(nil), t.next(size)...)
-}
-
-// tokenSerializer lets GORM read and write the columns in the same way.
-type tokenSerializer struct{}
-
-func init() { schema.RegisterSerializer("pasteport_tokens", tokenSerializer{}) }
-
-func encodedField(pointer any) mapper.Encoded {
-	switch list := pointer.(type) {
-	case *[]oauth.AccessTokenSnapshot:
-		return (*accessTokens)(list)
-	case *[]oauth.RotationSnapshot:
-		return (*rotations)(list)
-	}
-	return nil
-}
-
-// Value implements schema.SerializerValuerInterface.
-func (tokenSerializer) Value(ctx context.Context, field *schema.Field, row reflect.Value, _ any) (any, error) {
-	list := encodedField(field.ReflectValueOf(ctx, row).Addr().Interface())
-	if encoded := list.Encode(); encoded != nil {
-		return encoded, nil
-	}
-	return nil, nil
-}
-
-// Scan implements schema.SerializerInterface.
-func (tokenSerializer) Scan(ctx context.Context, field *schema.Field, row reflect.Value, value any) error {
-	if err := encodedField(field.ReflectValueOf(ctx, row).Addr().Interface()).Scan(value); err != nil {
-		return fmt.Errorf("reading %s: %w", field.Name, err)
-	}
-	return nil
+	return time.UnixMilli(millis).UTC()
 }

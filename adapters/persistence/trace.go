@@ -8,8 +8,6 @@ import (
 
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/connection"
 )
 
@@ -28,46 +26,29 @@ type stepRow struct {
 	Reason  string
 }
 
-var stepTable = mapper.NewTable[stepRow](stepRow{}.TableName(), nil)
-
 // TableName implements GORM's Tabler.
 func (stepRow) TableName() string { return "trace_steps" }
 
 var _ connection.Log = (*Store)(nil)
 
-// The most steps in one INSERT. A file uses 1 or 10, because SQLite prepares a statement for each
-// number of rows.
-const (
-	stepsAtOnce       = 200
-	stepsAtOnceInFile = 10
-)
+// stepsAtOnce is the number of steps in one INSERT.
+const stepsAtOnce = 200
 
 // AddSteps implements connection.Log.
 func (s *Store) AddSteps(ctx context.Context, steps []connection.Step) error {
-	for left := steps; len(left) > 0; {
-		some := s.engine.stepsAtOnce(len(left))
-		rows := make([]*stepRow, 0, some)
-		for _, step := range left[:some] {
-			row := stepRow(step)
-			rows = append(rows, &row)
-		}
-		err := s.change(ctx, func(tx *sqlite.Tx) error { return insert(tx, stepTable, rows...) })
+	for some := range slices.Chunk(steps, stepsAtOnce) {
+		err := s.change(ctx, func(tx *gorm.DB) error {
+			rows := make([]stepRow, 0, len(some))
+			for _, step := range some {
+				rows = append(rows, stepRow(step))
+			}
+			return failed("adding to the trace", tx.Create(&rows).Error)
+		})
 		if err != nil {
-			return failed("adding to the trace", err)
+			return err
 		}
-		left = left[some:]
 	}
 	return nil
-}
-
-func (e engine) stepsAtOnce(left int) int {
-	switch {
-	case e.server:
-		return min(left, stepsAtOnce)
-	case left < stepsAtOnceInFile:
-		return 1
-	}
-	return stepsAtOnceInFile
 }
 
 // Steps implements connection.Log.

@@ -11,41 +11,36 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/internal/drivers"
-	"github.com/pasteport/pasteport/adapters/persistence/internal/mapper"
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // transaction runs work that may change anything in a transaction.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return s.changeAll(ctx, func(tx *sqlite.Tx) error {
-		tx.ChangedUnknown()
-		return work(tx.DB.WithContext(ctx))
-	})
+	return s.changeAll(ctx, func(tx *gorm.DB) error { return work(tx.WithContext(ctx)) })
 }
 
 // change runs work that writes with one statement. On a server the statement is a transaction of
 // its own, and work runs again when another process has changed the row since work has read it.
 // In a file work runs in a transaction, where nothing collides. A call waits for its turn no
 // longer than lockTimeout.
-func (s *Store) change(ctx context.Context, work func(tx *sqlite.Tx) error) error {
+func (s *Store) change(ctx context.Context, work func(tx *gorm.DB) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.lockTimeout, work)
 	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	return s.retryCollisions(ctx, func() error { return work(&sqlite.Tx{DB: s.writer.WithContext(ctx)}) })
+	return s.retryCollisions(ctx, func() error { return work(s.writer.WithContext(ctx)) })
 }
 
 // changeAll is change for work with several statements, which a transaction keeps together.
-func (s *Store) changeAll(ctx context.Context, work func(tx *sqlite.Tx) error) error {
+func (s *Store) changeAll(ctx context.Context, work func(tx *gorm.DB) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.lockTimeout, work)
 	}
 	ctx, cancel := s.detached(ctx)
 	defer cancel()
 	return s.retryCollisions(ctx, func() error {
-		return s.attempt(ctx, cancel, func(tx *gorm.DB) error { return work(&sqlite.Tx{DB: tx}) })
+		return s.attempt(ctx, cancel, work)
 	})
 }
 
@@ -123,34 +118,15 @@ func poolerAdvice(err error) string {
 }
 
 // detached lets short work finish after its caller has canceled it: a server's driver would drop
-// the connection otherwise. A deadline still holds.
+// the connection otherwise, and the driver of a file would start a goroutine for each statement. A
+// deadline still holds on a server.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
 	if !s.engine.server {
-		return ctx, func() {}
+		return context.WithoutCancel(ctx), func() {}
 	}
 	limit := time.Now().Add(s.lockTimeout)
 	if deadline, has := ctx.Deadline(); has && deadline.Before(limit) {
 		limit = deadline
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), limit)
-}
-
-// insert adds rows to a table.
-func insert[R any](tx *sqlite.Tx, table *mapper.Table[R], rows ...*R) error {
-	err := table.Insert(tx.DB, rows...)
-	if err == nil {
-		tx.WroteRow()
-	}
-	return err
-}
-
-// swap writes the changed columns of a row, unless another process has changed it since it was
-// read, and reports whether there are any.
-func swap[R any](tx *sqlite.Tx, table *mapper.Table[R], before stored[R], after *R,
-	doing string) (changed bool, err error) {
-	changed, err = table.Update(tx.DB, &before.row, after, before.version)
-	if changed && err == nil {
-		tx.WroteRow()
-	}
-	return changed, failed(doing, err)
 }

@@ -66,8 +66,8 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		Expect(keep(ctx, one, aGrant("g"))).To(Succeed())
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
-		Expect(one.UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
-			err := other.UpdateGrant(short, "g", func(*oauth.AccessGrant) error { return nil })
+		Expect(one.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error {
+			err := other.UpdateGrant(short, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { return nil })
 			Expect(err).To(And(MatchError(context.DeadlineExceeded), Not(MatchError(oauth.ErrNotFound))))
 			_, err = other.Grant(ctx, "g")
 			return err
@@ -92,7 +92,7 @@ func endGrantIn(file string) {
 
 func endGrant(store *Store) (outcome string) {
 	outcome = "ended already"
-	err := store.UpdateGrant(context.Background(), "g", func(g *oauth.AccessGrant) error {
+	err := store.UpdateGrant(context.Background(), oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 		if g.End(oauth.EndedByHost, then) {
 			outcome = "ended"
 		}
@@ -121,17 +121,18 @@ func (a *alternating) Code(ctx context.Context, id string) (*oauth.Authorization
 	return a.next().Code(ctx, id)
 }
 
-func (a *alternating) RedeemCode(ctx context.Context, id string,
+func (a *alternating) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return a.next().RedeemCode(ctx, id, redeem)
+	return a.next().RedeemCode(ctx, known, redeem)
 }
 
 func (a *alternating) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	return a.next().Grant(ctx, id)
 }
 
-func (a *alternating) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	return a.next().UpdateGrant(ctx, id, change)
+func (a *alternating) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
+	return a.next().UpdateGrant(ctx, known, change)
 }
 
 func (a *alternating) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {

@@ -42,6 +42,7 @@ const endedGrantRetention = 30 * 24 * time.Hour
 // Use Copy: `*a = *b` would share the tokens.
 type AccessGrant struct {
 	consent
+	version       int64 // GrantSnapshot.Version
 	state         grantState
 	endReason     EndReason
 	endedAt       time.Time

@@ -28,6 +28,7 @@ const redeemedCodeRetention = 24 * time.Hour
 // An issued code expires by time.
 type AuthorizationCode struct {
 	consent
+	version     int64 // CodeSnapshot.Version
 	digest      Digest
 	challenge   CodeChallenge
 	state       codeState

@@ -13,6 +13,7 @@ const IssuedCode = string(codeIssued)
 // zero where there is nothing. Times are UTC with milliseconds. Restoring applies no rule.
 type CodeSnapshot struct {
 	ID            string
+	Version       int64 // for a store that compares and swaps: it increments Version with each change
 	Digest        []byte
 	CodeChallenge string
 	ClientID      string
@@ -52,6 +53,7 @@ func (s CodeSnapshot) HasKnownState() bool {
 func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 	return CodeSnapshot{
 		ID:            c.id,
+		Version:       c.version,
 		Digest:        c.digest[:],
 		CodeChallenge: c.challenge.encoded,
 		ClientID:      c.client.raw,
@@ -82,6 +84,9 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 	}
 }
 
+// UnreadCode returns a code of which only the id is known, for Store.RedeemCode.
+func UnreadCode(id string) *AuthorizationCode { return &AuthorizationCode{consent: consent{id: id}} }
+
 // RestoreCode rebuilds a code.
 func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 	c := &AuthorizationCode{
@@ -101,6 +106,7 @@ func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 			createdAt:  s.CreatedAt,
 			tools:      RestoreToolDigests(s.Tools),
 		},
+		version:     s.Version,
 		challenge:   RestoreCodeChallenge(s.CodeChallenge),
 		state:       codeState(s.State),
 		endReason:   EndReason(s.EndReason),

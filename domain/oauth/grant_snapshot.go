@@ -6,10 +6,14 @@ import (
 	"time"
 )
 
+// ActiveGrant is the State of a grant that has not ended.
+const ActiveGrant = string(grantActive)
+
 // GrantSnapshot is an AccessGrant as a store keeps it. Bytes are nil, text is "" and times are zero
 // where there is nothing. Times are UTC with milliseconds. Restoring applies no rule.
 type GrantSnapshot struct {
 	ID            string
+	Version       int64 // for a store that compares and swaps: it increments Version with each change
 	ClientID      string
 	ClientName    string
 	AuthMethod    string
@@ -75,6 +79,7 @@ func (s GrantSnapshot) HasKnownState() bool {
 func (g *AccessGrant) Snapshot() GrantSnapshot {
 	return GrantSnapshot{
 		ID:            g.id,
+		Version:       g.version,
 		ClientID:      g.client.raw,
 		ClientName:    g.clientName,
 		AuthMethod:    string(g.authMethod),
@@ -130,6 +135,7 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 			createdAt:  s.CreatedAt,
 			tools:      RestoreToolDigests(s.Tools),
 		},
+		version:       s.Version,
 		state:         grantState(s.State),
 		endReason:     EndReason(s.EndReason),
 		endedAt:       s.EndedAt,
@@ -148,6 +154,9 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 	copy(g.hostPrint[:], s.HostPrint)
 	return g
 }
+
+// UnreadGrant returns a grant of which only the id is known, for Store.UpdateGrant.
+func UnreadGrant(id string) *AccessGrant { return &AccessGrant{consent: consent{id: id}} }
 
 // Copy returns an independent grant. It shares the slices that a grant never changes in place.
 func (g *AccessGrant) Copy() *AccessGrant {

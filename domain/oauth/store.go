@@ -24,15 +24,18 @@ type Store interface {
 	Code(ctx context.Context, id string) (*AuthorizationCode, error)
 
 	// RedeemCode applies redeem to the code, and keeps the changed code and the new grant, which
-	// has the same id, together. ErrNotFound.
-	RedeemCode(ctx context.Context, id string, redeem func(*AuthorizationCode) (*AccessGrant, error)) error
+	// has the same id, together. known is the code as the caller has read it: a store that compares
+	// versions may begin with a copy of it, and reads the newest when that is refused or overtaken.
+	// ErrNotFound.
+	RedeemCode(ctx context.Context, known *AuthorizationCode,
+		redeem func(*AuthorizationCode) (*AccessGrant, error)) error
 
 	// Grant returns the grant with the id. ErrNotFound.
 	Grant(ctx context.Context, id string) (*AccessGrant, error)
 
-	// UpdateGrant applies change to the grant. It keeps all changes but those of
-	// its last use. ErrNotFound.
-	UpdateGrant(ctx context.Context, id string, change func(*AccessGrant) error) error
+	// UpdateGrant applies change to the grant, of which known is as for RedeemCode. It keeps all
+	// changes but those of its last use. ErrNotFound.
+	UpdateGrant(ctx context.Context, known *AccessGrant, change func(*AccessGrant) error) error
 
 	// RecordUse keeps the last uses of grants, by id, for each the later of what it has and what it
 	// gets. It ignores unknown ids, and undoes no change of UpdateGrant.

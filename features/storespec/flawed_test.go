@@ -37,17 +37,18 @@ func (f *flawed) Code(ctx context.Context, id string) (*oauth.AuthorizationCode,
 	return f.code(ctx, id)
 }
 
-func (f *flawed) RedeemCode(ctx context.Context, id string,
+func (f *flawed) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return f.redeem(ctx, id, redeem)
+	return f.redeem(ctx, known.ID(), redeem)
 }
 
 func (f *flawed) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	return f.grant(ctx, id)
 }
 
-func (f *flawed) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	return f.update(ctx, id, change)
+func (f *flawed) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
+	return f.update(ctx, known.ID(), change)
 }
 
 func (f *flawed) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
@@ -172,7 +173,7 @@ func (f *flawed) updateGrantsOutsideTransaction(ctx context.Context, host oauth.
 }
 
 func (f *flawed) updateNonZero(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	return f.memory.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+	return f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
 		before := g.Snapshot()
 		if err := change(g); err != nil {
 			return err

@@ -13,12 +13,17 @@ import (
 func openWith(flaw string) oauth.Store {
 	m := newMemory()
 	f := &flawed{
-		memory:   m,
-		add:      m.AddCode,
-		code:     m.Code,
-		redeem:   m.RedeemCode,
-		grant:    m.Grant,
-		update:   m.UpdateGrant,
+		memory: m,
+		add:    m.AddCode,
+		code:   m.Code,
+		redeem: func(ctx context.Context, id string,
+			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+			return m.RedeemCode(ctx, oauth.UnreadCode(id), redeem)
+		},
+		grant: m.Grant,
+		update: func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+			return m.UpdateGrant(ctx, oauth.UnreadGrant(id), change)
+		},
 		record:   m.RecordUse,
 		list:     m.AuthorizationsOf,
 		updateOf: m.UpdateAuthorizationsOf,
@@ -67,17 +72,17 @@ var flaws = map[string]func(f *flawed){
 	"does not roll back a refused redemption": func(f *flawed) {
 		f.redeem = func(ctx context.Context, id string,
 			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
-			err := f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+			keep := func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 				grant, refused = redeem(c)
 				return grant, nil
-			})
-			return errors.Join(err, refused)
+			}
+			return errors.Join(f.memory.RedeemCode(ctx, oauth.UnreadCode(id), keep), refused)
 		}
 	},
 	"stores the redeemed code without its grant": func(f *flawed) {
 		f.redeem = func(ctx context.Context, id string,
 			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			err := f.memory.RedeemCode(ctx, id, redeem)
+			err := f.memory.RedeemCode(ctx, oauth.UnreadCode(id), redeem)
 			delete(f.kept.grants, id)
 			return err
 		}
@@ -85,21 +90,22 @@ var flaws = map[string]func(f *flawed){
 	"does not store the redeemed code": func(f *flawed) {
 		f.redeem = func(ctx context.Context, id string,
 			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			return f.memory.RedeemCode(ctx, id, func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+			lose := func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 				copied := *c
 				return redeem(&copied)
-			})
+			}
+			return f.memory.RedeemCode(ctx, oauth.UnreadCode(id), lose)
 		}
 	},
 	"does not roll back a refused change": func(f *flawed) {
 		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) (refused error) {
-			err := f.memory.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error { refused = change(g); return nil })
-			return errors.Join(err, refused)
+			keep := func(g *oauth.AccessGrant) error { refused = change(g); return nil }
+			return errors.Join(f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), keep), refused)
 		}
 	},
 	"swallows the error of a change": func(f *flawed) {
 		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-			if err := f.memory.UpdateGrant(ctx, id, change); errors.Is(err, oauth.ErrNotFound) {
+			if err := f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), change); errors.Is(err, oauth.ErrNotFound) {
 				return err
 			}
 			return nil

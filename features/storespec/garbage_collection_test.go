@@ -54,7 +54,7 @@ var garbageFlaws = map[string]func(f *flawed){
 			if _, known := first[id]; !known {
 				first[id] = f.kept.grants[id].ForgetAfter
 			}
-			return f.memory.UpdateGrant(ctx, id, change)
+			return f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), change)
 		}
 		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			for id, end := range first {

@@ -24,7 +24,7 @@ func lookups(w *world) {
 	It("returns ErrNotFound for an unknown grant", func(ctx SpecContext) {
 		w.active(ctx)
 		w.expectUnknown(ctx, unknownID)
-		Expect(w.store.UpdateGrant(ctx, unknownID, w.end)).To(MatchError(oauth.ErrNotFound))
+		Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(unknownID), w.end)).To(MatchError(oauth.ErrNotFound))
 	})
 
 	It("returns copies, so that changing them does not change the store", func(ctx SpecContext) {
@@ -49,7 +49,7 @@ func updates(w *world) {
 		_, tokens := w.active(ctx)
 		before := w.grant(ctx, tokens.Refresh)
 		by := refreshment(tokens.Refresh)
-		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Grant(), func(g *oauth.AccessGrant) error {
+		Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(tokens.Refresh.Grant()), func(g *oauth.AccessGrant) error {
 			_, err := g.Refresh(by, w.settings, w.now)
 			return errors.Join(err, errRefused)
 		})).To(MatchError(errRefused))
@@ -114,7 +114,7 @@ func lastUses(w *world) {
 		Expect(interleave(refresh, record)).To(HaveEach(Succeed()))
 		Expect(w.grant(ctx, tokens.Access).Generation).To(BeEquivalentTo(2))
 		Expect(lastUse(ctx, tokens.Access)).To(Equal(use))
-		Expect(w.store.UpdateGrant(ctx, id, w.end)).To(Succeed())
+		Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(id), w.end)).To(Succeed())
 		Expect(record(nil)).To(Succeed())
 		Expect(w.grant(ctx, tokens.Access).State).To(Equal("ended"))
 	})
@@ -130,12 +130,28 @@ func lastUses(w *world) {
 		Expect(lastUse(ctx, tokens.Access)).To(Equal(use))
 	})
 
+	It("changes the newest state, whatever state the caller knows", Label("I14"), func(ctx SpecContext) {
+		_, tokens := w.active(ctx)
+		known, err := w.store.Grant(ctx, tokens.Access.Grant())
+		Expect(err).NotTo(HaveOccurred())
+		w.revoke(ctx, tokens.Access)
+		for _, refused := range []error{nil, errRefused} {
+			Expect(w.store.UpdateGrant(ctx, known, func(g *oauth.AccessGrant) error {
+				if _, err := g.Admits(tokens.Access, w.settings.Resource(), w.now); err == nil { // not the newest
+					return refused
+				}
+				return nil
+			})).To(Succeed())
+			Expect(w.admits(ctx, tokens.Access)).NotTo(Succeed())
+		}
+	})
+
 	It("does not keep a last use that only a change knows", Label("G15"), func(ctx SpecContext) {
 		_, tokens := w.active(ctx)
 		id := tokens.Access.Grant()
 		use := oauth.Use{At: w.now, Access: 9}
 		record(ctx, id, use)
-		Expect(w.store.UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
+		Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
 			g.RecordUse(oauth.Use{At: w.now.Add(time.Hour), Access: 10})
 			return w.end(g)
 		})).To(Succeed())
@@ -153,7 +169,7 @@ func (w *world) admits(ctx context.Context, token oauth.Secret) error {
 }
 
 func (w *world) revoke(ctx context.Context, token oauth.Secret) {
-	Expect(w.store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) error {
+	Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(token.Grant()), func(g *oauth.AccessGrant) error {
 		g.Revoke(token, clientID, w.now)
 		return nil
 	})).To(Succeed())

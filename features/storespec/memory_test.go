@@ -116,10 +116,10 @@ func (m *memory) Code(_ context.Context, id string) (*oauth.AuthorizationCode, e
 	return m.kept.code(id)
 }
 
-func (m *memory) RedeemCode(_ context.Context, id string,
+func (m *memory) RedeemCode(_ context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return m.transaction(func(next contents) error {
-		code, err := next.code(id)
+		code, err := next.code(known.ID())
 		if err != nil {
 			return err
 		}
@@ -139,9 +139,10 @@ func (m *memory) Grant(_ context.Context, id string) (*oauth.AccessGrant, error)
 	return m.kept.grant(id)
 }
 
-func (m *memory) UpdateGrant(_ context.Context, id string, change func(*oauth.AccessGrant) error) error {
+func (m *memory) UpdateGrant(_ context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
 	return m.transaction(func(next contents) error {
-		grant, err := next.grant(id)
+		grant, err := next.grant(known.ID())
 		if err != nil {
 			return err
 		}

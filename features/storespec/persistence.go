@@ -16,7 +16,7 @@ func persistence(w *world) {
 			Expect(w.store.AddCode(ctx, wanted, noEarlierCode)).To(Succeed())
 			found, err := w.store.Code(ctx, wanted.ID())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
+			Expect(withoutVersion(found)).To(Equal(withoutVersion(wanted)))
 		}
 	})
 
@@ -26,16 +26,17 @@ func persistence(w *world) {
 			GinkgoHelper()
 			found, err := w.store.Code(ctx, "full")
 			Expect(err).NotTo(HaveOccurred())
-			return found.Snapshot()
+			return withoutVersion(found)
 		}
 		Expect(w.store.AddCode(ctx, minimalCode("full"), replace)).To(Succeed())
-		Expect(stored()).To(Equal(minimalCode("full").Snapshot()))
+		Expect(stored()).To(Equal(withoutVersion(minimalCode("full"))))
 		wanted := w.fullCode("full", 2)
-		Expect(w.store.RedeemCode(ctx, "full", func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
+		redeem := func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
 			*c = *wanted
 			return minimalGrant("full"), nil
-		})).To(Succeed())
-		Expect(stored()).To(Equal(wanted.Snapshot()))
+		}
+		Expect(w.store.RedeemCode(ctx, oauth.UnreadCode("full"), redeem)).To(Succeed())
+		Expect(stored()).To(Equal(withoutVersion(wanted)))
 	})
 
 	It("stores every field of a new grant", func(ctx SpecContext) {
@@ -43,7 +44,7 @@ func persistence(w *world) {
 			Expect(w.addGrant(ctx, wanted)).To(Succeed())
 			found, err := w.store.Grant(ctx, wanted.ID())
 			Expect(err).NotTo(HaveOccurred())
-			Expect(found.Snapshot()).To(Equal(wanted.Snapshot()))
+			Expect(grantWithoutVersion(found)).To(Equal(grantWithoutVersion(wanted)))
 		}
 	})
 
@@ -52,15 +53,15 @@ func persistence(w *world) {
 		Expect(w.addGrant(ctx, first)).To(Succeed())
 		for _, wanted := range []*oauth.AccessGrant{w.fullGrant("full", 2), minimalGrant("full"),
 			w.fullGrant("full", 3)} {
-			Expect(w.store.UpdateGrant(ctx, "full", func(g *oauth.AccessGrant) error {
+			Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant("full"), func(g *oauth.AccessGrant) error {
 				*g = *wanted
 				return nil
 			})).To(Succeed())
 			found, err := w.store.Grant(ctx, "full")
 			Expect(err).NotTo(HaveOccurred())
-			changed, used := wanted.Snapshot(), first.Snapshot()
+			changed, used := grantWithoutVersion(wanted), first.Snapshot()
 			changed.LastUsedAt, changed.LastUsedToken = used.LastUsedAt, used.LastUsedToken
-			Expect(found.Snapshot()).To(Equal(changed))
+			Expect(grantWithoutVersion(found)).To(Equal(changed))
 		}
 	})
 
@@ -94,6 +95,19 @@ func reopening(w *world, reopen func(oauth.Store) oauth.Store) {
 	})
 }
 
+// withoutVersion is a snapshot without what a store may count.
+func withoutVersion(code *oauth.AuthorizationCode) oauth.CodeSnapshot {
+	snapshot := code.Snapshot()
+	snapshot.Version = 0
+	return snapshot
+}
+
+func grantWithoutVersion(grant *oauth.AccessGrant) oauth.GrantSnapshot {
+	snapshot := grant.Snapshot()
+	snapshot.Version = 0
+	return snapshot
+}
+
 // fullGrant builds a grant with a value in every field, also in fields that are added later; each
 // round has other values.
 func (w *world) fullGrant(id string, round int) *oauth.AccessGrant {
@@ -121,6 +135,7 @@ func fill(record reflect.Value, now time.Time, round int) {
 		switch field.Interface().(type) {
 		case string:
 			field.SetString(record.Type().Field(i).Name + string(rune('a'+round)))
+		case int64: // the version, which the store counts
 		case uint32:
 			field.SetUint(uint64(number))
 		case time.Time:
@@ -152,7 +167,8 @@ func expectNoZero(record any) {
 	fields := reflect.ValueOf(record)
 	for i := range fields.NumField() {
 		field := fields.Field(i)
-		Expect(field.IsZero()).To(BeFalse(), fields.Type().Field(i).Name+" is not restored")
+		Expect(field.IsZero() && field.Kind() != reflect.Int64).
+			To(BeFalse(), fields.Type().Field(i).Name+" is not restored")
 		if field.Kind() == reflect.Slice && field.Type().Elem().Kind() == reflect.Struct {
 			expectNoZero(field.Index(0).Interface())
 		}

@@ -105,9 +105,8 @@ func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret,
 // addGrant stores a grant by redeeming a new code.
 func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
 	Expect(w.store.AddCode(ctx, minimalCode(grant.ID()), noEarlierCode)).To(Succeed())
-	return w.store.RedeemCode(ctx, grant.ID(), func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
-		return grant, nil
-	})
+	toGrant := func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil }
+	return w.store.RedeemCode(ctx, oauth.UnreadCode(grant.ID()), toGrant)
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
@@ -121,7 +120,8 @@ func redemption(code oauth.Secret) oauth.Redemption {
 
 func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := redemption(code)
-	err = w.store.RedeemCode(ctx, code.Grant(), func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
+	known := oauth.UnreadCode(code.Grant())
+	err = w.store.RedeemCode(ctx, known, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 		inside()
 		grant, tokens, err = c.Redeem(by, w.settings, w.now)
 		return grant, err
@@ -140,7 +140,7 @@ func refreshment(token oauth.Secret) oauth.RefreshRequest {
 
 func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := refreshment(token)
-	err = w.store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) (err error) {
+	err = w.store.UpdateGrant(ctx, oauth.UnreadGrant(token.Grant()), func(g *oauth.AccessGrant) (err error) {
 		inside()
 		tokens, err = g.Refresh(by, w.settings, w.now)
 		return err
@@ -152,14 +152,14 @@ func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) 
 func (w *world) grant(ctx context.Context, secret oauth.Secret) oauth.GrantSnapshot {
 	grant, err := w.store.Grant(ctx, secret.Grant())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	return grant.Snapshot()
+	return grantWithoutVersion(grant)
 }
 
 // code returns a stored code.
 func (w *world) code(ctx context.Context, value oauth.Secret) oauth.CodeSnapshot {
 	code, err := w.store.Code(ctx, value.Grant())
 	ExpectWithOffset(1, err).NotTo(HaveOccurred())
-	return code.Snapshot()
+	return withoutVersion(code)
 }
 
 // expectUnknown expects that the store has neither a grant nor a code with the id.

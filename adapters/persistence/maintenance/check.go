@@ -1,7 +1,6 @@
 package maintenance
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -53,34 +52,4 @@ func CheckFile(db *gorm.DB, explain func(error) error) Check {
 		err = fmt.Errorf("the file is damaged, restore it: %q", results)
 	}
 	return NewCheck("file", "undamaged", err)
-}
-
-var errUnreadable = errors.New(
-	"this version cannot read it: restore the database from a backup, or use the version that has written it")
-
-// Check reads every row of the table as a service would.
-func (t Table) Check(db *gorm.DB) Check { return t.check(db) }
-
-func checkRows[R Row](db *gorm.DB, readable func(R) bool) Check {
-	read := 0
-	err := inBatches(db, func(rows []R) error {
-		for _, r := range rows {
-			if column, key := r.Key(); !readable(r) {
-				return fmt.Errorf("the row whose %s is %s: %w", column, printable(key), errUnreadable)
-			}
-			read++
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, errUnreadable) {
-		err = fmt.Errorf("a row behind the first %d: %w: %w", read, err, errUnreadable)
-	}
-	return NewCheck((*new(R)).TableName(), fmt.Sprintf("rows: %d, all readable", read), err)
-}
-
-func printable(key any) string {
-	if digest, ok := key.([]byte); ok {
-		return fmt.Sprintf("%x", digest)
-	}
-	return fmt.Sprint(key)
 }

@@ -1,9 +1,7 @@
 // Package sqlite opens the SQLite file of a store. A Database has one connection that writes and a
-// few that read. Database.Write carries out a change; the writeBatcher lets changes that wait at
-// the same moment share one transaction and one flush of the disk. The GrantCache keeps the grants
-// that were read or written. The changeDetector reads the head of the WAL index, where every commit
-// of every process shows, so that no lookup returns a cached grant that is older than the file. A
-// Tx records what a change has written, and the cache follows it.
+// few that read. Database.Write carries out a change; changes that wait at the same moment share
+// one transaction and one flush of the disk (groupCommit). Each connection notices when the file at
+// its path was deleted or replaced.
 package sqlite
 
 import (
@@ -46,9 +44,8 @@ func readers(processors int) int { return min(4, processors+2) }
 // A connection caches few pages (9 KiB each in our allocator), because the system caches them too,
 // once for all connections. SQLite gives the pages that one connection leaves unused to the others.
 const (
-	readCache   = "cache_size(50)"
-	writeCache  = "cache_size(200)"
-	detectCache = "cache_size(10)"
+	readCache  = "cache_size(50)"
+	writeCache = "cache_size(200)"
 )
 
 // undoInMemory keeps statement journals out of files: SQLite would write each page to one before
@@ -58,8 +55,7 @@ const undoInMemory = "temp_store(2)"
 // Database is an open SQLite file.
 type Database struct {
 	Writer, Reader *gorm.DB
-	Grants         *GrantCache
-	batcher        *writeBatcher
+	changes        *groupCommit
 }
 
 // Open opens a file that exists, in WAL mode. It refuses a file for which SQLite does not keep the
@@ -88,16 +84,14 @@ func open(path string, dsn func(path string, more ...string) string) (d *Databas
 		readers(runtime.GOMAXPROCS(0))); err != nil {
 		return nil, errors.Join(err, disconnect(d.Writer))
 	}
-	d.Grants = newGrantCache(connector{path, dsn(path, "query_only(1)", detectCache)})
-	d.batcher = &writeBatcher{writer: d.Writer, grants: d.Grants}
+	d.changes = newGroupCommit(d.Writer)
 	return d, nil
 }
 
 // Write carries out a change in a transaction that it may share with other changes. An error of the
-// change undoes that change alone. The change may run more than once. It waits for its turn no
-// longer than lockTimeout.
-func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(*Tx) error) error {
-	return d.batcher.do(ctx, lockTimeout, change)
+// change undoes that change alone. It waits for its turn no longer than lockTimeout.
+func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
+	return d.changes.do(ctx, lockTimeout, change)
 }
 
 // Close writes the log back into the file and closes every connection.
@@ -108,8 +102,8 @@ func (d *Database) Close() error {
 
 // Disconnect closes every connection and leaves the log as it is.
 func (d *Database) Disconnect() error {
+	d.changes.close()
 	return errors.Join(
-		unavailable("closing the change detector", d.Grants.detector.Close()),
 		unavailable("closing the readers", disconnect(d.Reader)),
 		unavailable("closing the writer", disconnect(d.Writer)),
 	)

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql/driver"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -35,14 +33,6 @@ var _ = Describe("Opening a SQLite file", func() {
 
 	It("connects two more readers than there are processors, and four at most", func() {
 		Expect([]int{readers(1), readers(2), readers(64)}).To(Equal([]int{3, 4, 4}))
-	})
-
-	It("lets the connection that detects changes keep hardly a page, because SQLite would give the others what it "+
-		"may keep", func() {
-		detector := openIn(directory).Grants.detector
-		_, err := detector.currentVersion()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(detector.open.Load().connection).To(WithTransform(cacheSize, BeEquivalentTo(10)))
 	})
 
 	It("refuses when SQLite does not keep to the settings", func() {
@@ -87,13 +77,4 @@ func pragma(db *gorm.DB, name string) (value string) {
 	GinkgoHelper()
 	Expect(db.Raw("PRAGMA " + name).Scan(&value).Error).To(Succeed())
 	return value
-}
-
-func cacheSize(on *connection) driver.Value {
-	rows, err := on.QueryContext(context.Background(), "PRAGMA cache_size", nil)
-	Expect(err).NotTo(HaveOccurred())
-	defer rows.Close()
-	values := make([]driver.Value, 1)
-	Expect(rows.Next(values)).To(Succeed())
-	return values[0]
 }

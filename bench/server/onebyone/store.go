@@ -34,16 +34,17 @@ func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, id string,
+func (s *Store) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.RedeemCode(ctx, id, redeem)
+	return s.Store.RedeemCode(ctx, known, redeem)
 }
 
 // UpdateGrant implements oauth.Store.
-func (s *Store) UpdateGrant(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
+func (s *Store) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.UpdateGrant(ctx, id, change)
+	return s.Store.UpdateGrant(ctx, known, change)
 }

@@ -169,7 +169,7 @@ func leaveOne(store *persistence.Store) error {
 	redeem := func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }
 	return errors.Join(
 		store.AddCode(context.Background(), code, code.Supersedes),
-		store.RedeemCode(context.Background(), code.ID(), redeem),
+		store.RedeemCode(context.Background(), oauth.UnreadCode(code.ID()), redeem),
 		store.Close())
 }
 

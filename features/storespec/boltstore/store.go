@@ -88,10 +88,10 @@ func (s *Store) Code(_ context.Context, id string) (code *oauth.AuthorizationCod
 }
 
 // RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(_ context.Context, id string,
+func (s *Store) RedeemCode(_ context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
-		row, err := get[oauth.CodeSnapshot](tx, codes, id)
+		row, err := get[oauth.CodeSnapshot](tx, codes, known.ID())
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func (s *Store) RedeemCode(_ context.Context, id string,
 		if err != nil {
 			return err
 		}
-		return errors.Join(put(tx, codes, id, code.Snapshot()), put(tx, grants, id, grant.Snapshot()))
+		return errors.Join(put(tx, codes, code.ID(), code.Snapshot()), put(tx, grants, grant.ID(), grant.Snapshot()))
 	})
 }
 
@@ -115,9 +115,10 @@ func (s *Store) Grant(_ context.Context, id string) (grant *oauth.AccessGrant, e
 }
 
 // UpdateGrant implements oauth.Store.
-func (s *Store) UpdateGrant(_ context.Context, id string, change func(*oauth.AccessGrant) error) error {
+func (s *Store) UpdateGrant(_ context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
-		before, err := get[oauth.GrantSnapshot](tx, grants, id)
+		before, err := get[oauth.GrantSnapshot](tx, grants, known.ID())
 		if err != nil {
 			return err
 		}

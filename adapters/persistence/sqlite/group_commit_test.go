@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"path/filepath"
 	"strconv"
@@ -31,21 +30,21 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 
 	// write waits until the write has joined, so that they come in this order.
 	var mu sync.Mutex
-	write := func(ctx context.Context, name string, change func(tx *Tx) error) {
+	write := func(ctx context.Context, name string, change func(tx *gorm.DB) error) {
 		GinkgoHelper()
-		before := d.batcher.length()
+		before := waiting(d)()
 		writing.Go(func() {
 			defer GinkgoRecover()
-			err := writeUnknown(ctx, d, change)
+			err := d.Write(ctx, BusyTimeout, change)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[name] = err
 		})
-		Eventually(d.batcher.length).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(before + 1))
+		Eventually(waiting(d)).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(before + 1))
 	}
 	addCount := func(ctx context.Context, id string) {
 		GinkgoHelper()
-		write(ctx, id, func(tx *Tx) error { return count(tx, id, 0) })
+		write(ctx, id, func(tx *gorm.DB) error { return count(tx, id, 0) })
 	}
 	kept := func() (names []string) {
 		GinkgoHelper()
@@ -54,43 +53,27 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 	}
 
 	It("share one commit", func(ctx SpecContext) {
-		before, err := d.Grants.detector.currentVersion()
-		Expect(err).NotTo(HaveOccurred())
 		for i := range 20 {
 			addCount(ctx, strconv.Itoa(i))
 		}
+		write(ctx, "child", breakCommit)
 		held.release()
 		writing.Wait()
-		Expect(answers).To(HaveLen(20))
-		Expect(answers).To(HaveEach(BeNil()))
-		after, err := d.Grants.detector.currentVersion()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(after.commits() - before.commits()).To(BeEquivalentTo(2)) // the one that they waited for, and theirs
-		Expect(kept()).To(HaveLen(20))
-	})
-
-	It("start the goroutine that carries them out when it has ended", func(ctx SpecContext) {
-		held.release()
-		held.wait()
-		running := func() bool { d.batcher.mu.Lock(); defer d.batcher.mu.Unlock(); return d.batcher.running }
-		for i := range 50 {
-			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, strconv.Itoa(i), 0) })).To(Succeed())
-			Eventually(running).WithContext(ctx).Should(BeFalse())
-		}
+		Expect(answers).To(HaveEach(MatchError(HavePrefix("committing: "))))
+		Expect(kept()).To(BeEmpty())
 	})
 
 	It("see what the writes before them have changed", Label("I22"), func(ctx SpecContext) {
 		const other = "other"
 		held.release()
 		held.wait()
-		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return insert(tx, &grant{id: other}) })).To(Succeed())
-		Expect(ended(ctx, d, other)).To(BeFalse()) // it is cached
+		Expect(add(ctx, d, other)).To(Succeed())
 		held = hold(ctx, d)
 		var ends atomic.Int32
 		for i := range 5 {
 			writing.Go(func() {
 				defer GinkgoRecover()
-				Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
+				Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
 					hasEnded, err := endIn(tx, other)
 					if hasEnded {
 						ends.Add(1)
@@ -98,7 +81,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 					return err
 				})).To(Succeed())
 			})
-			Eventually(d.batcher.length).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(i + 1))
+			Eventually(waiting(d)).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(i + 1))
 		}
 		held.release()
 		writing.Wait()
@@ -108,7 +91,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 	It("fail alone", func(ctx SpecContext) {
 		refusal := errors.New("refused")
 		addCount(ctx, "before")
-		write(ctx, "refused", func(tx *Tx) error {
+		write(ctx, "refused", func(tx *gorm.DB) error {
 			Expect(count(tx, "refused", 0)).To(Succeed())
 			return refusal
 		})
@@ -120,64 +103,19 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
-	DescribeTable("run again beside a write that fails", func(ctx SpecContext, refused func(tx *Tx) error, runs int) {
-		run := 0
-		write(ctx, "before", func(tx *Tx) error {
-			run++
-			return count(tx, "before", 0)
-		})
-		write(ctx, "refused", func(tx *Tx) error { return errors.Join(refused(tx), errors.New("refused")) })
-		addCount(ctx, "after")
-		held.release()
-		writing.Wait()
-		Expect(answers["refused"]).To(MatchError("refused"))
-		Expect(kept()).To(Equal([]string{"after", "before"}))
-		Expect(run).To(Equal(runs))
-	},
-		Entry("when it has written something", func(tx *Tx) error { return count(tx, "refused", 0) }, 2),
-		Entry("when it has written by a query", func(tx *Tx) error {
-			return tx.Raw("INSERT INTO holds DEFAULT VALUES RETURNING number").Scan(new(int)).Error
-		}, 2),
-		Entry("but not when it has only read", func(tx *Tx) error {
-			return tx.Raw("SELECT count(*) FROM counts").Scan(new(int)).Error
-		}, 1),
-		Entry("but not when all that it wrote existed", func(tx *Tx) error {
-			Expect(count(tx, "before", 0)).NotTo(Succeed())
-			return nil
-		}, 1),
-	)
-
-	It("leave nothing in the cache of a write that fails, even when it has written nothing", func(ctx SpecContext) {
-		refusal := errors.New("refused")
-		before := d.batcher.length()
-		writing.Go(func() {
-			defer GinkgoRecover()
-			Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error {
-				tx.ChangedGrant("never", &grant{id: "never"})
-				return refusal
-			})).To(MatchError(refusal))
-		})
-		Eventually(d.batcher.length).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(before + 1))
-		addCount(ctx, "other")
-		held.release()
-		writing.Wait()
-		_, err := lookup(ctx, d, "never")
-		Expect(err).To(MatchError(sql.ErrNoRows))
-	})
-
 	It("panic alone", func(ctx SpecContext) {
 		addCount(ctx, "before")
-		length := d.batcher.length()
+		length := waiting(d)()
 		writing.Go(func() {
 			defer GinkgoRecover()
 			Expect(func() {
-				_ = writeUnknown(ctx, d, func(tx *Tx) error {
+				_ = d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error {
 					Expect(tx.Exec("DELETE FROM counts").Error).To(Succeed())
 					panic("a bug")
 				})
 			}).To(PanicWith("a bug"))
 		})
-		Eventually(d.batcher.length).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(length + 1))
+		Eventually(waiting(d)).WithContext(ctx).WithTimeout(BusyTimeout).Should(Equal(length + 1))
 		addCount(ctx, "after")
 		held.release()
 		writing.Wait()
@@ -185,7 +123,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(kept()).To(Equal([]string{"after", "before"}))
 	})
 
-	DescribeTable("go on without a write that ends the transaction",
+	DescribeTable("are undone together by one that ends the transaction",
 		func(ctx SpecContext, result func(err error) error) {
 			held.release()
 			held.wait()
@@ -193,15 +131,13 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 				"RAISE(ROLLBACK, 'as if the disk were full'); END").Error).To(Succeed())
 			held = hold(ctx, d)
 			addCount(ctx, "before")
-			write(ctx, "breaks", func(tx *Tx) error { return result(count(tx, "breaks", 7)) })
+			write(ctx, "breaks", func(tx *gorm.DB) error { return result(count(tx, "breaks", 7)) })
 			addCount(ctx, "after")
 			held.release()
 			writing.Wait()
-			Expect(answers["breaks"]).
-				To(And(MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("as if the disk were full"))))
-			Expect(answers["before"]).To(Succeed())
-			Expect(answers["after"]).To(Succeed())
-			Expect(kept()).To(Equal([]string{"after", "before"}))
+			Expect(answers).To(HaveEach(MatchError(oauth.ErrUnavailable)))
+			Expect(kept()).To(BeEmpty())
+			Expect(d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return count(tx, "next", 0) })).To(Succeed())
 		},
 		Entry("and returns its error", func(err error) error { return unavailable("counting", err) }),
 		Entry("and hides its error", func(error) error { return nil }),
@@ -227,7 +163,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 
 	It("end with their context while another write of the same transaction runs", func(ctx SpecContext) {
 		begun, goOn := make(chan struct{}), make(chan struct{})
-		write(ctx, "slow", func(tx *Tx) error {
+		write(ctx, "slow", func(tx *gorm.DB) error {
 			close(begun)
 			<-goOn
 			return count(tx, "slow", 0)
@@ -247,43 +183,24 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 		Expect(answers["slow"]).To(Succeed())
 		Expect(kept()).To(Equal([]string{"slow"}))
 	})
-
-	It("are answered as one when they cannot be committed", func(ctx SpecContext) {
-		addCount(ctx, "one")
-		write(ctx, "child", breakCommit)
-		held.release()
-		writing.Wait()
-		Expect(answers).To(HaveEach(And(MatchError(oauth.ErrUnavailable), MatchError(HavePrefix("committing: ")))))
-		Expect(kept()).To(BeEmpty())
-		Expect(d.Write(ctx, BusyTimeout, func(tx *Tx) error { return count(tx, "next", 0) })).To(Succeed())
-	})
 })
 
-// writeUnknown writes a change that the cache cannot follow.
-func writeUnknown(ctx context.Context, d *Database, change func(tx *Tx) error) error {
-	return d.Write(ctx, BusyTimeout, func(tx *Tx) error {
-		tx.ChangedUnknown()
-		return change(tx)
-	})
-}
+// waiting returns how many changes wait.
+func waiting(d *Database) func() int { return func() int { return len(d.changes.waiting) } }
 
-func count(tx *Tx, name string, taken int) error {
-	err := tx.Exec("INSERT INTO counts VALUES (?, ?)", name, taken).Error
-	if err == nil {
-		tx.WroteRow()
-	}
-	return err
+func count(tx *gorm.DB, name string, taken int) error {
+	return tx.Exec("INSERT INTO counts VALUES (?, ?)", name, taken).Error
 }
 
 // breakCommit does what SQLite refuses only at the end.
-func breakCommit(tx *Tx) error {
+func breakCommit(tx *gorm.DB) error {
 	return errors.Join(
 		tx.Exec("CREATE TABLE children (parent TEXT REFERENCES counts (name) DEFERRABLE INITIALLY DEFERRED)").Error,
 		tx.Exec("INSERT INTO children VALUES ('missing')").Error,
 	)
 }
 
-var _ = Describe("A transaction of the write batcher", Label("H5"), func() {
+var _ = Describe("A shared transaction", Label("H5"), func() {
 	It("is not begun while another connection writes, and is when that has finished",
 		Label("N14"), func(ctx SpecContext) {
 			directory := GinkgoT().TempDir()
@@ -304,7 +221,7 @@ var _ = Describe("A transaction of the write batcher", Label("H5"), func() {
 
 	It("refuses a transaction in it, which would undo it", func(ctx SpecContext) {
 		d := openIn(GinkgoT().TempDir())
-		err := d.Write(ctx, BusyTimeout, func(tx *Tx) error { return tx.Begin().Error })
+		err := d.Write(ctx, BusyTimeout, func(tx *gorm.DB) error { return tx.Begin().Error })
 		Expect(err).To(MatchError(gorm.ErrInvalidTransaction))
 	})
 })

@@ -1,8 +1,8 @@
-package mapper
+package persistence
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"reflect"
 	"time"
@@ -10,26 +10,32 @@ import (
 	"gorm.io/gorm/schema"
 )
 
-// Moment is a time that the database keeps as UTC milliseconds since 1970,
-// and the zero time as NULL.
-type Moment time.Time
+// moment is a field for a column with a time: UTC milliseconds since 1970, and NULL for the zero
+// time.
+type moment struct{ of *time.Time }
 
-var _ sql.Scanner = (*Moment)(nil)
+// Value implements driver.Valuer.
+func (m moment) Value() (driver.Value, error) {
+	if m.of.IsZero() {
+		return nil, nil
+	}
+	return m.of.UnixMilli(), nil
+}
 
 // Scan implements sql.Scanner.
-func (m *Moment) Scan(value any) error {
+func (m moment) Scan(value any) error {
 	switch stored := value.(type) {
 	case nil:
-		*m = Moment{}
+		*m.of = time.Time{}
 	case int64:
-		*m = Moment(time.UnixMilli(stored).UTC())
+		*m.of = time.UnixMilli(stored).UTC()
 	default:
 		return fmt.Errorf("reading a time: %T is not a number of milliseconds", value)
 	}
 	return nil
 }
 
-// millis is GORM's serializer of a Moment.
+// millis lets GORM keep times in the same way.
 type millis struct{}
 
 // GORM has one registry per process, which the site may use too; hence the long name.
@@ -38,20 +44,17 @@ func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
 // Value implements schema.SerializerValuerInterface.
 func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, value any) (any, error) {
 	at, ok := value.(time.Time)
-	switch {
-	case !ok:
+	if !ok {
 		return nil, fmt.Errorf("writing %s: %T is not a time", field.Name, value)
-	case at.IsZero():
-		return nil, nil
 	}
-	return at.UnixMilli(), nil
+	return moment{&at}.Value()
 }
 
 // Scan implements schema.SerializerInterface.
 func (millis) Scan(ctx context.Context, field *schema.Field, target reflect.Value, value any) error {
-	var at Moment
-	if err := at.Scan(value); err != nil {
+	var at time.Time
+	if err := (moment{&at}).Scan(value); err != nil {
 		return fmt.Errorf("reading %s: %w", field.Name, err)
 	}
-	return field.Set(ctx, target, time.Time(at))
+	return field.Set(ctx, target, at)
 }

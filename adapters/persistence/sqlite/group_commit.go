@@ -1,0 +1,170 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// mostInGroup keeps a transaction short for the changes that wait for the next one.
+const mostInGroup = 256
+
+// groupCommit carries out changes that wait at the same moment in one transaction, with one flush
+// of the disk. A change never waits for others to arrive, so a lone one takes no longer. Without
+// it, a code flow costs 1.8 times as much, and a refresh 2.6 times (2026-11-28).
+type groupCommit struct {
+	writer  *gorm.DB
+	waiting chan *queuedChange
+	closed  context.Context
+	close   context.CancelFunc
+}
+
+// queuedChange is a change that waits. An error of it undoes this change alone.
+type queuedChange struct {
+	ctx      context.Context
+	change   func(tx *gorm.DB) error
+	begun    atomic.Bool // or its caller has given up
+	answered chan struct{}
+	err      error
+	panicked any
+}
+
+func newGroupCommit(writer *gorm.DB) *groupCommit {
+	g := &groupCommit{writer: writer, waiting: make(chan *queuedChange, mostInGroup)}
+	g.closed, g.close = context.WithCancel(context.Background())
+	go g.run()
+	return g
+}
+
+var errClosed = errors.New("the database is closed")
+
+// do waits for its turn no longer than lockTimeout, and then for the result.
+func (g *groupCommit) do(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
+	c := &queuedChange{ctx: ctx, change: change, answered: make(chan struct{})}
+	late := time.NewTimer(lockTimeout)
+	defer late.Stop()
+	queue := g.waiting
+	for {
+		var gaveUp error
+		select {
+		case queue <- c:
+			queue = nil // and wait for the answer
+			continue
+		case <-c.answered:
+		case <-ctx.Done():
+			gaveUp = ctx.Err()
+		case <-late.C:
+			gaveUp = context.DeadlineExceeded
+		case <-g.closed.Done():
+			gaveUp = errClosed
+		}
+		if gaveUp != nil && c.begun.CompareAndSwap(false, true) {
+			return unavailable("beginning a transaction", gaveUp)
+		}
+		<-c.answered
+		if c.panicked != nil {
+			panic(c.panicked)
+		}
+		return c.err
+	}
+}
+
+// run carries out changes until the database is closed.
+func (g *groupCommit) run() {
+	for {
+		select {
+		case first := <-g.waiting:
+			g.carryOut(first)
+		case <-g.closed.Done():
+			return
+		}
+	}
+}
+
+// carryOut waits for the write lock, and carries out the first change with those that wait by then.
+// It yields before, so that goroutines that are about to write join them.
+func (g *groupCommit) carryOut(first *queuedChange) {
+	runtime.Gosched()
+	pool, err := g.writer.DB()
+	if err != nil {
+		answer([]*queuedChange{first}, err)
+		return
+	}
+	transaction, err := pool.Begin()
+	if err != nil {
+		answer([]*queuedChange{first}, unavailable("beginning a transaction", err))
+		return
+	}
+	group := []*queuedChange{first}
+	for len(g.waiting) > 0 && len(group) < mostInGroup {
+		group = append(group, <-g.waiting)
+	}
+	// With a context GORM makes a new statement instead of using the writer's.
+	tx := g.writer.Session(&gorm.Session{NewDB: true, Context: context.Background()})
+	tx.Statement.ConnPool = transaction
+	for _, c := range group {
+		if err = c.carryOut(tx, transaction, len(group) > 1); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = unavailable("committing", transaction.Commit())
+	} else if undone := transaction.Rollback(); undone != nil {
+		err = errors.Join(err, unavailable("rolling back", undone))
+		first.err = errors.Join(first.err, err)
+	}
+	answer(group, err)
+}
+
+// carryOut runs the change, in a savepoint beside others. It returns an error when the whole
+// transaction has to be rolled back.
+func (c *queuedChange) carryOut(tx *gorm.DB, transaction *sql.Tx, besideOthers bool) error {
+	if !c.begun.CompareAndSwap(false, true) {
+		return nil // given up
+	}
+	if besideOthers {
+		if _, err := transaction.Exec("SAVEPOINT one"); err != nil {
+			return unavailable("beginning a change", err)
+		}
+	}
+	c.run(tx)
+	failed := c.err != nil || c.panicked != nil
+	switch {
+	case !besideOthers && failed:
+		return errors.New("the change has failed")
+	case !besideOthers:
+		return nil
+	}
+	end := "RELEASE one"
+	if failed {
+		end = "ROLLBACK TO one; RELEASE one"
+	}
+	_, err := transaction.Exec(end) // fails if an error has ended the transaction
+	return unavailable("ending a change", err)
+}
+
+// run keeps a panic for the caller of do. It commits nothing for a caller that has given up.
+func (c *queuedChange) run(tx *gorm.DB) {
+	defer func() { c.panicked = recover() }()
+	if c.err = unavailable("changing", c.ctx.Err()); c.err != nil {
+		return
+	}
+	if c.err = c.change(tx); c.err == nil {
+		c.err = unavailable("changing", c.ctx.Err())
+	}
+}
+
+// answer answers changes; err is the result of their transaction.
+func answer(group []*queuedChange, err error) {
+	for _, c := range group {
+		if c.err == nil {
+			c.err = err
+		}
+		close(c.answered)
+	}
+}

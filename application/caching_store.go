@@ -1,0 +1,90 @@
+package application
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	// grantTrusted is how long a process trusts a grant that it has read. So long may a token that
+	// another process has revoked be accepted.
+	grantTrusted  = time.Second
+	trustedAtMost = 4096
+)
+
+// cachingStore is a store with a cache of the grants that calls use. A change through this process
+// drops its grants from the cache before it is confirmed.
+type cachingStore struct {
+	oauth.Store
+	now     func() time.Time
+	trusted *lru.Cache[string, *trustedGrant]
+}
+
+// trustedGrant is the place of a grant in the cache, taken before the grant is read. A change
+// removes the place, so that a read that began before it fills a place that is no longer looked at.
+type trustedGrant struct {
+	readAt time.Time
+	grant  atomic.Pointer[oauth.AccessGrant]
+}
+
+func newCachingStore(store oauth.Store, now func() time.Time) *cachingStore {
+	trusted, _ := lru.New[string, *trustedGrant](trustedAtMost) // fails for a size that is not positive
+	return &cachingStore{store, now, trusted}
+}
+
+// Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache. It
+// may only say yes: a caller that would refuse reads the newest state.
+func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
+	kept, found := c.trusted.Get(id)
+	if !found {
+		return nil
+	}
+	age, grant := c.now().Sub(kept.readAt), kept.grant.Load()
+	if grant == nil || age < 0 || age >= grantTrusted {
+		return nil
+	}
+	return grant.Copy()
+}
+
+// Grant implements oauth.Store.
+func (c *cachingStore) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+	place := &trustedGrant{readAt: c.now()}
+	c.trusted.Add(id, place)
+	grant, err := c.Store.Grant(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	place.grant.Store(grant.Copy())
+	return grant, nil
+}
+
+func (c *cachingStore) forget(grants ...string) {
+	for _, id := range grants {
+		c.trusted.Remove(id)
+	}
+}
+
+// UpdateGrant implements oauth.Store.
+func (c *cachingStore) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
+	change func(*oauth.AccessGrant) error) error {
+	defer c.forget(known.ID())
+	return c.Store.UpdateGrant(ctx, known, change)
+}
+
+// UpdateAuthorizationsOf implements oauth.Store.
+func (c *cachingStore) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
+	change func(oauth.Authorizations) error) error {
+	var changed []string
+	defer func() { c.forget(changed...) }()
+	return c.Store.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error {
+		for _, grant := range found.Grants {
+			changed = append(changed, grant.ID())
+		}
+		return change(found)
+	})
+}
