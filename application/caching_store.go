@@ -21,7 +21,7 @@ const (
 // drops its grants from the cache before it is confirmed.
 type cachingStore struct {
 	oauth.Store
-	now     func() time.Time
+	now     func() time.Time // of the machine, because it bounds a time between processes
 	trusted *lru.Cache[string, *trustedGrant]
 }
 
@@ -32,9 +32,9 @@ type trustedGrant struct {
 	grant  atomic.Pointer[oauth.AccessGrant]
 }
 
-func newCachingStore(store oauth.Store, now func() time.Time) *cachingStore {
+func newCachingStore(store oauth.Store) *cachingStore {
 	trusted, _ := lru.New[string, *trustedGrant](trustedAtMost) // fails for a size that is not positive
-	return &cachingStore{store, now, trusted}
+	return &cachingStore{store, time.Now, trusted}
 }
 
 // Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache. It
@@ -45,7 +45,7 @@ func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 		return nil
 	}
 	age, grant := c.now().Sub(kept.readAt), kept.grant.Load()
-	if grant == nil || age < 0 || age >= grantTrusted {
+	if grant == nil || age >= grantTrusted {
 		return nil
 	}
 	return grant.Copy()
@@ -87,4 +87,17 @@ func (c *cachingStore) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fi
 		}
 		return change(found)
 	})
+}
+
+// awaitOthers returns when no replica trusts a grant as it was before a change, so that what is then
+// confirmed is true everywhere.
+func (c *cachingStore) awaitOthers(ctx context.Context, changed int) {
+	shared, counts := c.Store.(oauth.WindowCounter)
+	if changed == 0 || !counts || !shared.SharedByReplicas() {
+		return
+	}
+	select {
+	case <-time.After(grantTrusted):
+	case <-ctx.Done():
+	}
 }

@@ -29,6 +29,7 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	}
 	ended, err := s.endConnections(ctx, prints, reason, func(string) bool { return true })
 	s.endDirect(prints)
+	s.store.awaitOthers(ctx, ended)
 	return ended, err
 }
 
@@ -168,6 +169,7 @@ func (s *Server) EndConnection(ctx context.Context, sealed, id string) (ended in
 	if err != nil {
 		return ended, Connections{}, err
 	}
+	s.store.awaitOthers(ctx, ended)
 	left, err = s.activeConnections(ctx, prints, host)
 	return ended, left, err
 }

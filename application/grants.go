@@ -42,6 +42,7 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 	if active, err := s.endAuthorization(ctx, found, oauth.EndedByOperator); err != nil || !active {
 		return 0, err
 	}
+	s.store.awaitOthers(ctx, 1)
 	return 1, nil
 }
 
@@ -79,6 +80,7 @@ func (s *Server) endGrants(ctx context.Context, chosen func(oauth.Connection) bo
 			all++
 		}
 	}
+	s.store.awaitOthers(ctx, all)
 	return all, nil
 }
 

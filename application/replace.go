@@ -105,6 +105,7 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 	}
 	s.audit(ctx, "host_token_replaced", "connections", all)
 	s.enforceGrantLimit(ctx, "", host)
+	s.store.awaitOthers(ctx, all)
 	return all, s.confirmReplacement(ctx, by)
 }
 

@@ -66,7 +66,7 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 	s := &Server{
 		settings:     settings,
 		ports:        ports,
-		store:        newCachingStore(ports.Store, ports.Now),
+		store:        newCachingStore(ports.Store),
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
 		directs:      newDirectTokens(),

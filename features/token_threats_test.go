@@ -94,6 +94,11 @@ func (w *World) blobs(ctx context.Context) (blobs [][]byte) {
 			Expect(err).NotTo(HaveOccurred())
 			blobs = append(blobs, blob)
 		}
+		for _, found := range regexp.MustCompile(`"([-\w]+)"`).FindAllStringSubmatch(row, -1) { // in JSON
+			if blob, err := base64.RawURLEncoding.DecodeString(found[1]); err == nil {
+				blobs = append(blobs, blob)
+			}
+		}
 	}
 	return blobs
 }
@@ -150,6 +155,9 @@ var _ = Describe("An attacker", func() {
 			for _, secret := range []string{code, tokens.Access, tokens.Refresh, next.Access, next.Refresh} {
 				part := contentOf(secret)[entropyFrom:entropyTo]
 				Expect(bytes.Contains(content, part)).To(BeFalse(), "%s… found in %s", secret[:4], place)
+				for _, blob := range world.blobs(ctx) {
+					Expect(bytes.Contains(blob, part)).To(BeFalse(), "%s… found in base64", secret[:4])
+				}
 			}
 		}
 	})
