@@ -163,7 +163,8 @@ var _ = Describe("Copying a store", func() {
 				}),
 				Entry("a code that is gone in the destination",
 					"codes: they differ (rows in the source: 450, in the destination: 449)", func() *gorm.DB {
-						return target.writer.Exec("DELETE FROM authorization_codes WHERE id = ?", fmt.Sprintf("%032x", 5))
+						const one = "DELETE FROM authorization_codes WHERE id = ?"
+						return target.writer.Exec(one, fmt.Sprintf("%032x", 5))
 					}),
 				Entry("a byte that is another one in the destination", "grants: they differ", func() *gorm.DB {
 					return target.writer.Exec("UPDATE grants SET host_box = ? WHERE id = ?",

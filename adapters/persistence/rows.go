@@ -154,9 +154,9 @@ var codes = newTable("authorization_codes",
 
 var grants = newTable("grants",
 	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
-		"token_id, label, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, forget_after, "+
-		"generation, refresh_digest, rotations, issued_access, access_tokens, host_print, host_box, host_wrap, "+
-		"host_key, host_new", ", last_used_at, last_used_token",
+		"token_id, label, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, "+
+		"forget_after, generation, refresh_digest, rotations, issued_access, access_tokens, host_print, host_box, "+
+		"host_wrap, host_key, host_new", ", last_used_at, last_used_token",
 	func(g *oauth.GrantSnapshot) []any {
 		return []any{
 			&g.ID,
