@@ -17,7 +17,7 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 		caller, _, err := s.authenticateDirect(ctx, bearer, resource)
 		return caller, err
 	}
-	token, err := s.accessToken(ctx, bearer)
+	token, err := s.accessToken(bearer)
 	if err != nil {
 		return oauth.Caller{}, err
 	}
@@ -25,8 +25,8 @@ func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth
 	return caller, err
 }
 
-func (s *Server) accessToken(ctx context.Context, bearer string) (oauth.Secret, error) {
-	token, err := s.parseSecret(ctx, oauth.AccessTokenSecret, bearer)
+func (s *Server) accessToken(bearer string) (oauth.Secret, error) {
+	token, err := s.parseSecret(oauth.AccessTokenSecret, bearer)
 	if errors.Is(err, oauth.ErrNotFound) {
 		return oauth.Secret{}, oauth.RefuseUnknownToken()
 	}

@@ -19,7 +19,7 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	if s.isDirect(bearer) {
 		return s.authenticateDirect(ctx, bearer, resource)
 	}
-	token, err := s.accessToken(ctx, bearer)
+	token, err := s.accessToken(bearer)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
@@ -29,7 +29,7 @@ func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, r
 	}
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(ctx), oauth.RefuseTokenWithoutKey())
+		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
@@ -52,7 +52,7 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 	if s.isDirect(bearer) {
 		return s.verifyDirectAgain(ctx, bearer, resource)
 	}
-	token, err := s.accessToken(ctx, bearer)
+	token, err := s.accessToken(bearer)
 	if err != nil {
 		return err
 	}

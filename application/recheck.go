@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -100,29 +99,9 @@ func (s *Server) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, ref
 	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
 }
 
-const (
-	// agreementLife is how long an answer of the other replicas about the server secret holds, so
-	// that a flood of made-up tokens asks them rarely.
-	agreementLife = time.Second / 2
-	// agreementTimeout bounds the wait for it, which all requests share.
-	agreementTimeout = 5 * time.Second
-)
-
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret,
 // under which a token may be valid.
-func (s *Server) checkSecretAgreement(ctx context.Context) error {
-	_, _, _ = s.agreement.Do("", func() (any, error) {
-		now := s.ports.Now()
-		if s.ports.Witness == nil || now.Sub(s.agreedAt).Abs() < agreementLife {
-			return nil, nil
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), agreementTimeout)
-		defer cancel()
-		if err := s.AgreeOnSecret(ctx); err == nil || errors.Is(err, oauth.ErrOtherSecret) {
-			s.agreedAt = now
-		}
-		return nil, nil // an outage changes nothing that is known
-	})
+func (s *Server) checkSecretAgreement() error {
 	if s.outdated.Load() {
 		return fmt.Errorf("checking a token: %w: %w", oauth.ErrUnavailable, oauth.ErrOtherSecret)
 	}

@@ -14,9 +14,9 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 	if _, err := s.admitClient(by); err != nil {
 		return err
 	}
-	secret, err := s.parseSecret(ctx, oauth.RefreshTokenSecret, token)
+	secret, err := s.parseSecret(oauth.RefreshTokenSecret, token)
 	if errors.Is(err, oauth.ErrNotFound) {
-		secret, err = s.parseSecret(ctx, oauth.AccessTokenSecret, token)
+		secret, err = s.parseSecret(oauth.AccessTokenSecret, token)
 	}
 	if err != nil {
 		return ignoreNotFound(err)

@@ -57,8 +57,6 @@ type Server struct {
 	uses          lastUses
 	flushing      *semaphore.Weighted // of the uses
 	outdated      atomic.Bool         // another replica has a newer server secret
-	agreement     singleflight.Group
-	agreedAt      time.Time // when the other replicas last answered a token; used within agreement
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.

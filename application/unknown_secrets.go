@@ -16,16 +16,16 @@ func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
 	}
-	secret, err := s.parseSecret(ctx, kind, text)
+	secret, err := s.parseSecret(kind, text)
 	return secret, s.limitUnknown(ctx, err)
 }
 
 // parseSecret returns ErrNotFound for a text that this server did not issue,
 // without a look into the store.
-func (s *Server) parseSecret(ctx context.Context, kind oauth.SecretKind, text string) (oauth.Secret, error) {
+func (s *Server) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, error) {
 	secret, err := oauth.ParseSecret(kind, text, s.settings.Keys)
 	if errors.Is(err, oauth.ErrForeignSecret) {
-		err = cmp.Or(s.checkSecretAgreement(ctx), err)
+		err = cmp.Or(s.checkSecretAgreement(), err)
 	}
 	return secret, err
 }

@@ -78,7 +78,8 @@ var _ = Describe("Sharing one server secret on a database server", Label("J2", "
 					Eventually(another).WithArguments(before).WithTimeout(patience).
 						Should(MatchError(ContainSubstring("another server secret")))
 					token = refresh(world).Tokens().Refresh
-					Expect(refresh(late).StatusCode).To(Equal(http.StatusServiceUnavailable))
+					Eventually(func() int { return refresh(late).StatusCode }).WithContext(ctx).WithTimeout(patience).
+						Should(Equal(http.StatusServiceUnavailable))
 					late.keepSecrets(serverSecret(world))
 					answer := refresh(late)
 					Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.Text)
