@@ -2,6 +2,8 @@ package application
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -74,6 +76,12 @@ func (c *cachingStore) UpdateGrant(ctx context.Context, known *oauth.AccessGrant
 	change func(*oauth.AccessGrant) error) error {
 	defer c.forget(known.ID())
 	return c.Store.UpdateGrant(ctx, known, change)
+}
+
+// RecordUse implements oauth.Store.
+func (c *cachingStore) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	defer c.forget(slices.Collect(maps.Keys(uses))...)
+	return c.Store.RecordUse(ctx, uses)
 }
 
 // UpdateAuthorizationsOf implements oauth.Store.

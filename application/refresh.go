@@ -27,6 +27,8 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		if grant, err = s.grantOf(ctx, token); err != nil {
 			return nil, err
 		}
+	} else {
+		grant.RecordUse(s.uses.of(grant.ID()))
 	}
 	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
