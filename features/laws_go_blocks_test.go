@@ -16,10 +16,11 @@ import (
 
 // surroundings are what the code of the pages names without declaring it, as parameters.
 const surroundings = `adminPages func(chi), answer func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
-	ada *pasteporttest.Connection, known *oauth.AccessGrant, authz *bootstrap.OAuthServer, change func(*oauth.AccessGrant) error,
+	ada *pasteporttest.Connection, authz *bootstrap.OAuthServer, change func(*oauth.AccessGrant) error,
 	ctx context.Context, e *echo.Echo, gin interface{ WrapH(http.Handler) any }, grants, id, tx string,
 	logger *slog.Logger, mux *http.ServeMux, openEmptyStore func() oauth.Store, put func(...any) error, r, router chi,
-	server *bootstrap.MCPServer, site host, store *persistence.Store, t *testing.T, tools *mcp.Server, userID string`
+	server *bootstrap.MCPServer, site host, store *persistence.Store, t *testing.T, tools *mcp.Server, userID string,
+	known *oauth.AccessGrant`
 
 // hosts is the code of a site that the pages show parts of.
 const hosts = `type host struct{ *pasteporttest.Site }
