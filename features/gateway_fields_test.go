@@ -63,7 +63,7 @@ var addressUserAndKey = append([]bootstrap.HostField{
 }, userAndKey[0], userAndKey[2])
 
 var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U29"), func() {
-	const ann, bob = "key-of-ann-1234", "key-of-bob-5678"
+	const ann, bob = "the-long-key-of-ann-1234", "key-of-bob-5678"
 	presented := []string{"Authorization: Basic {base64(user:token)}", "X-Org: {org}"}
 
 	It("sends each person's own values to the upstream, and keeps them from everything else",

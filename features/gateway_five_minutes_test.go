@@ -160,7 +160,7 @@ var _ = Describe("The five-minute guide to the gateway", Label("five_minutes", "
 		})
 
 		Context("with a server that verifies the gateway's signatures", Label("U7"), func() {
-			const personal = "token-of-ada"
+			const personal = "the-long-token-of-ada"
 			var newcomer *Newcomer
 			BeforeEach(func() { newcomer = NewNewcomer() })
 

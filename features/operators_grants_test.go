@@ -209,16 +209,16 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 					{Name: "token", Secret: true}}, "Authorization: Basic {base64(user:token)}"),
 					func(c *service.Config) {
 						if c.Verification.Verifier = verifier; verifier == service.VerifierFile {
-							c.Verification.TokenFile = tokenFileOf(ctx, "key-of-ann-1234")
+							c.Verification.TokenFile = tokenFileOf(ctx, "the-long-key-of-ann-1234")
 						}
 					})
 				Expect(gateway.NewClient().Consent(ctx).enter(ctx, "user", "ann", "token",
-					"key-of-ann-1234").StatusCode).
+					"the-long-key-of-ann-1234").StatusCode).
 					To(Equal(http.StatusSeeOther))
-				shown := RunTyping(ctx, "key-of-ann-1234",
+				shown := RunTyping(ctx, "the-long-key-of-ann-1234",
 					append([]string{"grants", "list", "--token", "-", "--config", settings}, gateway.Kept()...)...)
 				Expect(shown.Out + shown.Err).To(ContainSubstring(listed[verifier]))
-				done := RunTyping(ctx, "key-of-ann-1234",
+				done := RunTyping(ctx, "the-long-key-of-ann-1234",
 					append([]string{"grants", "end", "--token", "-", "--config", settings}, gateway.Kept()...)...)
 				Expect(done.Out + done.Err).To(ContainSubstring(ended))
 			}

@@ -183,7 +183,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 
 	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {
 		write("pasteport.yaml", "issuer: https://cms.example.com\n")
-		tokens := NewTokenFile(ctx, []string{"a-token"})
+		tokens := NewTokenFile(ctx, []string{editorToken})
 		for i := range flags {
 			flags[i] = strings.Replace(flags[i], "=tokens", "="+string(tokens), 1)
 		}

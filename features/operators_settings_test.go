@@ -152,7 +152,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 
 	It("reads every setting from a flag, else from the environment, else from the file", func(ctx SpecContext) {
 		write("logo.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>")
-		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{"a-token"})
+		certificate, tokens := NewCertificateFiles(1, time.Hour), NewTokenFile(ctx, []string{editorToken})
 		at := strings.NewReplacer("/etc/pasteport/cert.pem", certificate.Cert, "/etc/pasteport/key.pem",
 			certificate.Key, "/etc/pasteport/tokens", string(tokens), "/etc/pasteport/clients", GinkgoT().TempDir(),
 			"/etc/pasteport/well-known", GinkgoT().TempDir(),

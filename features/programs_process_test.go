@@ -112,7 +112,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 
 	It("ends the process of one key when a connection of the same person with another key has named its session",
 		Label("U24", "U23", "G16"), func(ctx SpecContext) {
-			const secondKey = "key-two-of-ada-44"
+			const secondKey = "the-key-two-of-ada-44"
 			people := peopleFile(ctx, map[string]string{"ada": adaKey}, map[string]string{"ada": secondKey})
 			world := NewProgramGateway(stdioProgram(), people)
 			client := world.NewClient()

@@ -48,7 +48,7 @@ func programLimits(change func(*bootstrap.ProgramLimits)) func(*service.Config) 
 	return func(c *service.Config) { change(&c.Gateway.ProgramLimits) }
 }
 
-const adaKey, bobKey = "key-of-ada-93", "key-of-bob-17"
+const adaKey, bobKey = "the-long-key-of-ada-93", "the-long-key-of-bob-17"
 
 // peopleOfPrograms returns the token file of Ada and Bob.
 func peopleOfPrograms(ctx context.Context) string {
@@ -227,8 +227,8 @@ var _ = Describe("A program over stdio behind the gateway", Label("gateway"), fu
 
 	It("keeps people and their keys apart", Label("U12", "U23"), func(ctx SpecContext) {
 		tape := NewTape()
-		keyOfAda, keyOfBob := fmt.Sprintf("ada-apart-%d", GinkgoParallelProcess()),
-			fmt.Sprintf("bob-apart-%d", GinkgoParallelProcess())
+		keyOfAda, keyOfBob := fmt.Sprintf("the-key-of-ada-apart-%d", GinkgoParallelProcess()),
+			fmt.Sprintf("the-key-of-bob-apart-%d", GinkgoParallelProcess())
 		people := peopleFile(ctx, map[string]string{"ada": keyOfAda, "bob": keyOfBob})
 		world := NewProgramGateway(stdioProgram(), people)
 		world.Token = keyOfAda

@@ -230,11 +230,9 @@ func peopleFile(ctx context.Context, people ...map[string]string) string {
 	var lines strings.Builder
 	for _, some := range people {
 		for person, token := range some {
-			lines.WriteString(onceHashed("program "+person+token, func() string {
-				ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", person)
-				Expect(ran.Code).To(Equal(0), ran.Err)
-				return ran.Out
-			}))
+			ran := RunTyping(ctx, token+"\n", "hash-token", "--subject", person)
+			Expect(ran.Code).To(Equal(0), ran.Err)
+			lines.WriteString(ran.Out)
 		}
 	}
 	file := filepath.Join(GinkgoT().TempDir(), "tokens")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,31 +19,40 @@ import (
 func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var person oauth.Principal
+	var create bool
 	hash := &cobra.Command{
 		Use:   "hash-token",
 		Short: "Print the token file line of a token",
 		Args:  noTokenArgument,
 		Long: "Read a token of your site from standard input, or prompt for it without echo on a terminal, and print " +
-			"its line for a token file.\n" +
-			"The line holds an argon2id hash of the token and its person, never the token itself.",
-		Example: "  pasteport hash-token --token-file tokens --subject ada --role editor >>tokens\n" +
+			"its line for a token file. With --new, make the token, and print it once, on standard error.\n" +
+			"The line holds the SHA-256 of the token and its person, never the token itself.",
+		Example: "  pasteport hash-token --new --subject ada --role editor >>tokens\n" +
 			"  pasteport hash-token --token-file tokens --role reader <token.txt >>tokens",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			token, err := term.ReadToken(cmd.Context(), in, errOut)
+			token := rand.Text() + rand.Text() // 260 random bits
+			if !create {
+				read, err := term.ReadToken(cmd.Context(), in, errOut)
+				if err != nil {
+					return err
+				}
+				token = read.Reveal()
+			}
+			line, err := tokenfile.NewLine(config.Verification.TokenFile, token, person)
 			if err != nil {
 				return err
 			}
-			line, err := tokenfile.NewLine(config.Verification.TokenFile, token.Reveal(), person)
-			if err != nil {
+			if _, err := fmt.Fprintln(out, line); err != nil || !create {
 				return err
 			}
-			_, err = fmt.Fprintln(out, line)
+			_, err = fmt.Fprintf(errOut, "The token, which is not shown again: %s\n", token)
 			return err
 		},
 	}
-	config.Table().Flags(hash, "token-file") // new lines reuse its salt, so that verifying a token costs one hash
+	config.Table().Flags(hash, "token-file") // to refuse a token that has a line in it
 	hash.SetFlagErrorFunc(noTokenFlag)
 	flags := hash.Flags()
+	flags.BoolVar(&create, "new", false, "make a random token instead of reading one")
 	flags.StringVar(&person.Subject, "subject", "", "person who owns the token (default: the fingerprint of the token)")
 	flags.StringArrayVar(&person.Roles, "role", nil, "role of the person; may be repeated")
 	flags.StringArrayVar(&person.Scopes, "scope", nil,

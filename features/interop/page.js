@@ -8,17 +8,23 @@ const page = join(import.meta.dirname, '..', '..', 'docs', 'gateway.md');
 //
 //   ```sh server        the command that starts the server on port 9000; none if the gateway starts it
 //   ```yaml gateway     the settings of the gateway
-//   ```text consent     what the person fills in, one line for each field; my-first-key without this block
+//   ```text consent     what the person fills in, one line for each field; without this block, firstKey
 export function parts() {
   return readFileSync(page, 'utf8').split(/^## /m).slice(1).map(part).filter(({ settings }) => settings);
 }
 
+// firstKey returns a key for the settings. Keys of a token file have 20 characters or more.
+export function firstKey(settings) {
+  return settings?.includes('token-file') ? 'my-first-key-in-a-file' : 'my-first-key';
+}
+
 function part(text) {
   const block = (mark) => new RegExp(`^\`\`\`${mark}\n(.*?)^\`\`\`$`, 'ms').exec(text)?.[1];
+  const settings = block('yaml gateway');
   return {
     name: text.slice(0, text.indexOf('\n')),
     command: block('sh server'),
-    settings: block('yaml gateway'),
-    answers: (block('text consent') ?? 'my-first-key').trim().split('\n'),
+    settings,
+    answers: (block('text consent') ?? firstKey(settings)).trim().split('\n'),
   };
 }

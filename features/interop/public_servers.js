@@ -1,7 +1,7 @@
 // Unmodified public servers behind the gateway, with the tools that show their features. A server whose section is on the page docs/gateway.md
 // has its command and settings there; the others have them here, with port 9000 as on the page. A server over stdio has no command.
 import { join } from 'node:path';
-import { parts } from './page.js';
+import { firstKey, parts } from './page.js';
 import { versionOf } from './report.js';
 import { sdkVersion } from './servers.js';
 
@@ -81,7 +81,7 @@ const onPage = {
   'My server needs two values': { server: notionPackage, headers: ['authorization', 'notion-token'], ...notion,
     call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
   'My server has no keys': { server: everythingPackage, ...everything },
-  'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key"/ } },
+  'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key-in-a-file"/ } },
   'My server is a Python program that uses stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
 };
 
@@ -101,5 +101,5 @@ export function publicServers(folder, files) {
       headers: ['authorization'], ...everything },
   ];
   return [...parts().map((part) => ({ server: 'unknown', ...part, ...onPage[part.name] })), ...others, ...stdio(folder, files)]
-    .map((server) => ({ name: 'other', answers: ['my-first-key'], headers: [], ...server }));
+    .map((server) => ({ name: 'other', answers: [firstKey(server.settings)], headers: [], ...server }));
 }

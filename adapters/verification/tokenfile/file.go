@@ -1,13 +1,12 @@
 // Package tokenfile verifies host tokens of a site without code. A File is an oauth.BearerVerifier
-// over a text file with one hashed token and its principal per line. NewLine makes a line. The
-// lines of a file share a salt, so that a verification costs one slow hash however many lines there
-// are. An attacker with the file can test each guess against all lines at once, but long random
-// tokens cannot be guessed.
+// over a text file with one hashed token and its principal per line. NewLine makes a line. An
+// attacker with the file can guess short tokens quickly, so NewLine refuses them.
 package tokenfile
 
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"reflect"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -25,13 +25,12 @@ import (
 // before they write it.
 const emptyDelay = 2 * time.Second
 
-// File verifies the tokens of one file. It reads the file at each verification, which costs far
-// less than the hash, so that changes take effect immediately. While the file is unreadable or
-// invalid, the last valid content applies. It is safe for concurrent use.
+// File verifies the tokens of one file. It reads the file at each verification, so that changes
+// take effect immediately. While the file is unreadable or invalid, the last valid content applies.
+// It is safe for concurrent use.
 type File struct {
 	path   string
 	logger *slog.Logger
-	hashes hasher
 
 	mu      sync.Mutex
 	content []byte
@@ -43,20 +42,14 @@ var _ oauth.BearerVerifier = (*File)(nil)
 
 // Open reads the file and fails on any mistake in it.
 func Open(path string, logger *slog.Logger) (*File, error) {
-	f := &File{path: path, logger: logger, hashes: make(hasher, maxHashes)}
+	f := &File{path: path, logger: logger}
 	return f, f.read()
 }
 
 // VerifyBearer implements oauth.BearerVerifier.
 func (f *File) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
-	for salt, principals := range f.current(ctx) {
-		hash, err := f.hashes.hash(ctx, token, salt)
-		if err != nil {
-			return oauth.Principal{}, fmt.Errorf("hashing a token: %w", err)
-		}
-		if principal, found := principals[hash]; found {
-			return principal, nil
-		}
+	if line, found := f.current(ctx)[sha256.Sum256([]byte(token))]; found {
+		return line.Principal, nil
 	}
 	return oauth.Principal{}, oauth.ErrUnknownBearer
 }
@@ -127,23 +120,22 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 	return content, found, err
 }
 
-// NewLine hashes a token for the file at path, with the salt of most of its lines. It fails for a
-// token that is in the file. Without a file it makes a new salt.
+// NewLine hashes a token for the file at path, which may be empty or missing. It fails for a token
+// that is in the file.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
-	entry := Line{Principal: principal}
-	content, tokens, err := existing(path)
+	entry := Line{digest: sha256.Sum256([]byte(token)), Principal: principal}
+	if utf8.RuneCountInString(token) < minCharacters {
+		return entry, fmt.Errorf("the token has fewer than %d characters, so it could be guessed from its hash: "+
+			"use a longer one, or run \"pasteport hash-token --new\", which makes one", minCharacters)
+	}
+	tokens, err := existing(path)
 	if err != nil {
 		return entry, err
 	}
-	for used, principals := range tokens {
-		hashed := hashOf(token, used)
-		if _, twice := principals[hashed]; twice {
-			return entry, fmt.Errorf("this token is in line %d of the token file already: change or remove that line",
-				lineOf(content, digest{used, hashed}))
-		}
+	if first, twice := tokens[entry.digest]; twice {
+		return entry, fmt.Errorf("this token is in line %d of the token file already: change or remove that line",
+			first.number)
 	}
-	chosen := tokens.salt()
-	entry.digest = digest{chosen, hashOf(token, chosen)}
 	if read, err := parseLine(entry.String()); err != nil || !reflect.DeepEqual(read, entry) {
 		return entry, errors.New(
 			"a subject, role or scope is empty, or has spaces or control characters: it must be one word")
@@ -151,21 +143,20 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 	return entry, nil
 }
 
-// existing reads the file for a new line. A missing file is empty.
-func existing(path string) ([]byte, table, error) {
+func existing(path string) (table, error) {
 	if path == "" {
-		return nil, nil, nil
+		return nil, nil
 	}
 	content, _, err := load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the token file: %w", err)
+		return nil, fmt.Errorf("reading the token file: %w", err)
 	}
 	tokens, err := parse(content)
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading the token file %s: %w", path, err)
+		return nil, fmt.Errorf("reading the token file %s: %w", path, err)
 	}
-	return content, tokens, nil
+	return tokens, nil
 }
