@@ -230,7 +230,7 @@ var _ = Describe("A host's own settings", func() {
 var _ = Describe("A host's own store", func() {
 	const issuer = "https://cms.example"
 
-	It("is read once for each check, and gets the last use once a minute", Label("G15"), func(ctx SpecContext) {
+	It("is read once for the calls of a second, gets the last use once a minute", Label("G15"), func(ctx SpecContext) {
 		at, store := &clock{}, &counting{Store: openStore()}
 		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
 		access := tokensOf(h.exchange(h.code())).Access
@@ -238,7 +238,7 @@ var _ = Describe("A host's own store", func() {
 		for range 5 {
 			Expect(h.call(access).Code).To(Equal(http.StatusOK))
 		}
-		Expect(store.reads.Load() - reads).To(BeEquivalentTo(5))
+		Expect(store.reads.Load() - reads).To(BeNumerically("<", 5))
 		Eventually(store.uses.Load).WithContext(ctx).Should(BeEquivalentTo(1))
 		at.advance(time.Minute)
 		h.call(access)

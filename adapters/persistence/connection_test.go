@@ -72,7 +72,7 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		store.lockTimeout = 20 * time.Millisecond
+		store.lockTimeout = 250 * time.Millisecond
 		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
 			longer, cancel := context.WithTimeout(ctx, 2*store.lockTimeout)
 			defer cancel()

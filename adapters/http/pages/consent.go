@@ -1,7 +1,6 @@
 package pages
 
 import (
-	"bytes"
 	"crypto/rand"
 	"net/http"
 	"time"
@@ -80,26 +79,6 @@ func (c Consent) Warns() bool {
 // WriteConsent answers with the consent page. Nothing is written if it cannot be rendered.
 func (e Edition) WriteConsent(w http.ResponseWriter, status int, c Consent) error {
 	c.ClientName = appName(c.ClientName)
-	form, err := e.formFor(c)
-	if err != nil {
-		return err
-	}
-	s, buffer := e.sheet(rand.Text()), buffers.Get().(*bytes.Buffer)
-	buffer.Reset()
-	form.fill(buffer, s.nonce, c.ClientName, host(c.ClientHost), host(c.RedirectHost), c.Ticket)
-	if err := s.send(w, status, buffer.Bytes()); err != nil {
-		return err // HTTP/2 may still read the buffer of a broken stream
-	}
-	buffers.Put(buffer)
-	return nil
-}
-
-// withGaps returns the content with marked gaps instead of the values of a request, so that the
-// rendered page can be cached. An empty name stays empty, because the template tests for it.
-func (c Consent) withGaps(mark string) Consent {
-	c.ClientHost, c.RedirectHost, c.Ticket = mark+clientGap, mark+redirectGap, mark+ticketGap
-	if c.ClientName != "" {
-		c.ClientName = mark + nameGap
-	}
-	return c
+	s := e.sheet(rand.Text())
+	return s.write(w, status, s.consent(c))
 }

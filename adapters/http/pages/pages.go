@@ -19,7 +19,6 @@ import (
 	"strconv"
 
 	"github.com/a-h/templ"
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 
 	"github.com/pasteport/pasteport/adapters/internal/look"
@@ -34,7 +33,6 @@ type Pages struct {
 	appearance Appearance
 	logo       templ.SafeURL
 	colours    string
-	forms      *lru.Cache[kind, form]
 	links      oauth.Links
 }
 
@@ -45,13 +43,11 @@ func New(host string, appearance Appearance, links oauth.Links) (*Pages, error) 
 		return nil, err
 	}
 	appearance.CredentialWord = cmp.Or(appearance.CredentialWord, WordToken)
-	forms, _ := lru.New[kind, form](keptForms) // fails only for a size below one
 	return &Pages{
 		site:       cmp.Or(clean(appearance.Name), host),
 		appearance: appearance,
 		logo:       appearance.logo(),
 		colours:    appearance.colours(),
-		forms:      forms,
 		links:      links,
 	}, nil
 }
