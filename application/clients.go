@@ -139,12 +139,11 @@ func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
 	return s.settings.LabelOf(id, client.Name()), s.settings.CheckClientSecret(client, by.Secret)
 }
 
-// keepClient marks a client as in use for the host token. A grant that has ended has no fingerprint
-// of a host token.
+// keepClient marks a client as in use for the host token.
 func (s *Server) keepClient(of oauth.Authorization) {
 	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	if by := of.HostPrint(); keeps && by != (oauth.Fingerprint{}) && !s.settings.IsPublishedHere(of.Client()) {
-		keeper.Keep(of.Client(), by)
+	if _, active := of.Connection(s.now()); keeps && active && !s.settings.IsPublishedHere(of.Client()) {
+		keeper.Keep(of.Client(), of.HostPrint())
 	}
 }
 

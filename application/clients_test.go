@@ -71,7 +71,12 @@ var _ = Describe("Marking clients as in use", Label("C54"), func() {
 		server := using(openStore())
 		server.settings.ClientID.Registered = "https://cms.example/oauth/clients/"
 		server.keepClient(
-			oauth.RestoreCode(oauth.CodeSnapshot{ClientID: registered.String(), HostPrint: []byte("a fingerprint...")}))
+			oauth.RestoreCode(oauth.CodeSnapshot{
+				ClientID:  registered.String(),
+				State:     oauth.IssuedCode,
+				ExpiresAt: time.Now().Add(time.Hour),
+				HostPrint: []byte("a fingerprint..."),
+			}))
 		Expect(kept.ids).To(BeEmpty())
 	})
 })

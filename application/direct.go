@@ -2,7 +2,7 @@ package application
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,19 +16,21 @@ import (
 const (
 	// directLife is how long an answer of a verifier about a direct token counts.
 	directLife = time.Minute
-	// maxDirect bounds the tokens that are known, and those that are refused.
+	// maxDirect bounds the tokens that are known, that are refused, and that have ended.
 	maxDirect = 10_000
 )
 
 // directToken is a token of the site that a client has sent to an MCP endpoint.
 type directToken struct {
-	print    oauth.Fingerprint
+	id       string              // of the token at the resource: each server has its own verifier
+	prints   []oauth.Fingerprint // under every server secret, the newest first
 	resource oauth.Resource
 }
 
 // directAnswer is what a verifier has answered.
 type directAnswer struct {
 	at        time.Time
+	ends      int // directTokens.endsOf when the verifier was asked
 	principal oauth.Principal
 }
 
@@ -39,24 +41,25 @@ type directTokens struct {
 	asking singleflight.Group
 
 	mu             sync.Mutex
-	known, refused *lru.Cache[directToken, directAnswer]
-	forgotten      int // how often forget was called
+	known, refused *lru.Cache[string, directAnswer]
+	ends           *lru.Cache[oauth.Fingerprint, int] // how often grants of a token have ended
 }
 
 func newDirectTokens() *directTokens {
-	known, _ := lru.New[directToken, directAnswer](maxDirect) // fails only for a size below one
-	refused, _ := lru.New[directToken, directAnswer](maxDirect)
-	return &directTokens{known: known, refused: refused}
+	known, _ := lru.New[string, directAnswer](maxDirect) // fails only for a size below one
+	refused, _ := lru.New[string, directAnswer](maxDirect)
+	ends, _ := lru.New[oauth.Fingerprint, int](maxDirect)
+	return &directTokens{known: known, refused: refused, ends: ends}
 }
 
 // lookup returns an answer that still counts; ok is false when there is none.
 func (d *directTokens) lookup(token directToken, now time.Time) (principal oauth.Principal, err error, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if last, found := d.known.Get(token); found && last.isFresh(now) {
+	if last, found := d.known.Get(token.id); found && last.isFresh(now) && last.ends == d.endsOf(token) {
 		return last.principal, nil, true
 	}
-	if last, found := d.refused.Get(token); found && last.isFresh(now) {
+	if last, found := d.refused.Get(token.id); found && last.isFresh(now) {
 		return oauth.Principal{}, oauth.RefuseDirectToken(), true
 	}
 	return oauth.Principal{}, nil, false
@@ -67,13 +70,22 @@ func (a directAnswer) isFresh(now time.Time) bool {
 	return !a.at.After(now) && now.Sub(a.at) < directLife
 }
 
-// ask keeps the answer of a verifier. An outage is none. It asks again if tokens were forgotten
-// meanwhile, because the answer may be older than the end of the token.
+// endsOf expects the lock.
+func (d *directTokens) endsOf(token directToken) (all int) {
+	for _, print := range token.prints {
+		ends, _ := d.ends.Get(print)
+		all += ends
+	}
+	return all
+}
+
+// ask keeps the answer of a verifier. An outage is none. If the token has ended meanwhile, the
+// answer may be older than the end: it asks a second time, and never a third.
 func (d *directTokens) ask(token directToken, now func() time.Time,
 	verify func() (oauth.Principal, error)) (oauth.Principal, error) {
-	for {
+	for range 2 {
 		d.mu.Lock()
-		before := d.forgotten
+		before := d.endsOf(token)
 		d.mu.Unlock()
 		principal, err := verify()
 		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
@@ -83,22 +95,23 @@ func (d *directTokens) ask(token directToken, now func() time.Time,
 			return principal, err
 		}
 	}
+	return oauth.Principal{}, fmt.Errorf("%w: grants of a token ended while it was verified", oauth.ErrUnavailable)
 }
 
-// add returns false for a good answer if tokens were forgotten since before.
+// add returns false for a good answer if the token has ended since the question.
 func (d *directTokens) add(token directToken, principal oauth.Principal, err error, now time.Time, before int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	kind, _ := oauth.KindOf(err)
 	switch {
-	case err == nil && d.forgotten != before:
+	case err == nil && d.endsOf(token) != before:
 		return false
 	case err == nil:
-		d.refused.Remove(token)
-		d.known.Add(token, directAnswer{now, principal})
+		d.refused.Remove(token.id)
+		d.known.Add(token.id, directAnswer{now, before, principal})
 	case kind == oauth.InvalidToken:
-		d.known.Remove(token)
-		d.refused.Add(token, directAnswer{at: now})
+		d.known.Remove(token.id)
+		d.refused.Add(token.id, directAnswer{at: now})
 	}
 	return true
 }
@@ -106,25 +119,19 @@ func (d *directTokens) add(token directToken, principal oauth.Principal, err err
 func (d *directTokens) wasKnown(token directToken) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.known.Contains(token)
+	return d.known.Contains(token.id)
 }
 
-// forget lets the next request with a known token ask its verifier. Without prints it forgets all.
-func (d *directTokens) forget(prints ...oauth.Fingerprint) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.forgotten++
-	for _, token := range d.known.Keys() {
-		if last, found := d.known.Peek(token); found && (len(prints) == 0 || slices.Contains(prints, token.print)) {
-			last.at = time.Time{}
-			d.known.Add(token, last)
-		}
+// ForgetDirectTokens makes the next request with one of these tokens of the site ask its verifier,
+// because grants of the token have ended.
+func (s *Server) ForgetDirectTokens(ended []oauth.Fingerprint) {
+	s.directs.mu.Lock()
+	defer s.directs.mu.Unlock()
+	for _, print := range ended {
+		ends, _ := s.directs.ends.Get(print)
+		s.directs.ends.Add(print, ends+1)
 	}
 }
-
-// ForgetDirectTokens makes the next request with each token of the site ask its verifier, because
-// another process has ended grants.
-func (s *Server) ForgetDirectTokens() { s.directs.forget() }
 
 // isDirect reports whether a bearer token is taken for one of the site's own.
 func (s *Server) isDirect(bearer string) bool {
@@ -147,7 +154,7 @@ func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	caller, err := s.settings.DirectCaller(token.print, principal, resource)
+	caller, err := s.settings.DirectCaller(token.prints[0], principal, resource)
 	return caller, a.host, err
 }
 
@@ -175,13 +182,13 @@ func (s *Server) newDirectAttempt(ctx context.Context, bearer string, resource o
 	if err != nil {
 		return nil, directToken{}, err
 	}
-	return a, directToken{prints[0], resource}, nil
+	return a, directToken{string(prints[0][:]) + " at " + resource.String(), prints, resource}, nil
 }
 
 // askOnce asks the verifier once for all concurrent requests with a token, also if the first of
 // them ends.
 func (s *Server) askOnce(ctx context.Context, a *attempt, token directToken) (oauth.Principal, error) {
-	answer, err, _ := s.directs.asking.Do(string(token.print[:])+token.resource.String(), func() (any, error) {
+	answer, err, _ := s.directs.asking.Do(token.id, func() (any, error) {
 		if principal, err, known := s.directs.lookup(token, s.now()); known {
 			return principal, err
 		}
@@ -204,15 +211,14 @@ func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource 
 	if err != nil {
 		return err
 	}
-	id := oauth.DirectID(token.print) + " at " + resource.String() // each server has its own verifier
-	_, err, _ = s.afterRefusals.Do(id, func() (any, error) {
-		if err, known := s.verified.lookup(id, s.now()); known {
+	_, err, _ = s.afterRefusals.Do(token.id, func() (any, error) {
+		if err, known := s.verified.lookup(token.id, s.now()); known {
 			return nil, err
 		}
 		_, err := s.directs.ask(token, s.now, func() (oauth.Principal, error) {
 			return s.verifyAgain(context.WithoutCancel(ctx), resource, a.host, "")
 		})
-		s.verified.add(id, verification{at: s.now(), err: err})
+		s.verified.add(token.id, verification{at: s.now(), err: err})
 		return nil, err
 	})
 	return err
@@ -224,7 +230,7 @@ func (s *Server) endDirect(prints []oauth.Fingerprint) {
 	if !s.settings.AcceptHostTokens {
 		return
 	}
-	s.directs.forget(prints...)
+	s.ForgetDirectTokens(prints)
 	for _, print := range prints {
 		s.onGrantEnded(oauth.DirectID(print))
 	}

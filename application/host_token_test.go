@@ -225,6 +225,37 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 		Expect(server.VerifyAfterRefusal(ctx, "host-token", server.settings.Resource())).To(Succeed())
 	})
 
+	DescribeTable("asks again about a token of the site whose grants end meanwhile, once",
+		Label("G22"), func(ctx SpecContext, ends int, own bool, questions int, available bool) {
+			server = serverOver(store, func(c *oauth.Config) { c.HostTokenInUse, c.AcceptHostTokens = true, true })
+			host, err := oauth.ParseHostToken("host-token")
+			Expect(err).NotTo(HaveOccurred())
+			print, err := server.settings.Keys.Fingerprint(host)
+			Expect(err).NotTo(HaveOccurred())
+			if !own {
+				print[0]++
+			}
+			asked := 0
+			server.answering(func(context.Context, string) (oauth.Principal, error) {
+				if asked++; asked <= ends {
+					server.ForgetDirectTokens([]oauth.Fingerprint{print})
+				}
+				return oauth.Principal{Subject: "ada"}, nil
+			})
+			caller, err := server.Authenticate(ctx, "host-token", server.settings.Resource())
+			Expect(asked).To(Equal(questions))
+			if available {
+				Expect(err).NotTo(HaveOccurred())
+				Expect(caller.Subject).To(Equal("ada"))
+			} else {
+				Expect(err).To(MatchError(oauth.ErrUnavailable))
+			}
+		},
+		Entry("its grants end once", 1, true, 2, true),
+		Entry("its grants end again and again", 9, true, 2, false),
+		Entry("grants of another token end", 9, false, 1, true),
+	)
+
 	It("ends nothing during an outage of the verifier", Label("U8", "B9"), func(ctx SpecContext) {
 		tokens := server.connect(ctx, "mcp offline_access")
 		server.answering(func(context.Context, string) (oauth.Principal, error) {

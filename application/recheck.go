@@ -72,7 +72,7 @@ func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oa
 		return principal, err
 	}
 	_, err = s.endIf(ctx, grant, reason, detail, func(newest *oauth.AccessGrant) error {
-		if print := newest.HostPrint(); print != grant.HostPrint() && print != (oauth.Fingerprint{}) {
+		if print := newest.HostPrint(); print != grant.HostPrint() && newest.EndReason() == "" {
 			return errReplaced
 		}
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,10 +34,9 @@ type endedGrants struct {
 	watcher oauth.EndWatcher
 	now     func() time.Time
 	logger  *slog.Logger
-	grant   func(ctx context.Context, id string) (*oauth.AccessGrant, error)
-	forget  func(grants []string) // that the server trusts
-	recheck func()                // makes the site verify its own tokens again
-	since   time.Time             // of the last successful query
+	forget  func(grants []string)            // that the server trusts
+	recheck func(tokens []oauth.Fingerprint) // makes the site verify these tokens of its own again
+	since   time.Time                        // of the last successful query
 	failing bool
 
 	mu      sync.Mutex
@@ -51,7 +51,6 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		watcher: watcher,
 		now:     a.config.Now,
 		logger:  a.config.Logger,
-		grant:   store.Grant,
 		forget:  a.server.ForgetGrants,
 		recheck: a.server.ForgetDirectTokens,
 		since:   a.config.Now(),
@@ -103,27 +102,23 @@ func (e *endedGrants) unlearn(before time.Time) {
 }
 
 // notice logs the grants that an operator has ended by a command, whose own output the log of the
-// service does not have. After the site or an operator has ended grants, tokens in headers are
-// checked again.
-func (e *endedGrants) notice(ctx context.Context, grants []string) {
-	recheck := false
-	for _, id := range grants {
+// service does not have. After the site or an operator has ended grants of a token, the token is
+// checked again in headers.
+func (e *endedGrants) notice(ctx context.Context, grants map[string]oauth.EndedGrant) {
+	var tokens []oauth.Fingerprint
+	for id, grant := range grants {
 		if !e.learn(id) {
 			continue
 		}
-		grant, err := e.grant(ctx, id)
-		switch {
-		case err != nil:
-		case grant.EndReason() == oauth.EndedByOperator:
+		switch grant.Reason {
+		case oauth.EndedByOperator:
 			e.logger.InfoContext(ctx, "grant_ended", "grant", id, "reason", string(oauth.EndedByOperator))
-			recheck = true
-		case grant.EndReason() == oauth.EndedByHost, grant.EndReason() == oauth.EndedByHostToken:
-			recheck = true
+			tokens = append(tokens, grant.HostPrint)
+		case oauth.EndedByHost, oauth.EndedByHostToken:
+			tokens = append(tokens, grant.HostPrint)
 		}
 	}
-	if recheck {
-		e.recheck()
-	}
+	e.recheck(tokens)
 }
 
 // close queries the ended grants once, closes their streams, and logs those that an operator has
@@ -141,7 +136,7 @@ func (e *endedGrants) close(ctx context.Context) {
 		return
 	}
 	e.since, e.failing = now, false
-	e.forget(ended.Grants)
+	e.forget(slices.Collect(maps.Keys(ended.Grants)))
 	for _, server := range e.busy() {
 		server.CloseEnded(ended)
 	}

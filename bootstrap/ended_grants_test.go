@@ -40,7 +40,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 	var now, start time.Time
 	var watch *endedGrants
 	BeforeEach(func() {
-		store, log = &ending{ended: oauth.Ended{Grants: []string{"g"}}}, &strings.Builder{}
+		store, log = &ending{ended: oauth.Ended{Grants: map[string]oauth.EndedGrant{"g": {}}}}, &strings.Builder{}
 		start = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 		now = start
 		watch = &endedGrants{
@@ -49,7 +49,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 			logger:  slog.New(slog.NewTextHandler(log, nil)),
 			since:   start,
 			forget:  func([]string) {},
-			grant:   func(context.Context, string) (*oauth.AccessGrant, error) { return nil, oauth.ErrNotFound },
+			recheck: func([]oauth.Fingerprint) {},
 		}
 	})
 
@@ -73,20 +73,25 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 		Expect(store.since).To(Equal([]time.Time{start.Add(-endedOverlap), start.Add(time.Hour - endedOverlap)}))
 	})
 
-	It("are looked up once, except those that this process has ended, and not logged unless an operator ended them",
+	It("are told once, except those that this process has ended, and not logged unless an operator ended them",
 		func(ctx SpecContext) {
-			var asked []string
-			watch.grant = func(_ context.Context, id string) (*oauth.AccessGrant, error) {
-				asked = append(asked, id)
-				return new(oauth.AccessGrant), nil
+			told := map[oauth.Fingerprint]int{}
+			watch.recheck = func(tokens []oauth.Fingerprint) {
+				for _, print := range tokens {
+					told[print]++
+				}
 			}
-			store.ended = oauth.Ended{Grants: []string{"own", "foreign"}}
+			store.ended = oauth.Ended{Grants: map[string]oauth.EndedGrant{
+				"own":      {Reason: oauth.EndedByHost, HostPrint: oauth.Fingerprint{1}},
+				"site's":   {Reason: oauth.EndedByHost, HostPrint: oauth.Fingerprint{2}},
+				"person's": {Reason: oauth.EndedByPerson, HostPrint: oauth.Fingerprint{3}},
+			}}
 			watch.learn("own")
 			for range 3 {
 				now = now.Add(endedOverlap / 2)
 				watch.close(ctx)
 			}
-			Expect(asked).To(Equal([]string{"foreign"}))
+			Expect(told).To(Equal(map[oauth.Fingerprint]int{{2}: 1}))
 			Expect(log.String()).To(BeEmpty())
 		})
 

@@ -112,7 +112,8 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 		Expect(world.Call(ctx, access).Header).NotTo(HaveKey("Location"))
 		Expect(world.Log.String()).
 			To(ContainSubstring(
-				"it redirects to the same address with a slash at the end of its path: set upstream to that address"))
+				"it redirects to the same address with a slash at the end of its path: set upstream to the " +
+					"address of the MCP server"))
 	})
 
 	It("does not end the grant when the gateway's own secret is wrong", Label("U7"), func(ctx SpecContext) {

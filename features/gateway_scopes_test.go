@@ -42,7 +42,11 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 			Expect(refused.Header.Get("WWW-Authenticate")).
 				To(And(ContainSubstring(`error="insufficient_scope"`), ContainSubstring(`scope="danger mcp"`)))
 			Expect(upstream.Asked()).To(HaveLen(asked))
-			Expect(world.Log.String()).To(MatchRegexp(`"msg":"refused a request".*"rule":"G10","needed":"danger mcp"`))
+			Expect(world.Log.String()).To(MatchRegexp(`"msg":"refused a request","grant":"\w+",` +
+				`"client":"https?://[^"]+",.*"rule":"G10","needed":"danger mcp"`))
+			Expect(world.Call(ctx, "not a token 68").StatusCode).To(Equal(http.StatusUnauthorized))
+			Expect(strings.Count(world.Log.String(), `"msg":"refused a request"`)).
+				To(Equal(1), "what has no grant is no refusal of a person's call")
 
 			wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
 			Expect(wider.Scope).To(Equal("danger"))

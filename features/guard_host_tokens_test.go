@@ -167,10 +167,13 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		elsewhere := func() int { return replica.Call(ctx, "key-of-ada").StatusCode }
 		world.NewClient().ConnectAs(ctx, "key-of-ada")
 		Expect(elsewhere()).To(Equal(http.StatusOK))
+		Expect(replica.Call(ctx, "2|key-of-bob").StatusCode).To(Equal(http.StatusOK))
 		site.change(func(s *countingSite) { delete(s.known, "key-of-ada") })
 		_, err := world.EndGrantsOf(ctx, "key-of-ada")
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(elsewhere).WithTimeout(beforeMinute).Should(Equal(http.StatusUnauthorized))
+		Expect(replica.Call(ctx, "2|key-of-bob").StatusCode).To(Equal(http.StatusOK))
+		Expect(site.questions("2|key-of-bob")).To(Equal(1), "the token of another person is not asked about again")
 	})
 
 	It("ends with the end that an operator commands, where the token also had a grant", Label("J10"),

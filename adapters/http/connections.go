@@ -181,7 +181,6 @@ func (e *Endpoints) pageConnection(c oauth.Connection) pages.Connection {
 	}
 	return pages.Connection{
 		Grant:         c.ID,
-		Label:         c.Label,
 		Account:       c.Account,
 		ClientName:    c.ClientName,
 		ClientHost:    publisher,

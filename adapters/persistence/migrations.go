@@ -27,7 +27,7 @@ var migrations = []migration{
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
 			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
 			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL,
-			account {text} NOT NULL, token_id {text} NOT NULL, label {text} NOT NULL, roles {text} NOT NULL,
+			account {text} NOT NULL, token_id {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
 			created_at {integer}, expires_at {integer}, grant_end {integer}, redeemed_at {integer},
 			withdrawn_at {integer}, forget_after {integer}, host_print {digest}, host_box {bytes}, host_wrap {bytes},
@@ -40,7 +40,7 @@ var migrations = []migration{
 			client_id {text} NOT NULL, client_name {text} NOT NULL,
 			auth_method {word} NOT NULL, redirect_uri {text} NOT NULL,
 			resource {text} NOT NULL, scopes {text} NOT NULL, subject {text} NOT NULL,
-			account {text} NOT NULL, token_id {text} NOT NULL, label {text} NOT NULL, roles {text} NOT NULL,
+			account {text} NOT NULL, token_id {text} NOT NULL, roles {text} NOT NULL,
 			state {word} NOT NULL, end_reason {word} NOT NULL,
 			created_at {integer}, ended_at {integer}, revoked_at {integer}, last_used_at {integer},
 			last_used_token {integer} NOT NULL, verified_at {integer}, idle_end {integer}, absolute_end {integer},
@@ -49,7 +49,7 @@ var migrations = []migration{
 			host_print {digest}, host_box {bytes}, host_wrap {bytes},
 			host_key {digest}, host_new {bytes}, tools {text} NOT NULL
 		) {updated}`,
-		`CREATE INDEX grants_by_host ON grants (host_print)`,
+		`CREATE INDEX grants_by_host ON grants (host_print, state)`,
 		`CREATE INDEX grants_by_end ON grants (forget_after)`,
 		`CREATE INDEX grants_by_revocation ON grants (revoked_at) WHERE revoked_at IS NOT NULL`,
 		`CREATE TABLE used_assertions (

@@ -18,7 +18,8 @@ const (
 )
 
 // EndedSince implements oauth.EndWatcher.
-func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.Ended, err error) {
+func (s *Store) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, error) {
+	ended := oauth.Ended{Grants: map[string]oauth.EndedGrant{}}
 	reader := s.reader.WithContext(ctx)
 	for last := (oauth.GrantSnapshot{RevokedAt: since}); ; {
 		at := last.RevokedAt.UnixMilli()
@@ -39,7 +40,9 @@ func (s *Store) EndedSince(ctx context.Context, since time.Time) (ended oauth.En
 // addEnded adds the grant if it has ended, or its revoked tokens.
 func addEnded(ended *oauth.Ended, row oauth.GrantSnapshot, since time.Time) {
 	if !row.EndedAt.IsZero() {
-		ended.Grants = append(ended.Grants, row.ID)
+		grant := oauth.EndedGrant{Reason: oauth.EndReason(row.EndReason)}
+		copy(grant.HostPrint[:], row.HostPrint)
+		ended.Grants[row.ID] = grant
 		return
 	}
 	for _, token := range row.AccessTokens {

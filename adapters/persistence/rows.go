@@ -117,7 +117,7 @@ func numbered(db *gorm.DB, statement string) string {
 
 var codes = newTable("authorization_codes",
 	"digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, account, "+
-		"token_id, label, roles, state, end_reason, created_at, expires_at, grant_end, redeemed_at, withdrawn_at, "+
+		"token_id, roles, state, end_reason, created_at, expires_at, grant_end, redeemed_at, withdrawn_at, "+
 		"forget_after, host_print, host_box, host_wrap, host_key, host_new, tools", "",
 	func(c *oauth.CodeSnapshot) []any {
 		return []any{
@@ -133,7 +133,6 @@ var codes = newTable("authorization_codes",
 			&c.Subject,
 			&c.Account,
 			&c.TokenID,
-			&c.Label,
 			&c.Roles,
 			&c.State,
 			&c.EndReason,
@@ -154,7 +153,7 @@ var codes = newTable("authorization_codes",
 
 var grants = newTable("grants",
 	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
-		"token_id, label, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, "+
+		"token_id, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, "+
 		"forget_after, generation, refresh_digest, rotations, issued_access, access_tokens, host_print, host_box, "+
 		"host_wrap, host_key, host_new", ", last_used_at, last_used_token",
 	func(g *oauth.GrantSnapshot) []any {
@@ -171,7 +170,6 @@ var grants = newTable("grants",
 			&g.Subject,
 			&g.Account,
 			&g.TokenID,
-			&g.Label,
 			&g.Roles,
 			&g.State,
 			&g.EndReason,

@@ -96,7 +96,6 @@ type listedGrant struct {
 	Server     string     `json:"resource_name"`
 	Subject    string     `json:"subject"`
 	Account    string     `json:"account"`
-	Label      string     `json:"label"`
 	Scopes     []string   `json:"scopes"`
 	Waiting    bool       `json:"waiting"`
 	CreatedAt  time.Time  `json:"created_at"`
@@ -125,7 +124,6 @@ func describe(grant oauth.Connection) listedGrant {
 		Server:    grant.ResourceName,
 		Subject:   grant.Subject,
 		Account:   grant.Account,
-		Label:     grant.Label,
 		Scopes:    strings.Fields(grant.Scopes.String()),
 		Waiting:   grant.Waiting,
 		CreatedAt: grant.CreatedAt,

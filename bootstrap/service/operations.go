@@ -126,7 +126,7 @@ func (o *operations) noteProxy(peer netip.Addr) {
 
 func (o *operations) proxies() (d admin.Description) {
 	if peer := o.unlisted.Load(); peer != nil {
-		d.Detail = "requests from " + peer.String() + " name a client, but trusted-proxies does not list this address"
+		d.Detail = "requests from " + peer.String() + " have named a client, but trusted-proxies does not list it"
 		d.Remedy = "If a proxy of yours is there, set trusted-proxies: " + peer.String()
 	}
 	return d

@@ -115,7 +115,7 @@ func (g *AccessGrant) End(reason EndReason, now time.Time) (wasActive bool) {
 	}
 	wasActive = g.active(now)
 	g.state, g.endReason, g.endedAt, g.revokedAt = grantEnded, reason, now, now
-	g.host, g.hostPrint, g.rotations, g.access = sealedHostToken{}, Fingerprint{}, nil, nil
+	g.host, g.rotations, g.access = sealedHostToken{}, nil, nil
 	return wasActive
 }
 

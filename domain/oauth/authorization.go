@@ -24,7 +24,6 @@ type consent struct {
 	subject    string
 	account    string // the person's name for people; "" for the subject
 	tokenID    string // Principal.TokenID
-	label      string // the person's own name for the connection
 	roles      []string
 	createdAt  time.Time
 	hostPrint  Fingerprint
@@ -52,7 +51,7 @@ func (c *consent) Subject() string { return c.subject }
 // Scopes returns the granted scopes.
 func (c *consent) Scopes() Scopes { return c.scopes }
 
-// HostPrint returns the fingerprint of the host token. It is zero once a grant has ended.
+// HostPrint returns the fingerprint of the host token.
 func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
 
 // accountName returns what a person knows the account by. A subject that is the fingerprint of a
@@ -76,7 +75,6 @@ func (c *consent) connection() Connection {
 		Subject:       c.subject,
 		Account:       c.accountName(),
 		TokenID:       c.tokenID,
-		Label:         c.label,
 		Client:        c.client,
 		ClientName:    c.clientName,
 		ClientHost:    publisher,
@@ -187,7 +185,6 @@ type Connection struct {
 	Subject       string // the person's name at the site
 	Account       string // the name of the account for people; "" if the site names none
 	TokenID       string // Principal.TokenID; "" if the site names none
-	Label         string // the person's own name for the connection
 	Client        ClientID
 	ClientName    string // the client's own claim
 	ClientHost    string // or SelfRegistered

@@ -25,7 +25,6 @@ type CodeSnapshot struct {
 	Subject       string
 	Account       string
 	TokenID       string
-	Label         string
 	Roles         string // separated by line feeds
 	State         string
 	EndReason     string
@@ -65,7 +64,6 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 		Subject:       c.subject,
 		Account:       c.account,
 		TokenID:       c.tokenID,
-		Label:         c.label,
 		Roles:         strings.Join(c.roles, "\n"),
 		State:         string(c.state),
 		EndReason:     string(c.endReason),
@@ -101,7 +99,6 @@ func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 			subject:    s.Subject,
 			account:    s.Account,
 			tokenID:    s.TokenID,
-			label:      s.Label,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,
 			tools:      RestoreToolDigests(s.Tools),

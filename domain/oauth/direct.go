@@ -2,8 +2,6 @@ package oauth
 
 import (
 	"encoding/hex"
-	"slices"
-	"strings"
 
 	"github.com/pasteport/pasteport/domain/credential"
 )
@@ -15,8 +13,8 @@ const DirectClient = "direct"
 // as a token, code or client secret of this server does. Such a text is never sent to the site.
 func IsOwnToken(text string) bool {
 	text = credential.UnwrapToken(text)
-	prefixes := []string{string(AccessTokenSecret), string(RefreshTokenSecret), string(CodeSecret), clientSecretPrefix}
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+	_, own := tokenKinds[text[:min(len(text), len(clientSecretPrefix))]]
+	return own
 }
 
 // DirectID stands for the grant of a caller with a token of the site.

@@ -23,7 +23,6 @@ type GrantSnapshot struct {
 	Subject       string
 	Account       string
 	TokenID       string
-	Label         string
 	Roles         string // separated by line feeds
 	State         string
 	EndReason     string
@@ -89,7 +88,6 @@ func (g *AccessGrant) Snapshot() GrantSnapshot {
 		Subject:       g.subject,
 		Account:       g.account,
 		TokenID:       g.tokenID,
-		Label:         g.label,
 		Roles:         strings.Join(g.roles, "\n"),
 		State:         string(g.state),
 		EndReason:     string(g.endReason),
@@ -130,7 +128,6 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 			subject:    s.Subject,
 			account:    s.Account,
 			tokenID:    s.TokenID,
-			label:      s.Label,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,
 			tools:      RestoreToolDigests(s.Tools),

@@ -6,6 +6,7 @@ import "regexp"
 // of a token has only the id of its grant.
 var tokenForm = regexp.MustCompile(`pp[arcs]_[A-Za-z0-9_-]{16,}`)
 
+// tokenKinds names the secrets of this server by their beginnings, which have one length.
 var tokenKinds = map[string]string{
 	string(AccessTokenSecret):  "[access token]",
 	string(RefreshTokenSecret): "[refresh token]",

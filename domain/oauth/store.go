@@ -77,8 +77,14 @@ type SecretVerifier interface {
 
 // Ended lists grants that have ended and tokens that were revoked.
 type Ended struct {
-	Grants []string // ids
-	Tokens []Digest // of revoked access tokens of active grants
+	Grants map[string]EndedGrant // by id
+	Tokens []Digest              // of revoked access tokens of active grants
+}
+
+// EndedGrant is what other processes need to know of the end of a grant.
+type EndedGrant struct {
+	Reason    EndReason
+	HostPrint Fingerprint
 }
 
 // EndWatcher is a Store that lists the grants and tokens that recently ended in any process, so

@@ -79,7 +79,7 @@ func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
 	for _, row := range slices.SortedFunc(maps.Values(c.grants), func(a, b oauth.GrantSnapshot) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
 	}) {
-		if string(row.HostPrint) == string(host[:]) {
+		if row.State == oauth.ActiveGrant && string(row.HostPrint) == string(host[:]) {
 			all.Grants = append(all.Grants, oauth.RestoreGrant(row))
 		}
 	}

@@ -10,9 +10,13 @@ import (
 func (m *memory) EndedSince(_ context.Context, since time.Time) (ended oauth.Ended, err error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
+	ended.Grants = map[string]oauth.EndedGrant{}
 	for id, grant := range m.kept.grants {
 		if !grant.EndedAt.IsZero() && !grant.EndedAt.Before(since) {
-			ended.Grants = append(ended.Grants, id)
+			ended.Grants[id] = oauth.EndedGrant{
+				Reason:    oauth.EndReason(grant.EndReason),
+				HostPrint: oauth.Fingerprint(grant.HostPrint),
+			}
 		}
 	}
 	for _, grant := range m.kept.grants {
@@ -49,13 +53,20 @@ var revocationFlaws = map[string]func(f *flawed){
 	"returns what ended a millisecond before the time": answering(func(f *flawed, since time.Time) oauth.Ended {
 		return f.correct(since.Add(-time.Millisecond))
 	}),
+	"does not tell whose grant ended": answering(func(f *flawed, since time.Time) oauth.Ended {
+		ended := f.correct(since)
+		for id, grant := range ended.Grants {
+			ended.Grants[id] = oauth.EndedGrant{Reason: grant.Reason}
+		}
+		return ended
+	}),
 	"returns grants but no tokens": answering(func(f *flawed, since time.Time) oauth.Ended {
 		return oauth.Ended{Grants: f.correct(since).Grants}
 	}),
 	"returns active grants": answering(func(f *flawed, since time.Time) oauth.Ended {
 		ended := f.correct(since)
 		for id := range f.kept.grants {
-			ended.Grants = append(ended.Grants, id)
+			ended.Grants[id] = oauth.EndedGrant{}
 		}
 		return ended
 	}),

@@ -115,6 +115,8 @@ var _ = Describe("The store contract", func() {
 			"returns the grants that ended at or after a time, and no others"),
 		Entry(nil, "returns what ended a millisecond before the time",
 			"returns the tokens that were revoked at or after a time, and no others"),
+		Entry(nil, "does not tell whose grant ended",
+			"returns the grants that ended at or after a time, and no others"),
 		Entry(nil, "returns grants but no tokens",
 			"returns the tokens that were revoked at or after a time, and no others"),
 		Entry(nil, "returns active grants", "returns nothing when nothing has ended"),

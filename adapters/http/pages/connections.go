@@ -30,7 +30,6 @@ type Connections struct {
 // Connection is an app with access to the site for a person.
 type Connection struct {
 	Grant         string // its id
-	Label         string // the person's own name for it
 	Account       string // of the person at the site; empty if it is not known
 	ClientName    string // the client's claim
 	ClientHost    string // empty for an app that registered itself

@@ -1,10 +1,14 @@
 package outbound
 
-import "net/url"
+import "net/http"
 
 // Target describes the target of a redirect in our own words, because its text may have a key.
-func Target(to, from *url.URL) string {
+func Target(redirect *http.Response) string {
+	to, err := redirect.Location()
+	from := redirect.Request.URL
 	switch {
+	case err != nil:
+		return "without an address"
 	case to.Host != from.Host:
 		return "to another host"
 	case to.Scheme != from.Scheme:

@@ -102,9 +102,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (m json
 		return m, false
 	}
 	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, m.Tools, m.Arguments...); lacking {
-		refused := insufficientScope(needed)
-		g.traceRefusal(r.Context(), refused)
-		g.challenge.refuse(out.ResponseWriter, refused)
+		g.refuseCaller(out.ResponseWriter, r, insufficientScope(needed))
 		return m, false
 	}
 	if m.Refused != nil {

@@ -62,9 +62,7 @@ func (a Audit) NewCall(sender *response.Sender, request jsonrpc.Request, began t
 		call.Request, call.Subject, call.Grant = sender.RequestID, sender.Caller.Subject, sender.Caller.Grant
 		call.Account = audit.Shorten(sender.Caller.Account, audit.MaxName)
 		call.App = audit.Shorten(sender.Caller.ClientName, audit.MaxName)
-		if a.label != nil {
-			call.Client = audit.Shorten(a.label(sender.Caller.Client), audit.MaxClient)
-		}
+		call.Client = audit.Shorten(a.label(sender.Caller.Client), audit.MaxClient)
 	}
 	return call
 }

@@ -25,7 +25,7 @@ const maxTokenLength, maxHostTokenLength = 512, 4096
 func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request) (passed bool) {
 	token, refused := g.bearer(r)
 	if refused != nil {
-		g.traceRefusal(r.Context(), *refused)
+		traceRefusal(r.Context(), *refused)
 		g.challenge.refuse(out, *refused)
 		return false
 	}
@@ -87,14 +87,12 @@ func (g *Guard) welcome(ctx context.Context, c echo.Context) error {
 
 // traceRefusal records a refusal in the trace. A request without a token is the first step of a
 // connection and no failure.
-func (g *Guard) traceRefusal(ctx context.Context, r refusal) {
+func traceRefusal(ctx context.Context, r refusal) {
 	recorder := connection.From(ctx)
 	if r.code == "" {
 		recorder.Record(connection.Challenge)
 		return
 	}
-	g.options.Logger.InfoContext(ctx, "refused a request", "reason", r.description, "rule", r.rule,
-		"needed", r.scope.String())
 	recorder.RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidToken, r.rule, r.description))
 }
 

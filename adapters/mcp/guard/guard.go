@@ -68,6 +68,9 @@ type Guard struct {
 // New returns a Guard of a Backend whose responses and sessions are in the registry. The options
 // have their defaults.
 func New(o Options, responses *response.Registry) *Guard {
+	if o.ClientLabel == nil {
+		o.ClientLabel = oauth.ClientID.String
+	}
 	origin, path := oauth.SplitOrigin(o.Resource.String())
 	return &Guard{
 		options:  o,
@@ -132,7 +135,9 @@ func (g *Guard) Mount(e *echo.Echo, to Backend) {
 }
 
 // CloseGrant ends the responses and sessions of a grant.
-func (g *Guard) CloseGrant(grant string) { g.CloseEnded(oauth.Ended{Grants: []string{grant}}) }
+func (g *Guard) CloseGrant(grant string) {
+	g.CloseEnded(oauth.Ended{Grants: map[string]oauth.EndedGrant{grant: {}}})
+}
 
 // CloseEnded ends the responses and sessions of grants and tokens that any process has ended. It
 // may be repeated.

@@ -41,9 +41,17 @@ func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool
 // the scopes of the call, so that the next consent suffices for it.
 func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
 	caller := response.IdentityOf(r.Context()).Caller
-	refused := changedTool(g.access.withDefaults(
-		g.access.neededScopes(caller, m.Tools, g.access.scopesWith(m.Arguments))))
-	g.traceRefusal(r.Context(), refused)
+	g.refuseCaller(w, r, changedTool(g.access.withDefaults(
+		g.access.neededScopes(caller, m.Tools, g.access.scopesWith(m.Arguments)))))
+}
+
+// refuseCaller answers a caller whose consent does not suffice.
+func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused refusal) {
+	caller := response.IdentityOf(r.Context()).Caller
+	g.options.Logger.InfoContext(r.Context(), "refused a request", "grant", caller.Grant,
+		"client", g.audit.label(caller.Client), "reason", refused.description, "rule", refused.rule,
+		"needed", refused.scope.String())
+	traceRefusal(r.Context(), refused)
 	g.challenge.refuse(w, refused)
 }
 

@@ -16,7 +16,7 @@ var _ = Describe("Closing the streams of ended grants", Label("G16", "E9"), func
 		s.session(ctx, alice)
 		Expect(s.mcp.Idle()).To(BeFalse())
 		for range 3 { // it may be repeated
-			s.mcp.CloseEnded(oauth.Ended{Grants: []string{"A"}})
+			s.mcp.CloseEnded(oauth.Ended{Grants: map[string]oauth.EndedGrant{"A": {}}})
 		}
 		Eventually(s.mcp.Idle).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
 	})

@@ -19,9 +19,9 @@ var _ = Describe("Closing the responses of an ended grant or token", Label("G16"
 		s.registry.End(ended)
 		Expect(s.ctx.Err() != nil).To(Equal(ends))
 	},
-		Entry("a stream of an ended grant", true, false, oauth.Ended{Grants: []string{"x", "A"}}, true),
-		Entry("a call of an ended grant", false, false, oauth.Ended{Grants: []string{"A"}}, true),
-		Entry("no stream of another grant", true, false, oauth.Ended{Grants: []string{"B"}}, false),
+		Entry("a stream of an ended grant", true, false, endedGrants("x", "A"), true),
+		Entry("a call of an ended grant", false, false, endedGrants("A"), true),
+		Entry("no stream of another grant", true, false, endedGrants("B"), false),
 		Entry("a stream whose token was revoked", true, false,
 			oauth.Ended{Tokens: []oauth.Digest{{}, digestOf(tokenOf("B"))}}, true),
 		Entry("no stream of another token of the grant", true, false,

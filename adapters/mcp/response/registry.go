@@ -140,33 +140,33 @@ const endedMemory = time.Minute
 // End ends the responses and sessions of ended grants, and the streams of revoked tokens. A call
 // may finish after its token alone was revoked.
 func (r *Registry) End(ended oauth.Ended) {
-	grants, tokens := setOf(ended.Grants), setOf(ended.Tokens)
+	tokens := map[oauth.Digest]bool{}
+	for _, token := range ended.Tokens {
+		tokens[token] = true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	maps.DeleteFunc(r.ended, func(_ string, at time.Time) bool { return now.Sub(at) > endedMemory })
-	for grant := range grants {
+	for grant := range ended.Grants {
 		r.ended[grant] = now
 	}
 	for w := range r.responses {
-		if grants[w.ctx.identity.Caller.Grant] || len(tokens) > 0 && w.endsWithToken() &&
+		if has(ended.Grants, w.ctx.identity.Caller.Grant) || len(tokens) > 0 && w.endsWithToken() &&
 			tokens[w.ctx.identity.digest()] {
 			w.End(ErrEnded)
 		}
 	}
 	for _, session := range r.sessions {
-		if session.removeGrants(grants) == 0 {
+		if session.removeGrants(ended.Grants) == 0 {
 			session.end(ErrEnded)
 		}
 	}
 }
 
-func setOf[T comparable](all []T) map[T]bool {
-	set := make(map[T]bool, len(all))
-	for _, one := range all {
-		set[one] = true
-	}
-	return set
+func has(ended map[string]oauth.EndedGrant, grant string) bool {
+	_, found := ended[grant]
+	return found
 }
 
 // Idle reports whether all responses and sessions have ended.

@@ -60,8 +60,8 @@ func (s *openSession) wait(timeout time.Duration) {
 }
 
 // removeGrants removes grants that have ended, and returns the number of those that are left.
-func (s *openSession) removeGrants(ended map[string]bool) (left int) {
-	maps.DeleteFunc(s.grants, func(grant string, _ bool) bool { return ended[grant] })
+func (s *openSession) removeGrants(ended map[string]oauth.EndedGrant) (left int) {
+	maps.DeleteFunc(s.grants, func(grant string, _ bool) bool { return has(ended, grant) })
 	return len(s.grants)
 }
 

@@ -81,7 +81,7 @@ var _ = Describe("A session that is not used", Label("G20"), func() {
 		end()
 		Eventually(session.causes).Should(Receive(MatchError(cause)))
 	},
-		Entry("when its grant has ended", func() { registry.End(oauth.Ended{Grants: []string{"A"}}) }, ErrEnded),
+		Entry("when its grant has ended", func() { registry.End(endedGrants("A")) }, ErrEnded),
 		Entry("when the service shuts down", func() { registry.Drain() }, ErrDraining),
 	)
 })
@@ -93,11 +93,19 @@ var _ = Describe("A session whose last grant has ended", Label("G14", "G16"), fu
 		set := NewRegistry(Options{Now: time.Now, Limits: oauth.DefaultLimits()})
 		Expect(set.AddSession(session, &oauth.Caller{Grant: "A", Subject: "ann"})).To(BeTrue())
 		Expect(set.UseSession("slow", "B")).To(BeTrue())
-		set.End(oauth.Ended{Grants: []string{"A"}})
+		set.End(endedGrants("A"))
 		Expect(set.UseSession("slow", "B")).To(BeTrue())
-		set.End(oauth.Ended{Grants: []string{"B"}})
+		set.End(endedGrants("B"))
 		Expect(set.UseSession("slow", "C")).To(BeFalse())
 		set.RemoveSession("slow")
 		Expect(set.UseSession("slow", "C")).To(BeFalse(), "the handler may still know it for a moment")
 	})
 })
+
+func endedGrants(ids ...string) oauth.Ended {
+	ended := oauth.Ended{Grants: map[string]oauth.EndedGrant{}}
+	for _, id := range ids {
+		ended.Grants[id] = oauth.EndedGrant{}
+	}
+	return ended
+}

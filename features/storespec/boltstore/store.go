@@ -164,7 +164,7 @@ func rowsOf(tx *bbolt.Tx,
 			issued = append(issued, row)
 		}
 	}), all(tx, grants, func(row oauth.GrantSnapshot) {
-		if string(row.HostPrint) == string(host[:]) {
+		if row.State == oauth.ActiveGrant && string(row.HostPrint) == string(host[:]) {
 			active = append(active, row)
 		}
 	}))

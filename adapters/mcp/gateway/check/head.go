@@ -61,10 +61,7 @@ func (p Probe) head(request *http.Request) (head, error) {
 	if h.status == http.StatusUnauthorized {
 		h.metadata = metadataOf(response.Header)
 	}
-	h.target = "without an address"
-	if to, err := response.Location(); err == nil {
-		h.target = outbound.Target(to, request.URL)
-	}
+	h.target = outbound.Target(response)
 	switch {
 	case h.status == http.StatusForbidden, h.status == http.StatusBadRequest:
 		// A read error means another reason.

@@ -251,24 +251,12 @@ func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	case status < 200:
 		return failed(http.StatusBadGateway, "switches protocols", nil)
 	case status >= 300 && status < 400:
-		return failed(http.StatusBadGateway, "redirects, which is not followed", redirectsTo(answer, u.url))
+		return failed(http.StatusBadGateway, "redirects, which is not followed",
+			errors.New("it redirects "+outbound.Target(answer)+": set upstream to the address of the MCP server"))
 	case status >= 500 && !isJSONRPCError(answer):
 		failure := failed(statusFor(status), "has failed", fmt.Errorf("it answered %d", status))
 		failure.RetryAfter = retryAfter(answer.Header)
 		return failure
 	}
 	return nil
-}
-
-// redirectsTo names the target only if it differs from the URL by a slash. Any other target may
-// contain parts of the request.
-func redirectsTo(answer *http.Response, from *url.URL) error {
-	to, err := answer.Location()
-	if err != nil {
-		return errors.New("it redirects without an address")
-	}
-	if to.Host != from.Host || strings.Trim(to.Path, "/") != strings.Trim(from.Path, "/") {
-		return errors.New("it redirects elsewhere: set upstream to the address of the MCP server itself")
-	}
-	return errors.New("it redirects " + outbound.Target(to, from) + ": set upstream to that address")
 }
