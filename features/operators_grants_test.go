@@ -196,7 +196,7 @@ var _ = Describe("Listing and ending grants beside a running service", Label("st
 
 	It("lists and ends the grants of a key among several fields, or says that it cannot",
 		Label("gateway", "B23"), func(ctx SpecContext) {
-			upstream := NewUpstreamReading(basicCredentials, "ann:key-of-ann-1234")
+			upstream := NewUpstreamReading(basicCredentials, "ann:the-long-key-of-ann-1234")
 			listed := map[string]string{service.VerifierFile: "Spec Client",
 				service.VerifierUpstream: "list them by --client, --name or --subject"}
 			for verifier, ended := range map[string]string{service.VerifierFile: "ended: 1",
