@@ -99,10 +99,9 @@ func (s *Store) replaceSecretFile(tx *gorm.DB, now, forget time.Time) error {
 // compareSecret refuses a secret file other than the one that the database was used with. It
 // reports whether one was used.
 func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
-	var known []fingerprintRow
-	prints, err := s.fingerprintsOfFile()
+	known, err := fingerprints(db) // before the file, which a replacement changes first
 	if err == nil {
-		known, err = compareFingerprint(db, prints)
+		err = s.compareFile(known)
 	}
 	isOther := errors.Is(err, oauth.ErrOtherSecret)
 	switch {
@@ -112,6 +111,15 @@ func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
 		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database", err, s.secretFile.Path())
 	}
 	return len(known) > 0, err
+}
+
+// compareFile returns oauth.ErrOtherSecret if the file is without the secret of the database.
+func (s *Store) compareFile(known []fingerprintRow) error {
+	prints, err := s.fingerprintsOfFile()
+	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {
+		return oauth.ErrOtherSecret
+	}
+	return err
 }
 
 // fingerprintsOfFile returns the fingerprints of the secrets in the file, the newest first.
@@ -172,7 +180,7 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 		return err
 	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		known, err := compareFingerprint(s.engine.locking(tx), prints)
+		known, err := fingerprints(s.engine.locking(tx))
 		newest := fingerprintRow{onlyFingerprint, prints[0][:]}
 		switch {
 		case err != nil:
@@ -181,19 +189,11 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 			return overtaken(tx.Create(&newest).Error, "storing the fingerprint of the server secret")
 		case bytes.Equal(known[0].Print, newest.Print):
 			return nil
+		case !known[0].isAmong(prints):
+			return oauth.ErrOtherSecret
 		}
 		return failed("storing the fingerprint of the server secret", tx.Save(&newest).Error)
 	})
-}
-
-// compareFingerprint returns what fingerprints returns, or oauth.ErrOtherSecret
-// if it is not one of prints.
-func compareFingerprint(db *gorm.DB, prints []oauth.Fingerprint) ([]fingerprintRow, error) {
-	known, err := fingerprints(db)
-	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {
-		return nil, oauth.ErrOtherSecret
-	}
-	return known, err
 }
 
 // fingerprints returns one row, or none before the first service has started.
