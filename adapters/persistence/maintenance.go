@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"time"
 
@@ -182,6 +183,10 @@ var errNoBackup = errors.New("a database server has a tool of its own: run pg_du
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if s.engine.server {
 		return errNoBackup
+	}
+	path, err := filepath.Abs(path) // so that no name has a special meaning to SQLite
+	if err != nil {
+		return err
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {

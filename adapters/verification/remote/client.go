@@ -90,6 +90,18 @@ func (a answer) read(into any, members ...string) error {
 	return nil
 }
 
+// identifier is a text, or a number, which sites often have as the id of a row.
+type identifier string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (i *identifier) UnmarshalJSON(value []byte) error {
+	if kind := jsontext.Value(value).Kind(); kind == '0' {
+		*i = identifier(value)
+		return nil
+	}
+	return json.Unmarshal(value, (*string)(i))
+}
+
 func (c client) unavailable(ctx context.Context, to *url.URL, err error) error {
 	return outbound.CannotVerify(ctx, c.logger, to, err)
 }

@@ -22,11 +22,11 @@ func NewEndpoint(url string, t Transport) *Endpoint { return &Endpoint{url, newC
 
 // principal is the JSON response of the site. All members are optional.
 type principal struct {
-	Subject string   `json:"subject"`
-	Name    string   `json:"name"`
-	TokenID string   `json:"token_id"`
-	Roles   []string `json:"roles"`
-	Scopes  []string `json:"scopes"`
+	Subject string     `json:"subject"`
+	Name    string     `json:"name"`
+	TokenID identifier `json:"token_id"`
+	Roles   []string   `json:"roles"`
+	Scopes  []string   `json:"scopes"`
 }
 
 // VerifyBearer implements oauth.BearerVerifier.
@@ -58,5 +58,11 @@ func (e *Endpoint) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	if err := got.read(&found, "subject", "name", "token_id", "roles", "scopes"); err != nil {
 		return oauth.Principal{}, e.client.unavailable(ctx, request.URL, err)
 	}
-	return oauth.Principal(found), nil
+	return oauth.Principal{
+		Subject: found.Subject,
+		Name:    found.Name,
+		TokenID: string(found.TokenID),
+		Roles:   found.Roles,
+		Scopes:  found.Scopes,
+	}, nil
 }

@@ -42,13 +42,13 @@ func NewIntrospection(o IntrospectionOptions) *Introspection {
 
 // introspection has the members of RFC 7662 §2.2 that are used here.
 type introspection struct {
-	Active  *bool    `json:"active"`
-	Subject string   `json:"sub"`
-	Name    string   `json:"username"`
-	TokenID string   `json:"jti"`
-	Scope   string   `json:"scope"`
-	Expires *float64 `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
-	Roles   []string `json:"roles"`
+	Active  *bool      `json:"active"`
+	Subject string     `json:"sub"`
+	Name    string     `json:"username"`
+	TokenID identifier `json:"jti"`
+	Scope   string     `json:"scope"`
+	Expires *float64   `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
+	Roles   []string   `json:"roles"`
 }
 
 // VerifyBearer implements oauth.BearerVerifier.
@@ -67,7 +67,7 @@ func (i *Introspection) VerifyBearer(ctx context.Context, token string) (oauth.P
 	principal := oauth.Principal{
 		Subject: found.Subject,
 		Name:    found.Name,
-		TokenID: found.TokenID,
+		TokenID: string(found.TokenID),
 		Roles:   found.Roles,
 	}
 	if i.options.ScopeCeiling {

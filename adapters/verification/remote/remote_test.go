@@ -134,6 +134,10 @@ var _ = Describe("Verifying at a URL of the site", func() {
 			answering(200, "application/json; charset=utf-8",
 				`{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
 			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
+		Entry("the id of a token that is a number", answering(200, "application/json", `{"token_id":4711}`),
+			oauth.Principal{TokenID: "4711"}),
+		Entry("the id of a token that is a text", answering(200, "application/json", `{"token_id":"47-11"}`),
+			oauth.Principal{TokenID: "47-11"}),
 		Entry("a principal without scopes", answering(200, "application/json", `{"scopes":[]}`),
 			oauth.Principal{Scopes: []string{}}),
 		Entry("nothing from empty members", answering(200, "application/json", `{"roles":null,"scopes":null}`),
@@ -179,9 +183,9 @@ var _ = Describe("Introspecting", Label("RFC 7662"), func() {
 
 	It("posts the token, with client id and secret encoded as in RFC 6749", func(ctx SpecContext) {
 		s.answer = answering(200, "application/json",
-			`{"active":true,"sub":"ada","scope":"read","roles":["author"],"client_id":"x"}`)
+			`{"active":true,"sub":"ada","jti":4711,"scope":"read","roles":["author"],"client_id":"x"}`)
 		Expect(s.introspection().VerifyBearer(ctx, token)).
-			To(Equal(oauth.Principal{Subject: "ada", Roles: []string{"author"}}))
+			To(Equal(oauth.Principal{Subject: "ada", TokenID: "4711", Roles: []string{"author"}}))
 		Expect(s.forms).To(Equal([]string{"token=site_token%7Cwith%3Asigns"}))
 		id, secret, _ := s.asked[0].BasicAuth()
 		Expect([]string{s.asked[0].Method, id, secret}).To(Equal([]string{http.MethodPost, "paste+port", "pa%26ss"}))
