@@ -114,6 +114,7 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 	})
 
 	It("are never alive after their end was answered, whoever reads meanwhile", func(ctx SpecContext) {
+		mine.store.Store, mine.store.now = shared.Store, time.Now
 		for range 50 {
 			tokens := mine.connect(ctx, "mcp offline_access")
 			var answered atomic.Bool

@@ -310,7 +310,7 @@ func (r *Reader) answer(command string) string {
 		return "yes\n"
 	}
 	r.typed++
-	return fmt.Sprintf("key-of-person-%d\n", r.typed)
+	return fmt.Sprintf("a-long-key-of-person-%d\n", r.typed)
 }
 
 // serve starts a gateway, and stops it when it has said what it found out about its server.

@@ -134,14 +134,6 @@ func breakCommit(tx *gorm.DB) error {
 	)
 }
 
-func end(ctx context.Context, s *Store, id string) {
-	GinkgoHelper()
-	Expect(s.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
-		g.End(oauth.EndedByHost, then)
-		return nil
-	})).To(Succeed())
-}
-
 func ended(ctx context.Context, s *Store, id string) bool {
 	GinkgoHelper()
 	found, err := s.Grant(ctx, id)

@@ -79,7 +79,7 @@ func (o *stream) write(event []byte) {
 	if o.to == nil {
 		return
 	}
-	_, err := o.to.Write(event) //nolint:gosec // the media type is that of events
+	_, err := o.to.Write(event)
 	if err == nil {
 		err = http.NewResponseController(o.to).Flush()
 	}
