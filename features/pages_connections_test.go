@@ -165,7 +165,7 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 				Expect(status).To(Or(Equal(http.StatusOK), Equal(http.StatusUnauthorized)))
 			})
 			Eventually(func() int { return replicas[1].Call(ctx, access).StatusCode }).WithContext(ctx).
-				WithTimeout(1500 * time.Millisecond).Should(Equal(http.StatusUnauthorized))
+				WithTimeout(patience).Should(Equal(http.StatusUnauthorized))
 		})
 
 	It("ends all connections", func(ctx SpecContext) {

@@ -173,6 +173,6 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19", "
 			})
 			Eventually(func() string {
 				return replicas[1].Converse(ctx, stateless, access).Use(ctx, "key", params{}).Text()
-			}).WithContext(ctx).WithTimeout(1500 * time.Millisecond).Should(Equal(fresh))
+			}).WithContext(ctx).WithTimeout(patience).Should(Equal(fresh))
 		})
 })

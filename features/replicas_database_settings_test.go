@@ -47,7 +47,7 @@ var _ = Describe("Sessions of a database server that begin with other settings",
 				Expect(Post(ctx, replica.Address+"/oauth/revoke", url.Values{"token": {tokens.Refresh}}).StatusCode).
 					To(Equal(http.StatusOK))
 				Eventually(func() int { return world.Call(ctx, tokens.Access).StatusCode }).WithContext(ctx).
-					WithTimeout(1500 * time.Millisecond).Should(Equal(http.StatusUnauthorized))
+					WithTimeout(patience).Should(Equal(http.StatusUnauthorized))
 				for _, answer := range atOnce(8, func() Response { return world.Call(ctx, tokens.Access) }) {
 					Expect(answer).To(BeChallenged(world, "invalid_token"))
 				}

@@ -162,7 +162,7 @@ func racing(rounds int) {
 				})
 				for _, at := range both {
 					Eventually(func() Response { return at.Call(ctx, tokens.Access) }).WithContext(ctx).
-						WithTimeout(1500 * time.Millisecond).Should(BeChallenged(world, "invalid_token"))
+						WithTimeout(patience).Should(BeChallenged(world, "invalid_token"))
 				}
 			}
 		}, SpecTimeout(5*time.Minute))
