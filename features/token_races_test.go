@@ -26,7 +26,7 @@ func BeGrantedOrRefused() types.GomegaMatcher {
 }
 
 var _ = Describe("Racing", Label("N10", "stores"), func() {
-	Context("in 20 rounds", Label("long"), func() { converging(20); racing(20) })
+	Context("in 20 rounds", Label("long", "race"), func() { converging(20); racing(20) })
 	Context("in 100 rounds", Label("soak"), func() { racing(100) })
 	Context("in 100,000 requests", Label("soak", "flood"), func() { converging(100_000 / 2 / crowd) })
 })
