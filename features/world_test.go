@@ -213,7 +213,7 @@ func (l *Log) String() string {
 
 // noRedirects is an HTTP client that returns redirects instead of following them.
 var noRedirects = &http.Client{
-	Timeout:       30 * time.Second,
+	Timeout:       2 * patience, // also for the reading of a response
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
