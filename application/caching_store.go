@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// grantTrusted is how long a process trusts a grant that it has read. So long may a token that
-	// another process has revoked be accepted.
+	// grantTrusted is how long a process trusts a grant that it has read, and may accept a token
+	// that another process has revoked.
 	grantTrusted  = time.Second
 	trustedAtMost = 4096
 )
@@ -28,7 +28,7 @@ type cachingStore struct {
 }
 
 // trustedGrant is the place of a grant in the cache, taken before the grant is read. A change
-// removes the place, so that a read that began before it fills a place that is no longer looked at.
+// removes the place, so a read that began before the change fills one that the cache has dropped.
 type trustedGrant struct {
 	readAt time.Time
 	grant  atomic.Pointer[oauth.AccessGrant]

@@ -113,7 +113,7 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		Expect(shared.reads).To(Equal(2))
 	})
 
-	It("are never alive after their end was answered, whoever reads meanwhile", func(ctx SpecContext) {
+	It("are never alive after their end was answered, even if others read them meanwhile", func(ctx SpecContext) {
 		mine.store.Store, mine.store.now = shared.Store, time.Now
 		for range 50 {
 			tokens := mine.connect(ctx, "mcp offline_access")

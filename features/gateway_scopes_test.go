@@ -46,7 +46,7 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 				`"client":"https?://[^"]+",.*"rule":"G10","needed":"danger mcp"`))
 			Expect(world.Call(ctx, "not a token 68").StatusCode).To(Equal(http.StatusUnauthorized))
 			Expect(strings.Count(world.Log.String(), `"msg":"refused a request"`)).
-				To(Equal(1), "what has no grant is no refusal of a person's call")
+				To(Equal(1), "a request without a grant is not logged as one that was refused")
 
 			wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
 			Expect(wider.Scope).To(Equal("danger"))

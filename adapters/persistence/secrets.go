@@ -75,7 +75,6 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		if err != nil {
 			return err
 		}
-		// The commit makes other processes read the secrets again.
 		return failed("storing the fingerprint of the server secret",
 			tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
 	})

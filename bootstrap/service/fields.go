@@ -8,7 +8,7 @@ import (
 // fieldMapping is a credential.Field in the file of settings.
 type fieldMapping struct {
 	Name     string `json:"name" jsonschema:"name of the field in templates: lower-case letters, digits and underscores"`
-	Label    string `json:"label,omitempty" jsonschema:"label on the pages; the names token, user and password have one"`
+	Label    string `json:"label,omitempty" jsonschema:"label on the pages; token, user and password have one"`
 	Help     string `json:"help,omitempty" jsonschema:"text below the label"`
 	Secret   *bool  `json:"secret,omitempty" jsonschema:"hide the value, and remove it from responses; the default is true for token and password"`
 	Pattern  string `json:"pattern,omitempty" jsonschema:"regular expression (RE2) that the whole value matches"`
