@@ -34,6 +34,7 @@ const (
 var (
 	errTimeout = errors.New("it took longer than upstream-timeout")
 	errCut     = errors.New("it cut off its response")
+	errIdle    = errors.New("it closed an idle connection")
 )
 
 // transport sends requests through a circuit breaker and limits the wait for a response.
@@ -78,7 +79,9 @@ func newTransport(o Options, open time.Duration) *transport {
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Timeout:     open,
 			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
-			IsExcluded:  func(err error) bool { return errors.Is(err, context.Canceled) }, // by the client
+			IsExcluded: func(err error) bool { // what says nothing about the upstream
+				return errors.Is(err, context.Canceled) || errors.Is(err, errIdle)
+			},
 			OnStateChange: func(_ string, _, to gobreaker.State) {
 				o.Logger.Debug("the circuit breaker of the upstream changed its state",
 					"state", to.String(), "rule", "U10")
@@ -114,7 +117,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		err = failureOf(err, ctx)
 		cancel(nil)
 		if broken { // the server has closed an idle connection; that is not an outage
-			report(nil)
+			report(errIdle)
 			t.calls.askCheck()
 			return nil, err
 		}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -99,6 +101,22 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 			To(And(MatchError(gobreaker.ErrOpenState), HaveField("Status", http.StatusServiceUnavailable),
 				HaveField("Rule", "U10")))
 		Expect(asked).To(Equal(failuresInARow))
+	})
+
+	It("opens although an idle connection was closed between two failures", func(ctx SpecContext) {
+		failing := t.next
+		for failed := range failuresInARow {
+			if failed == failuresInARow-1 {
+				t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+					httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Reused: true})
+					return nil, io.EOF
+				})
+				Expect(ask(ctx)).NotTo(Succeed())
+				t.next = failing
+			}
+			Expect(ask(ctx)).NotTo(MatchError(gobreaker.ErrOpenState))
+		}
+		Expect(ask(ctx)).To(MatchError(gobreaker.ErrOpenState))
 	})
 
 	It("remembers the failed call after it admits a probe", Label("U31"), func(ctx SpecContext) {
