@@ -1,14 +1,12 @@
 package persistence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
@@ -21,11 +19,10 @@ import (
 const secretSuffix = ".secret"
 
 // OpenSQLite opens the database in file and brings its schema up to date. It creates a missing
-// file, and a missing directory, for their owner only ; beside the file lies the server secret.
-// Several processes may share one file. OpenSQLite refuses a file that is missing or empty although
-// its secret was used.
+// file, and a missing directory, for their owner only; beside the file lies the server secret.
+// Several processes may share one file.
 func OpenSQLite(file string) (*Store, error) {
-	return openFile(file, createUnlessLost, sqlite.Open, (*Store).prepare)
+	return openFile(file, create, sqlite.Open, (*Store).prepare)
 }
 
 // OpenExisting opens a database beside the service that runs on it. It creates and migrates
@@ -41,22 +38,10 @@ func OpenUnchecked(file string) (*Store, error) {
 }
 
 // MigrateSQLite brings the schema of the database in file up to date, creates the file when it is
-// missing, and returns the migrations that it applied. Like OpenSQLite it refuses a file that was
-// lost.
+// missing, and returns the migrations that it applied.
 func MigrateSQLite(file string) (applied []string, err error) {
-	return migrateSQLite(file, createUnlessLost, (*Store).refuseBegun)
-}
-
-// CreateSQLite is MigrateSQLite for the destination of a copy, whose secret may exist before the
-// database.
-func CreateSQLite(file string) (applied []string, err error) {
-	return migrateSQLite(file, create, func(*Store, []string) error { return nil })
-}
-
-func migrateSQLite(file string, locate func(path string) error,
-	also func(s *Store, applied []string) error) (applied []string, err error) {
-	store, err := openFile(file, locate, sqlite.Open, func(s *Store) (err error) {
-		applied, err = s.migrateFile(func(_ *gorm.DB, applied []string) error { return also(s, applied) })
+	store, err := openFile(file, create, sqlite.Open, func(s *Store) (err error) {
+		applied, err = s.migrateFile(func(*gorm.DB) error { return nil })
 		return err
 	})
 	if err != nil {
@@ -104,34 +89,17 @@ func refusal(file string, err error) error {
 // prepare migrates the schema and creates the secret under the write lock, so that processes that
 // start together do it once.
 func (s *Store) prepare() error {
-	_, err := s.migrateFile(func(tx *gorm.DB, applied []string) error {
-		if err := s.refuseBegun(applied); err != nil {
-			return err
-		}
-		return s.createSecret(tx)
-	})
-	if err != nil {
-		return err
-	}
-	return s.markSecretUsed()
-}
-
-// refuseBegun refuses a file without a schema beside a secret that a database was begun with.
-func (s *Store) refuseBegun(applied []string) error {
-	used, err := s.secretFile.IsUsed()
-	if used && len(applied) == len(migrations) {
-		return errLost(strings.TrimSuffix(s.secretFile.Path(), secretSuffix))
-	}
+	_, err := s.migrateFile(s.createSecret)
 	return err
 }
 
-func (s *Store) migrateFile(also func(tx *gorm.DB, applied []string) error) (applied []string, err error) {
+func (s *Store) migrateFile(also func(tx *gorm.DB) error) (applied []string, err error) {
 	err = s.file.SortInFiles(func() error {
 		return s.transaction(context.Background(), func(tx *gorm.DB) (err error) {
 			if applied, err = migrate(tx, s.engine, migrations); err != nil {
 				return err
 			}
-			return also(tx, applied)
+			return also(tx)
 		})
 	})
 	return applied, err
@@ -159,17 +127,9 @@ func (s *Store) durable() error {
 func exists(path string) error {
 	found, err := os.Stat(path)
 	if err == nil && found.Size() == 0 {
-		return cmp.Or(refuseLost(path), errors.New("it is empty: \"pasteport serve\" makes a database of it"))
+		return errors.New("it is empty: \"pasteport serve\" makes a database of it")
 	}
 	return err
-}
-
-// createUnlessLost is create for a service, which must not begin anew beside a used server secret.
-func createUnlessLost(path string) error {
-	if err := refuseLost(path); err != nil {
-		return err
-	}
-	return create(path)
 }
 
 // create creates a missing file. It does not even open a file that exists: closing it would release
@@ -189,25 +149,4 @@ func create(path string) error {
 		return err
 	}
 	return made.Close()
-}
-
-// refuseLost refuses a database that is missing or empty beside a used server secret: SQLite would
-// make a new database of it and delete the log of the old one. It reads the secret first, because
-// the secret is marked after the first commit.
-func refuseLost(path string) error {
-	used, err := secretfile.New(path + secretSuffix).IsUsed()
-	if err != nil || !used {
-		return err
-	}
-	found, err := os.Stat(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && found.Size() == 0 {
-		return errLost(path)
-	}
-	return nil
-}
-
-func errLost(path string) error {
-	return fmt.Errorf(
-		"it is missing or empty, but its server secret, %s, has been used: restore the database from a backup; "+
-			"to begin anew without it, delete that file as well, and everybody connects again", path+secretSuffix)
 }

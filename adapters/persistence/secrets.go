@@ -130,15 +130,6 @@ func (s *Store) fingerprintsOfFile() ([]oauth.Fingerprint, error) {
 	return seal.NewKeyRing(seal.FixedSecrets(secrets.Bytes)).SecretFingerprints()
 }
 
-// markSecretUsed marks the secret when a database has been begun with it. The write lock keeps
-// others from replacing the secret meanwhile.
-func (s *Store) markSecretUsed() error {
-	if used, err := s.secretFile.IsUsed(); used || err != nil {
-		return err
-	}
-	return s.transaction(context.Background(), func(*gorm.DB) error { return s.secretFile.MarkUsed() })
-}
-
 // createSecret generates the secret of a database that was not used with one. Later replicas must
 // be given the same file. Where the secret is missing, the service fails that needs it; a host may
 // have configured another one.

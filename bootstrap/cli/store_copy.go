@@ -85,7 +85,7 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 	if err != nil {
 		return fmt.Errorf("the copy needs the server secret: %w", err)
 	}
-	if err := to.MigrateOrCreate(); err != nil {
+	if _, err := to.Migrate(); err != nil {
 		return err
 	}
 	target, err := to.OpenExisting()

@@ -156,22 +156,12 @@ func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
 	return store, l.explain(err)
 }
 
-// Migrate updates the schema and returns the applied migrations.
+// Migrate updates the schema, creates a missing file, and returns the applied migrations.
 func (l StoreLocation) Migrate() (applied []string, err error) {
 	if l.IsServer() {
 		return persistence.MigrateServer(l.url, l.options)
 	}
 	return persistence.MigrateSQLite(l.file)
-}
-
-// MigrateOrCreate is Migrate for the destination of a copy: it also creates a missing file.
-func (l StoreLocation) MigrateOrCreate() (err error) {
-	if l.IsServer() {
-		_, err = persistence.MigrateServer(l.url, l.options)
-	} else {
-		_, err = persistence.CreateSQLite(l.file)
-	}
-	return err
 }
 
 func (l StoreLocation) checkFile() error {

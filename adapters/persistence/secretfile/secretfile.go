@@ -16,7 +16,6 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -24,7 +23,7 @@ import (
 
 const (
 	secretLength = 32
-	// The first line of a list; a file with an unused secret holds only its 32 bytes.
+	// The first line of a list; a file with one secret may hold only its 32 bytes.
 	listTitle = "pasteport secrets, the newest first"
 )
 
@@ -99,15 +98,6 @@ func (f *File) read(found fs.FileInfo) (*Secrets, error) {
 	return secrets, nil
 }
 
-// IsUsed reports whether a database uses the secret: MarkUsed has converted the file to a list.
-func (f *File) IsUsed() (bool, error) {
-	content, err := os.ReadFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	return strings.HasPrefix(string(content), listTitle), failed("looking for the server secret", err)
-}
-
 func format(secrets []Secret) []byte {
 	lines := []string{listTitle}
 	for _, secret := range secrets {
@@ -167,27 +157,6 @@ func (f *File) Replace(now, forget time.Time) error {
 		replaced = secret.GeneratedAt
 	}
 	return f.rewrite(format(slices.Insert(kept, 0, Secret{now.UTC(), generate()})))
-}
-
-// MarkUsed rewrites a secret as a list, which marks it as used: a later start without a database
-// then detects that the database is lost. A mounted file cannot be replaced and stays unmarked, and
-// a missing one stays missing.
-func (f *File) MarkUsed() error {
-	secrets, err := f.Read()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if used, err := f.IsUsed(); used || err != nil {
-		return err
-	}
-	err = f.rewrite(format(secrets.All))
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EBUSY) {
-		return nil
-	}
-	return err
 }
 
 func generate() []byte {
