@@ -522,8 +522,9 @@ var _ = Describe("Replicas of a gateway to a program over stdio", Label("replica
 
 	It("pass a cancellation to the program, and its answers to its questions", func(ctx SpecContext) {
 		talk := replicas[0].Converse(ctx, sessions, access)
-		waiting := waitForever(ctx, talk.At(replicas[1]))
-		Expect(talk.At(replicas[2]).Post(ctx, "notifications/cancelled", params{"requestId": 7}).StatusCode).
+		waiting := Follow(numbered(8, // an id of its own, because a repeated one cancels nothing
+			talk.At(replicas[1]).message(ctx, "tools/call", params{"name": "wait", "arguments": params{}})))
+		Expect(talk.At(replicas[2]).Post(ctx, "notifications/cancelled", params{"requestId": 8}).StatusCode).
 			To(Equal(http.StatusAccepted))
 		Eventually(waiting.Events).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
 	})
