@@ -40,7 +40,7 @@ var _ = Describe("Filtering answers with rules for tools, prompts and resources"
 		})
 
 		It("passes on no answer that is encoded or is not JSON", func(ctx SpecContext) {
-			for _, encoding := range []string{"gzip", ""} {
+			for _, encoding := range []string{"br", ""} {
 				answer := ask(ctx, stateless, func(w http.ResponseWriter, r *http.Request) {
 					w.Header().Set("Content-Type", "application/json")
 					if encoding != "" {

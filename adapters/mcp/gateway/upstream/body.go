@@ -1,15 +1,12 @@
 package upstream
 
 import (
-	"bufio"
 	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
-
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
 // responseBody is the body of a response. It releases the context of its request when it is closed,
@@ -54,13 +51,7 @@ func decode(answer *http.Response, asked string) {
 	}
 	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
 	case "gzip", "x-gzip":
-		body := &gunzip{Closer: answer.Body, from: bufio.NewReader(answer.Body)}
-		if !jsonrpc.IsEventStream(answer.Header) && !body.isGzip() {
-			answer.Body = peekedBody{body.from, answer.Body}
-			return
-		}
-		answer.Body = body
-		answer.ContentLength = -1
+		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1
 		for _, name := range describing {
 			answer.Header.Del(name)
 		}
@@ -69,28 +60,19 @@ func decode(answer *http.Response, asked string) {
 	}
 }
 
-// gunzip decompresses a body while it is read. It waits for the first bytes only then, because a
-// stream can send them late.
+// gunzip decompresses a body. It begins at the first Read, because a stream can send its first
+// bytes late.
 type gunzip struct {
-	io.Closer
-	from  *bufio.Reader
+	io.ReadCloser
 	plain *gzip.Reader
 }
 
-// isGzip waits for the first bytes.
-func (g *gunzip) isGzip() bool {
-	magic, err := g.from.Peek(2)
-	return err == nil && string(magic) == "\x1f\x8b"
-}
-
 // Read implements io.Reader.
-func (g *gunzip) Read(p []byte) (int, error) {
+func (g *gunzip) Read(p []byte) (n int, err error) {
 	if g.plain == nil {
-		plain, err := gzip.NewReader(g.from)
-		if err != nil {
+		if g.plain, err = gzip.NewReader(g.ReadCloser); err != nil {
 			return 0, err // io.EOF for a response without a body
 		}
-		g.plain = plain
 	}
 	return g.plain.Read(p)
 }
