@@ -13,6 +13,7 @@ import (
 
 const (
 	maxSessions     = 16384 // with cookies
+	maxCookies      = 50    // of a session
 	maxSessionBytes = 4096  // of the cookies of a session
 )
 
@@ -62,7 +63,7 @@ func (c *cookies) addTo(request *http.Request, key string) {
 	}
 }
 
-// keep keeps the cookies that a response has set, unless they are too long.
+// keep keeps the cookies that a response has set. It forgets those of a session with too many.
 func (c *cookies) keep(key string, set []*http.Cookie) {
 	if key == "" || len(set) == 0 {
 		return
@@ -74,11 +75,11 @@ func (c *cookies) keep(key string, set []*http.Cookie) {
 		jar = newJar()
 	}
 	jar.SetCookies(c.of, slices.DeleteFunc(slices.Clone(set), c.isOfAnotherPath))
-	length := 0
-	for _, kept := range jar.Cookies(c.of) {
+	all, length := jar.Cookies(c.of), 0
+	for _, kept := range all {
 		length += len(kept.Name) + len(kept.Value)
 	}
-	if length > maxSessionBytes {
+	if len(all) > maxCookies || length > maxSessionBytes {
 		c.byKey.Remove(key)
 		return
 	}

@@ -41,6 +41,14 @@ var _ = Describe("The cookies of a session", Label("U18"), func() {
 		Expect(sent()).To(HaveExactElements(And(HaveField("Name", "route"), HaveField("Value", "99"))))
 	})
 
+	DescribeTable("are forgotten when there are too many:", func(count, length, remain int) {
+		for i := range count {
+			kept.keep(key, []*http.Cookie{{Name: fmt.Sprintf("c%02d", i), Value: strings.Repeat("x", length)}})
+		}
+		Expect(sent()).To(HaveLen(remain))
+	}, Entry("not with 50", 50, 10, 50), Entry("with 51", 51, 10, 0), Entry("not with 4 KiB", 2, 2045, 2),
+		Entry("with more than 4 KiB", 2, 2046, 0))
+
 	It("are deleted when the upstream deletes them", func() {
 		kept.keep(key, []*http.Cookie{{Name: "route", Value: "a", Path: "/"}, {Name: "other", Value: "b", Path: "/"}})
 		kept.keep(key, []*http.Cookie{{Name: "route", Path: "/", MaxAge: -1},
