@@ -39,7 +39,8 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		talk.target = world.MCP() + "/message"
 		refused := Send(talk.Request(ctx, http.MethodGet))
 		Expect(refused.StatusCode).To(Equal(http.StatusMethodNotAllowed))
-		Expect(refused.Text).To(ContainSubstring("does not support HTTP+SSE (2024-11-05): use Streamable HTTP"))
+		Expect(refused.Text).
+			To(ContainSubstring("HTTP+SSE of 2024-11-05 is not supported: use Streamable HTTP at " + world.MCP()))
 		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
 		Expect(upstream.Asked()).To(HaveLen(before))
 	})

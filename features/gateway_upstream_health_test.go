@@ -198,8 +198,6 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 			To(ContainSubstring(map[bool]string{true: `"status":"ok"`, false: `"status":"degraded"`}[works]))
 	},
 		Entry("that it refuses unknown keys", of("/mcp", apiKey), asItIs, "refuses-unknown-keys", true),
-		Entry("that it supports only HTTP+SSE", Label("U13"), of("/sse", apiKey),
-			credential(bootstrap.CredentialStatic), "misconfigured", false),
 		Entry("that it checks no keys where another verifier does", of("/mcp"), verifying, "checks-no-keys", true),
 		Entry("that it accepts the secret for all callers", of("/mcp", apiKey), credential(bootstrap.CredentialStatic),
 			"reachable", true),
@@ -234,6 +232,16 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 			return strings.Replace(NewUpstream(apiKey).URL, "http", "https", 1) + "/mcp"
 		}, asItIs, "misconfigured", false),
 	)
+
+	It("finds that it supports only HTTP+SSE, although it answers 401 without a key",
+		Label("U13"), func(ctx SpecContext) {
+			_, report := operateChecked(ctx, NewUpstream(apiKey).URL+"/sse", func(c *service.Config) {
+				credential(bootstrap.CredentialStatic)(ctx, c)
+			})
+			Expect(string(report.State.State)).To(Equal("misconfigured"))
+			Expect(report.State.String()).
+				To(Equal("it speaks HTTP+SSE of 2024-11-05: run it with Streamable HTTP"))
+		})
 
 	DescribeTable("names a problem of TLS other than the authority:",
 		Label("U20"), func(ctx SpecContext, life time.Duration, demand tls.ClientAuthType, cause string) {

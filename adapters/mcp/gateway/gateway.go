@@ -125,7 +125,7 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message
 		return
 	}
 	if opensLegacy(r) {
-		const text = "This server does not support HTTP+SSE (2024-11-05): use Streamable HTTP, which begins with a POST"
+		text := "HTTP+SSE of 2024-11-05 is not supported: use Streamable HTTP at " + g.options.Resource.String()
 		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
 		out.Header().Set("Allow", http.MethodPost)
 		jsonrpc.WriteError(out, http.StatusMethodNotAllowed, "Method Not Allowed: "+text)

@@ -69,7 +69,10 @@ func (a *answers) judge(got head, index int) (r Result, decided bool) {
 	return Result{}, false
 }
 
-var speaksTLS = wrong("it speaks TLS", "begin upstream with https://")
+var (
+	speaksTLS          = wrong("it speaks TLS", "begin upstream with https://")
+	speaksOldTransport = wrong("it speaks HTTP+SSE of 2024-11-05", "run it with Streamable HTTP")
+)
 
 func refusesKeys(metadata string) Result {
 	return Result{State: RefusesKeys, Cause: "reachable, refuses unknown keys", Metadata: metadata}

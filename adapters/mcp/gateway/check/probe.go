@@ -79,11 +79,17 @@ func (p Probe) Run(ctx context.Context, credentials secret.Credentials, first in
 		}
 	}
 	answer.Result = seen.conclude()
-	if (answer.State == Forbids || seen.invalid) && p.refusesWithout(ctx) {
+	switch {
+	case (answer.IsMistake() || seen.invalid) && p.ask(ctx, listen, credentials).content == resultOfMCP:
+		answer.Result = speaksOldTransport
+	case (answer.State == Forbids || seen.invalid) && p.refusesWithout(ctx):
 		answer.Result = refusesKeys("")
 	}
 	return answer, nil
 }
+
+// listen is the first request of HTTP+SSE. Its answer is a stream, although initialize has failed.
+var listen = request{method: http.MethodGet}
 
 // RandomKey returns a key that no server has issued.
 func RandomKey() string { return "pasteport-probe-" + rand.Text() }
@@ -103,12 +109,17 @@ func beginningWith(first int) []int {
 // its refusal of a credential is about that credential; a firewall or a server that refuses the
 // gateway answers 403 to both.
 func (p Probe) refusesWithout(ctx context.Context) bool {
-	request, err := p.newRequest(ctx, requests[Initialize], secret.Credentials{})
+	return p.ask(ctx, requests[Initialize], secret.Credentials{}).status == http.StatusUnauthorized
+}
+
+// ask returns the answer to a request, the zero value without one.
+func (p Probe) ask(ctx context.Context, r request, credentials secret.Credentials) head {
+	request, err := p.newRequest(ctx, r, credentials)
 	if err != nil {
-		return false
+		return head{}
 	}
-	got, err := p.head(request)
-	return err == nil && got.status == http.StatusUnauthorized
+	got, _ := p.head(request)
+	return got
 }
 
 func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Credentials) (*http.Request, error) {

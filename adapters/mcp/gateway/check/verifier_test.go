@@ -168,6 +168,19 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		Entry(nil, 200, "other content than a result of MCP", true),
 		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
 
+	It("reports a server that answers only the first request of HTTP+SSE", Label("U13"), func(ctx SpecContext) {
+		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, err := verifier.VerifyBearer(ctx, token)
+		Expect(err).To(beUnavailable("it speaks HTTP+SSE of 2024-11-05: run it with Streamable HTTP"))
+	})
+
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
 			if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "initialize") {
