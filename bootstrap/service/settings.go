@@ -282,7 +282,6 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-grants-per-token", &l.MaxGrantsPerToken,
 			"connections made with one token; a further one ends the least recently used one"),
 		settings.Number("calls-per-minute", &l.CallsPerMinute, "tool calls that one person may make in 1m at one MCP "+
-			"server per replica; further calls get 429; 0 for no limit; rules in tools can limit the calls to some "+
-			"tools"),
+			"server per replica; further calls get 429; 0 for no limit"),
 	}}
 }

@@ -30,7 +30,7 @@ func upstreamItem() settings.Item[UpstreamAddress] {
 		Expected: mapping.Expected,
 		Mapping:  mapping.Mapping,
 		Parse: func(text string) (UpstreamAddress, error) {
-			if !strings.HasPrefix(text, "{\"") { // {field} begins an address
+			if !strings.HasPrefix(text, "{\"") { // a mapping is JSON
 				return parseUpstream(text)
 			}
 			m, err := mapping.Parse(text)
