@@ -11,7 +11,7 @@ import (
 )
 
 var _ = DescribeTable("Refusing a request because a document or key set is not fetched now, with the time to wait",
-	Label("C53", "C45", "D33"),
+	Label("C45", "D33"),
 	func(refuse func(error) error, err error, rule string) {
 		var refusal *oauth.Error
 		Expect(errors.As(refuse(oauth.RetryableAfter(7*time.Second, err)), &refusal)).To(BeTrue())
@@ -21,8 +21,6 @@ var _ = DescribeTable("Refusing a request because a document or key set is not f
 		Expect(errors.As(refuse(err), &refusal)).To(BeTrue())
 		Expect(refusal.RetryAfter).To(BeZero())
 	},
-	Entry("a document of a slow host", clientRefusal, oauth.ErrMetadataSlow, "C53"),
 	Entry("a document beyond the budget", clientRefusal, oauth.ErrMetadataBudget, "C21"),
-	Entry("keys of a slow host", assertionRefusal, oauth.ErrMetadataSlow, "D33"),
 	Entry("keys beyond the budget", assertionRefusal, oauth.ErrMetadataBudget, "D33"),
 )

@@ -51,8 +51,6 @@ const notFetched = "the app's published description cannot be fetched"
 // internal hosts exist. Only the log and the trace name the rule.
 func clientRefusal(err error) error {
 	switch {
-	case errors.Is(err, oauth.ErrMetadataSlow):
-		return oauth.RefuseFor(oauth.WaitOf(err), oauth.ClientUnreachable, "C53", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataNoDocument):
 		return oauth.Refuse(oauth.ClientUnreachable, "C42", notFetched, err)
 	case errors.Is(err, oauth.ErrMetadataUnreachable):

@@ -174,7 +174,7 @@ var _ = Describe("Checking whether documents of clients can be fetched from this
 		)
 
 		It("is recommended by the trace when a document cannot be fetched",
-			Label("trace", "C53"), func(ctx SpecContext) {
+			Label("trace"), func(ctx SpecContext) {
 				operated := Operate()
 				for rule, answer := range map[string]http.HandlerFunc{"C41": func(http.ResponseWriter, *http.Request) {
 					panic(http.ErrAbortHandler)

@@ -153,7 +153,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 	It("fetches nothing for a flight that starts just after another one has landed",
 		Label("C39"), func(ctx SpecContext) {
 			Expect(ask(ctx)).To(Succeed())
-			Expect(directory.documents.refresh(ctx, oauth.Fetch{At: id}, nil)).NotTo(BeNil())
+			Expect(directory.documents.refresh(ctx, id, nil)).NotTo(BeNil())
 			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
 		})
 

@@ -7,16 +7,16 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -47,7 +47,7 @@ type Config struct {
 	Logger        *slog.Logger              // nil for none
 	RootCAs       *x509.CertPool            // nil for those of the system
 	Resolver      *net.Resolver             // nil for Go's; its addresses are checked
-	Fetches       oauth.FetchLimit          // how many and how often
+	Fetches       oauth.FetchLimit          // how many a minute
 	Limited       oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
 	Pinned        *Pinned                   // documents that are used without a fetch; nil for none
 	Store         oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
@@ -56,8 +56,8 @@ type Config struct {
 // limits are the limits of one fetch. They differ from the default only in tests.
 type limits struct {
 	dial, handshake, header, fetch time.Duration
-	crowded                        time.Duration // limit of a fetch while all slots are taken
-	pause                          time.Duration // of a target that times out
+	slots                          int64         // fetches at the same time
+	wait                           time.Duration // for a slot
 	headerBytes                    int64
 	bodyBytes, keySetBytes         int64 // of a document and of a key set
 }
@@ -67,8 +67,8 @@ var defaultLimits = limits{
 	handshake:   2 * time.Second,
 	header:      3 * time.Second,
 	fetch:       5 * time.Second,
-	crowded:     2 * time.Second,
-	pause:       time.Minute,
+	slots:       16,
+	wait:        3 * time.Second,
 	headerBytes: 8 << 10,
 	bodyBytes:   5 << 10,
 	keySetBytes: 64 << 10,
@@ -80,7 +80,7 @@ type Directory struct {
 	options   Config
 	limits    limits
 	transport http.RoundTripper
-	breakers  breakers
+	slots     *semaphore.Weighted
 	documents *fetchCache[*oauth.ClientMetadata]
 	keySets   *fetchCache[oauth.KeySet]
 }
@@ -103,7 +103,7 @@ func newDirectory(o Config, l limits) *Directory {
 		options:   o,
 		limits:    l,
 		transport: newRoundTripper(o, l),
-		breakers:  newBreakers(l.pause),
+		slots:     semaphore.NewWeighted(l.slots),
 	}
 	evicted := func() { o.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
 	d.documents = &fetchCache[*oauth.ClientMetadata]{
@@ -123,41 +123,31 @@ func newDirectory(o Config, l limits) *Directory {
 	return d
 }
 
-// fetchLimit returns how long a fetch may take. It is shorter while all slots are taken, so that
-// slow hosts release theirs earlier.
-func (d *Directory) fetchLimit() time.Duration {
-	if d.options.Fetches.Full() {
-		return min(d.limits.crowded, d.limits.fetch)
-	}
-	return d.limits.fetch
-}
-
-// acquire waits for a slot. It returns the errors of oauth.FetchLimit, and oauth.ErrMetadataSlow
-// during a pause of the target.
-func (d *Directory) acquire(ctx context.Context, f oauth.Fetch) (release func(), err error) {
-	o, key := d.options, breakerKey(f)
+// acquire counts the fetch of an unknown document, and waits for a slot. It returns
+// oauth.ErrMetadataBudget.
+func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) (release func(), err error) {
+	o := d.options
 	defer func() {
-		if errors.Is(err, oauth.ErrMetadataBudget) || errors.Is(err, oauth.ErrMetadataSlow) {
+		if err != nil {
 			o.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
 		}
 	}()
-	slow, err := d.breakers.check(key)
-	if err != nil {
-		return nil, err
+	if !known {
+		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
+		if wait := o.Fetches.Take(oauth.RequesterFrom(ctx), host, o.Now()); wait > 0 {
+			return nil, oauth.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
+				oauth.ErrMetadataBudget))
+		}
 	}
-	if slow {
-		f.Slow = key
+	release = func() { d.slots.Release(1) }
+	if d.slots.TryAcquire(1) {
+		return release, nil
 	}
-	release, waited, err := o.Fetches.Acquire(ctx, f, o.Now())
-	if waited {
-		o.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, err := d.breakers.check(key); err != nil { // it may have timed out meanwhile
-		release()
-		return nil, err
+	o.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
+	ctx, cancel := context.WithTimeout(ctx, d.limits.wait)
+	defer cancel()
+	if d.slots.Acquire(ctx, 1) != nil {
+		return nil, fmt.Errorf("%w at the same time: no slot became free in time", oauth.ErrMetadataBudget)
 	}
 	return release, nil
 }
@@ -168,7 +158,7 @@ func (d *Directory) acquire(ctx context.Context, f oauth.Fetch) (release func(),
 // the cached one stays in use. If the fetch fails for a reason that says nothing about the client,
 // it returns the last good document with WithFailedCheck. Besides the refusals of
 // oauth.NewClientMetadata it returns oauth.ErrMetadataUnreachable, oauth.ErrMetadataNoDocument,
-// oauth.ErrMetadataSlow, oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
+// oauth.ErrMetadataMalformed or oauth.ErrMetadataBudget.
 func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI string) (*oauth.ClientMetadata, error) {
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
@@ -266,10 +256,4 @@ func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,
 
 func readKeySet(_ context.Context, _ oauth.ClientID, members map[string]any) (oauth.KeySet, error) {
 	return oauth.NewKeySet(members)
-}
-
-// newLRU returns an LRU cache; size is positive.
-func newLRU[K comparable, V any](size int) *lru.Cache[K, V] {
-	cache, _ := lru.New[K, V](size) // fails only for a size that is not positive
-	return cache
 }

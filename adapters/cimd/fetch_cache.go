@@ -19,8 +19,7 @@ type fetchCache[T any] struct {
 	bodyBytes int64
 	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 	records   *records[T]
-	waits     singleflight.Group // by document and address
-	fetches   singleflight.Group // by document
+	flights   singleflight.Group
 }
 
 const (
@@ -74,20 +73,14 @@ func within(at time.Time, interval time.Duration, now time.Time) bool {
 	return 0 <= age && age < interval
 }
 
-// share fetches the document once for all concurrent requests. The requests of one address wait
-// together for a slot, and every address that gets a slot joins the same fetch. An attacker who
-// requests the document therefore delays no other address. A request that is cancelled does not
+// share fetches the document once for all concurrent requests. A request that is cancelled does not
 // fail the others.
 func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
-	ctx, cancel := context.WithTimeout(ctx, c.directory.limits.fetch)
-	defer cancel()
-	_, inUse := c.records.get(at.String())
-	f := oauth.Fetch{At: at, By: oauth.RequesterFrom(ctx), Known: inUse || known != nil}
-	waiting := c.waits.DoChan(at.String()+" "+f.By.Address(), func() (any, error) {
-		return c.fetchInSlot(context.WithoutCancel(ctx), f, known)
+	flight := c.flights.DoChan(at.String(), func() (any, error) {
+		return c.refresh(context.WithoutCancel(ctx), at, known)
 	})
 	select {
-	case result := <-waiting:
+	case result := <-flight:
 		fetched, _ := result.Val.(*entry[T])
 		return fetched, result.Err
 	case <-ctx.Done():
@@ -95,33 +88,21 @@ func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *ent
 	}
 }
 
-// fetchInSlot waits for a slot, and then fetches the document or joins a fetch.
-func (c *fetchCache[T]) fetchInSlot(ctx context.Context, f oauth.Fetch, known *entry[T]) (any, error) {
-	d, url := c.directory, f.At.String()
-	release, err := d.acquire(ctx, f)
-	if err != nil {
-		if latest, _ := c.records.get(url); latest != known && latest.fresh(d.options.Now()) {
-			return latest, nil // another address has fetched it meanwhile
-		}
-		return nil, err
-	}
-	defer release()
-	fetched, err, _ := c.fetches.Do(url, func() (any, error) { return c.refresh(ctx, f, known) })
-	return fetched, err
-}
-
 // refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if
 // another request has done so since the caller read known.
-func (c *fetchCache[T]) refresh(ctx context.Context, f oauth.Fetch, known *entry[T]) (*entry[T], error) {
-	d, url, now := c.directory, f.At.String(), c.directory.options.Now
+func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
+	d, url, now, network := c.directory, at.String(), c.directory.options.Now, oauth.RequesterFrom(ctx).Network()
 	latest, inUse := c.records.get(url)
 	wasFresh := latest.fresh(now())
 	if wasFresh && (latest != known || within(latest.tried.at, refetchInterval, now())) {
 		return latest, nil
 	}
-	d.options.Fetches.Count(f, now())
-	fetched, err := c.fetch(ctx, f.At, known)
-	d.breakers.record(breakerKey(f), err)
+	release, err := d.acquire(ctx, at, inUse || known != nil)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	fetched, err := c.fetch(ctx, at, known)
 	switch {
 	case err == nil:
 		if wasFresh { // it lacked something: do not fetch it again within refetchInterval
@@ -130,18 +111,18 @@ func (c *fetchCache[T]) refresh(ctx context.Context, f oauth.Fetch, known *entry
 		if inUse || latest != nil && latest.stored { // so that anonymous requests add no rows
 			fetched = c.save(ctx, fetched, oauth.Fingerprint{})
 		}
-		c.records.set(url, fetched, f.By.Network())
+		c.records.set(url, fetched, network)
 	case oauth.IsMetadataWithdrawal(err):
-		c.withdraw(ctx, f.At)
+		c.withdraw(ctx, at)
 	case latest != nil:
-		c.records.replace(url, latest, latest.afterFailure(err, now()), f.By.Network())
+		c.records.replace(url, latest, latest.afterFailure(err, now()), network)
 	}
 	return fetched, err
 }
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
-	ctx, cancel := context.WithTimeout(ctx, d.fetchLimit())
+	ctx, cancel := context.WithTimeout(ctx, d.limits.fetch)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	fetching "github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -154,21 +153,6 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 				_, _ = w.Write([]byte("{}"))
 			}),
 		)
-
-		It("uses them when the body stalls while all places are taken", func(ctx SpecContext) {
-			directory = openDirectory(Config{
-				Now:           clock.now,
-				RootCAs:       client.roots(),
-				AllowLoopback: true,
-				Fetches:       fetching.NewFetches(oauth.Limits{MaxFetches: 1}),
-			}, patient())
-			Expect(has(ctx, "a")).To(BeTrue())
-			clock.advance(time.Minute)
-			directory.limits.crowded = 100 * time.Millisecond
-			client.answer = func(w http.ResponseWriter, r *http.Request) { begin(w); <-r.Context().Done() }
-			Expect(has(ctx, "a")).To(BeTrue())
-			Expect(fetches()).To(Equal(3))
-		})
 
 		It("uses them when no place becomes free", func(ctx SpecContext) {
 			fill(ctx, directory)

@@ -106,35 +106,27 @@ func (c *handClock) advance(by time.Duration) {
 // patient are limits that no response on loopback exceeds.
 func patient() limits {
 	l := defaultLimits
-	l.dial, l.handshake, l.header, l.fetch, l.crowded = time.Minute, time.Minute, time.Minute, time.Minute, time.Minute
+	l.dial, l.handshake, l.header, l.fetch = time.Minute, time.Minute, time.Minute, time.Minute
 	return l
 }
 
 // openDirectory opens a directory with the default limits on fetches, unless the options have some.
 func openDirectory(o Config, l limits) *Directory {
 	if o.Fetches == nil {
-		o.Fetches = fetching.NewFetches(oauth.Limits{})
+		o.Fetches = fetching.NewFetches()
 	}
 	return newDirectory(o, l)
 }
 
-// fill takes all places of a directory, and shortens the wait for one.
+// fill takes all slots of a directory, and shortens the wait for one.
 func fill(ctx context.Context, d *Directory) (leave func()) {
 	GinkgoHelper()
-	fetches := d.options.Fetches.(*fetching.Fetches)
-	wait := fetches.Wait
-	fetches.Wait = 20 * time.Millisecond
-	var releases []func()
-	for !fetches.Full() {
-		release, _, err := fetches.Queue.Acquire(ctx, oauth.Claim{})
-		Expect(err).NotTo(HaveOccurred())
-		releases = append(releases, release)
-	}
+	wait := d.limits.wait
+	d.limits.wait = 20 * time.Millisecond
+	Expect(d.slots.Acquire(ctx, d.limits.slots)).To(Succeed())
 	return func() {
-		for _, release := range releases {
-			release()
-		}
-		fetches.Wait = wait
+		d.slots.Release(d.limits.slots)
+		d.limits.wait = wait
 	}
 }
 

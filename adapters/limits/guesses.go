@@ -1,7 +1,7 @@
 // Package limits counts what people and networks may do, and makes them wait. Guesses counts wrong
 // host tokens by network, in the memory of this process or in a store that replicas share. Queue
-// gives slots to networks in turn; Fetches uses it for metadata documents. Rates, Registrations and
-// Failures count events of one process, and Memory bounds the bodies that it holds.
+// gives slots to networks in turn. Rates, Registrations, Fetches and Failures count events of one
+// process, and Memory bounds the bodies that it holds.
 package limits
 
 import (

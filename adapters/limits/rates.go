@@ -52,13 +52,6 @@ func (r *Rates[K]) Take(key K, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// wait returns when the next event is allowed, 0 for now.
-func (r *Rates[K]) wait(key K, now time.Time) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.bucket(key, r.limit, r.burst, now).wait(now)
-}
-
 // bucket returns the bucket of a key. It is a new one if the clock was set back since its last use,
 // because a limiter gains nothing until the clock has caught up.
 func (r *Rates[K]) bucket(key K, limit rate.Limit, burst int, now time.Time) *bucket {
@@ -145,6 +138,34 @@ func (r Registrations) Admit(by oauth.Requester, now time.Time) (wait time.Durat
 	r.total.mu.Lock()
 	defer r.total.mu.Unlock()
 	return r.networks.take(by, now, r.total.bucket(struct{}{}, r.total.limit, r.total.burst, now))
+}
+
+// Fetches is an oauth.FetchLimit of this process alone. It is safe for concurrent use.
+type Fetches struct {
+	networks *Rates[netip.Prefix]
+	hosts    *Rates[string]
+}
+
+// The fetches of a minute for a /24 or a /56, and from a host.
+const (
+	fetchesForNetwork = 30
+	fetchesFromHost   = 60
+)
+
+// NewFetches returns a limit that has counted nothing.
+func NewFetches() Fetches {
+	return Fetches{perMinute[netip.Prefix](fetchesForNetwork), perMinute[string](fetchesFromHost)}
+}
+
+// Take implements oauth.FetchLimit. What a network has no fetch left for does not count for the
+// host.
+func (f Fetches) Take(by oauth.Requester, host string, now time.Time) (wait time.Duration) {
+	if by.Limited() {
+		if wait = f.networks.Take(by.Networks()[1], now); wait > 0 {
+			return wait
+		}
+	}
+	return f.hosts.Take(host, now)
 }
 
 // Calls is an oauth.CallLimit of this process alone. It is safe for concurrent use.

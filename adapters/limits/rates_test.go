@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -72,3 +73,42 @@ var _ = Describe("Limiting calls", Label("G21"), func() {
 		Expect(take(7)).To(Equal(70*time.Second), "more than the quota")
 	})
 })
+
+var _ = Describe("Limiting fetches", Label("C21"), func() {
+	const host = "client.example"
+	// spent takes fetches until one is refused, and returns their number.
+	spent := func(fetches Fetches, from func(i int) string, host string) (taken int) {
+		for taken < 100 && fetches.Take(requesterAt(from(taken)), host, noon) == 0 {
+			taken++
+		}
+		return taken
+	}
+	always := func(address string) func(int) string { return func(int) string { return address } }
+
+	It("allows a network 30 in a minute from all hosts, and takes none from others", func() {
+		fetches := NewFetches()
+		Expect(spent(fetches, func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, host)).To(Equal(30))
+		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon)).To(Equal(2 * time.Second))
+		Expect(spent(fetches, always("198.51.100.1"), host)).To(Equal(30), "refused ones do not count for the host")
+		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon.Add(2*time.Second))).To(BeZero())
+	})
+
+	It("counts a /56 as one network, and the one beside it as another", func() {
+		fetches := NewFetches()
+		Expect(spent(fetches, func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }, host)).To(Equal(30))
+		Expect(fetches.Take(requesterAt("2001:db8:0:100::1"), host, noon)).To(BeZero())
+	})
+
+	It("allows 60 in a minute from a host to all networks, also to those without limits", func() {
+		fetches := NewFetches()
+		Expect(spent(fetches, always(""), host)).To(Equal(60))
+		Expect(fetches.Take(requesterAt("203.0.113.1"), host, noon)).To(Equal(time.Second))
+		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon)).To(BeZero())
+	})
+})
+
+// requesterAt returns the requester at an address, one without limits for "".
+func requesterAt(address string) oauth.Requester {
+	parsed, _ := netip.ParseAddr(address)
+	return oauth.RequesterAt(parsed, oauth.Limits{})
+}

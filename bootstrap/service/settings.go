@@ -258,16 +258,6 @@ func (c *Config) limits() settings.Group {
 		settings.Number("max-verifications", &l.MaxVerifications, "concurrent checks of one verifier"),
 		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress,
 			"concurrent checks for one address"),
-		settings.Number("max-fetches", &l.MaxFetches, "concurrent fetches of metadata documents"),
-		settings.Number("max-fetches-per-address", &l.MaxFetchesPerAddress, "concurrent fetches for one address"),
-		settings.Number("max-fetches-per-domain", &l.MaxFetchesPerDomain,
-			"concurrent fetches from one registrable domain"),
-		settings.Number("max-fetches-per-minute-and-address", &l.MaxFetchesPerMinuteAndAddress,
-			"fetches of unknown metadata documents in 1m for one address; above that, three from each "+
-				"registrable domain"),
-		settings.Number("max-fetches-per-minute-and-domain", &l.MaxFetchesPerMinuteAndDomain,
-			"fetches of unknown metadata documents in 1m from one registrable domain; above that, three for "+
-				"each network"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
 			"unknown codes and refresh tokens from one address in 1m"),
 		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,

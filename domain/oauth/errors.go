@@ -82,7 +82,6 @@ var (
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: fetch the client metadata document")
 	ErrMetadataNoDocument  = fmt.Errorf("%w: the response is not a document", ErrMetadataUnreachable)
-	ErrMetadataSlow        = fmt.Errorf("%w: its host keeps timing out", ErrMetadataUnreachable)
 	ErrMetadataAddress     = errors.New("the address is refused") // beside ErrMetadataUnreachable
 	ErrMetadataMalformed   = errors.New("oauth: client metadata document is not one strict JSON object")
 	ErrMetadataBudget      = errors.New("oauth: too many client metadata fetches")

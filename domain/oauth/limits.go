@@ -29,14 +29,6 @@ type Limits struct {
 	MaxVerifications           int // 64 tokens that one verifier checks at once
 	MaxVerificationsPerAddress int // 16 of them for one address
 
-	MaxFetches           int // 32 metadata documents at once
-	MaxFetchesPerAddress int // 4 of them for one address
-	MaxFetchesPerDomain  int // 4 of them from one registrable domain
-	// 30 fetches of unknown documents for one address; beyond that, 3 from each registrable domain.
-	MaxFetchesPerMinuteAndAddress int
-	// 60 fetches of unknown documents from one registrable domain; beyond that, 3 for each network.
-	MaxFetchesPerMinuteAndDomain int
-
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
 	MaxRegistrationsPerMinuteAndAddress int // 30 clients that register themselves
@@ -60,11 +52,6 @@ func DefaultLimits() Limits {
 		ProofWait:                           20 * time.Second,
 		MaxVerifications:                    64,
 		MaxVerificationsPerAddress:          16,
-		MaxFetches:                          32,
-		MaxFetchesPerAddress:                4,
-		MaxFetchesPerDomain:                 4,
-		MaxFetchesPerMinuteAndAddress:       30,
-		MaxFetchesPerMinuteAndDomain:        60,
 		MaxUnknownTokensPerMinute:           60,
 		MaxRegistrationsPerMinuteAndAddress: 30,
 		MaxRegistrationsPerMinute:           6000,

@@ -24,7 +24,7 @@ var _ = Describe("Limits", Label("B6", "F9"), func() {
 		change(&limits)
 		Expect(texts(limits.check())).To(ConsistOf(ContainSubstring(mistake)))
 	},
-		Entry("a number below one", func(l *Limits) { l.MaxFetches = -1 }, "MaxFetches is -1: choose 1 or more"),
+		Entry("a number below one", func(l *Limits) { l.MaxSessions = -1 }, "MaxSessions is -1: choose 1 or more"),
 		Entry("proofs that take phones minutes", func(l *Limits) {
 			l.ProofBits = 17
 		}, "ProofBits is 17: choose at most 16"),

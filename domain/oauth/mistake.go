@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Field is the path of a field in a Mistake, such as Limits.MaxFetches. It starts at the struct
+// Field is the path of a field in a Mistake, such as Limits.MaxSessions. It starts at the struct
 // that is checked, or at Config if it begins with OfConfig.
 type Field string
 

@@ -57,7 +57,7 @@ type ToolLister interface {
 // ClientDirectory finds the metadata document of a client. If a cached document does not list
 // redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
 // causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,
-// ErrMetadataNoDocument, ErrMetadataSlow, ErrMetadataMalformed and ErrMetadataBudget, wrapped by
+// ErrMetadataNoDocument, ErrMetadataMalformed and ErrMetadataBudget, which is wrapped by
 // RetryableAfter when the wait is known.
 type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
@@ -94,6 +94,13 @@ type AssertionReader interface {
 // reached; then it returns how long to wait.
 type RegistrationLimit interface {
 	Admit(by Requester, now time.Time) (wait time.Duration)
+}
+
+// FetchLimit limits the fetches of unknown documents in a minute, for a network and from a host.
+// Each process counts separately. Take counts one unless a limit is reached; then it returns how
+// long to wait.
+type FetchLimit interface {
+	Take(by Requester, host string, now time.Time) (wait time.Duration)
 }
 
 // FailureLimit counts the unknown codes and refresh tokens of an address. Each process counts

@@ -3,8 +3,6 @@ package oauth
 import (
 	"context"
 	"net/netip"
-	"strings"
-	"time"
 )
 
 // Slots is a semaphore in whose queue networks take turns. Implementations are safe for concurrent
@@ -28,30 +26,4 @@ type Claim struct {
 type Quota struct {
 	Key             string
 	Max, MaxWaiting int
-}
-
-// Fetch is a fetch of a client's document or key set.
-type Fetch struct {
-	At    ClientID
-	By    Requester
-	Known bool   // it was fetched before, or belongs to a client in use
-	Slow  string // the target if its last fetch timed out: it has one slot. "" if it did not
-}
-
-// Host returns the host of the document in lower case, without port 443.
-func (f Fetch) Host() string { return strings.TrimSuffix(strings.ToLower(f.At.Host()), ":443") }
-
-// FetchLimit limits the fetches that anonymous requests can cause. Implementations are safe for
-// concurrent use.
-type FetchLimit interface {
-	// Acquire waits for a slot, and reports whether it had to. It returns ErrMetadataBudget if the
-	// requester has no fetches left or no slot becomes free in time, and ErrMetadataUnreachable
-	// when ctx ends.
-	Acquire(ctx context.Context, f Fetch, now time.Time) (release func(), waited bool, err error)
-
-	// Count counts a fetch that begins.
-	Count(f Fetch, now time.Time)
-
-	// Full reports whether all slots are held.
-	Full() bool
 }
