@@ -102,7 +102,7 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 	if err := s.addCode(ctx, code, token.host); err != nil {
 		return oauth.Secret{}, err
 	}
-	s.keepClient(code)
+	s.keepClient(ctx, code.Client())
 	if err := s.confirmHostToken(ctx, code, token.host); err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}

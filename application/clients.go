@@ -3,7 +3,6 @@ package application
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/connection"
@@ -137,11 +136,10 @@ func (s *Server) admitClient(by oauth.Credentials) (label string, err error) {
 	return s.settings.LabelOf(id, client.Name()), s.settings.CheckClientSecret(client, by.Secret)
 }
 
-// keepClient marks a client as in use for the host token.
-func (s *Server) keepClient(of oauth.Authorization) {
-	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	if _, active := of.Connection(s.now()); keeps && active && !s.settings.IsPublishedHere(of.Client()) {
-		keeper.Keep(of.Client(), of.HostPrint())
+// keepClient stores the document of a client that a person has just approved.
+func (s *Server) keepClient(ctx context.Context, id oauth.ClientID) {
+	if keeper, keeps := s.ports.Clients.(oauth.ClientKeeper); keeps && !s.settings.IsPublishedHere(id) {
+		keeper.Keep(ctx, id)
 	}
 }
 
@@ -154,23 +152,4 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 		return keeper.Connected(ctx, id)
 	}
 	return s.ports.Clients.Client(ctx, id, "")
-}
-
-// KeepClients marks the clients whose documents the store has as in use, if it is an
-// oauth.ClientDocumentStore. Call it once after the start.
-func (s *Server) KeepClients(ctx context.Context) error {
-	keeper, keeps := s.ports.Clients.(oauth.ClientKeeper)
-	store, stores := s.ports.Store.(oauth.ClientDocumentStore)
-	if !keeps || !stores {
-		return nil
-	}
-	documents, err := store.ClientDocuments(ctx)
-	slices.SortFunc(documents, func(a, b oauth.ClientDocument) int { return a.CheckedAt.Compare(b.CheckedAt) })
-	for _, document := range documents { // the directory evicts the last one last
-		if id := oauth.RestoreClientID(document.URL); document.Kind == oauth.MetadataDocument &&
-			!s.settings.IsPublishedHere(id) {
-			keeper.Keep(id, document.Owner)
-		}
-	}
-	return err
 }

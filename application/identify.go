@@ -52,7 +52,6 @@ func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, tex
 	if err := assertion.Check(client, s.settings, s.now()); err != nil {
 		return err
 	}
-	s.keepClient(of)
 	return assertionRefusal(s.store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
 }
 

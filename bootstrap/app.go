@@ -222,16 +222,6 @@ func (a *OAuthServer) start(store oauth.Store, sweepInterval time.Duration) {
 	a.watchEndedGrants(ctx, store)
 	a.watchSecret(ctx)
 	go every(ctx, flushInterval, a.flushUses)
-	go a.keepClients(ctx)
-}
-
-// keepClients runs in the background, so that the start does not wait for the stored documents of
-// clients.
-func (a *OAuthServer) keepClients(ctx context.Context) {
-	if err := a.server.KeepClients(ctx); err != nil && ctx.Err() == nil {
-		a.config.Logger.WarnContext(ctx, "cannot list the clients in use; fetches of other documents can evict theirs",
-			"error", err)
-	}
 }
 
 // Close stops the background work and flushes the trace. It does not close the store.

@@ -154,7 +154,7 @@ var _ = Describe("The commands for documents of clients", Label("CIMD", "C59", "
 		another.Connect(ctx)
 
 		Expect(known("list").Out).
-			To(And(MatchRegexp("%s +metadata +%s ", client.ID, file), MatchRegexp("%s +metadata +store ", another.ID)))
+			To(And(MatchRegexp("%s +%s ", client.ID, file), MatchRegexp("%s +store ", another.ID)))
 	})
 
 	It("say that nothing is known, and how to use them", func() {

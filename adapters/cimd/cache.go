@@ -2,7 +2,6 @@ package cimd
 
 import (
 	"cmp"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -21,40 +20,49 @@ const (
 
 // entry is a valid document. It is immutable; a renewed entry replaces it.
 type entry[T any] struct {
-	oauth.ClientDocument
-	value  T
-	stored bool // the store has it too
-	tried  attempt
+	value              T
+	body               []byte
+	etag, lastModified string
+	checkedAt          time.Time // when it was last fetched or revalidated
+	freshUntil         time.Time // by its HTTP headers
+	triedAt            time.Time // of a fetch that brought nothing new; zero for none
+	failure            error     // of that fetch, if it says nothing about the client
 }
 
-// attempt is a fetch that has not renewed a document: it failed for a reason that says nothing
-// about the client, or the document was still fresh. The zero value is none.
-type attempt struct {
-	at  time.Time
-	err error
-}
-
-// newEntry returns a document, whose headers determine its freshness.
-func newEntry[T any](document oauth.ClientDocument, value T, header http.Header, now time.Time) *entry[T] {
-	document.ETag, document.LastModified = header.Get("ETag"), header.Get("Last-Modified")
-	document.CheckedAt, document.FreshUntil = now, now.Add(freshness(header))
-	return &entry[T]{ClientDocument: document, value: value}
+// newEntry returns a document, whose headers determine its freshness. The time of its check has
+// the precision of a store.
+func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
+	return &entry[T]{
+		value:        value,
+		body:         body,
+		etag:         header.Get("ETag"),
+		lastModified: header.Get("Last-Modified"),
+		checkedAt:    now.Truncate(time.Millisecond),
+		freshUntil:   now.Add(freshness(header)),
+	}
 }
 
 // fresh reports whether the document may be used, for at most maxFresh even if the clock is set
 // back.
 func (e *entry[T]) fresh(now time.Time) bool {
-	return e != nil && now.Before(e.FreshUntil) && e.FreshUntil.Sub(now) <= maxFresh
+	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
 }
 
 // stale reports whether the document has expired, less than oauth.KeysStaleFor ago.
 func (e *entry[T]) stale(now time.Time) bool {
-	return e != nil && within(e.FreshUntil, oauth.KeysStaleFor, now)
+	return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now)
 }
 
 // wasGood reports whether the document was good less than oauth.MetadataStaleFor ago.
 func (e *entry[T]) wasGood(now time.Time) bool {
-	return e != nil && within(e.CheckedAt, oauth.MetadataStaleFor, now)
+	return e != nil && within(e.checkedAt, oauth.MetadataStaleFor, now)
+}
+
+// within reports whether at is less than interval before now. It is false for a time after now,
+// when the clock was ahead.
+func within(at time.Time, interval time.Duration, now time.Time) bool {
+	age := now.Sub(at)
+	return 0 <= age && age < interval
 }
 
 // addConditions makes a request conditional if there is a document with a validator.
@@ -62,27 +70,27 @@ func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
 	if e == nil {
 		return false
 	}
-	if e.ETag != "" {
-		header.Set("If-None-Match", e.ETag)
+	if e.etag != "" {
+		header.Set("If-None-Match", e.etag)
 	}
-	if e.LastModified != "" {
-		header.Set("If-Modified-Since", e.LastModified)
+	if e.lastModified != "" {
+		header.Set("If-Modified-Since", e.lastModified)
 	}
-	return e.ETag != "" || e.LastModified != ""
+	return e.etag != "" || e.lastModified != ""
 }
 
 // renewed returns the entry after a 304, whose headers determine its freshness.
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
-	next := newEntry(e.ClientDocument, e.value, header, now)
-	next.ETag, next.LastModified = cmp.Or(next.ETag, e.ETag), cmp.Or(next.LastModified, e.LastModified)
+	next := newEntry(e.value, e.body, header, now)
+	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
 	return next
 }
 
 // afterFailure returns the entry after a failed fetch.
 func (e *entry[T]) afterFailure(err error, now time.Time) *entry[T] {
 	next := *e
-	if next.tried = (attempt{at: now}); oauth.IsMetadataOutage(err) {
-		next.tried.err = err
+	if next.triedAt, next.failure = now, nil; oauth.IsMetadataOutage(err) {
+		next.failure = err
 	}
 	return &next
 }
@@ -103,9 +111,9 @@ func lifetime(header http.Header) time.Duration {
 	case err != nil, control.NoStore, control.NoCachePresent, control.PrivatePresent:
 		return 0
 	case control.SMaxAge >= 0:
-		return seconds(control.SMaxAge)
+		return time.Duration(control.SMaxAge) * time.Second
 	case control.MaxAge >= 0:
-		return seconds(control.MaxAge)
+		return time.Duration(control.MaxAge) * time.Second
 	}
 	expires, badExpires := http.ParseTime(header.Get("Expires"))
 	date, badDate := http.ParseTime(header.Get("Date"))
@@ -113,12 +121,4 @@ func lifetime(header http.Header) time.Duration {
 		return 0
 	}
 	return expires.Sub(date)
-}
-
-// seconds returns zero for the parser's maximum, which it returns for all larger numbers.
-func seconds(delta cacheobject.DeltaSeconds) time.Duration {
-	if delta == math.MaxInt32 {
-		return 0
-	}
-	return time.Duration(delta) * time.Second
 }

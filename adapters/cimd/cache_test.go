@@ -64,7 +64,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Entry("for a minute when max-age is negative", time.Minute, "Cache-Control", "max-age=-600"),
 		Entry("for a minute when max-age is no number", time.Minute, "Cache-Control", "max-age=soon"),
 		Entry("for a minute when max-age has no value", time.Minute, "Cache-Control", "max-age"),
-		Entry("for a minute when max-age overflows", time.Minute, "Cache-Control", "max-age=99999999999999999999"),
+		Entry("for a day when max-age overflows", 24*time.Hour, "Cache-Control", "max-age=99999999999999999999"),
 		Entry("for a minute when the age is no number", time.Minute, "Cache-Control", "max-age=600", "Age", "-1"),
 		Entry("for a minute when Expires is before Date", time.Minute, "Date", expires, "Expires", sent),
 		Entry("for a minute when Expires is no date", time.Minute, "Date", sent, "Expires", "0"),
@@ -207,7 +207,7 @@ func askTogether(ctx context.Context, n int, ask func(context.Context) error) fu
 var _ = Describe("Caching a document while the clock is set back", Label("C37", "I23"), func() {
 	It("keeps it fresh for a day at most", func() {
 		clock := newClock()
-		kept := newEntry(oauth.ClientDocument{}, "value", http.Header{"Cache-Control": {"max-age=9999999"}},
+		kept := newEntry("value", nil, http.Header{"Cache-Control": {"max-age=9999999"}},
 			clock.now())
 		Expect(kept.fresh(clock.now())).To(BeTrue())
 		Expect(kept.fresh(clock.now().Add(-time.Minute))).To(BeFalse())

@@ -19,7 +19,7 @@ import (
 
 // newTransport returns a transport that checks each address after DNS and before it connects, and
 // makes a new connection for each fetch. It ignores proxies of the environment, because the check
-// would then see only the proxy's address. With Options.Proxy the addresses are checked before.
+// would then see only the proxy's address.
 func newTransport(o Config, l limits) *http.Transport {
 	check := newAddressCheck(o)
 	dialer := &net.Dialer{Timeout: l.dial, Control: check.control, Resolver: o.Resolver}
@@ -34,14 +34,7 @@ func newTransport(o Config, l limits) *http.Transport {
 		ForceAttemptHTTP2:      true,
 	}
 	if o.Proxy != nil {
-		proxy := egressProxy{
-			url:      o.Proxy,
-			resolver: o.Resolver,
-			check:    check,
-			timeout:  l.dial,
-		}
-		transport.Proxy, transport.DialContext, transport.OnProxyConnectResponse = proxy.proxy, proxy.dialer(o, l),
-			checkConnect
+		check.through(transport, o, l.dial)
 	}
 	return transport
 }
@@ -121,71 +114,44 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	return nil
 }
 
-// egressProxy is the HTTP proxy of the operator, for networks without direct access to the
-// internet. Its own address is not checked.
-type egressProxy struct {
-	url      *url.URL
-	resolver *net.Resolver
-	check    addressCheck
-	timeout  time.Duration // of resolving a name
-}
-
-// proxy is the Proxy function of an http.Transport. It checks the host of the request before the
-// proxy is dialled.
-func (p egressProxy) proxy(r *http.Request) (*url.URL, error) {
-	if err := p.permit(r.Context(), r.URL); err != nil {
-		return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)
+// through makes the transport use the HTTP proxy of the operator, for networks without direct access
+// to the internet. Its own address is not checked; that of a site is, before the proxy is dialled.
+// The transport cannot send CONNECT over HTTP/2, so it does not offer that.
+func (c addressCheck) through(transport *http.Transport, o Config, limit time.Duration) {
+	transport.ForceAttemptHTTP2 = false
+	transport.DialContext = (&net.Dialer{Timeout: limit, Resolver: o.Resolver}).DialContext
+	transport.Proxy = func(r *http.Request) (*url.URL, error) {
+		ctx, cancel := context.WithTimeout(r.Context(), limit)
+		defer cancel()
+		if err := c.permit(ctx, o.Resolver, r.URL); err != nil {
+			return nil, fmt.Errorf("check the host before the proxy is dialled: %w", err)
+		}
+		return o.Proxy, nil
 	}
-	return p.connectURL(), nil
-}
-
-// connectURL returns an http URL for an https proxy too, because the dialer makes its TLS
-// connection: the transport would offer HTTP/2, over which it cannot send CONNECT.
-func (p egressProxy) connectURL() *url.URL {
-	port := cmp.Or(p.url.Port(), map[string]string{"http": "80", "https": "443"}[p.url.Scheme])
-	return &url.URL{Scheme: "http", User: p.url.User, Host: net.JoinHostPort(p.url.Hostname(), port)}
+	transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
+		if r.StatusCode != http.StatusOK {
+			return fmt.Errorf("the proxy refuses to connect: %d", r.StatusCode)
+		}
+		return nil
+	}
 }
 
 // permit refuses a host that does not resolve or has an address that is not allowed. The proxy
 // resolves the name again and may choose any of them.
-func (p egressProxy) permit(ctx context.Context, target *url.URL) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	addresses, err := p.resolver.LookupNetIP(ctx, "ip", target.Hostname())
+func (c addressCheck) permit(ctx context.Context, resolver *net.Resolver, target *url.URL) error {
+	addresses, err := resolver.LookupNetIP(ctx, "ip", target.Hostname())
 	if err != nil {
 		return err
 	}
 	for _, address := range addresses {
-		if err := p.check.permit(address.Unmap(), cmp.Or(target.Port(), "443")); err != nil {
+		network := "tcp6"
+		if address = address.Unmap(); address.Is4() {
+			network = "tcp4"
+		}
+		host := net.JoinHostPort(address.String(), cmp.Or(target.Port(), "443"))
+		if err := c.control(network, host, nil); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// permit checks an address to which the proxy would connect.
-func (c addressCheck) permit(address netip.Addr, port string) error {
-	network := "tcp6"
-	if address.Is4() {
-		network = "tcp4"
-	}
-	return c.control(network, net.JoinHostPort(address.String(), port), nil)
-}
-
-// dialer returns a DialContext function that connects to the proxy.
-func (p egressProxy) dialer(o Config, l limits) func(ctx context.Context, network, address string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: l.dial, Resolver: p.resolver}
-	if p.url.Scheme == "http" {
-		return plain.DialContext
-	}
-	return (&tls.Dialer{NetDialer: plain, Config: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs}}).
-		DialContext
-}
-
-// checkConnect distinguishes a refusal of the proxy from a response of the host behind it.
-func checkConnect(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the proxy refuses to connect: %d", answer.StatusCode)
 	}
 	return nil
 }

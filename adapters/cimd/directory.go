@@ -4,7 +4,6 @@
 package cimd
 
 import (
-	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -48,9 +47,9 @@ type Config struct {
 	RootCAs       *x509.CertPool            // nil for those of the system
 	Resolver      *net.Resolver             // nil for Go's; its addresses are checked
 	Fetches       oauth.FetchLimit          // how many a minute
-	Limited       oauth.LimitObserver       // called when a limit slows, refuses or evicts; nil for none
+	Limited       oauth.LimitObserver       // called when a limit slows or refuses; nil for none
 	Pinned        *Pinned                   // documents that are used without a fetch; nil for none
-	Store         oauth.ClientDocumentStore // keeps documents of clients in use; nil keeps them in memory only
+	Store         oauth.ClientDocumentStore // keeps documents of approved clients; nil keeps them in memory only
 }
 
 // limits are the limits of one fetch. They differ from the default only in tests.
@@ -93,8 +92,12 @@ var (
 // New returns a Directory with empty caches.
 func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
-// newDirectory has small caches for documents of clients that are not in use, so that strangers
-// cannot fill the memory.
+// The maximum numbers of documents and of key sets in memory.
+const (
+	keptDocuments = 1024
+	keptKeySets   = 64
+)
+
 func newDirectory(o Config, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -105,21 +108,9 @@ func newDirectory(o Config, l limits) *Directory {
 		transport: newRoundTripper(o, l),
 		slots:     semaphore.NewWeighted(l.slots),
 	}
-	evicted := func() { o.Limited.Observe(oauth.LimitFetches, oauth.LimitEvicted) }
-	d.documents = &fetchCache[*oauth.ClientMetadata]{
-		directory: d,
-		kind:      oauth.MetadataDocument,
-		bodyBytes: l.bodyBytes,
-		read:      d.readClient,
-		records:   newRecords[*oauth.ClientMetadata](10_000, 1024, evicted),
-	}
-	d.keySets = &fetchCache[oauth.KeySet]{
-		directory: d,
-		kind:      oauth.KeySetDocument,
-		bodyBytes: l.keySetBytes,
-		read:      readKeySet,
-		records:   newRecords[oauth.KeySet](1000, 64, evicted),
-	}
+	d.documents = newFetchCache(d, keptDocuments, l.bodyBytes, d.readClient)
+	d.documents.store = o.Store
+	d.keySets = newFetchCache(d, keptKeySets, l.keySetBytes, readKeySet)
 	return d
 }
 
@@ -165,19 +156,15 @@ func (d *Directory) Client(ctx context.Context, id oauth.ClientID, redirectURI s
 	}
 	lists := func(known *oauth.ClientMetadata) bool { return !known.LacksRedirectURI(redirectURI, d.options.Rules) }
 	document, err := d.documents.find(ctx, id, lists, (*entry[*oauth.ClientMetadata]).wasGood)
-	failure := cmp.Or(err, document.failure)
-	if failure == nil {
+	if err != nil {
+		if document, _ = d.documents.kept.Peek(id.String()); !document.fresh(d.options.Now()) {
+			return nil, err
+		}
+	}
+	if document.failure == nil || document.fresh(d.options.Now()) {
 		return document.value, nil
 	}
-	if known, _ := d.documents.records.get(id.String()); known.fresh(d.options.Now()) {
-		d.options.Logger.InfoContext(ctx, "client metadata not fetched again for an unlisted redirect URI", "client_id",
-			id.String(), "error", failure)
-		return known.value, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return document.value.WithFailedCheck(document.CheckedAt, failure), nil
+	return document.value.WithFailedCheck(document.checkedAt, document.failure), nil
 }
 
 // Connected implements oauth.ClientKeeper.
@@ -185,60 +172,24 @@ func (d *Directory) Connected(ctx context.Context, id oauth.ClientID) (*oauth.Cl
 	if pinned := d.options.Pinned.find(ctx, id); pinned != nil {
 		return pinned, nil
 	}
-	return findExpired(ctx, d.documents, id, func(*oauth.ClientMetadata) bool { return true })
+	return d.documents.findExpired(ctx, id, func(*oauth.ClientMetadata) bool { return true })
 }
 
-// Keep implements oauth.ClientKeeper. It keeps the client's key set too.
-func (d *Directory) Keep(id oauth.ClientID, by oauth.Fingerprint) {
-	client := d.options.Pinned.find(context.Background(), id)
-	if client == nil {
-		known := d.documents.keep(id, id, by)
-		if known == nil {
-			return
-		}
-		client = known.value
+// Keep implements oauth.ClientKeeper.
+func (d *Directory) Keep(ctx context.Context, id oauth.ClientID) {
+	if d.options.Pinned.find(ctx, id) == nil {
+		d.documents.save(ctx, id.String())
 	}
-	if _, at := client.Keys(); at != (oauth.ClientID{}) {
-		d.keySets.keep(at, id, by)
-	}
-}
-
-// ownerOf returns the owner of a client's document: the host token or, if it is not known, as for
-// grants at the start, the client itself. With one common owner for all of those, each new client
-// would evict one of their documents. A client that is its own owner has one document, which is
-// evicted only if no owner has two.
-func ownerOf(id oauth.ClientID, by oauth.Fingerprint) string {
-	if by == (oauth.Fingerprint{}) {
-		return id.String()
-	}
-	return fmt.Sprintf("%x", by)
 }
 
 // KeySet implements oauth.KeyDirectory. A set without the wanted key may be outdated, so it is
 // fetched again, at most once a minute. A set with the wanted key is used for an hour after it has
 // expired if it cannot be renewed.
 func (d *Directory) KeySet(ctx context.Context, at oauth.ClientID, wanted oauth.KeyReference) (oauth.KeySet, error) {
-	return findExpired(ctx, d.keySets, at, func(known oauth.KeySet) bool {
+	return d.keySets.findExpired(ctx, at, func(known oauth.KeySet) bool {
 		_, found := known.Key(wanted)
 		return found
 	})
-}
-
-// findExpired returns a fresh document or, if the fetch fails for a reason that says nothing about
-// the client, one that expired less than oauth.KeysStaleFor ago.
-func findExpired[T any](ctx context.Context, c *fetchCache[T], at oauth.ClientID, enough func(T) bool) (T, error) {
-	document, err := c.find(ctx, at, enough, func(e *entry[T], now time.Time) bool {
-		return e.stale(now) && enough(e.value)
-	})
-	if err != nil {
-		var none T
-		return none, err
-	}
-	if document.failure != nil {
-		c.directory.options.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url",
-			at.String(), "error", document.failure)
-	}
-	return document.value, nil
 }
 
 func (d *Directory) readClient(ctx context.Context, id oauth.ClientID,

@@ -2,25 +2,30 @@ package cimd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// fetchCache fetches and caches valid documents of one kind. read checks the members of a document.
+// fetchCache fetches and caches valid documents of one kind.
 type fetchCache[T any] struct {
 	directory *Directory
-	kind      oauth.DocumentKind
+	store     oauth.ClientDocumentStore // nil for documents that are in memory only
 	bodyBytes int64
-	read      func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
-	records   *records[T]
+	read      reader[T]
+	kept      *lru.Cache[string, *entry[T]]
 	flights   singleflight.Group
 }
+
+// reader checks the members of a document.
+type reader[T any] func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 
 const (
 	// refetchInterval is the minimum time between two fetches of a fresh document in which
@@ -31,46 +36,62 @@ const (
 	renewInterval = 10 * time.Second
 )
 
-// served is a document that is fresh, or the last good one after a failed fetch.
-type served[T any] struct {
-	*entry[T]
-	failure error // why it is not fresh
+// newFetchCache returns an empty cache of a positive size.
+func newFetchCache[T any](d *Directory, size int, bodyBytes int64, read reader[T]) *fetchCache[T] {
+	kept, _ := lru.New[string, *entry[T]](size) // fails only for a size that is not positive
+	return &fetchCache[T]{
+		directory: d,
+		bodyBytes: bodyBytes,
+		read:      read,
+		kept:      kept,
+	}
 }
 
 // find returns the cached document while it is fresh, otherwise one that is fetched once for all
 // concurrent requests. A fresh document that is not enough is fetched again, but not twice within
 // refetchInterval. When the fetch fails for a reason that says nothing about the client, find
-// returns the last good document, if mayServe allows that. enough reports whether the document has
-// what the caller looks for.
+// returns the last good document with this failure, from memory or the store, if mayServe allows
+// that. enough reports whether the document has what the caller looks for.
 func (c *fetchCache[T]) find(
 	ctx context.Context, at oauth.ClientID, enough func(T) bool, mayServe func(*entry[T], time.Time) bool,
-) (served[T], error) {
+) (*entry[T], error) {
 	now := c.directory.options.Now()
-	isSettled := func(e *entry[T]) bool {
-		return e.fresh(now) && (enough(e.value) || within(e.tried.at, refetchInterval, now))
-	}
-	known, _ := c.records.get(at.String())
-	if isSettled(known) {
-		return served[T]{known, nil}, nil
-	}
-	if known = c.newest(ctx, at, known); isSettled(known) {
-		return served[T]{known, nil}, nil
-	}
-	if mayServe(known, now) && known.tried.err != nil && within(known.tried.at, renewInterval, now) {
-		return served[T]{known, known.tried.err}, nil
+	known, _ := c.kept.Get(at.String())
+	switch {
+	case known.fresh(now) && (enough(known.value) || within(known.triedAt, refetchInterval, now)):
+		return known, nil
+	case mayServe(known, now) && known.failure != nil && within(known.triedAt, renewInterval, now):
+		return known, nil
 	}
 	fetched, err := c.share(ctx, at, known)
-	if err != nil && oauth.IsMetadataOutage(err) && mayServe(known, now) {
-		return served[T]{known, err}, nil
+	if err == nil || !oauth.IsMetadataOutage(err) {
+		return fetched, err
 	}
-	return served[T]{fetched, nil}, err
+	if mayServe(known, now) {
+		return known.afterFailure(err, now), nil
+	}
+	if known = c.load(ctx, at); !mayServe(known, now) {
+		return nil, err
+	}
+	known = known.afterFailure(err, now)
+	c.kept.Add(at.String(), known)
+	return known, nil
 }
 
-// within reports whether at is less than interval before now. It is false for a time after now,
-// when the clock was ahead.
-func within(at time.Time, interval time.Duration, now time.Time) bool {
-	age := now.Sub(at)
-	return 0 <= age && age < interval
+// findExpired is find for clients with a grant, whose documents serve until oauth.KeysStaleFor
+// after they have expired.
+func (c *fetchCache[T]) findExpired(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
+	document, err := c.find(ctx, at, enough, func(e *entry[T], now time.Time) bool {
+		return e.stale(now) && enough(e.value)
+	})
+	if err != nil {
+		return found, err
+	}
+	if o := c.directory.options; document.failure != nil && !document.fresh(o.Now()) {
+		o.Logger.InfoContext(ctx, "expired document stays in use because it cannot be renewed", "url", at.String(),
+			"error", document.failure)
+	}
+	return document.value, nil
 }
 
 // share fetches the document once for all concurrent requests. A request that is cancelled does not
@@ -91,31 +112,28 @@ func (c *fetchCache[T]) share(ctx context.Context, at oauth.ClientID, known *ent
 // refresh fetches or revalidates the document, and caches it if it is valid. It fetches nothing if
 // another request has done so since the caller read known.
 func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
-	d, url, now, network := c.directory, at.String(), c.directory.options.Now, oauth.RequesterFrom(ctx).Network()
-	latest, inUse := c.records.get(url)
+	url, now := at.String(), c.directory.options.Now
+	latest, _ := c.kept.Get(url)
 	wasFresh := latest.fresh(now())
-	if wasFresh && (latest != known || within(latest.tried.at, refetchInterval, now())) {
+	if wasFresh && (latest != known || within(latest.triedAt, refetchInterval, now())) {
 		return latest, nil
 	}
-	release, err := d.acquire(ctx, at, inUse || known != nil)
+	release, err := c.directory.acquire(ctx, at, latest != nil)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	fetched, err := c.fetch(ctx, at, known)
+	fetched, err := c.fetch(ctx, at, latest)
 	switch {
 	case err == nil:
 		if wasFresh { // it lacked something: do not fetch it again within refetchInterval
-			fetched.tried.at = now()
+			fetched.triedAt = now()
 		}
-		if inUse || latest != nil && latest.stored { // so that anonymous requests add no rows
-			fetched = c.save(ctx, fetched, oauth.Fingerprint{})
-		}
-		c.records.set(url, fetched, network)
+		c.kept.Add(url, fetched)
 	case oauth.IsMetadataWithdrawal(err):
-		c.withdraw(ctx, at)
+		c.withdraw(ctx, url)
 	case latest != nil:
-		c.records.replace(url, latest, latest.afterFailure(err, now()), network)
+		c.kept.Add(url, latest.afterFailure(err, now()))
 	}
 	return fetched, err
 }
@@ -148,8 +166,7 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	if err != nil {
 		return nil, err
 	}
-	return newEntry(oauth.ClientDocument{Kind: c.kind, URL: at.String(), Body: body}, value, response.Header,
-		d.options.Now()), nil
+	return newEntry(value, body, response.Header, d.options.Now()), nil
 }
 
 // parse decodes and checks a document.
@@ -159,4 +176,60 @@ func (c *fetchCache[T]) parse(ctx context.Context, at oauth.ClientID, body []byt
 		return value, fmt.Errorf("%w: %w", oauth.ErrMetadataMalformed, err)
 	}
 	return c.read(ctx, at, members)
+}
+
+// load reads the document in the store, nil if there is none or the rules do not allow it any more.
+func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
+	if c.store == nil {
+		return nil
+	}
+	stored, err := c.store.ClientDocument(ctx, at.String())
+	if err != nil {
+		c.warn(ctx, "cannot read a client's document in the store", at.String(), err)
+		return nil
+	}
+	value, err := c.parse(ctx, at, stored.Body)
+	if err != nil {
+		c.warn(ctx, "stored document of a client is not used", at.String(), err)
+		return nil
+	}
+	return &entry[T]{
+		value:      value,
+		body:       stored.Body,
+		checkedAt:  stored.CheckedAt,
+		freshUntil: stored.CheckedAt,
+	}
+}
+
+// save stores the document in memory, unless the store has this version or a newer one.
+func (c *fetchCache[T]) save(ctx context.Context, url string) {
+	known, found := c.kept.Peek(url)
+	if !found || c.store == nil {
+		return
+	}
+	if stored, err := c.store.ClientDocument(ctx, url); err == nil && !stored.CheckedAt.Before(known.checkedAt) {
+		return
+	}
+	document := oauth.ClientDocument{URL: url, Body: known.body, CheckedAt: known.checkedAt}
+	c.warn(ctx, "cannot store a client's document", url, c.store.SaveClientDocument(ctx, document))
+}
+
+// withdraw forgets a document that its client has withdrawn. It looks into the store first, because
+// anybody can name documents that do not exist, and a deletion is a write.
+func (c *fetchCache[T]) withdraw(ctx context.Context, url string) {
+	c.kept.Remove(url)
+	if c.store == nil {
+		return
+	}
+	_, err := c.store.ClientDocument(ctx, url)
+	if err == nil {
+		err = c.store.DeleteClientDocument(ctx, url)
+	}
+	c.warn(ctx, "cannot delete a client's document in the store", url, err)
+}
+
+func (c *fetchCache[T]) warn(ctx context.Context, message, url string, err error) {
+	if err != nil && !errors.Is(err, oauth.ErrNotFound) {
+		c.directory.options.Logger.WarnContext(ctx, message, "url", url, "error", err)
+	}
 }

@@ -179,17 +179,6 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 			Expect(has(ctx, "b")).To(BeTrue())
 		})
 	})
-
-	It("keeps them while their client is in use", Label("C54"), func(ctx SpecContext) {
-		document := document(client.client("/client.json").String(),
-			`"token_endpoint_auth_method":"private_key_jwt","jwks_uri":"`+client.URL+`/jwks.json"`)
-		client.respond(http.StatusOK, document)
-		directory.options.Rules = oauth.ClientMetadataRules{KeySets: oauth.ClientIDRules{AllowAnyHost: true}}
-		Expect(directory.Client(ctx, client.client("/client.json"), "")).NotTo(BeNil())
-		directory.Keep(client.client("/client.json"), oauth.Fingerprint{1})
-		_, inUse := directory.keySets.records.get(client.URL + "/jwks.json")
-		Expect(inUse).To(BeTrue())
-	})
 })
 
 var _ = Describe("Finding the document of a connected client", Label("C56", "D33"), func() {

@@ -23,7 +23,7 @@ func Probe(ctx context.Context, o Config, id oauth.ClientID) (Answer, error) {
 	d.transport = seen
 	fetched, err := d.documents.fetch(ctx, id, nil)
 	if err == nil {
-		seen.answer.Body = fetched.Body
+		seen.answer.Body = fetched.body
 	}
 	return seen.answer, err
 }

@@ -15,12 +15,13 @@ import (
 
 // documentStore is an oauth.ClientDocumentStore in memory.
 type documentStore struct {
-	documents map[oauth.Digest]oauth.ClientDocument
-	err       error // of every read
+	documents map[string]oauth.ClientDocument
+	saved     int
+	err       error // of every call
 }
 
-func (s *documentStore) ClientDocument(_ context.Context, digest oauth.Digest) (oauth.ClientDocument, error) {
-	found, ok := s.documents[digest]
+func (s *documentStore) ClientDocument(_ context.Context, url string) (oauth.ClientDocument, error) {
+	found, ok := s.documents[url]
 	if !ok && s.err == nil {
 		return found, oauth.ErrNotFound
 	}
@@ -28,17 +29,17 @@ func (s *documentStore) ClientDocument(_ context.Context, digest oauth.Digest) (
 }
 
 func (s *documentStore) SaveClientDocument(_ context.Context, d oauth.ClientDocument) error {
-	if known, found := s.documents[d.Digest()]; !found || !known.CheckedAt.After(d.CheckedAt) {
-		s.documents[d.Digest()] = d
-	}
-	return nil
+	s.documents[d.URL] = d
+	s.saved++
+	return s.err
 }
 
-func (s *documentStore) ClientDocuments(context.Context) ([]oauth.ClientDocument, error) {
-	return nil, nil
+func (s *documentStore) DeleteClientDocument(_ context.Context, url string) error {
+	delete(s.documents, url)
+	return s.err
 }
 
-var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58", "I22"), func() {
+var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"), func() {
 	var (
 		client     *site
 		clock      *handClock
@@ -49,7 +50,7 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 	const old, renewed = "https://app.example/done", "https://app.example/new"
 
 	BeforeEach(func() {
-		client, clock, store = newSite(), newClock(), &documentStore{documents: map[oauth.Digest]oauth.ClientDocument{}}
+		client, clock, store = newSite(), newClock(), &documentStore{documents: map[string]oauth.ClientDocument{}}
 		options := Config{
 			Now:           clock.now,
 			RootCAs:       client.roots(),
@@ -59,14 +60,9 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 		one, other = openDirectory(options, patient()), openDirectory(options, patient())
 		id = client.client("/client.json")
 	})
-	approve := func(ctx context.Context, d *Directory, redirect string) {
-		GinkgoHelper()
-		Expect(d.Client(ctx, id, redirect)).NotTo(BeNil())
-		d.Keep(id, oauth.Fingerprint{1})
-	}
 	publish := func(redirect string) {
 		client.respond(http.StatusOK, strings.Replace(document(id.String()), old, redirect, 1), "Cache-Control",
-			"max-age=86400")
+			"max-age=3600")
 	}
 	redirects := func(ctx context.Context, d *Directory) []string {
 		GinkgoHelper()
@@ -74,72 +70,100 @@ var _ = Describe("Sharing the last good documents of clients", Label("C57", "C58
 		Expect(err).NotTo(HaveOccurred())
 		return found.RedirectURIs()
 	}
+	approve := func(ctx context.Context, d *Directory, redirect string) {
+		GinkgoHelper()
+		publish(redirect)
+		Expect(redirects(ctx, d)).To(ConsistOf(redirect))
+		d.Keep(ctx, id)
+	}
 
-	It("uses the version that another replica has stored instead of its own, which no person has approved",
+	It("serves one to a directory that has never fetched it, which tries again after ten seconds",
 		func(ctx SpecContext) {
-			publish(old)
-			Expect(redirects(ctx, other)).To(ConsistOf(old))
 			approve(ctx, one, old)
-			clock.advance(10 * time.Hour)
-			publish(renewed)
-			Expect(one.Client(ctx, id, renewed)).NotTo(BeNil())
+			clock.advance(29 * 24 * time.Hour)
 			client.answer = status(http.StatusForbidden)
-			clock.advance(20 * 24 * time.Hour)
-			for range 2 { // also within ten seconds of the failed fetch
-				Expect(redirects(ctx, other)).To(ConsistOf(renewed))
+			for range 3 {
+				found, err := other.Client(ctx, id, "")
+				Expect(err).NotTo(HaveOccurred())
+				checkedAt, failure := found.FailedCheck()
+				Expect(checkedAt).To(Equal(clock.now().Add(-29 * 24 * time.Hour)))
+				Expect(failure).To(MatchError(oauth.ErrMetadataUnreachable))
 			}
+			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+			clock.advance(renewInterval)
+			Expect(redirects(ctx, other)).To(ConsistOf(old))
+			Expect(client.fetches.Load()).To(BeEquivalentTo(3))
+			clock.advance(24 * time.Hour)
+			Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
 		})
 
-	It("refuses a document that another replica has found withdrawn", func(ctx SpecContext) {
-		publish(old)
-		Expect(redirects(ctx, other)).To(ConsistOf(old))
+	It("serves one while the budget is exhausted", Label("C21"), func(ctx SpecContext) {
 		approve(ctx, one, old)
-		clock.advance(48 * time.Hour)
-		client.answer = status(http.StatusForbidden)
-		Expect(redirects(ctx, other)).To(ConsistOf(old))
-		client.answer = status(http.StatusNotFound)
-		Expect(one.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataNoDocument))
-		client.answer = status(http.StatusForbidden)
-		for range 2 {
-			Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataNoDocument))
-		}
-		publish(old)
-		clock.advance(time.Minute)
+		fill(ctx, other)
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
 	})
 
-	It("withdraws a stored document that only another replica had in memory", func(ctx SpecContext) {
-		publish(old)
-		approve(ctx, one, old)
-		clock.advance(48 * time.Hour)
-		client.answer = status(http.StatusGone)
-		Expect(other.Client(ctx, id, "")).Error().To(HaveOccurred())
-		client.answer = status(http.StatusForbidden)
-		clock.advance(time.Minute)
-		Expect(one.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataNoDocument))
-	})
-
-	It("does not put its own older version in place of a newer one", func(ctx SpecContext) {
+	It("stores none that nobody has approved, and each version once", func(ctx SpecContext) {
 		publish(old)
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
-		clock.advance(10 * time.Hour)
-		publish(renewed)
+		Expect(store.documents).To(BeEmpty())
+		approve(ctx, one, old)
+		approve(ctx, one, old)
+		Expect(store.saved).To(Equal(1))
+		clock.advance(time.Hour)
 		approve(ctx, one, renewed)
-		approve(ctx, other, old)
-		Expect(string(store.documents[oauth.DocumentDigest(oauth.MetadataDocument, id.String())].Body)).
-			To(ContainSubstring(renewed))
+		approve(ctx, other, renewed)
+		Expect(store.saved).To(Equal(2))
+		Expect(string(store.documents[id.String()].Body)).To(ContainSubstring(renewed))
 	})
 
-	It("goes on with the document in memory when its row was deleted, or the store fails",
-		Label("N14"), func(ctx SpecContext) {
-			publish(old)
-			approve(ctx, one, old)
-			clock.advance(48 * time.Hour)
-			client.answer = status(http.StatusForbidden)
-			clear(store.documents)
-			Expect(redirects(ctx, one)).To(ConsistOf(old))
-			store.err = errors.New("the database is down")
-			clock.advance(time.Minute)
-			Expect(redirects(ctx, one)).To(ConsistOf(old))
-		})
+	It("does not put an older version in place of a newer one", func(ctx SpecContext) {
+		publish(old)
+		Expect(redirects(ctx, other)).To(ConsistOf(old))
+		clock.advance(time.Minute)
+		approve(ctx, one, renewed)
+		other.Keep(ctx, id)
+		Expect(string(store.documents[id.String()].Body)).To(ContainSubstring(renewed))
+	})
+
+	It("forgets a withdrawn one, also where it was only stored", func(ctx SpecContext) {
+		approve(ctx, one, old)
+		client.answer = status(http.StatusGone)
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataNoDocument))
+		Expect(store.documents).To(BeEmpty())
+		client.answer = status(http.StatusForbidden)
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+
+	It("does not serve one that the rules refuse by now", func(ctx SpecContext) {
+		approve(ctx, one, old)
+		document := store.documents[id.String()]
+		document.Body = []byte(`{"client_id":"https://other.example/c"}`)
+		store.documents[id.String()] = document
+		client.answer = status(http.StatusForbidden)
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+
+	It("serves the one in memory while the store fails", Label("N14"), func(ctx SpecContext) {
+		store.err = errors.New("the database is down")
+		approve(ctx, one, old)
+		clock.advance(time.Hour)
+		client.answer = status(http.StatusForbidden)
+		Expect(redirects(ctx, one)).To(ConsistOf(old))
+		Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+})
+
+var _ = Describe("Caching documents", Label("C54"), func() {
+	It("keeps those that were used last", func(ctx SpecContext) {
+		client, clock := newSite(), newClock()
+		directory := openDirectory(Config{Now: clock.now, RootCAs: client.roots(), AllowLoopback: true}, patient())
+		directory.documents = newFetchCache(directory, 2, 5<<10, directory.readClient)
+		for _, path := range []string{"/a", "/b", "/a", "/c", "/a"} {
+			Expect(directory.Client(ctx, client.client(path), "")).NotTo(BeNil())
+		}
+		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
+		Expect(directory.Client(ctx, client.client("/b"), "")).NotTo(BeNil())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(4))
+	})
 })

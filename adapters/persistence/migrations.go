@@ -57,9 +57,8 @@ var migrations = []migration{
 		) {keyed}`,
 		`CREATE INDEX used_assertions_by_end ON used_assertions (forget_after)`,
 		`CREATE TABLE client_documents (
-			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), kind {word} NOT NULL, url {text} NOT NULL,
-			owner {digest}, body {bytes}, etag {text} NOT NULL, last_modified {text} NOT NULL,
-			checked_at {integer} NOT NULL, fresh_until {integer} NOT NULL, forget_after {integer} NOT NULL
+			digest {digest} NOT NULL PRIMARY KEY CHECK (length(digest) = 32), url {text} NOT NULL,
+			body {bytes}, checked_at {integer} NOT NULL, forget_after {integer} NOT NULL
 		) {rows}`,
 		`CREATE INDEX client_documents_by_end ON client_documents (forget_after)`,
 		`CREATE TABLE counters (

@@ -14,16 +14,13 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // knownDocument is a document that the service has without a fetch.
 type knownDocument struct {
-	URL       string             `json:"url"`
-	Kind      oauth.DocumentKind `json:"kind"`
-	Source    string             `json:"source"`               // the file of a pinned document, or "store"
-	CheckedAt *time.Time         `json:"checked_at,omitempty"` // nil for a pinned document
-	Withdrawn bool               `json:"withdrawn,omitempty"`  // its client has withdrawn it
+	URL       string     `json:"url"`
+	Source    string     `json:"source"`               // the file of a pinned document, or "store"
+	CheckedAt *time.Time `json:"checked_at,omitempty"` // nil for a pinned document
 }
 
 const storeSource = "store"
@@ -37,9 +34,8 @@ func newClientsList(out io.Writer) *cobra.Command {
 		Short: "List the documents of clients that are pinned or stored",
 		Args:  term.NoArguments,
 		Long: "List the documents of clients that the service has without a fetch: those in the folder " +
-			"client-documents, and the last good ones of\n" +
-			"clients that a person has approved, which serve for 30 days while the host of the client cannot be " +
-			"reached.",
+			"client-documents, and those of clients that\n" +
+			"a person has approved, which serve for 30 days while the host of the client cannot be reached.",
 		Example: "  pasteport clients list\n  pasteport clients list --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := knownDocuments(cmd.Context(), config)
@@ -113,16 +109,12 @@ func knownDocuments(ctx context.Context, config *service.Config) (known []knownD
 		return nil, err
 	}
 	for _, p := range pinned {
-		known = append(known, knownDocument{
-			URL:    p.Client.ID().String(),
-			Kind:   oauth.MetadataDocument,
-			Source: p.File,
-		})
+		known = append(known, knownDocument{URL: p.Client.ID().String(), Source: p.File})
 	}
 	err = config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		stored, err := store.ClientDocuments(ctx)
 		for _, s := range stored {
-			known = append(known, knownDocument{s.URL, s.Kind, storeSource, &s.CheckedAt, s.Withdrawn()})
+			known = append(known, knownDocument{s.URL, storeSource, &s.CheckedAt})
 		}
 		return err
 	})
@@ -136,16 +128,13 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "URL\tKIND\tSOURCE\tLAST CHECKED\tAGE")
+	_, _ = fmt.Fprintln(table, "URL\tSOURCE\tLAST CHECKED\tAGE")
 	for _, d := range known {
 		checked, age := "-", "-"
 		if d.CheckedAt != nil {
 			checked, age = term.Time(*d.CheckedAt), now.Sub(*d.CheckedAt).Round(time.Minute).String()
 		}
-		if d.Withdrawn {
-			age += ", withdrawn"
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", d.URL, d.Kind, d.Source, checked, age)
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", d.URL, d.Source, checked, age)
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing the documents: %w", err)

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,21 +9,9 @@ import (
 	"time"
 )
 
-// DocumentKind is the kind of a document that a client publishes.
-type DocumentKind string
-
-// The kinds of documents.
 const (
-	MetadataDocument DocumentKind = "metadata" // the Client ID Metadata Document
-	KeySetDocument   DocumentKind = "keys"     // the JWK set at the jwks_uri
-)
-
-const (
-	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore, and
-	// MaxClientDocumentsPerOwner that of one host token, so that a person with a token cannot
-	// delete the documents that others need.
-	MaxClientDocuments         = 2000
-	MaxClientDocumentsPerOwner = 50
+	// MaxClientDocuments is the maximum number of documents in a ClientDocumentStore.
+	MaxClientDocuments = 2000
 
 	// MetadataStaleFor is how long a metadata document serves after the last successful check,
 	// while its host cannot be reached.
@@ -35,39 +22,16 @@ const (
 	KeysStaleFor = time.Hour
 )
 
-// ClientDocument is the last good version of a document of a client that a person has approved, or
-// the mark that the client has withdrawn it.
+// ClientDocument is the metadata document of a client as it was when a person approved the client.
 type ClientDocument struct {
-	Kind         DocumentKind
-	URL          string
-	Owner        Fingerprint // of the host token with which the client was first approved; zero if it is not known
-	Body         []byte      // empty for a document that was withdrawn
-	ETag         string
-	LastModified string
-	CheckedAt    time.Time // when it was last fetched or revalidated
-	FreshUntil   time.Time // by its HTTP headers
-}
-
-// Withdrawn reports whether the client had withdrawn the document at CheckedAt. The mark is kept as
-// long as a document, because other replicas may still have it in memory.
-func (d ClientDocument) Withdrawn() bool { return len(d.Body) == 0 }
-
-// Digest returns the digest under which a store keeps the document.
-func (d ClientDocument) Digest() Digest { return DocumentDigest(d.Kind, d.URL) }
-
-// DocumentDigest returns the digest of the document at a URL.
-func DocumentDigest(kind DocumentKind, url string) Digest {
-	return sha256.Sum256([]byte("pasteport/v1/document\x00" + string(kind) + "\x00" + url))
+	URL       string
+	Body      []byte
+	CheckedAt time.Time // when it was last fetched or revalidated
 }
 
 // ForgetAfter returns the time after which the document is not used any more, even if its host
 // cannot be reached.
-func (d ClientDocument) ForgetAfter() time.Time {
-	if d.Kind == KeySetDocument && !d.Withdrawn() {
-		return d.FreshUntil.Add(KeysStaleFor)
-	}
-	return d.CheckedAt.Add(MetadataStaleFor)
-}
+func (d ClientDocument) ForgetAfter() time.Time { return d.CheckedAt.Add(MetadataStaleFor) }
 
 // MetadataStatus is the error of a response with a status other than 200.
 type MetadataStatus int
@@ -107,21 +71,18 @@ func IsMetadataWithdrawal(err error) bool {
 	return refused || errors.Is(err, ErrMetadataMalformed)
 }
 
-// ClientDocumentStore is a Store that keeps the last good documents of clients in use, so that
-// replicas share them and they survive a restart. DeleteExpired deletes documents whose ForgetAfter
-// has passed.
+// ClientDocumentStore is a Store that keeps the metadata documents of approved clients, so that they
+// survive a restart. DeleteExpired deletes those whose ForgetAfter has passed.
 type ClientDocumentStore interface {
-	// ClientDocument returns the document with the digest, or ErrNotFound.
-	ClientDocument(ctx context.Context, digest Digest) (ClientDocument, error)
+	// ClientDocument returns the document at the URL, or ErrNotFound.
+	ClientDocument(ctx context.Context, url string) (ClientDocument, error)
 
-	// SaveClientDocument stores the document, unless the stored version has a later CheckedAt. The
-	// owner of a stored document does not change. When a new document exceeds
-	// MaxClientDocumentsPerOwner or MaxClientDocuments, it deletes those of the owner, or of all,
-	// whose CheckedAt is earliest.
+	// SaveClientDocument stores the document in place of the one at its URL. Of more than
+	// MaxClientDocuments it deletes those whose CheckedAt is earliest.
 	SaveClientDocument(ctx context.Context, document ClientDocument) error
 
-	// ClientDocuments returns every document, in the order of their URLs.
-	ClientDocuments(ctx context.Context) ([]ClientDocument, error)
+	// DeleteClientDocument deletes the document at the URL, if there is one.
+	DeleteClientDocument(ctx context.Context, url string) error
 }
 
 // HostedClientsPath is the path, below the issuer, of the documents of HostedClients.

@@ -63,14 +63,11 @@ type ClientDirectory interface {
 	Client(ctx context.Context, id ClientID, redirectURI string) (*ClientMetadata, error)
 }
 
-// ClientKeeper is a ClientDirectory whose cache protects the documents of clients in use.
+// ClientKeeper is a ClientDirectory that stores the documents of approved clients.
 type ClientKeeper interface {
 	ClientDirectory
-	// Keep marks a client as in use: documents of other clients do not evict its document and its
-	// keys, and their fetches do not use up its places. by is the host token that approved the
-	// client: a token with many clients evicts only documents of these. It is zero if the store
-	// does not know that token.
-	Keep(id ClientID, by Fingerprint)
+	// Keep stores the document of a client that a person has just approved.
+	Keep(ctx context.Context, id ClientID)
 	// Connected returns the document of a client that has a grant. If fetching fails, it returns a
 	// cached document for up to an hour after its expiry.
 	Connected(ctx context.Context, id ClientID) (*ClientMetadata, error)
