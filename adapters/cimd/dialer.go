@@ -114,9 +114,9 @@ func (c addressCheck) control(network, address string, conn syscall.RawConn) err
 	return nil
 }
 
-// through makes the transport use the HTTP proxy of the operator, for networks without direct access
-// to the internet. Its own address is not checked; that of a site is, before the proxy is dialled.
-// The transport cannot send CONNECT over HTTP/2, so it does not offer that.
+// through makes the transport use the HTTP proxy of the operator, for networks without direct
+// access to the internet. Its own address is not checked; that of a site is, before the proxy is
+// dialled. The transport cannot send CONNECT over HTTP/2, so it does not offer that.
 func (c addressCheck) through(transport *http.Transport, o Config, limit time.Duration) {
 	transport.ForceAttemptHTTP2 = false
 	transport.DialContext = (&net.Dialer{Timeout: limit, Resolver: o.Resolver}).DialContext

@@ -71,8 +71,8 @@ func IsMetadataWithdrawal(err error) bool {
 	return refused || errors.Is(err, ErrMetadataMalformed)
 }
 
-// ClientDocumentStore is a Store that keeps the metadata documents of approved clients, so that they
-// survive a restart. DeleteExpired deletes those whose ForgetAfter has passed.
+// ClientDocumentStore is a Store that keeps the metadata documents of approved clients, so that
+// they survive a restart. DeleteExpired deletes those whose ForgetAfter has passed.
 type ClientDocumentStore interface {
 	// ClientDocument returns the document at the URL, or ErrNotFound.
 	ClientDocument(ctx context.Context, url string) (ClientDocument, error)
