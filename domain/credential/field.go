@@ -30,7 +30,7 @@ type Field struct {
 	Help     string // shown below the field; "" for none
 	Pattern  string // regular expression that the whole value matches; "" for any
 	Default  string // shown in the field at first
-	Secret   bool   // is not shown, and removed from responses
+	Secret   bool   // is not shown, and removed from what is logged
 	Optional bool
 }
 

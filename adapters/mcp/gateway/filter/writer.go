@@ -62,8 +62,7 @@ func (w *Writer) WriteHeader(status int) {
 
 // removeDigests removes the headers that describe the bytes of the unfiltered body.
 func removeDigests(header http.Header) {
-	for _, name := range []string{"Content-Length", "Etag", "Last-Modified", "Content-Digest", "Repr-Digest", "Digest",
-		"Content-Md5", "Accept-Ranges", "Content-Range", "Trailer"} {
+	for _, name := range []string{"Content-Length", "Etag", "Last-Modified"} {
 		header.Del(name)
 	}
 }

@@ -5,7 +5,6 @@
 package secret
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/pasteport/pasteport/domain/credential"
@@ -28,14 +26,7 @@ const DefaultEntry = "Authorization: Bearer {token}"
 type Presentation struct {
 	entries []entry
 	fields  credential.Fields
-	finders *finders
 }
-
-// finders keeps the finders of the last credentials by their secrets, because a request to a server
-// costs little more than to construct one.
-type finders = lru.Cache[[sha256.Size]byte, credential.Finder]
-
-const maxFinders = 1000
 
 // entry is one header or query parameter.
 type entry struct {
@@ -59,7 +50,6 @@ func (p Presentation) all() []entry {
 // does not repeat its value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
 	p := Presentation{fields: fields}
-	p.finders, _ = lru.New[[sha256.Size]byte, credential.Finder](maxFinders) // fails only for a size below one
 	var mistakes []error
 	for i, text := range texts {
 		next, err := parseEntry(text, fields.Names())
@@ -205,11 +195,7 @@ func (p Presentation) names(inQuery bool) (names []string) {
 }
 
 // Credentials are the headers and query parameters for one person.
-type Credentials struct {
-	rendered []rendered
-	secrets  []string
-	finders  *finders // nil for those of the zero Presentation
-}
+type Credentials []rendered
 
 type rendered struct {
 	entry
@@ -225,19 +211,16 @@ func (p Presentation) Sample(secret func() string) credential.Values { return p.
 // Render returns the credentials of one person. It leaves out an entry whose optional fields all
 // have no value. It refuses a text that would end its header, and does not repeat it.
 func (p Presentation) Render(values credential.Values) (Credentials, error) {
-	c := Credentials{secrets: p.fields.Secrets(values), finders: p.finders}
+	var c Credentials
 	for _, e := range p.all() {
 		if e.value.isLeftOut(p.fields, values) {
 			continue
 		}
 		text := e.value.Render(values)
 		if strings.ContainsFunc(text, isControl) || !e.inQuery && !httpguts.ValidHeaderFieldValue(text) {
-			return Credentials{}, fmt.Errorf("%s would have a control character", e)
+			return nil, fmt.Errorf("%s would have a control character", e)
 		}
-		c.rendered = append(c.rendered, rendered{e, text})
-		if e.value.usesSecret(p.fields) {
-			c.secrets = append(append(c.secrets, text), e.value.encoded(values)...)
-		}
+		c = append(c, rendered{e, text})
 	}
 	return c, nil
 }
@@ -245,7 +228,7 @@ func (p Presentation) Render(values credential.Values) (Credentials, error) {
 // AddTo adds the credentials to a request. It replaces headers and parameters of the same names.
 func (c Credentials) AddTo(request *http.Request) {
 	request.URL = c.removeFrom(request.URL)
-	for _, r := range c.rendered {
+	for _, r := range c {
 		if !r.inQuery {
 			request.Header[r.name] = []string{r.text}
 			continue
@@ -264,7 +247,7 @@ func (c Credentials) removeFrom(address *url.URL) *url.URL {
 	for parameter := range strings.SplitSeq(address.RawQuery, "&") {
 		name, _, _ := strings.Cut(parameter, "=")
 		plain, err := url.QueryUnescape(name)
-		if err != nil || !slices.ContainsFunc(c.rendered, func(r rendered) bool {
+		if err != nil || !slices.ContainsFunc(c, func(r rendered) bool {
 			return r.inQuery && r.name == plain
 		}) {
 			kept = append(kept, parameter)
@@ -272,19 +255,4 @@ func (c Credentials) removeFrom(address *url.URL) *url.URL {
 	}
 	to.RawQuery = strings.Join(kept, "&")
 	return &to
-}
-
-// Repeated returns a function that reports whether a text contains a part of the credentials, also
-// encoded.
-func (c Credentials) Repeated() func(text string) bool {
-	if c.finders == nil {
-		return credential.NewFinder(c.secrets...).Finds
-	}
-	key := sha256.Sum256([]byte(strings.Join(c.secrets, "\x00"))) // which no text of a credential has
-	finder, known := c.finders.Get(key)
-	if !known {
-		finder = credential.NewFinder(c.secrets...)
-		c.finders.Add(key, finder)
-	}
-	return finder.Finds
 }

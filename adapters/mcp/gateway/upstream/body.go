@@ -36,13 +36,6 @@ func (b *responseBody) Close() error {
 	return err
 }
 
-// describing are headers that describe the bytes of an encoded body.
-var describing = []string{
-	"Content-Encoding", "Content-Length", "Content-Digest", "Content-Md5", "Digest", "Repr-Digest", "Etag",
-	"Accept-Ranges",
-	"Content-Range",
-}
-
 // decode decompresses a body whose encoding the request did not ask for: some servers and proxies
 // compress every response, and neither clients nor the rules expect that.
 func decode(answer *http.Response, asked string) {
@@ -52,7 +45,7 @@ func decode(answer *http.Response, asked string) {
 	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
 	case "gzip", "x-gzip":
 		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1
-		for _, name := range describing {
+		for _, name := range []string{"Content-Encoding", "Content-Length", "Etag"} {
 			answer.Header.Del(name)
 		}
 	case "identity":

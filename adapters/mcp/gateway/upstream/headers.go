@@ -2,13 +2,13 @@ package upstream
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 )
 
@@ -78,27 +78,20 @@ func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 	return header
 }
 
-// removedHeaders are response headers that concern the gateway, would act on its whole origin, or
-// lead clients past it.
-var removedHeaders = []string{
-	"Set-Cookie", "Set-Cookie2", "Www-Authenticate", "Proxy-Authenticate", "Alt-Svc", "Clear-Site-Data",
-	"Strict-Transport-Security",
-	"Refresh", "Link", "Location", "Service-Worker-Allowed", "Nel", "Report-To", "Reporting-Endpoints", "Accept-Ch",
-	"Critical-Ch",
-	"Origin-Agent-Cluster", "Origin-Trial", "Sourcemap", "Surrogate-Control", requestIDHeader,
+// passedBack are response headers that a client gets besides Mcp-* and RateLimit-*. It is an allow
+// list, because other headers may repeat the key, act on the whole origin of the gateway, or lead
+// clients past it.
+var passedBack = []string{
+	"Content-Type", "Content-Language", "Content-Length", "Content-Encoding", "Cache-Control", "Date", "Etag",
+	"Last-Modified", "Retry-After", "Traceparent",
 }
 
-// cleanAnswer removes headers that are listed or contain a part of the credentials. It does not
-// read the body.
-func cleanAnswer(answer *http.Response, sent secret.Credentials) {
-	repeats := sent.Repeated()
-	for name, values := range answer.Header {
-		if slices.Contains(removedHeaders, name) || strings.HasSuffix(name, "Cdn-Cache-Control") ||
-			strings.HasPrefix(name, "Access-Control-") || strings.HasPrefix(name, ownPrefix) ||
-			slices.ContainsFunc(values, repeats) {
-			delete(answer.Header, name)
-		}
-	}
+// cleanAnswer removes all headers that are not passed back. It does not read the body.
+func cleanAnswer(answer *http.Response) {
+	maps.DeleteFunc(answer.Header, func(name string, _ []string) bool {
+		return !slices.Contains(passedBack, name) && !strings.HasPrefix(name, "Mcp-") &&
+			!strings.HasPrefix(name, "Ratelimit")
+	})
 	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
 		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
 	}

@@ -210,7 +210,7 @@ func (u *Upstream) accept(answer *http.Response) error {
 		u.proven.Store(true)
 	}
 	u.keepCookies(answer, x)
-	cleanAnswer(answer, x.credentials)
+	cleanAnswer(answer)
 	for i, session := range answer.Header.Values(jsonrpc.SessionHeader) {
 		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
 		if err != nil {
