@@ -21,8 +21,8 @@ func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, err
 
 // Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the
 // request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable,
-// ToolsNotListable, ToolsChanged and TooManyGuesses the person can try again. TooManyGuesses may be
-// an *oauth.ProofDemand, and ToolsChanged is an *oauth.ToolReview.
+// ToolsNotListable, ToolsChanged and TooManyGuesses the person can try again. ToolsChanged is an
+// *oauth.ToolReview.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	code, err := s.approve(ctx, consent, pasted)
 	if err != nil {
@@ -69,7 +69,6 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
-	defer func() { token.release() }()
 	recorder.Record(connection.CodeIssued)
 	return s.issueCode(ctx, consent, token, pasted)
 }

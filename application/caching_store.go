@@ -100,8 +100,8 @@ func (c *cachingStore) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fi
 // awaitOthers returns when no replica trusts a grant as it was before a change, so that what is
 // then confirmed is true everywhere.
 func (c *cachingStore) awaitOthers(ctx context.Context, changed int) {
-	shared, counts := c.Store.(oauth.WindowCounter)
-	if changed == 0 || !counts || !shared.SharedByReplicas() {
+	shared, isShared := c.Store.(oauth.SharedStore)
+	if changed == 0 || !isShared || !shared.SharedByReplicas() {
 		return
 	}
 	select {

@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -91,27 +92,25 @@ type Connections struct {
 // Approve does. A wrong token and a token without connections both find nothing and count as a
 // wrong guess, so that a guesser cannot distinguish them.
 func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connections, error) {
-	a, err := s.newAttempt(pasted, "", s.settings.IdentityFields)
-	if err == nil {
-		err = s.admitAttempt(ctx, a)
-	}
+	host, err := s.parsePasted(pasted, "", s.settings.IdentityFields)
 	if err != nil {
 		return Connections{}, err
 	}
-	found, err := s.connectionsOf(ctx, a.host)
-	s.ports.Guesses.RecordResult(ctx, a.Guess, guessResultOf(found, err), s.now())
+	var found Connections
+	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func() (err error) {
+		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
+			err = errNoConnections
+		}
+		return err
+	})
+	if errors.Is(err, errNoConnections) {
+		err = nil
+	}
 	return found, err
 }
 
-func guessResultOf(found Connections, err error) oauth.GuessResult {
-	switch {
-	case err != nil:
-		return oauth.GuessUndecided
-	case len(found.Active) == 0:
-		return oauth.GuessWrong
-	}
-	return oauth.GuessRight
-}
+// errNoConnections counts as a wrong token.
+var errNoConnections = oauth.Refuse(oauth.WrongHostToken, "B6", "the token has no connections")
 
 func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
 	prints, err := s.settings.Fingerprints(host)

@@ -22,7 +22,8 @@ const (
 
 // directToken is a token of the site that a client has sent to an MCP endpoint.
 type directToken struct {
-	id       string              // of the token at the resource: each server has its own verifier
+	id       string // of the token at the resource: each server has its own verifier
+	host     oauth.HostToken
 	prints   []oauth.Fingerprint // under every server secret, the newest first
 	resource oauth.Resource
 }
@@ -116,12 +117,6 @@ func (d *directTokens) add(token directToken, principal oauth.Principal, err err
 	return true
 }
 
-func (d *directTokens) wasKnown(token directToken) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.known.Contains(token.id)
-}
-
 // ForgetDirectTokens makes the next request with one of these tokens of the site ask its verifier,
 // because grants of the token have ended.
 func (s *Server) ForgetDirectTokens(ended []oauth.Fingerprint) {
@@ -143,62 +138,42 @@ func (s *Server) isDirect(bearer string) bool {
 // TooManyGuesses. Any other error is an outage.
 func (s *Server) authenticateDirect(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
 	oauth.HostToken, error) {
-	a, token, err := s.newDirectAttempt(ctx, bearer, resource)
+	token, err := s.newDirectToken(bearer, resource)
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
 	principal, err, known := s.directs.lookup(token, s.now())
 	if !known {
-		principal, err = s.askOnce(ctx, a, token)
+		principal, err = s.askOnce(ctx, token)
 	}
 	if err != nil {
 		return oauth.Caller{}, oauth.HostToken{}, err
 	}
 	caller, err := s.settings.DirectCaller(token.prints[0], principal, resource)
-	return caller, a.host, err
+	return caller, token.host, err
 }
 
-func (s *Server) newDirectAttempt(ctx context.Context, bearer string, resource oauth.Resource) (*attempt, directToken,
-	error) {
-	a := &attempt{Guess: oauth.Guess{By: oauth.RequesterFrom(ctx), Resource: resource.String()}, isDirect: true}
-	var err error
-	if fields := s.settings.HostFields; len(fields) > 0 {
-		a.host, err = oauth.ParseHostFields(fields, func(name string) string {
-			if name == credential.Token {
-				return bearer
-			}
-			return ""
-		})
-	} else {
-		a.host, err = oauth.ParseHostToken(bearer)
+func (s *Server) newDirectToken(bearer string, resource oauth.Resource) (token directToken, err error) {
+	if token.host, err = parseHost(s.settings.HostFields, map[string]string{credential.Token: bearer}); err != nil {
+		return token, oauth.RefuseDirectToken()
 	}
-	if err != nil {
-		return nil, directToken{}, oauth.RefuseDirectToken()
+	if token.prints, err = s.settings.Fingerprints(token.host); err != nil {
+		return token, err
 	}
-	if a.Token, err = s.settings.Keys.Fingerprint(a.host); err != nil {
-		return nil, directToken{}, err
-	}
-	prints, err := s.settings.Fingerprints(a.host)
-	if err != nil {
-		return nil, directToken{}, err
-	}
-	return a, directToken{string(prints[0][:]) + " at " + resource.String(), prints, resource}, nil
+	token.id, token.resource = string(token.prints[0][:])+" at "+resource.String(), resource
+	return token, nil
 }
 
 // askOnce asks the verifier once for all concurrent requests with a token, also if the first of
 // them ends.
-func (s *Server) askOnce(ctx context.Context, a *attempt, token directToken) (oauth.Principal, error) {
+func (s *Server) askOnce(ctx context.Context, token directToken) (oauth.Principal, error) {
 	answer, err, _ := s.directs.asking.Do(token.id, func() (any, error) {
 		if principal, err, known := s.directs.lookup(token, s.now()); known {
 			return principal, err
 		}
-		a.HasGrants = s.directs.wasKnown(token)
+		guess := oauth.Guess{By: oauth.RequesterFrom(ctx), AtOnce: true}
 		return s.directs.ask(token, s.now, func() (oauth.Principal, error) {
-			principal, release, err := s.checkAttempt(context.WithoutCancel(ctx), token.resource, a)
-			if err == nil {
-				release()
-			}
-			return principal, err
+			return s.check(context.WithoutCancel(ctx), guess, token.resource, token.host)
 		})
 	})
 	principal, _ := answer.(oauth.Principal)
@@ -207,7 +182,7 @@ func (s *Server) askOnce(ctx context.Context, a *attempt, token directToken) (oa
 
 // verifyDirectAgain is VerifyAfterRefusal for a token of the site.
 func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource oauth.Resource) error {
-	a, token, err := s.newDirectAttempt(ctx, bearer, resource)
+	token, err := s.newDirectToken(bearer, resource)
 	if err != nil {
 		return err
 	}
@@ -216,7 +191,7 @@ func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource 
 			return nil, err
 		}
 		_, err := s.directs.ask(token, s.now, func() (oauth.Principal, error) {
-			return s.verifyAgain(context.WithoutCancel(ctx), resource, a.host, "")
+			return s.verifyAgain(context.WithoutCancel(ctx), resource, token.host, "")
 		})
 		s.verified.add(token.id, verification{at: s.now(), err: err})
 		return nil, err

@@ -67,13 +67,12 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 	settings, err := config.Settings()
 	Expect(err).NotTo(HaveOccurred())
 	return NewServer(settings, Ports{
-		Store:    store,
-		Clients:  oneClient{},
-		NewSlots: newQueue,
-		Guesses:  limits.NewGuesses(limits.NewMemory(), settings, slog.New(slog.DiscardHandler)),
-		Now:      time.Now,
-		Random:   rand.Reader,
-		Logger:   slog.New(slog.DiscardHandler),
+		Store:   store,
+		Clients: oneClient{},
+		Lanes:   limits.NewLanes(settings.Limits.WrongTokens, time.Now, nil),
+		Now:     time.Now,
+		Random:  rand.Reader,
+		Logger:  slog.New(slog.DiscardHandler),
 		Verifier: site(func(context.Context, string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "ada"}, nil
 		}),
@@ -84,11 +83,6 @@ func serverOver(store oauth.Store, change func(*oauth.Config)) *Server {
 func (s *Server) answering(verify site) {
 	s.guard = newVerifierGuard(verify, s.settings, s.ports)
 }
-
-func newQueue(slots, maxWaiting int) oauth.Slots { return limits.NewQueue(slots, maxWaiting) }
-
-// waiting returns the number of pasted tokens that wait for their verification.
-func (s *Server) waiting() int { return s.guard.slots.(*limits.Queue).Waiting() }
 
 // connect goes all the way from the request to tokens.
 func (s *Server) connect(ctx context.Context, scope string) *oauth.Tokens {

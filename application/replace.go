@@ -58,31 +58,23 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	if err != nil {
 		return found, err
 	}
-	a, err := s.newAttempt(pasted, "", s.settings.HostFields)
+	host, err := s.parsePasted(pasted, "", s.settings.HostFields)
 	if err != nil {
 		return found, err
 	}
-	resource := found.Active[0].Resource
-	a.Resource = resource.String()
-	if err := s.admitAttempt(ctx, a); err != nil {
-		return found, err
-	}
-	release, err := s.acquireAdmitted(ctx, resource, a)
-	if err != nil {
-		s.ports.Guesses.RecordResult(ctx, a.Guess, oauth.GuessUndecided, s.now())
-		return found, err
-	}
-	defer release()
-	// Like that of an approval, the verification ignores a canceled request.
-	replaced, err := s.replaceHost(context.WithoutCancel(ctx), prints, old, a.host)
-	s.ports.Guesses.RecordResult(ctx, a.Guess, resultOf(err), s.now())
+	replaced, guess := 0, oauth.Guess{By: pasted.By, Resource: found.Active[0].Resource.String()}
+	err = s.enterLane(ctx, guess, host, func() error {
+		// Like that of an approval, the verification ignores a canceled request.
+		replaced, err = s.replaceHost(context.WithoutCancel(ctx), prints, old, host)
+		return err
+	})
 	if err == nil && replaced == 0 { // another form was faster
 		err = refuseStaleConnections()
 	}
 	if err != nil {
 		return found, err
 	}
-	return s.connectionsOf(ctx, a.host)
+	return s.connectionsOf(ctx, host)
 }
 
 // replaceHost replaces the host token with these fingerprints.

@@ -28,15 +28,14 @@ type Ports struct {
 	Verifier      oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
 	Tools         oauth.ToolLister                        // for BindTools
-	Guesses       oauth.GuessLimit
-	NewSlots      func(slots, maxWaiting int) oauth.Slots // for the pasted tokens of a verifier
-	Failures      oauth.FailureLimit                      // counts unknown codes and refresh tokens
-	Registrations oauth.RegistrationLimit                 // of clients that register themselves
-	Witness       oauth.SecretVerifier                    // nil when the store keeps no fingerprint
-	Trace         connection.Log                          // nil: connections are not traced
-	Journal       connection.Journal                      // buffers the writes to Trace; nil without it
-	OnDecision    func(event string)                      // called with each audit event; may be nil
-	Limited       oauth.LimitObserver                     // may be nil
+	Lanes         oauth.Lanes
+	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
+	Registrations oauth.RegistrationLimit // of clients that register themselves
+	Witness       oauth.SecretVerifier    // nil when the store keeps no fingerprint
+	Trace         connection.Log          // nil: connections are not traced
+	Journal       connection.Journal      // buffers the writes to Trace; nil without it
+	OnDecision    func(event string)      // called with each audit event; may be nil
+	Limited       oauth.LimitObserver     // may be nil
 	Now           func() time.Time
 	Random        io.Reader
 	Logger        *slog.Logger

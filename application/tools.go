@@ -13,23 +13,16 @@ const listTimeout = 45 * time.Second
 
 // bindTools returns the tools that an approval binds, none without BindTools. It refuses with
 // ToolsNotListable when they are not known, and with an *oauth.ToolReview while the person has not
-// seen how they differ from those of an earlier consent. While the tools are listed, it frees the
-// slot of the token for other people.
+// seen how they differ from those of an earlier consent.
 func (s *Server) bindTools(ctx context.Context, consent *Consent, token *verifiedToken,
 	pasted Pasted) (oauth.ToolDigests, error) {
 	if !s.settings.BindTools {
 		return oauth.ToolDigests{}, nil
 	}
-	token.release()
 	listed, err := s.listTools(ctx, consent, token)
 	if err != nil {
 		return oauth.ToolDigests{}, refuseTools(err)
 	}
-	release, err := s.acquireAdmitted(ctx, consent.Ticket.Request().Resource(), token.attempt)
-	if err != nil {
-		return oauth.ToolDigests{}, err
-	}
-	token.release = release
 	tools, err := oauth.NewToolDigests(listed)
 	if err != nil {
 		return oauth.ToolDigests{}, refuseTools(err)
@@ -59,13 +52,13 @@ func refuseTools(cause error) error {
 // listTools lists the tools as the client will find them.
 func (s *Server) listTools(ctx context.Context, consent *Consent, token *verifiedToken) ([]oauth.Tool, error) {
 	request := consent.Ticket.Request()
-	release, _, err := s.acquireSlot(ctx, s.guardFor(request.Resource()).listings, token.attempt)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+	listings := s.guardFor(request.Resource()).listings
+	if err := listings.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer listings.Release(1)
 	return s.ports.Tools.Tools(ctx, request.Resource(), oauth.Caller{
 		Grant:   consent.Ticket.ID(),
 		Client:  request.Client(),

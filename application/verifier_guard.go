@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -12,46 +14,31 @@ import (
 const (
 	// verifyTimeout bounds a call of the verifier.
 	verifyTimeout = 5 * time.Second
-	// grantedSlots bounds the concurrent calls of the verifier for grants, so that a verifier that
-	// hangs cannot pile up goroutines. Pasted tokens have separate slots, so that they cannot delay
-	// a refresh.
-	grantedSlots = 64
-	// slotsPerToken bounds the concurrent verifications of one pasted token.
-	slotsPerToken = 4
-	// queueTimeout bounds the wait of a pasted token for its verification.
+	// queueTimeout bounds the wait of a pasted token for a call.
 	queueTimeout = 10 * time.Second
-	// The number of waiting claims for each slot, in total and of one address.
-	waitingPerSlot           = 16
-	waitingPerSlotAndAddress = 8
-	// One token may have a quarter of the waiting claims of its address, so that a flood of one
-	// token leaves room for those of others.
-	waitingTokenDivisor = 4
 )
 
 // verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time.
-// Each verifier has a separate guard, so that one that hangs does not use up the slots of another.
+// Each verifier has a separate guard, so that one that hangs does not use up the calls of another.
 type verifierGuard struct {
 	verifier oauth.BearerVerifier
-	granted  chan struct{} // semaphore of running calls for tokens of grants
-	pasted   chan struct{} // the same for pasted tokens: a verifier that ignores ctx outlasts the slot
-	slots    oauth.Slots   // for pasted tokens
-	listings oauth.Slots   // for lists of tools before an approval, which take longer
+	calls    *semaphore.Weighted // under way, also those of a verifier that ignores its context
+	pasted   *semaphore.Weighted // calls for pasted tokens, which leave a quarter to refreshes
+	listings *semaphore.Weighted // lists of tools before an approval, which take longer
 	fields   credential.Fields
+	limited  oauth.LimitObserver
 	logger   *slog.Logger
 }
 
 func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, ports Ports) verifierGuard {
-	limits := settings.Limits
-	newSlots := func() oauth.Slots {
-		return ports.NewSlots(limits.MaxVerifications, waitingPerSlot*limits.MaxVerifications)
-	}
+	most := int64(settings.Limits.MaxVerifications)
 	return verifierGuard{
 		verifier: verifier,
-		granted:  make(chan struct{}, grantedSlots),
-		pasted:   make(chan struct{}, limits.MaxVerifications),
-		slots:    newSlots(),
-		listings: newSlots(),
+		calls:    semaphore.NewWeighted(most),
+		pasted:   semaphore.NewWeighted(max(1, most*3/4)),
+		listings: semaphore.NewWeighted(most),
 		fields:   settings.HostFields,
+		limited:  ports.Limited,
 		logger:   ports.Logger,
 	}
 }
@@ -64,33 +51,6 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-// acquireSlot waits for a slot for pasted tokens, for which networks take turns. It refuses with
-// TooManyGuesses, for a second, when too many wait.
-func (s *Server) acquireSlot(ctx context.Context, slots oauth.Slots, a *attempt) (release func(), waited bool,
-	err error) {
-	ctx, cancel := context.WithTimeout(ctx, queueTimeout)
-	defer cancel()
-	token := string(a.Token[:])
-	claim := oauth.Claim{Network: a.By.Network(), Quotas: []oauth.Quota{{Key: token, Max: slotsPerToken}}}
-	if a.By.Limited() {
-		address, places := a.By.Address(), s.settings.Limits.MaxVerificationsPerAddress
-		waiting := waitingPerSlotAndAddress * places
-		claim.Quotas = append(claim.Quotas,
-			oauth.Quota{Key: address, Max: places, MaxWaiting: waiting},
-			oauth.Quota{Key: token + address, Max: slotsPerToken, MaxWaiting: max(1, waiting/waitingTokenDivisor)})
-	}
-	release, waited, err = slots.Acquire(ctx, claim)
-	switch {
-	case err != nil:
-		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
-		return nil, false, oauth.RefuseFor(queueFullWait, oauth.TooManyGuesses, "B20",
-			"too many tokens are being checked", err)
-	case waited:
-		s.ports.Limited.Observe(oauth.LimitVerifications, oauth.LimitSlowed)
-	}
-	return release, waited, nil
-}
-
 type verifierResult struct {
 	principal oauth.Principal
 	err       error
@@ -100,26 +60,14 @@ type verifierResult struct {
 // not know the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too
 // long.
 func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
-	return g.verifyWithin(ctx, g.granted, host)
-}
-
-// verifyPasted is verifyGranted for a pasted token.
-func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
-	return g.verifyWithin(ctx, g.pasted, host)
-}
-
-func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{},
-	host oauth.HostToken) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	select {
-	case slots <- struct{}{}:
-	case <-ctx.Done():
-		return oauth.Principal{}, notVerifiable(ctx.Err())
+	if err := g.calls.Acquire(ctx, 1); err != nil {
+		return oauth.Principal{}, notVerifiable(err)
 	}
 	answer := make(chan verifierResult, 1)
 	go func() {
-		defer func() { <-slots }()
+		defer g.calls.Release(1)
 		answer <- g.call(ctx, host)
 	}()
 	select {
@@ -128,4 +76,17 @@ func (g verifierGuard) verifyWithin(ctx context.Context, slots chan struct{},
 	case <-ctx.Done():
 		return oauth.Principal{}, notVerifiable(ctx.Err())
 	}
+}
+
+// verifyPasted is verifyGranted for a pasted token, which waits while many are being verified.
+func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	waiting, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	if err := g.pasted.Acquire(waiting, 1); err != nil {
+		g.limited.Observe(oauth.LimitVerifications, oauth.LimitRefused)
+		return oauth.Principal{}, oauth.RefuseFor(time.Second, oauth.HostTokenNotVerifiable, "B20",
+			"too many tokens are being checked", err)
+	}
+	defer g.pasted.Release(1)
+	return g.verifyGranted(ctx, host)
 }

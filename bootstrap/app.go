@@ -76,7 +76,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // connection in it was made under another issuer. The caller closes the store, after Close.
 //
 // A store may implement optional interfaces: oauth.SecretKeeper (without it Config needs a Secret),
-// oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister,
+// oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
 // oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped in another type
 // are lost unless the wrapper has them too. The log names those that are missing, at level info;
 // docs/stores.md describes what each is for.
@@ -88,8 +88,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	}
 	config = config.NamedAfter(chosen.appearance.Name)
 	settings, mistakes := config.Settings()
-	counter, noCounter := counterIn(store, chosen.sharedLimits)
-	if err = errors.Join(err, mistakes, noCounter, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
+	if err = errors.Join(err, mistakes, chosen.appearance.Check(), checkNil(config, chosen)); err != nil {
 		return nil, err
 	}
 	reportMissing(store, config.Logger)
@@ -99,12 +98,13 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		return nil, err
 	}
 	clients, keys := chosen.directories(directory)
+	shared, isShared := store.(oauth.SharedStore)
 	authz := &OAuthServer{
 		config:   config,
 		limited:  chosen.limited,
 		calls:    limits.NewCalls(),
 		bodies:   jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor),
-		replicas: counter != nil,
+		replicas: isShared && shared.SharedByReplicas(),
 	}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
@@ -116,8 +116,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Verifier:      verifierOf(config),
 		Verifiers:     ownVerifiers(config),
 		Tools:         &authz.tools,
-		Guesses:       newGuesses(counter, config, settings),
-		NewSlots:      func(slots, maxWaiting int) oauth.Slots { return limits.NewQueue(slots, maxWaiting) },
+		Lanes:         limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
 		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
 		Registrations: limits.NewRegistrations(settings.Limits),
 		Witness:       witness,

@@ -47,7 +47,7 @@ func BenchmarkAuditedCall(b *testing.B) {
 				defer file.Close()
 				options = append(options, bootstrap.WithAudit(file.Record))
 			}
-			site := &host{echo.New(), issuer, authz}
+			site := &host{Echo: echo.New(), issuer: issuer, authz: authz}
 			Expect(bootstrap.Guard(pong, options...).Register(site.Echo)).To(Succeed())
 			callTool(b, site, tokensOf(site.exchange(site.code())).Access)
 		})

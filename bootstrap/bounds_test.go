@@ -103,7 +103,7 @@ var _ = Describe("Settings of a host", func() {
 			e := echo.New()
 			Expect(bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
 				bootstrap.WithOAuth(authz)).Register(e)).To(Succeed())
-			h := &host{e, config.Issuer, authz}
+			h := &host{Echo: e, issuer: config.Issuer, authz: authz}
 			Expect(h.ask(func(v url.Values) {
 				v.Set("client_id", maker.URL+"/c.json")
 			}).Code == http.StatusOK).To(Equal(fetched))

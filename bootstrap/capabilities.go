@@ -16,7 +16,7 @@ var capabilities = []struct {
 	provided func(oauth.Store) bool
 }{
 	{"oauth.EndWatcher", implements[oauth.EndWatcher]},
-	{"oauth.WindowCounter", implements[oauth.WindowCounter]},
+	{"oauth.SharedStore", implements[oauth.SharedStore]},
 	{"oauth.SecretVerifier", implements[oauth.SecretVerifier]},
 	{"oauth.AuthorizationLister", implements[oauth.AuthorizationLister]},
 	{"oauth.ClientDocumentStore", implements[oauth.ClientDocumentStore]},

@@ -48,7 +48,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 		Expect(lines).To(HaveLen(1))
 		Expect(lines[0]).To(HaveKeyWithValue("level", "INFO"))
 		Expect(lines[0]).To(HaveKeyWithValue("missing",
-			"oauth.EndWatcher, oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, "+
+			"oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister, "+
 				"oauth.ClientDocumentStore, connection.Log"))
 	})
 
@@ -60,7 +60,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 			connection.Log
 		}{inner, inner, inner})
 		Expect(lines).To(ConsistOf(HaveKeyWithValue("missing",
-			"oauth.WindowCounter, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore")))
+			"oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister, oauth.ClientDocumentStore")))
 	})
 
 	It("are all documented for hosts", func() {

@@ -47,7 +47,7 @@ func BenchmarkGuardedCall(b *testing.B) {
 		bootstrap.WithClientDirectory(published{}))
 	Expect(err).NotTo(HaveOccurred())
 	defer authz.Close()
-	site := &host{echo.New(), issuer, authz}
+	site := &host{Echo: echo.New(), issuer: issuer, authz: authz}
 	Expect(bootstrap.Guard(pong, bootstrap.WithOAuth(authz)).Register(site.Echo)).To(Succeed())
 	callEach(b, site, tokensOf(site.exchange(site.code())).Access)
 }

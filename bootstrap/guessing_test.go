@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -17,9 +18,12 @@ import (
 var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 	var site *host
 	BeforeEach(func() {
-		site = openHost(oauth.Config{Issuer: "https://cms.example", VerifyBearer: func(string) bool {
-			return false
-		}}, openStore(), nil)
+		noon := time.Now()
+		site = openHost(oauth.Config{
+			Issuer:       "https://cms.example",
+			VerifyBearer: func(string) bool { return false },
+			Now:          func() time.Time { return noon },
+		}, openStore(), nil)
 	})
 	// guess pastes a wrong token into a new form, from a peer that names another in
 	// X-Forwarded-For.
@@ -37,19 +41,24 @@ var _ = Describe("Guessing from many addresses", Label("B6", "N5"), func() {
 	}
 
 	It("has the same limit with other addresses in a header", func() {
-		for i := range 5 {
+		for i := range 11 {
 			Expect(guess("203.0.113.7:5555", fmt.Sprintf("198.51.100.%d", i))).To(Equal(http.StatusForbidden))
 		}
-		Expect(guess("203.0.113.7:6666", "198.51.100.9")).To(Equal(http.StatusTooManyRequests))
-		Expect(guess("203.0.113.8:5555", "198.51.100.9")).To(Equal(http.StatusForbidden))
+		Expect(site.slowed).To(BeZero())
+		Expect(guess("203.0.113.8:6666", "198.51.100.9")).To(Equal(http.StatusForbidden))
+		Expect(site.slowed).To(Equal(1))
+		Expect(guess("198.51.100.9:6666", "203.0.113.7")).To(Equal(http.StatusForbidden))
+		Expect(site.slowed).To(Equal(1))
 	})
 
 	It("has the same limit with other addresses of the same network", func() {
-		for i := range 5 {
+		for i := range 11 {
 			Expect(guess(fmt.Sprintf("[2001:db8:1:2::%x]:5555", i), "")).To(Equal(http.StatusForbidden))
 		}
-		Expect(guess("[2001:db8:1:2:ffff::1]:5555", "")).To(Equal(http.StatusTooManyRequests))
-		Expect(guess("[2001:db8:1:3::1]:5555", "")).To(Equal(http.StatusForbidden))
+		Expect(guess("[2001:db8:1:3:ffff::1]:5555", "")).To(Equal(http.StatusForbidden))
+		Expect(site.slowed).To(Equal(1))
+		Expect(guess("[2001:db8:2:2::1]:5555", "")).To(Equal(http.StatusForbidden))
+		Expect(site.slowed).To(Equal(1))
 	})
 })
 

@@ -24,7 +24,7 @@ var _ = Describe("A host that looks for its own mistake in the log", Label("J17"
 		authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(published{}))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)
-		h := &host{echo.New(), config.Issuer, authz}
+		h := &host{Echo: echo.New(), issuer: config.Issuer, authz: authz}
 		Expect(bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {}, bootstrap.WithOAuth(authz)).
 			Register(h.Echo)).To(Succeed())
 		return h

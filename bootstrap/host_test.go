@@ -31,6 +31,7 @@ type host struct {
 	*echo.Echo
 	issuer string
 	authz  *bootstrap.OAuthServer
+	slowed int // tokens that waited for their turn
 }
 
 const (
@@ -66,12 +67,18 @@ func openHost(config oauth.Config, store oauth.Store, clients published, options
 		config.VerifyBearer = func(string) bool { return true }
 	}
 	config.Logger = slog.New(slog.DiscardHandler)
-	authz, err := bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(clients))
+	h := &host{Echo: echo.New(), issuer: config.Issuer}
+	var err error
+	h.authz, err = bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(clients),
+		bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
+			if limit == oauth.LimitWrongTokens && effect == oauth.LimitSlowed {
+				h.slowed++
+			}
+		}))
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(authz.Close)
-	h := &host{echo.New(), config.Issuer, authz}
+	DeferCleanup(h.authz.Close)
 	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
-		append(options, bootstrap.WithOAuth(authz))...)
+		append(options, bootstrap.WithOAuth(h.authz))...)
 	Expect(server.Register(h.Echo)).To(Succeed())
 	return h
 }

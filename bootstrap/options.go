@@ -29,7 +29,6 @@ type oauthOptions struct {
 	decided       func(event string)
 	limited       oauth.LimitObserver
 	sweepInterval time.Duration
-	sharedLimits  bool
 	wrong         []error
 }
 

@@ -32,7 +32,7 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 		server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
 			bootstrap.WithOAuth(authz))
 		Expect(server.Register(e)).To(Succeed())
-		w := (&host{e, issuer, authz}).post("/register", url.Values{})
+		w := (&host{Echo: e, issuer: issuer, authz: authz}).post("/register", url.Values{})
 		authz.Close() // writes the steps
 		connections, err = authz.Trace(ctx)
 		Expect(err).NotTo(HaveOccurred())

@@ -23,7 +23,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var shared = []bootstrap.OAuthOption{bootstrap.WithSharedLimits()}
+// sharedStore is a store that other machines may use too.
+type sharedStore struct{ *persistence.Store }
+
+func (sharedStore) SharedByReplicas() bool { return true }
+
+func onServer(store *persistence.Store) oauth.Store { return sharedStore{store} }
+
+func inFile(store *persistence.Store) oauth.Store { return store }
 
 var _ = Describe("A host with several processes on one store", func() {
 	const issuer = "https://cms.example"
@@ -75,14 +82,14 @@ var _ = Describe("A host with several processes on one store", func() {
 		})
 
 	DescribeTable("is warned that sessions are not shared", Label("R1"),
-		func(shared []bootstrap.OAuthOption, options []bootstrap.MCPOption, warned types.GomegaMatcher) {
+		func(shared func(*persistence.Store) oauth.Store, options []bootstrap.MCPOption, warned types.GomegaMatcher) {
 			var log bytes.Buffer
 			config := oauth.Config{
 				Issuer:       issuer,
 				VerifyBearer: func(string) bool { return true },
 				Logger:       slog.New(slog.NewTextHandler(&log, nil)),
 			}
-			authz, err := bootstrap.NewOAuthServer(config, openStore(), shared...)
+			authz, err := bootstrap.NewOAuthServer(config, shared(openStore()))
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(authz.Close)
 			server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
@@ -90,11 +97,11 @@ var _ = Describe("A host with several processes on one store", func() {
 			Expect(server.Register(echo.New())).To(Succeed())
 			Expect(log.String()).To(warned)
 		},
-		Entry("if they share the store without addresses", shared, nil,
+		Entry("if they share the store without addresses", onServer, nil,
 			And(ContainSubstring("level=WARN"), ContainSubstring("set advertise (WithPeers)"))),
-		Entry("but not with addresses", shared, []bootstrap.MCPOption{bootstrap.WithPeers("http://10.0.1.7:8080")},
+		Entry("but not with addresses", onServer, []bootstrap.MCPOption{bootstrap.WithPeers("http://10.0.1.7:8080")},
 			BeEmpty()),
-		Entry("but not if they share no store", nil, nil, BeEmpty()),
+		Entry("but not if they share no store", inFile, nil, BeEmpty()),
 	)
 
 	DescribeTable("closes the streams of grants that it ends itself, with any store:",

@@ -33,7 +33,7 @@ func serveTools() *host {
 	}), openStore(), bootstrap.WithClientDirectory(published{}))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(authz.Close)
-	h := &host{echo.New(), site.URL(), authz}
+	h := &host{Echo: echo.New(), issuer: site.URL(), authz: authz}
 	tools := mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil)
 	for _, name := range []string{"read", "write"} {
 		mcp.AddTool(tools, &mcp.Tool{Name: name},

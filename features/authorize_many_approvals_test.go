@@ -3,7 +3,6 @@ package features_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/demosite"
-	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // approvers are people who approve clients at the same time, each from an address of their own.
@@ -42,9 +40,7 @@ func itApproves(all int) {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(behind("127.0.0.1/32"), atMostGrants(connections), func(config *service.Config) {
-			config.Limits.MaxAttemptsPerToken = math.MaxInt32
-		})
+		world = NewWorld(behind("127.0.0.1/32"), atMostGrants(connections))
 		client = world.NewClient()
 	})
 

@@ -46,7 +46,7 @@ var _ = Describe("Listening on localhost in development", Label("configuration",
 
 	It("keeps the settings of a service away from the demo", func(SpecContext) {
 		service := []string{"PASTEPORT_DATABASE=postgres://127.0.0.1:1/none",
-			"PASTEPORT_UPSTREAM=https://mcp.example/mcp", "PASTEPORT_WEAK_TOKENS=true"}
+			"PASTEPORT_UPSTREAM=https://mcp.example/mcp", "PASTEPORT_BIND_TOOLS=true"}
 		run := BuildBinary().Run(service, "demo", "--once", "--addr", "127.0.0.1:0", "--data", GinkgoT().TempDir())
 		Eventually(run).WithTimeout(patience).Should(gexec.Exit(0))
 	}, SpecTimeout(time.Minute))

@@ -73,19 +73,23 @@ var _ = Describe("Trusting proxies", Label("operations", "B6"), func() {
 	)
 
 	It("counts wrong tokens by the forwarded address", func(ctx SpecContext) {
-		world := NewWorld(behind("127.0.0.1/32"))
-		client := world.NewClient()
+		operated := Operate(behind("127.0.0.1/32"))
+		client := operated.NewClient()
+		operated.Clock.Stop()
 		guess := func(address, token string) int {
 			page := client.Consent(ctx)
 			return Post(ctx, page.Action,
 				url.Values{"ticket": {page.Hidden.Get("ticket")}, "decision": {"approve"}, "bearer_token": {token}},
 				forwarded(address)).StatusCode
 		}
-		for range 5 {
+		slowed := func() string { return operated.AskAdmin(ctx, "/metrics").Text }
+		for range freeGuesses + 1 {
 			Expect(guess("203.0.113.7", "demo_wrong"+rand.Text())).To(Equal(http.StatusForbidden))
 		}
-		Expect(guess("198.51.100.1, 203.0.113.7", world.Token)).To(Equal(http.StatusTooManyRequests))
-		Expect(guess("203.0.113.8", world.Token)).To(Equal(http.StatusSeeOther))
+		Expect(guess("198.51.100.1", operated.Token)).To(Equal(http.StatusSeeOther))
+		Expect(slowed()).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 0`))
+		Expect(guess("198.51.100.1, 203.0.113.7", "demo_wrong")).To(Equal(http.StatusForbidden))
+		Expect(slowed()).To(ContainSubstring(`pasteport_limits_total{effect="slowed",limit="wrong_tokens"} 1`))
 	})
 
 	It("lets doctor on the same computer find a proxy that is not listed", Label("doctor"), func(ctx SpecContext) {

@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,7 +21,6 @@ import (
 
 const (
 	axeScript    = "accessibility/node_modules/axe-core/axe.min.js"
-	proofPage    = "proof"
 	callbackPage = "callback"
 )
 
@@ -149,7 +147,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			answer := state(ctx)
 			Expect(answer.StatusCode).To(Equal(status))
 			Expect(len(answer.Text)).To(BeNumerically("<", 96<<10)) // 25 connections with their forms
-			if name != proofPage && !strings.HasPrefix(name, callbackPage) {
+			if !strings.HasPrefix(name, callbackPage) {
 				Expect(answer.Text).NotTo(ContainSubstring("<script"))
 			}
 			address, fetches := replayed(answer)
@@ -221,19 +219,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return client.Consent(ctx).Approve(ctx, "")
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-too-many", 429, func(ctx context.Context) Response {
-			over(weakTokens)
-			for range 5 {
-				client.Consent(ctx).guess(ctx)
-			}
-			return client.Consent(ctx).guess(ctx)
-		}),
-		Entry(nil, SpecTimeout(browserTime), proofPage, 429, func(ctx context.Context) Response {
-			// High enough that the browser is still computing at the screenshot.
-			over(func(config *service.Config) { config.Limits.ProofBits = 16 })
-			for range 5 {
-				client.Consent(ctx).guess(ctx)
-			}
-			return client.Consent(ctx).guess(ctx)
+			over(behind("127.0.0.1/32"))
+			world.Clock.Stop()
+			return refusedTurn(ctx, client.Consent(ctx).guesses(office))
 		}),
 		Entry(nil, SpecTimeout(browserTime), "consent-site-silent", 503, func(ctx context.Context) Response {
 			site := NewTokenSite("{}")
@@ -336,11 +324,9 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			return world.Connections(ctx, " ").Response
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-too-many", 429, func(ctx context.Context) Response {
-			over(weakTokens)
-			for range 5 {
-				world.Connections(ctx, "demo_wrong"+rand.Text())
-			}
-			return world.Connections(ctx, "demo_wrong").Response
+			over(behind("127.0.0.1/32"))
+			world.Clock.Stop()
+			return refusedTurn(ctx, world.guessesOfConnections(office))
 		}),
 		Entry(nil, SpecTimeout(browserTime), "connections-old-page", 400, func(ctx context.Context) Response {
 			client.Connect(ctx)

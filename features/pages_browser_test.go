@@ -73,22 +73,6 @@ var _ = Describe("In a real browser", Label("browser", "N4"), func() {
 		Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 	}, SpecTimeout(browserTime))
 
-	It("computes a proof of work after wrong tokens of other people, and continues by itself",
-		Label("B18"), func(ctx SpecContext) {
-			done := anotherSite("localhost", plainPage, "Connected")
-			client = world.ClientAt(done+"/callback", "")
-			page := client.Consent(ctx)
-			for range 5 {
-				Expect(page.guess(ctx).StatusCode).To(Equal(http.StatusForbidden))
-			}
-			browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()),
-				chromedp.SendKeys(chromedp.CSS(`input[name="bearer_token"]`), world.Token),
-				chromedp.Click(chromedp.CSS(`button[value="approve"]`)))
-			Expect(browser.Text(ctx, "h1#client")).To(Equal("Connected"))
-			Expect(world.Log.String()).To(ContainSubstring("a proof of work is needed"))
-			Expect(world.Log.String()).To(ContainSubstring("grant_created"))
-		}, SpecTimeout(browserTime))
-
 	It("shows a page that works with the keyboard alone", Label("A37", "B21"), func(ctx SpecContext) {
 		browser.Do(ctx, chromedp.Navigate(world.Issuer+"/oauth/authorize?"+client.Request().Encode()))
 		var stops []string

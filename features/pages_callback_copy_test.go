@@ -70,7 +70,7 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 	var world *World
 	var client *Client
 	BeforeEach(func() {
-		world = NewWorld(easyProofs)
+		world = NewWorld()
 		client = world.NewClient()
 	})
 	const button = `value="approve_elsewhere"`
@@ -146,18 +146,6 @@ var _ = Describe("Approving an app on another computer", Label("B21"), func() {
 			Expect(wrong.Text).To(ContainSubstring(button))
 			Expect(ReadPage(wrong).ApproveElsewhere(ctx, world.Token)).To(beACallbackPage())
 		})
-
-	It("shows the page after a proof of work too", Label("B18"), func(ctx SpecContext) {
-		page := client.Consent(ctx)
-		for range 5 {
-			page.guess(ctx)
-		}
-		Expect(ReadDemand(page.Approve(ctx, world.Token)).Hidden.Get("decision")).
-			To(Equal("approve"), "the other button still redirects")
-		demand := ReadDemand(page.ApproveElsewhere(ctx, world.Token))
-		again := ReadDemand(demand.Send(ctx, "")) // before the wait is over
-		Expect(again.Send(ctx, again.Solve())).To(beACallbackPage())
-	})
 
 	It("refuses a form that is too old, used or of another site", Label("B3", "B4", "B13"), func(ctx SpecContext) {
 		page := client.Consent(ctx)

@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base64"
 	"fmt"
 	"net/http"
@@ -219,39 +218,12 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 		Entry("that is too long", strings.Repeat("x", 4097), "This is too long for a token."),
 	)
 
-	It("counts each token without connections as one wrong token, so that the limit does not reveal which are valid",
-		Label("B6"), func(ctx SpecContext) {
-			for _, owner := range []string{"ada", "bert", "carol", "dora"} {
-				token := world.TokenFor(ctx, owner, demosite.Author)
-				for range 2 {
-					Expect(world.Connections(ctx, token).StatusCode).To(Equal(http.StatusOK))
-				}
-			}
-			Expect(world.Connections(ctx, "demo_wrong").StatusCode).To(Equal(http.StatusOK))
-			ReadDemand(world.Connections(ctx, world.TokenFor(ctx, "fritz", demosite.Author)).Response)
-		})
-
 	It("works for a token that the site has revoked", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
 		world.Connections(ctx, world.Token).End(ctx, "")
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 	})
-
-	It("demands a proof of work after five wrong tokens from one address, but not for a token with connections",
-		Label("B6", "B18", "N5"), func(ctx SpecContext) {
-			client.Connect(ctx)
-			for range 5 {
-				Expect(world.Connections(ctx, "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusOK))
-			}
-			Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
-			demand := ReadDemand(world.Connections(ctx, "demo_wrong").Response)
-			answer := demand.Send(ctx, demand.Solve())
-			Expect(answer.StatusCode).To(Equal(http.StatusOK))
-			Expect(answer.Text).To(ContainSubstring("No app is connected with this token"))
-			world.Clock.Advance(5 * time.Minute)
-			Expect(world.Connections(ctx, "demo_another").StatusCode).To(Equal(http.StatusOK))
-		})
 
 	DescribeTable("refuses, and changes nothing",
 		func(ctx SpecContext, spoil func(url.Values, *http.Request), status int) {

@@ -27,7 +27,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19", "
 	var tokens Tokens
 	var renewed string
 	BeforeEach(func(ctx SpecContext) {
-		world = NewWorld(easyProofs)
+		world = NewWorld(behind("127.0.0.1/32"))
 		client = world.NewClient()
 		tokens = client.Connect(ctx)
 		renewed = world.TokenFor(ctx, "editor", demosite.Editor)
@@ -82,17 +82,18 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19", "
 		}, 403, "Nothing has changed"),
 	)
 
-	It("demands a proof of work after five wrong tokens, and goes on", Label("B6", "B18"), func(ctx SpecContext) {
-		page := world.Connections(ctx, world.Token)
-		for range 5 {
-			Expect(page.Replace(ctx, "demo_wrong"+rand.Text()).StatusCode).To(Equal(http.StatusForbidden))
-		}
-		demand := ReadDemand(page.Replace(ctx, renewed).Response)
-		Expect(demand.Text).NotTo(Or(ContainSubstring(renewed), ContainSubstring(world.Token)))
-		Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
-		Expect(demand.Send(ctx, demand.Solve()).Text).To(ContainSubstring("The apps now use the new token."))
-		Expect(world.Connections(ctx, renewed).grants()).To(HaveLen(1))
-	})
+	It("takes turns after ten wrong tokens, and is refused when too many wait", Label("B6", "B18"),
+		func(ctx SpecContext) {
+			page := world.Connections(ctx, world.Token)
+			world.Clock.Stop()
+			refused := refusedTurn(ctx, func(ctx context.Context) *http.Request {
+				return formRequest(ctx, page.Action, page.fill(url.Values{"decision": {"replace"},
+					"bearer_token": {"demo_wrong" + rand.Text()}}), forwarded(office))
+			})
+			Expect(refused.Text).To(ContainSubstring("Try again in half a minute."))
+			Expect(world.Connections(ctx, world.Token).grants()).To(HaveLen(1))
+			Expect(page.Replace(ctx, renewed).Text).To(ContainSubstring("The apps now use the new token."))
+		}, NodeTimeout(2*time.Minute))
 
 	It("accepts the page for ten minutes", Label("B4"), func(ctx SpecContext) {
 		page := world.Connections(ctx, world.Token)

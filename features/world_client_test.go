@@ -230,8 +230,13 @@ func attribute(node *html.Node, name string) string {
 // Submit sends the form with its hidden fields and the filled-in fields.
 func (p Page) Submit(ctx context.Context, filled url.Values, change ...func(*http.Request)) Response {
 	GinkgoHelper()
+	return Post(ctx, p.Action, p.fill(filled), change...)
+}
+
+// fill adds the hidden fields to a form.
+func (p Page) fill(filled url.Values) url.Values {
 	for name, values := range p.Hidden {
 		filled[name] = values
 	}
-	return Post(ctx, p.Action, filled, change...)
+	return filled
 }

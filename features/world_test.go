@@ -267,11 +267,16 @@ func Get(ctx context.Context, target string) Response {
 // Post sends a form; change may alter the request.
 func Post(ctx context.Context, target string, form url.Values, change ...func(*http.Request)) Response {
 	GinkgoHelper()
+	return Send(formRequest(ctx, target, form, change...))
+}
+
+func formRequest(ctx context.Context, target string, form url.Values, change ...func(*http.Request)) *http.Request {
+	GinkgoHelper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewBufferString(form.Encode()))
 	Expect(err).NotTo(HaveOccurred())
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	for _, apply := range change {
 		apply(r)
 	}
-	return Send(r)
+	return r
 }

@@ -34,7 +34,7 @@ func (e *Endpoints) decide(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	single := append(e.inputs(), "ticket", "decision", lifetimeInput, reviewedInput, "proof", "nonce")
+	single := append(e.inputs(), "ticket", "decision", lifetimeInput, reviewedInput)
 	if err := form.CheckNotRepeated(single...); err != nil {
 		return err
 	}
@@ -81,20 +81,16 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	return redirectTo(c, redirect)
 }
 
-// askAgain answers a refused token with the proof page, the page about changed tools or the consent
-// page. If err has ended the request, it returns err.
+// askAgain answers a refused token with the page about changed tools or the consent page. It returns
+// err if that has ended the request.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
-	again := url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}}
-	for _, input := range []string{choiceInput, allowInput, lifetimeInput, reviewedInput} {
-		again[input] = form.All(input)
-	}
 	if review := new(oauth.ToolReview); errors.As(err, &review) {
+		again := url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}}
+		for _, input := range []string{choiceInput, allowInput, lifetimeInput, reviewedInput} {
+			again[input] = form.All(input)
+		}
 		connection.From(c.Request().Context()).Refuse(err)
 		return e.showToolReview(c, consent, review, again)
-	}
-	if demand, demanded := proofDemand(err); demanded {
-		connection.From(c.Request().Context()).Refuse(err)
-		return e.showProof(c, demand, e.server.Settings().Issuer+authorizePath, again)
 	}
 	question, isOpen := retryQuestion(e.server.Settings().HostFields, form, err)
 	if !isOpen {
@@ -232,26 +228,5 @@ func (e *Endpoints) showProblem(c echo.Context, err error, back *pages.Return) e
 		Incident:   o.incident,
 		ClientHost: oauth.ClientHostOf(err),
 		Return:     back,
-	})
-}
-
-func proofDemand(err error) (demand *oauth.ProofDemand, demanded bool) {
-	demanded = errors.As(err, &demand)
-	return demand, demanded
-}
-
-// showProof answers with the page that computes the proof of work in the browser and submits the
-// form again.
-func (e *Endpoints) showProof(c echo.Context, demand *oauth.ProofDemand, action string, form url.Values) error {
-	e.logError(c, demand).setRetryAfter(c)
-	e.secureTransport(c)
-	form.Set("proof", demand.Sealed)
-	return e.edition(c).WriteProof(c.Response(), http.StatusTooManyRequests, pages.Proof{
-		Action:     action,
-		Form:       form,
-		Challenge:  demand.Challenge,
-		Bits:       demand.Bits,
-		Iterations: oauth.ProofIterations,
-		Wait:       demand.Wait,
 	})
 }

@@ -48,9 +48,6 @@ func (e *Endpoints) change(c echo.Context) error {
 
 func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.FindConnections(c.Request().Context(), e.pasted(c, form))
-	if demand, demanded := proofDemand(err); demanded {
-		return e.showProof(c, demand, e.connectionsURL(), url.Values{"decision": {"show"}})
-	}
 	if asked, again := retryQuestion(e.server.Settings().IdentityFields, form, err); again {
 		o := e.logError(c, err)
 		o.setRetryAfter(c)
@@ -68,10 +65,6 @@ func (e *Endpoints) findConnections(c echo.Context, form oauth.Parameters) error
 // replaceToken gives the connections of the ticket a new token.
 func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 	found, err := e.server.ReplaceConnections(c.Request().Context(), form.Get("ticket"), e.pasted(c, form))
-	if demand, demanded := proofDemand(err); demanded {
-		again := url.Values{"decision": {"replace"}, "ticket": {found.Sealed}}
-		return e.showProof(c, demand, e.connectionsURL(), again)
-	}
 	if asked, again := retryQuestion(e.server.Settings().HostFields, form, err); again {
 		o := e.logError(c, err)
 		o.setRetryAfter(c)

@@ -28,14 +28,11 @@ func (e *Endpoints) inputs() (names []string) {
 	return names
 }
 
-// pasted reads the token or the fields, or their proof of work, from a form.
+// pasted reads the token or the fields from a form.
 func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pasted {
 	pasted := application.Pasted{
-		Token: form.Get(tokenInput),
-		Proof: form.Get("proof"),
-		Nonce: form.Get("nonce"),
-		By:    e.requesterForGuesses(c),
-
+		Token:    form.Get(tokenInput),
+		By:       e.requesterForGuesses(c),
 		Reviewed: form.Get(reviewedInput),
 	}
 	if fields := e.server.Settings().HostFields; len(fields) > 0 {
@@ -161,7 +158,8 @@ func retryMessage(err error, fields bool) (message string, again bool) {
 		return "The tools of this server cannot be listed just now, and you approve them together with the app. " +
 			"Nothing was granted; try again in a moment. If this lasts, tell the people who run this site.", true
 	case oauth.TooManyGuesses:
-		return "Too many tokens were tried from here. Wait a moment and try again.", true
+		return "Many wrong tokens were tried from your network, so one token a second is checked from there, and too " +
+			"many wait. Try again in half a minute.", true
 	}
 	return "", false
 }

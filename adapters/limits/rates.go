@@ -11,6 +11,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+const maxKeys = 30_000 // of each cache
+
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	cache, _ := lru.New[K, V](size) // fails only for a size below one
+	return cache
+}
+
 // Rates limits the events of each key with a token bucket. It evicts the least recently used one,
 // and is safe for concurrent use.
 type Rates[K comparable] struct {

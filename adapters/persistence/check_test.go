@@ -47,7 +47,7 @@ var _ = Describe("Checking a store", func() {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
 					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "rows: 1, all readable"},
-						maintenance.Check{Name: "counters", Found: "rows: 0"}))
+						maintenance.Check{Name: "used_assertions", Found: "rows: 0"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.VerifySecret(ctx, prints)).To(Succeed())

@@ -23,16 +23,15 @@ type engine struct {
 	schema []string // pairs for a strings.Replacer: a word of the schema and its SQL
 	// of transactions; READ COMMITTED is enough, because every change checks the
 	// versions that it has read
-	isolation  sql.IsolationLevel
-	useHead    string               // begins the statement that records last uses
-	useRow     string               // names the columns of a last use
-	useTail    string               // ends the statement
-	lock       func(*gorm.DB) error // lets one process migrate at a time
-	unlock     func(*gorm.DB) error // releases a lock that the end of the transaction does not release
-	durable    func(*gorm.DB) error // refuses settings under which an answered commit can be lost
-	clock      string               // the query for the time of a server in milliseconds
-	among      string               // the condition that a key is among the results of a query, which runs once
-	countAgain string               // the clause of Count for rows that exist
+	isolation sql.IsolationLevel
+	useHead   string               // begins the statement that records last uses
+	useRow    string               // names the columns of a last use
+	useTail   string               // ends the statement
+	lock      func(*gorm.DB) error // lets one process migrate at a time
+	unlock    func(*gorm.DB) error // releases a lock that the end of the transaction does not release
+	durable   func(*gorm.DB) error // refuses settings under which an answered commit can be lost
+	clock     string               // the query for the time of a server in milliseconds
+	among     string               // the condition that a key is among the results of a query, which runs once
 	// continues the numbers of the trace after a copy; "" where the engine does so by itself
 	renumber string
 }
@@ -65,10 +64,9 @@ var sqliteEngine = engine{
 	},
 	useHead: "UPDATE grants SET last_used_at = max(coalesce(last_used_at, 0), used.at), " +
 		"last_used_token = max(last_used_token, used.token) FROM (",
-	useRow:     "SELECT ? AS id, ? AS at, ? AS token",
-	useTail:    ") AS used WHERE grants.id = used.id",
-	among:      "IN (%s)",
-	countAgain: countAgain,
+	useRow:  "SELECT ? AS id, ? AS at, ? AS token",
+	useTail: ") AS used WHERE grants.id = used.id",
+	among:   "IN (%s)",
 }
 
 // migrationLock is a number that no other program uses: the first bytes of
@@ -88,14 +86,13 @@ var postgresEngine = engine{
 	isolation: sql.LevelReadCommitted,
 	useHead: "UPDATE grants SET last_used_at = greatest(last_used_at, used.at), " +
 		"last_used_token = greatest(last_used_token, used.token) FROM (",
-	useRow:     "SELECT CAST(? AS TEXT) AS id, CAST(? AS BIGINT) AS at, CAST(? AS BIGINT) AS token",
-	useTail:    ") AS used WHERE grants.id = used.id",
-	clock:      "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-	among:      "= ANY (ARRAY(%s))", // with IN, a plan by outdated statistics can run the query for each row
-	countAgain: countAgain,
-	renumber:   "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
-	lock:       func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
-	unlock:     func(*gorm.DB) error { return nil },
+	useRow:   "SELECT CAST(? AS TEXT) AS id, CAST(? AS BIGINT) AS at, CAST(? AS BIGINT) AS token",
+	useTail:  ") AS used WHERE grants.id = used.id",
+	clock:    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+	among:    "= ANY (ARRAY(%s))", // with IN, a plan by outdated statistics can run the query for each row
+	renumber: "SELECT setval(pg_get_serial_sequence('trace_steps', 'number'), max(number)) FROM trace_steps",
+	lock:     func(tx *gorm.DB) error { return tx.Exec("SELECT pg_advisory_xact_lock(?)", migrationLock).Error },
+	unlock:   func(*gorm.DB) error { return nil },
 	durable: func(db *gorm.DB) error {
 		return errors.Join(
 			rejectSetting(db, "fsync", "off", "a power failure would destroy the database"),
@@ -159,10 +156,9 @@ var mysqlEngine = engine{
 	isolation: sql.LevelDefault, // its driver sets READ COMMITTED once for each connection
 	clock:     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) DIV 1000",
 	// a derived table, because MySQL does not select from the table that it deletes from
-	among:      "IN (SELECT * FROM (%s) AS batch)",
-	countAgain: countAgainMySQL,
-	useHead:    "UPDATE grants JOIN (",
-	useRow:     "SELECT ? AS id, ? AS at, ? AS token",
+	among:   "IN (SELECT * FROM (%s) AS batch)",
+	useHead: "UPDATE grants JOIN (",
+	useRow:  "SELECT ? AS id, ? AS at, ? AS token",
 	useTail: ") AS used ON grants.id = used.id SET last_used_at = greatest(coalesce(last_used_at, 0), used.at), " +
 		"last_used_token = greatest(last_used_token, used.token)",
 	lock: func(tx *gorm.DB) error {

@@ -17,7 +17,6 @@ var expiring = []expiringTable{
 	{"grants", "id", "forget_after"},
 	{"used_assertions", "digest", "forget_after"},
 	{"client_documents", "digest", "forget_after"},
-	{"counters", "name", "ends_at"},
 }
 
 // deleteSome returns the statement that deletes up to 500 rows whose end has passed, the oldest

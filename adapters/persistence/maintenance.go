@@ -1,9 +1,9 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	crand "crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
@@ -114,8 +113,7 @@ func (s *Store) Checks(ctx context.Context) []maintenance.Check {
 		checkPlain(db, "grants", grants, isReadableGrant),
 		checkDocuments(db),
 		countRows(db, "used_assertions"),
-		countRows(db, "trace_steps"),
-		countRows(db, "counters"))
+		countRows(db, "trace_steps"))
 }
 
 func (s *Store) checkSecret(db *gorm.DB) maintenance.Check {
@@ -142,12 +140,6 @@ func countRows(db *gorm.DB, table string) maintenance.Check {
 	return maintenance.NewCheck(table, fmt.Sprintf("rows: %d", rows), failed("counting the rows", err))
 }
 
-// pingName is the name of the counter that Ping writes.
-var pingName = sha256.Sum256([]byte("pasteport readiness"))
-
-// pingKept is how long the row of the last probe stays before DeleteExpired deletes it.
-const pingKept = time.Minute
-
 // Ping performs the operations of a request, so that it fails when requests would: it reads the
 // server secret, durably writes a row, and finds the newest grant. It reads from the disk: the
 // write before has made SQLite drop its cached pages.
@@ -155,9 +147,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.KeptSecrets(); err != nil {
 		return err
 	}
-	row := counterRow{Name: pingName[:], EndsAt: time.Now().Add(pingKept)}
-	err := s.change(ctx, func(tx *gorm.DB) error {
-		return failed("writing", tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error)
+	row := newMark()
+	err := s.changeAll(ctx, func(tx *gorm.DB) error {
+		return failed("writing", cmp.Or(tx.Create(&row).Error, tx.Delete(&row).Error))
 	})
 	if err != nil {
 		return err
@@ -233,20 +225,26 @@ var errSame = errors.New("the source and the destination are the same store: nam
 // refuseSame leaves a mark in one store and looks for it in the other, because one database has
 // many addresses.
 func refuseSame(ctx context.Context, from, to *Store) error {
-	mark := counterRow{Name: make([]byte, 32), EndsAt: time.UnixMilli(0)} // the sweep deletes it if we cannot
-	_, _ = crand.Read(mark.Name)
+	mark := newMark()
 	target := to.writer.WithContext(ctx)
 	if err := target.Create(&mark).Error; err != nil {
 		return failed("writing to the destination", err)
 	}
 	var seen int64
-	err := from.reader.WithContext(ctx).Model(&counterRow{}).Where("name = ?", mark.Name).Count(&seen).Error
+	err := from.reader.WithContext(ctx).Model(&assertionRow{}).Where("digest = ?", mark.Digest).Count(&seen).Error
 	err = errors.Join(failed("reading the source", err),
 		failed("writing to the destination", target.Delete(&mark).Error))
 	if err == nil && seen > 0 {
 		return errSame
 	}
 	return err
+}
+
+// newMark returns a row of no assertion, which the sweep deletes.
+func newMark() assertionRow {
+	mark := assertionRow{Digest: make([]byte, 32), ForgetAfter: time.UnixMilli(0)}
+	_, _ = crand.Read(mark.Digest)
+	return mark
 }
 
 // whileLocked runs work while no other process can write to a file. A server goes on.

@@ -21,7 +21,7 @@ type migration struct {
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_codes_and_grants_in_json", statements: []string{
+	{id: "0001_codes_grants_and_documents", statements: []string{
 		`CREATE TABLE authorization_codes (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
@@ -61,11 +61,6 @@ var migrations = []migration{
 			body {bytes}, checked_at {integer} NOT NULL, forget_after {integer} NOT NULL
 		) {rows}`,
 		`CREATE INDEX client_documents_by_end ON client_documents (forget_after)`,
-		`CREATE TABLE counters (
-			name {digest} NOT NULL PRIMARY KEY CHECK (length(name) = 32),
-			taken {integer} NOT NULL, ends_at {integer} NOT NULL
-		) {keyed}`,
-		`CREATE INDEX counters_by_end ON counters (ends_at)`,
 		`CREATE TABLE trace_steps (
 			number {serial}, at {integer} NOT NULL, kind {text} NOT NULL, outcome {text} NOT NULL,
 			attempt {text} NOT NULL, request {text} NOT NULL, client {text} NOT NULL, address {text} NOT NULL,
@@ -95,7 +90,7 @@ func isDoneBefore(err error) bool {
 
 // unreleased are the first migrations of the schemas before the first release.
 var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant", "0001_grants_in_one_row",
-	"0001_codes_and_grants"}
+	"0001_codes_and_grants", "0001_codes_and_grants_in_json"}
 
 func isUnreleased(applied []string) bool {
 	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })

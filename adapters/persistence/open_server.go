@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -106,7 +105,6 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 		reader:      db,
 		secretFile:  secretfile.New(options.SecretFile),
 		lockTimeout: sqlite.BusyTimeout,
-		counting:    semaphore.NewWeighted(countAtOnce),
 	}, nil
 }
 

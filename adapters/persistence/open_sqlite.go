@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
@@ -78,7 +77,6 @@ func newFileStore(path string, database *sqlite.Database) *Store {
 		reader:      database.Reader,
 		secretFile:  secretfile.New(path + secretSuffix),
 		lockTimeout: sqlite.BusyTimeout,
-		counting:    semaphore.NewWeighted(countAtOnce),
 	}
 }
 

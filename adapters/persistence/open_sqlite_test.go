@@ -160,7 +160,7 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 			digests[migration.id] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
 		}
 		Expect(digests).To(Equal(map[string]string{
-			"0001_codes_and_grants_in_json": "383341252615134f",
+			"0001_codes_grants_and_documents": "21c168b22459b105",
 		}))
 	})
 })

@@ -34,7 +34,6 @@ func TestPersistence(t *testing.T) {
 var _ = Describe("A store in a SQLite file", func() {
 	storespec.Contract(func() oauth.Store { return openFresh() }, reopen)
 	storespec.WatchingEnds(func() oauth.Store { return openFresh() })
-	storespec.Counting(func() oauth.Store { return openFresh() })
 	storespec.KeepingDocuments(func() oauth.Store { return openFresh() })
 })
 

@@ -166,10 +166,8 @@ var _ = Describe("A store on a database server", func() {
 				return placed{former.(placed).open(), former.(placed).place}
 			})
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
-			storespec.Counting(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.KeepingDocuments(func() oauth.Store { return engine.place(context.Background()).open() })
 			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
-			Context("", func() { itCountsBesideBearers(engine) }) // whose store is not for the specs below
 
 			Context("that two replicas share", Label("I22"), func() {
 				storespec.Contract(func() oauth.Store {

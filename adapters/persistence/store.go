@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
@@ -28,7 +27,6 @@ type Store struct {
 	secretFile     *secretfile.File
 	secrets        atomic.Pointer[secretfile.Secrets] // read last
 	lockTimeout    time.Duration
-	counting       *semaphore.Weighted
 	collisions     atomic.Int64
 }
 

@@ -238,26 +238,13 @@ func (c *Config) logging() settings.Group {
 func (c *Config) limits() settings.Group {
 	l := &c.Limits
 	return settings.Group{Title: "Limits", Settings: []*settings.Setting{
-		settings.Switch("weak-tokens", &l.WeakTokens, "for tokens of fewer than 64 bits: after too many wrong "+
-			"tokens from an address, from a network, on a page or in total, refuse all tokens there"),
 		settings.List("unlimited-networks", &l.UnlimitedNetworks, networkItem,
 			"networks that are exempt from limits per address and from those of wrong tokens").
 			DefaultText("none").Example("203.0.113.0/24"),
-		settings.Number("max-wrong-tokens-per-address", &l.MaxWrongTokensPerAddress,
-			"wrong tokens from an IPv4 address or an IPv6 /64 in 5m before tokens need a proof of work"),
-		settings.Number("max-wrong-tokens-per-network", &l.MaxWrongTokensPerNetwork,
-			"the same for a /24 or an IPv6 /56"),
-		settings.Number("max-wrong-tokens-per-prefix48", &l.MaxWrongTokensPerPrefix48, "the same for an IPv6 /48"),
-		settings.Number("max-wrong-tokens", &l.MaxWrongTokens,
-			"wrong tokens from all addresses in 1m before tokens from unknown addresses need a proof of work"),
-		settings.Number("max-attempts-per-token", &l.MaxAttemptsPerToken,
-			"attempts in 1m with a token that has active connections before it needs a proof of work"),
-		settings.Number("proof-bits", &l.ProofBits, "difficulty of a proof of work; each bit doubles it, at most 16"),
-		settings.Duration("proof-wait", &l.ProofWait, "how long browsers without JavaScript wait instead of doing the "+
-			"proof, at most 1m; in that time, ten such browsers per address are admitted"),
-		settings.Number("max-verifications", &l.MaxVerifications, "concurrent checks of one verifier"),
-		settings.Number("max-verifications-per-address", &l.MaxVerificationsPerAddress,
-			"concurrent checks for one address"),
+		settings.Number("wrong-tokens", &l.WrongTokens, "different wrong tokens of a network (/24, IPv6 /56) in 5m "+
+			"before its tokens take turns, one a second"),
+		settings.Number("max-verifications", &l.MaxVerifications,
+			"concurrent checks of one verifier; a quarter is kept for refreshes"),
 		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
 			"unknown codes and refresh tokens from one address in 1m"),
 		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,

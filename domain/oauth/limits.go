@@ -9,25 +9,11 @@ import (
 // Limits bounds what one address, one person and all clients together can use. A zero field has the
 // default in its comment. An address is an IPv4 address or the /64 of an IPv6 one.
 type Limits struct {
-	// WeakTokens is for sites whose tokens have less than 64 bits of entropy: after too many wrong
-	// tokens, even a right one is refused.
-	WeakTokens bool
 	// UnlimitedNetworks are the networks to which no limit by address applies.
 	UnlimitedNetworks []netip.Prefix
 
-	MaxWrongTokensPerAddress  int // 5 in five minutes, before attempts need a proof of work
-	MaxWrongTokensPerNetwork  int // 25, of a /24 or a /56
-	MaxWrongTokensPerPrefix48 int // 125, of an IPv6 /48
-	MaxWrongTokens            int // 100 in a minute, of all addresses together
-	MaxAttemptsPerToken       int // 30 in a minute without a proof of work, of a token with active grants
-	// 10; a proof of work takes 2^ProofBits tries on average, about half a second in a browser.
-	ProofBits int
-	// 20 seconds, which a browser without script waits instead of a proof of work. Ten of one
-	// address are admitted in that time.
-	ProofWait time.Duration
-
-	MaxVerifications           int // 64 tokens that one verifier checks at once
-	MaxVerificationsPerAddress int // 16 of them for one address
+	WrongTokens      int // 10 different ones of a network (/24, /56) in five minutes, before it takes turns
+	MaxVerifications int // 64 tokens that one verifier checks at once; a quarter is kept for refreshes
 
 	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
 
@@ -43,15 +29,8 @@ type Limits struct {
 // DefaultLimits returns the limits of a Config that sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		MaxWrongTokensPerAddress:            5,
-		MaxWrongTokensPerNetwork:            25,
-		MaxWrongTokensPerPrefix48:           125,
-		MaxWrongTokens:                      100,
-		MaxAttemptsPerToken:                 30,
-		ProofBits:                           10,
-		ProofWait:                           20 * time.Second,
+		WrongTokens:                         10,
 		MaxVerifications:                    64,
-		MaxVerificationsPerAddress:          16,
 		MaxUnknownTokensPerMinute:           60,
 		MaxRegistrationsPerMinuteAndAddress: 30,
 		MaxRegistrationsPerMinute:           6000,
@@ -83,19 +62,9 @@ func (l Limits) Exempt(address netip.Addr) bool {
 	return false
 }
 
-// MaxWrongTokensIn returns the limit on wrong tokens of one of the networks around a requester,
-// which grows with the network.
-func (l Limits) MaxWrongTokensIn(network netip.Prefix) int {
-	switch network.Bits() {
-	case 32, 64:
-		return l.MaxWrongTokensPerAddress
-	case 24, 56:
-		return l.MaxWrongTokensPerNetwork
-	}
-	return l.MaxWrongTokensPerPrefix48
-}
-
-const maxProofBits = 16
+// MaxClockDifference is the tolerated difference between the clocks of replicas, and between the
+// times that concurrent requests have read.
+const MaxClockDifference = 10 * time.Second
 
 func (l Limits) check() []error {
 	var mistakes []error
@@ -113,14 +82,6 @@ func (l Limits) check() []error {
 				NewMistake("%s has the invalid network %q: write networks such as 203.0.113.0/24 or 2001:db8::/48",
 					Field("UnlimitedNetworks"), network))
 		}
-	}
-	if l.ProofBits > maxProofBits {
-		mistakes = append(mistakes,
-			NewMistake("%s is %d: choose at most %d, or phones calculate for minutes", Field("ProofBits"), l.ProofBits,
-				maxProofBits))
-	}
-	if l.ProofWait < 0 || l.ProofWait > time.Minute {
-		mistakes = append(mistakes, NewMistake("%s is %s: choose at most 1m0s", Field("ProofWait"), l.ProofWait))
 	}
 	return mistakes
 }
@@ -151,7 +112,7 @@ type LimitEffect string
 
 // The effects that metrics count.
 const (
-	LimitSlowed  LimitEffect = "slowed"  // it waited, or needed a proof of work
+	LimitSlowed  LimitEffect = "slowed"  // it waited
 	LimitRefused LimitEffect = "refused" // it got an error
 	LimitEvicted LimitEffect = "evicted" // it replaced an older session, connection or document
 )

@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"net/netip"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -11,9 +10,8 @@ import (
 var _ = Describe("Limits", Label("B6", "F9"), func() {
 	It("have a default for each field", func() {
 		Expect(Limits{}.WithDefaults()).To(Equal(DefaultLimits()))
-		changed := Limits{MaxSessions: 7, ProofWait: time.Second}.WithDefaults()
+		changed := Limits{MaxSessions: 7}.WithDefaults()
 		Expect(changed.MaxSessions).To(Equal(7))
-		Expect(changed.ProofWait).To(Equal(time.Second))
 		Expect(changed.MaxSessionsPerPerson).To(Equal(100))
 	})
 
@@ -25,13 +23,6 @@ var _ = Describe("Limits", Label("B6", "F9"), func() {
 		Expect(texts(limits.check())).To(ConsistOf(ContainSubstring(mistake)))
 	},
 		Entry("a number below one", func(l *Limits) { l.MaxSessions = -1 }, "MaxSessions is -1: choose 1 or more"),
-		Entry("proofs that take phones minutes", func(l *Limits) {
-			l.ProofBits = 17
-		}, "ProofBits is 17: choose at most 16"),
-		Entry("a wait of more than a minute", func(l *Limits) {
-			l.ProofWait = 61 * time.Second
-		}, "ProofWait is 1m1s: choose at most 1m0s"),
-		Entry("a wait below zero", func(l *Limits) { l.ProofWait = -time.Second }, "ProofWait is -1s"),
 		Entry("IPv4 in IPv6", func(l *Limits) {
 			l.UnlimitedNetworks = []netip.Prefix{netip.MustParsePrefix("::ffff:10.0.0.0/104")}
 		}, "write networks such as 203.0.113.0/24"),
@@ -64,17 +55,6 @@ var _ = Describe("The networks of a requester", Label("B6"), func() {
 		Entry("in IPv4 written as IPv6", "::ffff:203.0.113.7", "203.0.113.7/32", "203.0.113.0/24"),
 		Entry("in IPv6", "2001:db8:1:2ff:3::4", "2001:db8:1:2ff::/64", "2001:db8:1:200::/56", "2001:db8:1::/48"),
 		Entry("in IPv6 with a zone", "fe80::1%eth0", "fe80::/64", "fe80::/56", "fe80::/48"),
-	)
-
-	DescribeTable("have limits that grow with them", func(address string, limits ...int) {
-		var found []int
-		for _, network := range RequesterAt(netip.MustParseAddr(address), Limits{}).Networks() {
-			found = append(found, DefaultLimits().MaxWrongTokensIn(network))
-		}
-		Expect(found).To(Equal(limits))
-	},
-		Entry("in IPv4", "203.0.113.7", 5, 25),
-		Entry("in IPv6", "2001:db8::1", 5, 25, 125),
 	)
 
 	It("are none without an address", func() {

@@ -49,14 +49,6 @@ func (r Requester) Address() string {
 	return r.networks[0].String()
 }
 
-// Network returns the largest network, the zero value when no limit applies.
-func (r Requester) Network() netip.Prefix {
-	if !r.Limited() {
-		return netip.Prefix{}
-	}
-	return r.networks[len(r.networks)-1]
-}
-
 type requesterKey struct{}
 
 // WithRequester returns a context with the requester.

@@ -13,7 +13,7 @@ import (
 // error, the store returns that error and keeps nothing.
 //
 // bootstrap finds optional capabilities by type assertion: AuthorizationLister,
-// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, WindowCounter and connection.Log.
+// ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and connection.Log.
 // A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
 	// AddCode keeps a new code. When there is one with the same id, supersede decides: nil
@@ -65,6 +65,9 @@ type AuthorizationLister interface {
 	// in memory. An error ends the iteration.
 	Authorizations(ctx context.Context) iter.Seq2[Authorization, error]
 }
+
+// SharedStore is a Store that reports whether replicas on other machines may use it too.
+type SharedStore interface{ SharedByReplicas() bool }
 
 // SecretVerifier is a Store that keeps the fingerprint of its server secret, so that a process with
 // another secret, which could not open the data, does not start.

@@ -24,8 +24,6 @@ type flawed struct {
 	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
 	delete   func(ctx context.Context, now time.Time) (int, error)
 	ended    func(ctx context.Context, since time.Time) (oauth.Ended, error)
-	counts   func(ctx context.Context, now time.Time, windows ...oauth.Window) ([]oauth.WindowCount, error)
-	count    func(ctx context.Context, now time.Time, windows ...oauth.Window) error
 }
 
 func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode,

@@ -30,8 +30,6 @@ func openWith(flaw string) oauth.Store {
 		use:      m.UseOnce,
 		delete:   m.DeleteExpired,
 		ended:    m.EndedSince,
-		counts:   m.Counts,
-		count:    m.Count,
 	}
 	for _, flaws := range allFlaws {
 		if spoil := flaws[flaw]; spoil != nil {
@@ -50,7 +48,7 @@ func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 	}
 }
 
-var allFlaws = []map[string]func(f *flawed){flaws, garbageFlaws, revocationFlaws, counterFlaws}
+var allFlaws = []map[string]func(f *flawed){flaws, garbageFlaws, revocationFlaws}
 
 var flaws = map[string]func(f *flawed){
 	"updates outside of a transaction": func(f *flawed) { f.update = f.updateOutsideTransaction },

@@ -18,18 +18,16 @@ type memory struct {
 }
 
 type contents struct {
-	codes   map[string]oauth.CodeSnapshot // by id
-	grants  map[string]oauth.GrantSnapshot
-	used    map[oauth.Digest]time.Time
-	counted map[oauth.Digest]oauth.WindowCount
+	codes  map[string]oauth.CodeSnapshot // by id
+	grants map[string]oauth.GrantSnapshot
+	used   map[oauth.Digest]time.Time
 }
 
 func newMemory() *memory {
 	return &memory{kept: contents{
-		codes:   map[string]oauth.CodeSnapshot{},
-		grants:  map[string]oauth.GrantSnapshot{},
-		used:    map[oauth.Digest]time.Time{},
-		counted: map[oauth.Digest]oauth.WindowCount{},
+		codes:  map[string]oauth.CodeSnapshot{},
+		grants: map[string]oauth.GrantSnapshot{},
+		used:   map[oauth.Digest]time.Time{},
 	}}
 }
 
@@ -38,10 +36,9 @@ func (m *memory) transaction(work func(next contents) error) error {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	next := contents{
-		codes:   maps.Clone(m.kept.codes),
-		grants:  maps.Clone(m.kept.grants),
-		used:    maps.Clone(m.kept.used),
-		counted: maps.Clone(m.kept.counted),
+		codes:  maps.Clone(m.kept.codes),
+		grants: maps.Clone(m.kept.grants),
+		used:   maps.Clone(m.kept.used),
 	}
 	if err := work(next); err != nil {
 		return err
@@ -50,7 +47,7 @@ func (m *memory) transaction(work func(next contents) error) error {
 	return nil
 }
 
-func (c contents) rows() int { return len(c.codes) + len(c.grants) + len(c.used) + len(c.counted) }
+func (c contents) rows() int { return len(c.codes) + len(c.grants) + len(c.used) }
 
 func (c contents) grant(id string) (*oauth.AccessGrant, error) {
 	row, found := c.grants[id]
@@ -213,7 +210,6 @@ func (m *memory) DeleteExpired(_ context.Context, now time.Time) (int, error) {
 			return !code.ForgetAfter.After(now)
 		})
 		maps.DeleteFunc(next.used, func(_ oauth.Digest, forgetAfter time.Time) bool { return !forgetAfter.After(now) })
-		maps.DeleteFunc(next.counted, func(_ oauth.Digest, c oauth.WindowCount) bool { return !c.Ends.After(now) })
 		after = next.rows()
 		return nil
 	})

@@ -26,7 +26,6 @@ func TestStorespec(t *testing.T) {
 var _ = Describe("A store", func() {
 	Contract(func() oauth.Store { return openWith(flaw) }, reopenWith(flaw))
 	WatchingEnds(func() oauth.Store { return openWith(flaw) })
-	Counting(func() oauth.Store { return openWith(flaw) })
 })
 
 var _ = Describe("The store contract", func() {
@@ -120,22 +119,6 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "returns grants but no tokens",
 			"returns the tokens that were revoked at or after a time, and no others"),
 		Entry(nil, "returns active grants", "returns nothing when nothing has ended"),
-		Entry(nil, "counts all windows as one",
-			"counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "returns counts in another order",
-			"counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "counts the first window only",
-			"counts windows independently, and returns the counts in the order of the windows"),
-		Entry(nil, "stops counting at the limit",
-			"ends a window one length after its first count, and counts beyond its limit"),
-		Entry(nil, "extends a window with each count",
-			"ends a window one length after its first count, and counts beyond its limit"),
-		Entry(nil, "starts a new window too late", "starts a new window exactly when the old one ends"),
-		Entry(nil, "counts when it is read", "reads without counting"),
-		Entry(nil, "counts outside of a transaction", "loses none of 16 concurrent counts"),
-		Entry(nil, "counts by the latest clock", "ignores a window that was started by a clock a year ahead"),
-		Entry(nil, "counts by the slowest clock", "continues a window that was started by a clock one second ahead"),
-		Entry(nil, "never deletes windows", "deletes a window exactly when it ends, and no other"),
 		Entry(nil, "is empty when it is reopened", "keeps codes, grants and used assertions when it is reopened"),
 	)
 

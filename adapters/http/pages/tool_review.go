@@ -2,8 +2,10 @@ package pages
 
 import (
 	"crypto/rand"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // mostTools is how many tools of each kind the page shows.
@@ -25,6 +27,18 @@ type ToolReview struct {
 
 // Tool is a tool of a server, in the words of that server.
 type Tool struct{ Name, Description string }
+
+type field struct{ name, value string }
+
+// hiddenFields returns the values of a form, sorted by name.
+func hiddenFields(form url.Values) (fields []field) {
+	for _, name := range slices.Sorted(maps.Keys(form)) {
+		for _, value := range form[name] {
+			fields = append(fields, field{name, value})
+		}
+	}
+	return fields
+}
 
 // WriteToolReview answers with the page about changed tools. Nothing is written if it cannot be
 // rendered.

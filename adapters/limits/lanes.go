@@ -1,0 +1,197 @@
+// Package limits counts what people and networks may do, and makes them wait. Lanes decides when a
+// pasted token is checked. Rates, Registrations, Failures and Calls count events. All of it is of
+// one process.
+package limits
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+	"golang.org/x/time/rate"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+const (
+	wrongTokensIn = 5 * time.Minute     // the time in which a network gets its wrong tokens back
+	knownFor      = 30 * 24 * time.Hour // a token that was right
+	refusedFor    = 5 * time.Second     // a wrong token, without another check
+	turn          = time.Second
+	maxWait       = 30 * time.Second
+
+	// How many of a network, and of one address in it, may wait for a turn.
+	maxWaiting           = 16
+	maxWaitingPerAddress = 4
+)
+
+// Lanes is an oauth.Lanes of this process alone. A network whose wrong tokens are used up is in
+// the slow lane, where one token a second is checked. Every other network is in the fast lane, and
+// so is every token that this process has found right before.
+type Lanes struct {
+	wrongTokens int
+	now         func() time.Time
+	observe     oauth.LimitObserver
+
+	mu       sync.Mutex
+	networks *lru.Cache[netip.Prefix, *lane]
+	right    *lru.Cache[oauth.Fingerprint, time.Time]
+	wrong    *lru.Cache[wrongToken, time.Time]
+}
+
+// lane is the state of a network: a /24 or a /56.
+type lane struct {
+	free     *rate.Limiter // wrong tokens that do not slow it down
+	used     time.Time
+	checking int           // tokens in the fast lane, which may turn out wrong
+	checked  chan struct{} // closed when one of them has left
+	turns    *rate.Limiter
+	waiting  int
+	waiters  map[string]int // by address
+}
+
+// wrongToken is a token that the verifier of a resource does not know.
+type wrongToken struct {
+	token    oauth.Fingerprint
+	resource string
+}
+
+// NewLanes returns lanes in which a network may present that many different wrong tokens in five
+// minutes before it is slow.
+func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver) *Lanes {
+	return &Lanes{
+		wrongTokens: wrongTokens,
+		now:         now,
+		observe:     observe,
+		networks:    newCache[netip.Prefix, *lane](maxKeys),
+		right:       newCache[oauth.Fingerprint, time.Time](maxKeys),
+		wrong:       newCache[wrongToken, time.Time](maxKeys),
+	}
+}
+
+// Enter implements oauth.Lanes.
+func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessResult), error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		now := l.now()
+		if within(l.wrong, wrongToken{guess.Token, guess.Resource}, refusedFor, now) {
+			l.mu.Unlock()
+			return nil, oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
+		}
+		if !guess.By.Limited() || within(l.right, guess.Token, knownFor, now) {
+			l.mu.Unlock()
+			return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
+		}
+		n := l.network(guess.By, now)
+		free := n.free.TokensAt(now)
+		switch {
+		case free < 1:
+			return l.takeTurn(ctx, guess, n, now)
+		case free >= float64(n.checking+1):
+			n.checking++
+			l.mu.Unlock()
+			return func(result oauth.GuessResult) { l.leave(guess, n, result) }, nil
+		}
+		checked := n.checked
+		l.mu.Unlock()
+		select {
+		case <-checked:
+		case <-ctx.Done():
+			return nil, l.refuse(maxWait)
+		}
+	}
+}
+
+// network returns the network of a requester. It is a new one if the clock was set back since its
+// last use, because a limiter gains nothing until the clock has caught up.
+func (l *Lanes) network(by oauth.Requester, now time.Time) *lane {
+	prefix := by.Networks()[1]
+	n, found := l.networks.Get(prefix)
+	if !found || n.used.Sub(now) > oauth.MaxClockDifference {
+		n = &lane{
+			free:    rate.NewLimiter(rate.Every(wrongTokensIn/time.Duration(l.wrongTokens)), l.wrongTokens),
+			checked: make(chan struct{}),
+			turns:   rate.NewLimiter(rate.Every(turn), 1),
+			waiters: map[string]int{},
+		}
+		l.networks.Add(prefix, n)
+	}
+	n.used = now
+	return n
+}
+
+// takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes.
+func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now time.Time) (func(oauth.GuessResult),
+	error) {
+	reserved := n.turns.ReserveN(now, 1)
+	wait, address := reserved.DelayFrom(now), guess.By.Address()
+	isFull := n.waiting >= maxWaiting || n.waiters[address] >= maxWaitingPerAddress
+	if wait > 0 && (guess.AtOnce || isFull || wait > maxWait) {
+		reserved.CancelAt(now)
+		l.mu.Unlock()
+		return nil, l.refuse(wait)
+	}
+	if wait > 0 {
+		l.observe.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
+	}
+	n.waiting++
+	n.waiters[address]++
+	l.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	var err error
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		err = ctx.Err()
+		reserved.CancelAt(l.now())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n.waiting--
+	if n.waiters[address]--; n.waiters[address] == 0 {
+		delete(n.waiters, address)
+	}
+	return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, err
+}
+
+func (l *Lanes) refuse(wait time.Duration) error {
+	l.observe.Observe(oauth.LimitWrongTokens, oauth.LimitRefused)
+	return oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens from this network")
+}
+
+// leave records a result. The network is nil for a guess that is not in the fast lane for it.
+func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResult) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	id := wrongToken{guess.Token, guess.Resource}
+	switch result {
+	case oauth.GuessRight:
+		l.wrong.Remove(id)
+		l.right.Add(guess.Token, now)
+	case oauth.GuessWrong:
+		l.right.Remove(guess.Token)
+		if guess.By.Limited() && !within(l.wrong, id, wrongTokensIn, now) {
+			l.network(guess.By, now).free.AllowN(now, 1)
+		}
+		l.wrong.Add(id, now)
+	}
+	if checking != nil {
+		checking.checking--
+		close(checking.checked)
+		checking.checked = make(chan struct{})
+	}
+}
+
+// within reports whether the time of a key is less than interval before now. It ignores a time
+// after now: the clock was set back.
+func within[K comparable](times *lru.Cache[K, time.Time], key K, interval time.Duration, now time.Time) bool {
+	at, found := times.Get(key)
+	age := now.Sub(at)
+	return found && 0 <= age && age < interval
+}
