@@ -136,14 +136,14 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 			for i := range freeGuesses + 1 { // the last one has the turn of this second
 				Expect(call(ctx, fmt.Sprint("guess-", i))).To(Equal(http.StatusUnauthorized))
 			}
-			refused := world.Call(ctx, "another guess")
+			refused := world.Call(ctx, "another-guess")
 			Expect(refused.StatusCode).To(Equal(http.StatusTooManyRequests))
 			Expect(refused.Header.Get("Retry-After")).To(Equal("1"))
 			Expect(refused.Header.Get("WWW-Authenticate")).To(BeEmpty())
-			Expect(site.questions("another guess")).To(BeZero())
+			Expect(site.questions("another-guess")).To(BeZero())
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
 			world.Clock.Advance(time.Second)
-			Expect(call(ctx, "another guess")).To(Equal(http.StatusUnauthorized))
+			Expect(call(ctx, "another-guess")).To(Equal(http.StatusUnauthorized))
 			world.Clock.Advance(time.Minute)
 			Expect(call(ctx, "key-of-ada")).To(Equal(http.StatusOK))
 			Expect(site.questions("key-of-ada")).To(Equal(2))

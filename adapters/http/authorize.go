@@ -81,8 +81,8 @@ func (e *Endpoints) answerConsent(c echo.Context, form oauth.Parameters) error {
 	return redirectTo(c, redirect)
 }
 
-// askAgain answers a refused token with the page about changed tools or the consent page. It returns
-// err if that has ended the request.
+// askAgain answers a refused token with the consent page, or with the page about changed tools. It
+// returns err if that has ended the request.
 func (e *Endpoints) askAgain(c echo.Context, consent *application.Consent, form oauth.Parameters, err error) error {
 	if review := new(oauth.ToolReview); errors.As(err, &review) {
 		again := url.Values{"ticket": {consent.Sealed}, "decision": {form.Get("decision")}}
