@@ -3,12 +3,14 @@ package features_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
+	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
@@ -120,7 +122,8 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 			Expect(run(ctx, "trace").Out).
 				To(And(ContainSubstring("refused [C42]"), ContainSubstring("1 attempt of doctor hidden")))
 			Expect(run(ctx, "trace", "--doctor").Out).To(ContainSubstring("agent    pasteport-doctor/"))
-			Expect(run(ctx, "trace", operated.Traces(ctx)[0].ID).Out).
+			own := slices.IndexFunc(operated.Traces(ctx), func(c diagnosis.Connection) bool { return c.Doctor })
+			Expect(run(ctx, "trace", operated.Traces(ctx)[own].ID).Out).
 				To(And(ContainSubstring("agent    pasteport-doctor/"), Not(ContainSubstring("hidden"))))
 		})
 
