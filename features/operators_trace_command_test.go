@@ -10,7 +10,6 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/bootstrap/cli"
 )
 
@@ -122,7 +121,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 			Expect(run(ctx, "trace").Out).
 				To(And(ContainSubstring("refused [C42]"), ContainSubstring("1 attempt of doctor hidden")))
 			Expect(run(ctx, "trace", "--doctor").Out).To(ContainSubstring("agent    pasteport-doctor/"))
-			own := slices.IndexFunc(operated.Traces(ctx), func(c diagnosis.Connection) bool { return c.Doctor })
+			own := slices.IndexFunc(operated.Traces(ctx), func(t Traced) bool { return t.Doctor })
 			Expect(run(ctx, "trace", operated.Traces(ctx)[own].ID).Out).
 				To(And(ContainSubstring("agent    pasteport-doctor/"), Not(ContainSubstring("hidden"))))
 		})
