@@ -40,7 +40,7 @@ func newCachingStore(store oauth.Store) *cachingStore {
 }
 
 // Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache. It
-// may only say yes: a caller that would refuse reads the newest state.
+// may only let a call pass: whoever would refuse or change it reads the newest state.
 func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 	kept, found := c.trusted.Get(id)
 	if !found {

@@ -113,6 +113,19 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 		Expect(shared.reads).To(Equal(2))
 	})
 
+	It("are not what a refresh begins with", Label("E9", "D27"), func(ctx SpecContext) {
+		ahead := theirs.ports.Now
+		theirs.ports.Now = func() time.Time { return ahead().Add(2 * time.Second) }
+		tokens := mine.connect(ctx, "mcp offline_access")
+		second, err := theirs.refresh(ctx, tokens.Refresh)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = mine.Authenticate(ctx, tokens.Access.Reveal(), mine.settings.Resource())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(theirs.Revoke(ctx, oauth.Credentials{Client: clientID}, second.Refresh.Reveal())).To(Succeed())
+		_, err = mine.refresh(ctx, tokens.Refresh)
+		Expect(err).To(HaveOccurred())
+	})
+
 	It("are never alive after their end was answered, even if others read them meanwhile", func(ctx SpecContext) {
 		mine.store.Store, mine.store.now = shared.Store, time.Now
 		for range 50 {

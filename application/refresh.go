@@ -21,14 +21,9 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if err != nil {
 		return nil, err
 	}
-	grant := s.store.Trusted(token.Grant())
-	isNewest := grant == nil
-	if isNewest {
-		if grant, err = s.grantOf(ctx, token); err != nil {
-			return nil, err
-		}
-	} else {
-		grant.RecordUse(s.uses.of(grant.ID()))
+	grant, err := s.grantOf(ctx, token)
+	if err != nil {
+		return nil, err
 	}
 	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
 	by := oauth.RefreshRequest{Token: token, Resources: p.All("resource"), Scope: p.Get("scope")}
@@ -36,14 +31,7 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 		return nil, err
 	}
 	now := s.now()
-	refusal := grant.MayRefresh(by, s.settings, now)
-	if refusal != nil && !isNewest {
-		if grant, err = s.grantOf(ctx, token); err != nil {
-			return nil, err
-		}
-		refusal = grant.MayRefresh(by, s.settings, now)
-	}
-	if refusal != nil {
+	if refusal := grant.MayRefresh(by, s.settings, now); refusal != nil {
 		return nil, s.refuseRefresh(ctx, grant, refusal)
 	}
 	if by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token); errors.Is(err, errReplaced) {

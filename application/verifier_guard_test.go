@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,6 +62,10 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		Entry("returns the token as a role", oauth.MisconfiguredVerifier, "the token itself",
 			site(func(_ context.Context, token string) (oauth.Principal, error) {
 				return oauth.Principal{Subject: "ada", Roles: []string{"editor", token}}, nil
+			})),
+		Entry("returns thousands of roles", oauth.MisconfiguredVerifier, "the roles are longer than 8192 bytes",
+			site(func(context.Context, string) (oauth.Principal, error) {
+				return oauth.Principal{Subject: "ada", Roles: slices.Repeat([]string{"editor"}, 2000)}, nil
 			})),
 		Entry("returns an empty role", oauth.MisconfiguredVerifier, "a role is empty",
 			site(func(context.Context, string) (oauth.Principal, error) {

@@ -55,8 +55,8 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		recheck: a.server.ForgetDirectTokens,
 		since:   a.config.Now(),
 	}
-	a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
 	if watches {
+		a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
 		go every(ctx, endedInterval, a.ended.close)
 	}
 }

@@ -69,7 +69,7 @@ func fromKnown[R any](tx *gorm.DB, in table[R], known R, change func(before R) e
 			return err
 		}
 	}
-	newest, findErr := in.find(tx, *in.fields(&known)[0].(*string))
+	newest, findErr := in.find(tx, *in.id(&known))
 	switch {
 	case findErr != nil:
 		return failed("finding the newest state", findErr)

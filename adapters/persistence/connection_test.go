@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
+	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -68,6 +69,16 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 			return nil
 		})).To(Succeed())
 	}, NodeTimeout(time.Minute))
+
+	It("does not interrupt a statement in a transaction that others share", func(ctx SpecContext) {
+		store := openFresh()
+		gone, hangUp := context.WithCancel(ctx)
+		Expect(store.transaction(gone, func(tx *gorm.DB) error {
+			hangUp()
+			Expect(tx.Exec("UPDATE grants SET version = version").Error).To(Succeed())
+			return nil
+		})).To(unavailable())
+	})
 
 	It("does not cut work short once it has begun", func(ctx SpecContext) {
 		store := openFresh()

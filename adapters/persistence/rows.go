@@ -18,12 +18,14 @@ type table[R any] struct {
 	rows, insert, update string
 	changing             int                // the number of columns that update writes
 	fields               func(row *R) []any // of the columns, to scan into and to take values from
+	id                   func(row *R) *string
 	version              func(row *R) *int64
 }
 
 // newTable describes a table whose columns are the id, those of changing, those of others, which
 // only other statements write, and the version.
-func newTable[R any](name, changing, others string, fields func(*R) []any, version func(*R) *int64) table[R] {
+func newTable[R any](name, changing, others string, fields func(*R) []any, id func(*R) *string,
+	version func(*R) *int64) table[R] {
 	columns := "id, " + changing + others
 	return table[R]{
 		rows: "SELECT " + columns + ", version FROM " + name,
@@ -33,6 +35,7 @@ func newTable[R any](name, changing, others string, fields func(*R) []any, versi
 			" = ?, version = version + 1 WHERE id = ? AND version = ?",
 		changing: strings.Count(changing, ",") + 1,
 		fields:   fields,
+		id:       id,
 		version:  version,
 	}
 }
@@ -82,7 +85,7 @@ func (t table[R]) swap(db *gorm.DB, before, after R) error {
 	}
 	values := t.fields(&after)
 	changed, err := execute(db, t.update,
-		append(values[1:1+t.changing:1+t.changing], values[0], *t.version(&before))...)
+		append(values[1:1+t.changing:1+t.changing], *t.id(&before), *t.version(&before))...)
 	if err == nil && changed == 0 {
 		return errOvertaken
 	}
@@ -149,7 +152,9 @@ var codes = newTable("authorization_codes",
 			&c.HostNew,
 			&c.Tools,
 		}
-	}, func(c *oauth.CodeSnapshot) *int64 { return &c.Version })
+	},
+	func(c *oauth.CodeSnapshot) *string { return &c.ID },
+	func(c *oauth.CodeSnapshot) *int64 { return &c.Version })
 
 var grants = newTable("grants",
 	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
@@ -192,7 +197,9 @@ var grants = newTable("grants",
 			moment{&g.LastUsedAt},
 			&g.LastUsedToken,
 		}
-	}, func(g *oauth.GrantSnapshot) *int64 { return &g.Version })
+	},
+	func(g *oauth.GrantSnapshot) *string { return &g.ID },
+	func(g *oauth.GrantSnapshot) *int64 { return &g.Version })
 
 // assertionRow is a client assertion that was used.
 type assertionRow struct {

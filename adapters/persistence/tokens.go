@@ -127,6 +127,8 @@ func decodeList[From, To any](value any, convert func(From) (To, error)) (list [
 		text = []byte(value)
 	case []byte:
 		text = value
+	default:
+		return nil, fmt.Errorf("reading tokens: the driver returns a %T", value)
 	}
 	if len(text) == 0 {
 		return nil, nil

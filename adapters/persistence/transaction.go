@@ -14,9 +14,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// transaction runs work that may change anything in a transaction.
+// transaction runs work that may change anything in a transaction. In a file, the end of ctx must
+// not interrupt a statement: SQLite would roll back the changes of others with it.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return s.changeAll(ctx, func(tx *gorm.DB) error { return work(tx.WithContext(ctx)) })
+	return s.changeAll(ctx, func(tx *gorm.DB) error {
+		ctx, done := s.detached(ctx)
+		defer done()
+		return work(tx.WithContext(ctx))
+	})
 }
 
 // change runs work that writes with one statement. On a server the statement is a transaction of

@@ -26,9 +26,16 @@ type Principal struct {
 	Scopes  []string // the most that this token can grant; nil means ScopeCatalogue.Ceiling
 }
 
-// Check returns an error for a text that not every store can keep, and for a role that is empty or
-// has a control character, because stores join roles with line feeds.
+// mostRoles is the length of all roles together in bytes. They fit into a header, with which a
+// replica passes a request on to another.
+const mostRoles = 8 << 10
+
+// Check returns an error for a text that not every store can keep, for a role that is empty or has
+// a control character, because stores join roles with line feeds, and for too many roles.
 func (p Principal) Check() error {
+	if len(strings.Join(p.Roles, "\n")) > mostRoles {
+		return fmt.Errorf("the roles are longer than %d bytes together", mostRoles)
+	}
 	for _, text := range p.stored() {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 			return errors.New("the subject, the name, the token id or a role is not UTF-8 or holds NUL")

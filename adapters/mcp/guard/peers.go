@@ -77,7 +77,8 @@ func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessi
 			c.Request().Body = io.NopCloser(bytes.NewReader(body))
 			return false
 		}
-		if out.Header().Set(peers.Header, pass.Answer); err != nil {
+		out.Header().Set(peers.Header, pass.Answer)
+		if err != nil {
 			refuseBody(out.ResponseWriter, r, err)
 			return true
 		}

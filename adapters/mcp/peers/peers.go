@@ -37,11 +37,12 @@ const (
 
 	addresses   = "addresses" // name of the seal of an address
 	dialTimeout = 2 * time.Second
-	maxIdle     = 128 // connections to each replica
+	maxIdle     = 128             // connections to each replica
+	idleTimeout = 2 * time.Second // because a dead machine swallows what an idle connection sends
 	// freshness is the maximum difference between the time of a pass and the clock of its receiver.
 	freshness = 30 * time.Second
-	// goneAfter is how long a replica may fail before its sessions are lost: the address of a pod
-	// that was deleted often drops packets.
+	// goneAfter is how long a replica may fail without a longer pause before its sessions are lost:
+	// the address of a pod that was deleted often drops packets.
 	goneAfter = 10 * time.Second
 )
 
@@ -60,8 +61,11 @@ type Peers struct {
 	Options
 	dialer    net.Dialer
 	transport *http.Transport
-	outages   sync.Map // the time of the first failure by address
+	outages   sync.Map // by address
 }
+
+// outage has the times of the first and the last of some failures.
+type outage struct{ began, last time.Time }
 
 // New returns the peers of a replica.
 func New(o Options) *Peers {
@@ -75,7 +79,7 @@ func New(o Options) *Peers {
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: maxIdle,
-		IdleConnTimeout:     time.Minute,
+		IdleConnTimeout:     idleTimeout,
 	}
 	return p
 }
@@ -209,6 +213,7 @@ func (p *Peers) Forward(w http.ResponseWriter, r *http.Request, body []byte, pas
 			out.ContentLength = int64(len(body))
 			out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 			out.Body, _ = out.GetBody()
+			out.Trailer = nil
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			if answer.Header.Get(Header) != pass.Answer {
@@ -234,8 +239,14 @@ func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err erro
 	if r.Context().Err() != nil {
 		return
 	}
-	began, _ := p.outages.LoadOrStore(to, p.Now())
-	if errors.Is(err, syscall.ECONNREFUSED) || p.Now().Sub(began.(time.Time)) >= goneAfter {
+	known, _ := p.outages.Load(to)
+	was, _ := known.(outage)
+	now := p.Now()
+	if now.Sub(was.last) > goneAfter {
+		was.began = now
+	}
+	p.outages.Store(to, outage{was.began, now})
+	if errors.Is(err, syscall.ECONNREFUSED) || now.Sub(was.began) >= goneAfter {
 		response.RefuseSession(w, r, "R4", "the replica of the session has gone")
 		return
 	}

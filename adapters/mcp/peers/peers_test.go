@@ -53,3 +53,42 @@ var _ = Describe("Passing a request on over TLS", Label("R1"), func() {
 		Entry(nil, "https://other.test/mcp", http.StatusServiceUnavailable),
 	)
 })
+
+var _ = Describe("A replica that cannot be reached", Label("R4"), func() {
+	var now time.Time
+	var other *Peers
+	var dropping *httptest.Server
+	BeforeEach(func() {
+		now = time.Now()
+		other = New(Options{
+			Address:  "http://127.0.0.1:1",
+			Resource: oauth.NewResource("https://example.com/mcp"),
+			Keys:     seal.NewKeyRing(seal.FixedSecrets{make([]byte, 32)}),
+			Now:      func() time.Time { return now },
+			Logger:   slog.New(slog.DiscardHandler),
+		})
+		dropping = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}))
+		DeferCleanup(dropping.Close)
+	})
+	forward := func() int {
+		r, answer := httptest.NewRequest(http.MethodPost, "https://example.com/mcp", nil), httptest.NewRecorder()
+		other.Forward(answer, r, []byte("{}"), Pass{Session: "s"}, dropping.URL)
+		return answer.Code
+	}
+
+	It("has lost its sessions after ten seconds of failures", func() {
+		for range 2 {
+			Expect(forward()).To(Equal(http.StatusServiceUnavailable))
+			now = now.Add(goneAfter / 2)
+		}
+		Expect(forward()).To(Equal(http.StatusNotFound))
+	})
+
+	It("has not lost them for a failure long ago", func() {
+		Expect(forward()).To(Equal(http.StatusServiceUnavailable))
+		now = now.Add(time.Hour)
+		Expect(forward()).To(Equal(http.StatusServiceUnavailable))
+	})
+})
