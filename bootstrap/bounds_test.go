@@ -2,21 +2,13 @@ package bootstrap_test
 
 import (
 	"context"
-	"crypto/x509"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"sync/atomic"
 	"time"
 
-	"github.com/labstack/echo/v4"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -77,40 +69,6 @@ var _ = Describe("Settings of a host", func() {
 		Expect(err).NotTo(HaveOccurred())
 		authz.Close()
 	})
-
-	DescribeTable("apply to fetches of client metadata",
-		Label("C14", "C19"), func(options cimd.Options, fetched bool) {
-			maker := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				w.Header().Set("Content-Type", "text/plain")
-				_, _ = fmt.Fprintf(w,
-					`{"client_id":"https://%s/c.json","client_name":"Client",`+
-						`"redirect_uris":["http://127.0.0.1/callback"]}`, r.Host)
-			}))
-			DeferCleanup(maker.Close)
-			config := oauth.Config{
-				Issuer:               "http://127.0.0.1:8080",
-				AllowLoopbackIssuer:  true,
-				AllowLoopbackClients: true,
-				VerifyBearer:         func(string) bool { return true },
-				Logger:               slog.New(slog.DiscardHandler),
-			}
-			roots := x509.NewCertPool()
-			roots.AddCert(maker.Certificate())
-			authz, err := bootstrap.NewOAuthServer(config, openStore(), bootstrap.WithMetadata(options),
-				bootstrap.WithRootCAs(roots))
-			Expect(err).NotTo(HaveOccurred())
-			DeferCleanup(authz.Close)
-			e := echo.New()
-			Expect(bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),
-				bootstrap.WithOAuth(authz)).Register(e)).To(Succeed())
-			h := &host{Echo: e, issuer: config.Issuer, authz: authz}
-			Expect(h.ask(func(v url.Values) {
-				v.Set("client_id", maker.URL+"/c.json")
-			}).Code == http.StatusOK).To(Equal(fetched))
-		},
-		Entry("strictly by default", cimd.Options{}, false),
-		Entry("with any media type", cimd.Options{AllowAnyContentType: true}, true),
-	)
 
 	It("delete expired rows at each interval, by the host's clock, until the server is closed", Label("H6"), func() {
 		store, hours := &swept{Store: openStore()}, &clock{}

@@ -6,14 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"net/netip"
 	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // Down stops the site's server until up restarts it at the same address.
@@ -227,14 +224,14 @@ var _ = Describe("Concurrent requests for an unknown client", Label("N8", "C39")
 	})
 })
 
-var _ = Describe("Denied networks for client documents", Label("CIMD", "C19", "configuration"), func() {
-	It("fetches no document from them, shows a page, and logs the reason", func(ctx SpecContext) {
-		denied := netip.MustParsePrefix("127.0.0.0/16")
-		world := NewWorld(func(config *service.Config) { config.Metadata.DeniedPrefixes = []netip.Prefix{denied} })
-		client := world.NewClient()
-		Expect(client.AskFor(ctx, client.Request())).To(BeAPage(http.StatusBadGateway, "invalid_client"))
-		Expect(world.Clients.Fetches()).To(BeZero())
+var _ = Describe("A client's document at an address that is not public", Label("CIMD", "C17", "C18"), func() {
+	It("is not fetched, which shows a page, and the log has the reason", func(ctx SpecContext) {
+		world := NewWorld()
+		query := world.NewClient().Request()
+		query.Set("client_id", "https://10.0.0.1/client.json")
+		Expect(Get(ctx, world.Issuer+"/oauth/authorize?"+query.Encode())).
+			To(BeAPage(http.StatusBadGateway, "invalid_client"))
 		Expect(linesWith(world.Log.String(), "cimd_rejected")).
-			To(ConsistOf(ContainSubstring("127.0.0.1 is in 127.0.0.0/16, which is denied")))
+			To(ConsistOf(ContainSubstring("prohibited IP address: 10.0.0.1")))
 	})
 })

@@ -136,7 +136,7 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		Expect(world.Log.String() + page.Text).NotTo(ContainSubstring("known-to-few"))
 	})
 
-	DescribeTable("does not dial the proxy for", Label("C18", "C19", "C41"), func(ctx SpecContext, id string) {
+	DescribeTable("does not dial the proxy for", Label("C18", "C41"), func(ctx SpecContext, id string) {
 		world := start(func(config *service.Config) { config.ClientIDPorts = []uint16{1} })
 		client := world.NewClient()
 		client.ID = id

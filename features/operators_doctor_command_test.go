@@ -36,9 +36,9 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 	)
 
 	It("fails for a wrong setting", func(ctx SpecContext) {
-		d := Doctor(ctx, "", url, "--metadata-proxy=http://127.0.0.1:1", "--allow-nat64=maybe")
+		d := Doctor(ctx, "", url, "--metadata-proxy=http://127.0.0.1:1", "--allow-documents-without-client-id=maybe")
 		Expect(d.Code).NotTo(BeZero())
-		Expect(d.Err).To(ContainSubstring("allow-nat64"))
+		Expect(d.Err).To(ContainSubstring("allow-documents-without-client-id"))
 		Expect(d.Out).To(BeEmpty())
 	})
 

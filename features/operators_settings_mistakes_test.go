@@ -94,7 +94,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"allow-clients (from pasteport.yaml:1) is a list: write a list of host names"),
 		Entry("with URLs for host names", "allow-clients: [https://claude.ai]\n",
 			`is "https://claude.ai": write a list of host names without scheme`),
-		Entry("with an invalid network", "denied-prefixes: [192.0.2]\n",
+		Entry("with an invalid network", "unlimited-networks: [192.0.2]\n",
 			`is "192.0.2": write a list of networks such as 10.0.0.0/8`),
 		Entry("with a mapping", "site-name: {a: b}\n", "site-name (from pasteport.yaml:1) is a mapping: write a text"),
 		Entry("with an alias", "resource-name: &a x\nsite-name: *a\n",

@@ -235,12 +235,12 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 	)
 
 	It("accepts every line of a list", func(ctx SpecContext) {
-		all := HaveKeyWithValue("denied-prefixes", []any{"10.0.0.0/8", "172.16.0.0/12", "192.0.2.0/24"})
-		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")
+		all := HaveKeyWithValue("unlimited-networks", []any{"10.0.0.0/8", "172.16.0.0/12", "192.0.2.0/24"})
+		GinkgoT().Setenv("PASTEPORT_UNLIMITED_NETWORKS", "10.0.0.0/8\n172.16.0.0/12,192.0.2.0/24\n")
 		Expect(Run(ctx, "config", "--dev").Settings()).To(all)
-		GinkgoT().Setenv("PASTEPORT_DENIED_PREFIXES", "")
-		Expect(Run(ctx, "config", "--dev", "--denied-prefixes=10.0.0.0/8\n172.16.0.0/12",
-			"--denied-prefixes=192.0.2.0/24").Settings()).To(all)
+		GinkgoT().Setenv("PASTEPORT_UNLIMITED_NETWORKS", "")
+		Expect(Run(ctx, "config", "--dev", "--unlimited-networks=10.0.0.0/8\n172.16.0.0/12",
+			"--unlimited-networks=192.0.2.0/24").Settings()).To(all)
 	})
 
 	It("finds the file named by a flag or a variable, or the one in the working folder", func(ctx SpecContext) {

@@ -2,6 +2,7 @@ package cimd
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,25 +21,30 @@ const (
 
 // entry is a valid document. It is immutable; a renewed entry replaces it.
 type entry[T any] struct {
-	value              T
-	body               []byte
-	etag, lastModified string
-	checkedAt          time.Time // when it was last fetched or revalidated
-	freshUntil         time.Time // by its HTTP headers
-	triedAt            time.Time // of a fetch that brought nothing new; zero for none
-	failure            error     // of that fetch, if it says nothing about the client
+	value      T
+	body       []byte
+	conditions http.Header // of a request that revalidates it
+	checkedAt  time.Time   // when it was last fetched or revalidated
+	freshUntil time.Time   // by its HTTP headers
+	triedAt    time.Time   // of a fetch that brought nothing new; zero for none
+	failure    error       // of that fetch, if it says nothing about the client
 }
 
 // newEntry returns a document, whose headers determine its freshness. The time of its check has
 // the precision of a store.
 func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *entry[T] {
+	conditions := http.Header{}
+	for condition, validator := range map[string]string{"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"} {
+		if header.Get(validator) != "" {
+			conditions.Set(condition, header.Get(validator))
+		}
+	}
 	return &entry[T]{
-		value:        value,
-		body:         body,
-		etag:         header.Get("ETag"),
-		lastModified: header.Get("Last-Modified"),
-		checkedAt:    now.Truncate(time.Millisecond),
-		freshUntil:   now.Add(freshness(header)),
+		value:      value,
+		body:       body,
+		conditions: conditions,
+		checkedAt:  now.Truncate(time.Millisecond),
+		freshUntil: now.Add(freshness(header)),
 	}
 }
 
@@ -46,11 +52,6 @@ func newEntry[T any](value T, body []byte, header http.Header, now time.Time) *e
 // back.
 func (e *entry[T]) fresh(now time.Time) bool {
 	return e != nil && now.Before(e.freshUntil) && e.freshUntil.Sub(now) <= maxFresh
-}
-
-// stale reports whether the document has expired, less than oauth.KeysStaleFor ago.
-func (e *entry[T]) stale(now time.Time) bool {
-	return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now)
 }
 
 // wasGood reports whether the document was good less than oauth.MetadataStaleFor ago.
@@ -65,24 +66,11 @@ func within(at time.Time, interval time.Duration, now time.Time) bool {
 	return 0 <= age && age < interval
 }
 
-// addConditions makes a request conditional if there is a document with a validator.
-func (e *entry[T]) addConditions(header http.Header) (conditional bool) {
-	if e == nil {
-		return false
-	}
-	if e.etag != "" {
-		header.Set("If-None-Match", e.etag)
-	}
-	if e.lastModified != "" {
-		header.Set("If-Modified-Since", e.lastModified)
-	}
-	return e.etag != "" || e.lastModified != ""
-}
-
 // renewed returns the entry after a 304, whose headers determine its freshness.
 func (e *entry[T]) renewed(header http.Header, now time.Time) *entry[T] {
-	next := newEntry(e.value, e.body, header, now)
-	next.etag, next.lastModified = cmp.Or(next.etag, e.etag), cmp.Or(next.lastModified, e.lastModified)
+	next, conditions := newEntry(e.value, e.body, header, now), maps.Clone(e.conditions)
+	maps.Copy(conditions, next.conditions)
+	next.conditions = conditions
 	return next
 }
 

@@ -39,35 +39,22 @@ func newTransport(o Config, l limits) *http.Transport {
 	return transport
 }
 
-// newRoundTripper returns newTransport, and in development a transport for http, which connects to
-// loopback only and uses no proxy.
+// newRoundTripper returns newTransport. In development it has one for http beside it, which
+// connects to loopback only and uses no proxy.
 func newRoundTripper(o Config, l limits) http.RoundTripper {
 	secure := newTransport(o, l)
-	if !o.AllowLoopback {
-		return secure
+	if o.AllowLoopback {
+		o.Proxy = nil
+		plain := newTransport(o, l)
+		plain.DialContext = (&net.Dialer{Timeout: l.dial, Control: onlyLoopback, Resolver: o.Resolver}).DialContext
+		secure.RegisterProtocol("http", plain)
 	}
-	o.Proxy = nil
-	plain := newTransport(o, l)
-	plain.DialContext = (&net.Dialer{Timeout: l.dial, Control: onlyLoopback, Resolver: o.Resolver}).DialContext
-	return byScheme{secure, plain}
-}
-
-type byScheme struct{ secure, plain http.RoundTripper }
-
-func (t byScheme) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Scheme == "http" {
-		return t.plain.RoundTrip(r)
-	}
-	return t.secure.RoundTrip(r)
+	return secure
 }
 
 // onlyLoopback is a net.Dialer's Control hook.
 func onlyLoopback(_, address string, _ syscall.RawConn) error {
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("parse the address: %w", err)
-	}
-	if !target.Addr().Unmap().IsLoopback() {
+	if target, _ := netip.ParseAddrPort(address); !target.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%w: %s is not on this computer, so its document must be on https", oauth.ErrMetadataAddress,
 			target.Addr())
 	}
@@ -77,11 +64,7 @@ func onlyLoopback(_, address string, _ syscall.RawConn) error {
 // addressCheck refuses addresses that are not public. The ranges of the library are from IANA's
 // special-purpose registries. All IPv6 addresses outside 2000::/3 are refused, which covers mapped,
 // NAT64 and link-local ones.
-type addressCheck struct {
-	guardian   *ssrf.Guardian
-	denied     []netip.Prefix // by the operator; they take precedence over AllowLoopback
-	allowNAT64 bool
-}
+type addressCheck struct{ guardian *ssrf.Guardian }
 
 func newAddressCheck(o Config) addressCheck {
 	options := []ssrf.Option{ssrf.WithPorts(append([]uint16{443}, o.Ports...)...)}
@@ -90,25 +73,12 @@ func newAddressCheck(o Config) addressCheck {
 			ssrf.WithAllowedV4Prefixes(netip.MustParsePrefix("127.0.0.0/8")),
 			ssrf.WithAllowedV6Prefixes(netip.MustParsePrefix("::1/128")))
 	}
-	return addressCheck{guardian: ssrf.New(options...), denied: o.DeniedPrefixes, allowNAT64: o.AllowNAT64}
+	return addressCheck{ssrf.New(options...)}
 }
 
 // control is a net.Dialer's Control hook.
 func (c addressCheck) control(network, address string, conn syscall.RawConn) error {
-	target, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return fmt.Errorf("parse the address: %w", err)
-	}
-	if c.allowNAT64 && ssrf.IPv6NAT64Prefix.Contains(target.Addr()) {
-		bits := target.Addr().As16() // the last 32 are the IPv4 address (RFC 6052 §2.2)
-		target = netip.AddrPortFrom(netip.AddrFrom4([4]byte(bits[12:])), target.Port())
-	}
-	for _, network := range c.denied {
-		if ip := target.Addr().Unmap(); network.Contains(ip) {
-			return fmt.Errorf("%w: %s is in %s, which is denied", oauth.ErrMetadataAddress, ip, network)
-		}
-	}
-	if err := c.guardian.Safe(network, target.String(), conn); err != nil {
+	if err := c.guardian.Safe(network, address, conn); err != nil {
 		return fmt.Errorf("%w: %w", oauth.ErrMetadataAddress, err)
 	}
 	return nil

@@ -97,28 +97,6 @@ var _ = Describe("Checking an address before connecting", func() {
 		Entry("a link-local address", "169.254.169.254", false),
 	)
 
-	DescribeTable("behind NAT64 checks the address inside", Label("C19"),
-		func(address string, permitted bool) {
-			options := Config{Options: Options{AllowNAT64: true,
-				DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("198.52.0.0/16")}}}
-			Expect(connectable(options, address) == nil).To(Equal(permitted))
-		},
-		Entry("public", "64:ff9b::1.1.1.1", true),
-		Entry("loopback", "64:ff9b::127.0.0.1", false),
-		Entry("private", "64:ff9b::10.0.0.1", false),
-		Entry("of the operator", "64:ff9b::198.52.0.1", false),
-		Entry("with a local prefix", "64:ff9b:1::1.1.1.1", false),
-	)
-
-	It("refuses the operator's own prefixes", Label("C19"), func() {
-		own := Config{Options: Options{DeniedPrefixes: []netip.Prefix{netip.MustParsePrefix("8.8.0.0/16"),
-			netip.MustParsePrefix("2606:4700::/32")}}}
-		Expect(connectable(own, "8.8.8.8")).NotTo(Succeed())
-		Expect(connectable(own, "2606:4700::1111")).NotTo(Succeed())
-		Expect(connectable(own, "8.9.0.1")).To(Succeed())
-		Expect(connectable(own, "10.0.0.1")).NotTo(Succeed())
-	})
-
 	DescribeTable("checks the port", Label("C7"),
 		func(o Config, port uint16, permitted bool) {
 			target := netip.AddrPortFrom(netip.MustParseAddr("1.1.1.1"), port)

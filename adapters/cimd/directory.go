@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -23,10 +22,7 @@ import (
 
 // Options says how documents are fetched. Its zero value is the strictest.
 type Options struct {
-	AllowAnyContentType bool           // accepts documents with a media type other than JSON
-	AllowNAT64          bool           // allows 64:ff9b::/96 when the IPv4 address inside it is allowed
-	DeniedPrefixes      []netip.Prefix // besides the special-purpose ranges, for example the operator's own
-	Proxy               *url.URL       // http or https, with its password; nil connects directly
+	Proxy *url.URL // http or https, with its password; nil connects directly
 }
 
 // Check returns an oauth.Mistake if Proxy is not the URL of a proxy.
@@ -80,6 +76,7 @@ type Directory struct {
 	limits    limits
 	transport http.RoundTripper
 	slots     *semaphore.Weighted
+	answered  func(*http.Response) // called for each response, before its body is read
 	documents *fetchCache[*oauth.ClientMetadata]
 	keySets   *fetchCache[oauth.KeySet]
 }
@@ -92,12 +89,6 @@ var (
 // New returns a Directory with empty caches.
 func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
-// The maximum numbers of documents and of key sets in memory.
-const (
-	keptDocuments = 1024
-	keptKeySets   = 64
-)
-
 func newDirectory(o Config, l limits) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -107,10 +98,11 @@ func newDirectory(o Config, l limits) *Directory {
 		limits:    l,
 		transport: newRoundTripper(o, l),
 		slots:     semaphore.NewWeighted(l.slots),
+		answered:  func(*http.Response) {},
 	}
-	d.documents = newFetchCache(d, keptDocuments, l.bodyBytes, d.readClient)
+	d.documents = newFetchCache(d, 1024, l.bodyBytes, d.readClient)
 	d.documents.store = o.Store
-	d.keySets = newFetchCache(d, keptKeySets, l.keySetBytes, readKeySet)
+	d.keySets = newFetchCache(d, 64, l.keySetBytes, readKeySet)
 	return d
 }
 
@@ -118,11 +110,6 @@ func newDirectory(o Config, l limits) *Directory {
 // oauth.ErrMetadataBudget.
 func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) (release func(), err error) {
 	o := d.options
-	defer func() {
-		if err != nil {
-			o.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
-		}
-	}()
 	if !known {
 		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
 		if wait := o.Fetches.Take(oauth.RequesterFrom(ctx), host, o.Now()); wait > 0 {

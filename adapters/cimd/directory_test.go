@@ -159,12 +159,6 @@ var _ = Describe("Fetching a client's metadata document", func() {
 		Entry("when its type ends in +json", "application/client-metadata+json"),
 	)
 
-	It("reads any content type with AllowAnyContentType", Label("C14"), func(ctx SpecContext) {
-		options.AllowAnyContentType = true
-		client.respond(http.StatusOK, document(id.String()), "Content-Type", "text/plain")
-		Expect(fetch(ctx)).NotTo(BeNil())
-	})
-
 	Context("when the document is large", Label("C15"), func() {
 		padded := func(size int) string {
 			empty := document(id.String(), `"note":""`)

@@ -16,11 +16,17 @@ import (
 // it decompresses gzip. For any other response it returns oauth.ErrMetadataNoDocument, which wraps
 // oauth.ErrMetadataUnreachable. For a body that is incomplete or takes too long it returns the
 // latter alone.
-func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, error) {
-	if err := checkHead(response, limit, anyType); err != nil {
+func readDocument(response *http.Response, limit int64) (body []byte, err error) {
+	if err := checkHead(response, limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", oauth.ErrMetadataNoDocument, err)
 	}
-	body, err := readBody(response, limit)
+	plain := io.Reader(response.Body)
+	if strings.HasSuffix(encodingOf(response), "gzip") { // some hosts compress what was asked for as it is
+		plain, err = gzip.NewReader(plain)
+	}
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(plain, limit+1))
+	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: read the response: %w", oauth.ErrMetadataUnreachable, err)
@@ -30,31 +36,15 @@ func readDocument(response *http.Response, limit int64, anyType bool) ([]byte, e
 	return body, nil
 }
 
-// readBody reads one byte more than the limit at most, also of what a compressed body contains.
-// Some hosts compress although the request asks for identity.
-func readBody(response *http.Response, limit int64) ([]byte, error) {
-	body := io.Reader(response.Body)
-	if isGzip(encodingOf(response)) {
-		decompressed, err := gzip.NewReader(body)
-		if err != nil {
-			return nil, err
-		}
-		body = decompressed
-	}
-	return io.ReadAll(io.LimitReader(body, limit+1))
-}
-
 func encodingOf(response *http.Response) string {
 	return strings.ToLower(strings.Join(response.Header.Values("Content-Encoding"), ","))
 }
 
-func isGzip(encoding string) bool { return encoding == "gzip" || encoding == "x-gzip" }
-
-func checkHead(response *http.Response, limit int64, anyType bool) error {
+func checkHead(response *http.Response, limit int64) error {
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return oauth.MetadataStatus(response.StatusCode)
-	case !anyType && !isJSON(response.Header.Get("Content-Type")):
+	case !isJSON(response.Header.Get("Content-Type")):
 		return errors.New("the content type of the response is not JSON")
 	case !slices.Contains([]string{"", "identity", "gzip", "x-gzip"}, encodingOf(response)):
 		return errors.New("the response has a content encoding other than gzip")

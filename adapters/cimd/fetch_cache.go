@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -82,7 +83,7 @@ func (c *fetchCache[T]) find(
 // after they have expired.
 func (c *fetchCache[T]) findExpired(ctx context.Context, at oauth.ClientID, enough func(T) bool) (found T, err error) {
 	document, err := c.find(ctx, at, enough, func(e *entry[T], now time.Time) bool {
-		return e.stale(now) && enough(e.value)
+		return e != nil && within(e.freshUntil, oauth.KeysStaleFor, now) && enough(e.value)
 	})
 	if err != nil {
 		return found, err
@@ -120,6 +121,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 	}
 	release, err := c.directory.acquire(ctx, at, latest != nil)
 	if err != nil {
+		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
 		return nil, err
 	}
 	defer release()
@@ -148,17 +150,20 @@ func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *ent
 	}
 	agent := "Pasteport (+" + d.options.Issuer + ")"
 	request.Header = http.Header{"Accept": {"application/json"}, "Accept-Encoding": {"identity"}, "User-Agent": {agent}}
-	conditional := known.addConditions(request.Header)
+	if known != nil {
+		maps.Copy(request.Header, known.conditions)
+	}
 	// The bare transport follows no redirect and keeps no cookie.
 	response, err := d.transport.RoundTrip(request)
 	if err != nil {
 		return nil, fmt.Errorf("%w: get the document: %w", oauth.ErrMetadataUnreachable, err)
 	}
 	defer response.Body.Close()
-	if conditional && response.StatusCode == http.StatusNotModified {
+	d.answered(response)
+	if response.StatusCode == http.StatusNotModified && known != nil && len(known.conditions) > 0 {
 		return known.renewed(response.Header, d.options.Now()), nil
 	}
-	body, err := readDocument(response, c.bodyBytes, d.options.AllowAnyContentType)
+	body, err := readDocument(response, c.bodyBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -193,12 +198,7 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 		c.warn(ctx, "stored document of a client is not used", at.String(), err)
 		return nil
 	}
-	return &entry[T]{
-		value:      value,
-		body:       stored.Body,
-		checkedAt:  stored.CheckedAt,
-		freshUntil: stored.CheckedAt,
-	}
+	return &entry[T]{value: value, body: stored.Body, checkedAt: stored.CheckedAt}
 }
 
 // save stores the document in memory, unless the store has this version or a newer one.

@@ -4,22 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Pinned are the metadata documents in an operator's folder, one in each .json file. They are used
-// without a fetch. Documents reads the files that have changed; while a file is invalid, the last
-// valid documents apply. It is safe for concurrent use.
+// without a fetch. Documents reads them again; while a file is invalid, the last valid documents
+// apply. It is safe for concurrent use.
 type Pinned struct {
 	folder   string
 	clientID oauth.ClientIDRules
@@ -27,17 +24,15 @@ type Pinned struct {
 	logger   *slog.Logger
 
 	mu        sync.Mutex
-	files     map[string]PinnedDocument
 	documents map[oauth.ClientID]PinnedDocument
 	mistake   string // the last one that was logged; "" while the folder is valid
 }
 
 // PinnedDocument is a metadata document in a file.
 type PinnedDocument struct {
-	File     string
-	Modified time.Time
-	Body     []byte
-	Client   *oauth.ClientMetadata
+	File   string
+	Body   []byte
+	Client *oauth.ClientMetadata
 }
 
 // OpenPinned reads the folder, and fails on any mistake in it.
@@ -58,11 +53,10 @@ func (p *Pinned) Documents(ctx context.Context) map[oauth.ClientID]PinnedDocumen
 	defer p.mu.Unlock()
 	mistake := ""
 	if err := p.read(); err != nil {
-		mistake = err.Error()
-	}
-	if mistake != "" && mistake != p.mistake {
-		p.logger.ErrorContext(ctx, "pinned client documents cannot be used, those read before stay valid",
-			"error", mistake)
+		if mistake = err.Error(); mistake != p.mistake {
+			p.logger.ErrorContext(ctx, "pinned client documents cannot be used, those read before stay valid",
+				"error", mistake)
+		}
 	}
 	p.mistake = mistake
 	return p.documents
@@ -86,7 +80,7 @@ func (p *Pinned) read() error {
 	if err != nil {
 		return fmt.Errorf("reading the pinned client documents: %w", err)
 	}
-	files, documents := map[string]PinnedDocument{}, map[oauth.ClientID]PinnedDocument{}
+	documents := map[oauth.ClientID]PinnedDocument{}
 	var mistakes []error
 	for _, entry := range entries {
 		if entry.IsDir() || !strings.HasSuffix(entry.Name(), ".json") || strings.HasPrefix(entry.Name(), ".") {
@@ -94,10 +88,7 @@ func (p *Pinned) read() error {
 		}
 		path := filepath.Join(p.folder, entry.Name())
 		document, err := p.readFile(path)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was removed just now
-			continue
-		case err != nil:
+		if err != nil {
 			mistakes = append(mistakes, fmt.Errorf("%s: %w", path, err))
 			continue
 		}
@@ -106,54 +97,38 @@ func (p *Pinned) read() error {
 			mistakes = append(mistakes,
 				fmt.Errorf("%s and %s have the same client_id %s: delete one", other.File, path, id))
 		}
-		files[path], documents[id] = document, document
+		documents[id] = document
 	}
 	if len(mistakes) > 0 {
 		return fmt.Errorf("reading the pinned client documents: %w", errors.Join(mistakes...))
 	}
-	p.files, p.documents = files, documents
+	p.documents = documents
 	return nil
 }
 
-// readFile returns the document in a file, the known one if its size and time are the same.
-func (p *Pinned) readFile(path string) (PinnedDocument, error) {
+func (p *Pinned) readFile(path string) (document PinnedDocument, err error) {
 	file, err := os.Stat(path) // follows the links of a Kubernetes ConfigMap
+	switch {
+	case err != nil:
+		return document, err
+	case !file.Mode().IsRegular(): // opening a pipe would wait for its writer, and with it every request
+		return document, errors.New("it is not a regular file: remove it")
+	case file.Size() > defaultLimits.bodyBytes:
+		return document, fmt.Errorf("the file has more than %d bytes", defaultLimits.bodyBytes)
+	}
+	document.File = path
+	if document.Body, err = os.ReadFile(path); err != nil {
+		return document, err
+	}
+	members, err := strictjson.Object(document.Body)
 	if err != nil {
-		return PinnedDocument{}, err
-	}
-	if !file.Mode().IsRegular() { // opening a pipe would wait for its writer, and with it every request
-		return PinnedDocument{}, errors.New("it is not a regular file: remove it")
-	}
-	known, isKnown := p.files[path]
-	if isKnown && int64(len(known.Body)) == file.Size() && known.Modified.Equal(file.ModTime()) {
-		return known, nil
-	}
-	read := PinnedDocument{File: path, Modified: file.ModTime()}
-	if read.Body, err = readAtMost(path, defaultLimits.bodyBytes); err != nil {
-		return PinnedDocument{}, err
-	}
-	members, err := strictjson.Object(read.Body)
-	if err != nil {
-		return PinnedDocument{}, err
+		return document, err
 	}
 	name, _ := members["client_id"].(string)
 	id, err := oauth.ParseClientID(name, p.clientID)
 	if err != nil {
-		return PinnedDocument{}, err
+		return document, err
 	}
-	read.Client, err = oauth.NewClientMetadata(id, members, p.metadata)
-	return read, err
-}
-
-func readAtMost(path string, limit int64) ([]byte, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	body, err := io.ReadAll(io.LimitReader(file, limit+1))
-	if err == nil && int64(len(body)) > limit {
-		err = fmt.Errorf("the file has more than %d bytes", limit)
-	}
-	return body, err
+	document.Client, err = oauth.NewClientMetadata(id, members, p.metadata)
+	return document, err
 }

@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("Pinned documents", Label("C59"), func() {
-	It("reads a file again that could not be used, also when its size and time stay the same",
+	It("reads a file again that could not be used",
 		func(ctx SpecContext) {
 			const id = "https://app.example/client.json"
 			path := filepath.Join(GinkgoT().TempDir(), "client.json")

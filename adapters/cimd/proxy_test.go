@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -160,9 +159,6 @@ var _ = Describe("Reaching a client's site through the operator's proxy", Label(
 			options.Resolver = newNameServer().resolver()
 		}),
 		Entry("when the port is not allowed", Label("C7"), "https://example.com:8443/client.json", func() {}),
-		Entry("when the network is denied", Label("C19"), "https://example.com/client.json", func() {
-			options.DeniedPrefixes = append(options.DeniedPrefixes, netip.MustParsePrefix("1.1.0.0/16"))
-		}),
 	)
 
 	It("is checked for every fetch", Label("C17", "N7"), func(ctx SpecContext) {

@@ -10,8 +10,7 @@ import (
 // EgressSettings names the settings that decide which metadata documents are fetched, and how.
 var EgressSettings = []string{
 	"issuer", "dev", "allowed-private-schemes", "client-id-ports",
-	"allow-documents-without-client-id", "allow-any-content-type",
-	"client-documents", "denied-prefixes", "metadata-proxy", "metadata-proxy-file", "allow-nat64",
+	"allow-documents-without-client-id", "client-documents", "metadata-proxy", "metadata-proxy-file",
 }
 
 // PinnedClients returns the documents in the folder client-documents.

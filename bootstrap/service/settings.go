@@ -179,14 +179,9 @@ func (c *Config) metadata() settings.Group {
 				"file changes").DefaultText("none").Example("/etc/pasteport/clients"),
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID,
 			"accept metadata documents without a client_id"),
-		settings.Switch("allow-any-content-type", &c.Metadata.AllowAnyContentType,
-			"accept metadata documents that are not served as JSON"),
-		settings.List("denied-prefixes", &c.Metadata.DeniedPrefixes, networkItem,
-			"additional networks from which metadata is never fetched").Example("192.0.2.0/24"),
 		settings.SecretURL("metadata-proxy", &c.Metadata.Proxy,
 			"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
-		settings.Switch("allow-nat64", &c.Metadata.AllowNAT64, "allow metadata hosts that are reached through NAT64"),
 	}}
 }
 

@@ -114,7 +114,7 @@ type LimitEffect string
 const (
 	LimitSlowed  LimitEffect = "slowed"  // it waited
 	LimitRefused LimitEffect = "refused" // it got an error
-	LimitEvicted LimitEffect = "evicted" // it replaced an older session, connection or document
+	LimitEvicted LimitEffect = "evicted" // it replaced an older session or connection
 )
 
 // LimitEffects returns every LimitEffect.
