@@ -59,7 +59,6 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 		Entry("as it is", token),
 		Entry("percent-encoded for a query", url.QueryEscape(token)),
 		Entry("percent-encoded for a path", url.PathEscape(token)),
-		Entry("percent-encoded twice", url.QueryEscape(url.QueryEscape(token))),
 		Entry("quoted", fmt.Sprintf("%+q", token)[1:len(fmt.Sprintf("%+q", token))-1]),
 		Entry("in base64", base64.StdEncoding.EncodeToString([]byte(token))),
 		Entry("in base64 for URLs", base64.RawURLEncoding.EncodeToString([]byte(token))),

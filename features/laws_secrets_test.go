@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -129,13 +128,4 @@ func spellings(secret string) []string {
 		strings.ToUpper(hex.EncodeToString([]byte(secret))),
 		base64.StdEncoding.EncodeToString([]byte(secret)), base64.RawURLEncoding.EncodeToString([]byte(secret)),
 	}
-}
-
-// eachByte returns a text with each of its bytes in the format.
-func eachByte(format, text string) string {
-	var all strings.Builder
-	for _, b := range []byte(text) {
-		_, _ = fmt.Fprintf(&all, format, b)
-	}
-	return all.String()
 }

@@ -1,109 +1,110 @@
 package credential
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Finder finds secrets in a text. Each character of a secret may be written in another way than the
-// one before it: as it is, percent-encoded, escaped as in JSON, Python or C, or as an HTML entity,
-// also several times over. It also finds secrets in base64 and hexadecimal. It ignores case,
-// because escapes have two, and takes + and - for a space, and _ for a slash, as queries and base64
-// do. The zero value finds nothing.
-type Finder struct{ patterns []pattern }
+const (
+	shortest       = 8                                        // bytes; a shorter text is part of other texts by chance
+	longest        = 1 << 16                                  // bytes of a text to redact
+	codeCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-_" // in the form of fold
+)
 
-// shortestCode is the length of base64 and hexadecimal that other texts do not have by chance.
-const shortestCode = 8
+// JSON differs: JavaScript escapes no more than it must, Go also what is active in HTML.
+var (
+	javaScript = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
+	golang     = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`)
+)
+
+// Finder finds secrets in a text in six spellings: as they are, as in a query, a path or JSON, and
+// in the codes hexadecimal and base64. It ignores case. The zero value finds nothing.
+type Finder struct{ plain, codes []string }
 
 // NewFinder returns a Finder of the secrets. It ignores empty ones.
-func NewFinder(secrets ...string) Finder {
-	var f Finder
+func NewFinder(secrets ...string) (f Finder) {
 	for _, secret := range secrets {
-		if secret == "" {
-			continue
-		}
-		whole := base64.RawStdEncoding.EncodeToString([]byte(secret))
-		f.patterns = append(f.patterns, newPattern(secret, false), newPattern(whole, true))
-		for _, code := range append(inBase64(secret), hex.EncodeToString([]byte(secret))) {
-			if len(code) >= shortestCode {
-				f.patterns = append(f.patterns, newPattern(code, true))
-			}
+		query := url.QueryEscape(secret)
+		f.plain = append(f.plain, secret, query, strings.ReplaceAll(query, "+", "%20"), url.PathEscape(secret))
+		python := strconv.QuoteToASCII(secret)
+		f.plain = append(f.plain, javaScript.Replace(secret), golang.Replace(secret), python[1:len(python)-1])
+		f.codes = append(f.codes, hex.EncodeToString([]byte(secret)))
+		for before, first := range []int{0, 2, 3} { // the characters that depend on the secret alone
+			code := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
+			f.codes = append(f.codes, code[first:max(first, (before+len(secret))*8/6)])
 		}
 	}
-	slices.SortFunc(f.patterns, func(a, b pattern) int { return cmp.Compare(a.text, b.text) })
-	f.patterns = slices.CompactFunc(f.patterns, func(a, b pattern) bool {
-		return a.text == b.text && a.isCode == b.isCode
-	})
-	return f
+	return Finder{folded(f.plain, 1), folded(f.codes, shortest)}
 }
 
-// inBase64 returns the characters for a secret in the middle of a text, which depend on the number
-// of bytes before it, but not on what is before and after it.
-func inBase64(secret string) (all []string) {
-	for before, first := range []int{0, 2, 3} {
-		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret...))
-		if whole := (before + len(secret)) * 8 / 6; first < whole {
-			all = append(all, text[first:whole])
+// folded returns the different texts in the form of fold, without short ones.
+func folded(texts []string, least int) (all []string) {
+	for _, text := range texts {
+		if text = fold(text); len(text) >= least && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
 	}
 	return all
 }
 
-// Finds reports whether the text contains a secret.
-func (f Finder) Finds(text string) bool {
-	plain := normalize(text)
-	if slices.ContainsFunc(f.patterns, func(p pattern) bool { return strings.Contains(plain, p.text) }) {
-		return true
-	}
-	if !isEscaped(text) {
-		return false
-	}
-	from := unitsOf(text)
-	return slices.ContainsFunc(f.patterns, func(p pattern) bool { return len(p.starts(from, true)) > 0 })
-}
-
-// span is a part of a text.
-type span struct{ from, to int }
-
-// Replace replaces each secret, and all of the base64 that contains one.
-func (f Finder) Replace(text, with string) string {
-	var found []span
-	from := unitsOf(text)
-	for _, p := range f.patterns {
-		found = append(found, p.spans(from)...)
-	}
-	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.from, b.from) })
-	var replaced strings.Builder
-	at := 0
-	for _, s := range found {
-		if s.from >= at {
-			replaced.WriteString(text[at:s.from] + with)
-		}
-		at = max(at, s.to)
-	}
-	return replaced.String() + text[at:]
-}
-
-// normalize returns a text of the same length in the form of patterns.
-func normalize(text string) string {
+// fold returns a text of the same length in lower case, with the alphabet of base64 for URLs.
+func fold(text string) string {
 	all := []byte(text)
 	for i, b := range all {
-		all[i] = normalized(b)
+		if 'A' <= b && b <= 'Z' {
+			all[i] = b - 'A' + 'a'
+		} else if at := strings.IndexByte("+/", b); at >= 0 {
+			all[i] = "-_"[at]
+		}
 	}
 	return string(all)
 }
 
-func normalized(b byte) byte {
-	switch {
-	case 'A' <= b && b <= 'Z':
-		return b - 'A' + 'a'
-	case b == '+', b == ' ':
-		return '-'
-	case b == '/':
-		return '_'
+// Finds reports whether the text contains a secret.
+func (f Finder) Finds(text string) bool { return slices.Contains(f.marks(text), true) }
+
+// marks marks each byte of a secret, and of the base64 or hexadecimal around one.
+func (f Finder) marks(text string) []bool {
+	marks := make([]bool, len(text))
+	text = fold(text)
+	for i, spelling := range slices.Concat(f.plain, f.codes) {
+		for to := 0; strings.Contains(text[to:], spelling); {
+			from := to + strings.Index(text[to:], spelling)
+			to = from + len(spelling)
+			if i >= len(f.plain) {
+				from = len(strings.TrimRight(text[:from], codeCharacters))
+				to = len(text) - len(strings.TrimLeft(text[to:], codeCharacters+"="))
+			}
+			for at := from; at < to; at++ {
+				marks[at] = true
+			}
+		}
 	}
-	return b
+	return marks
+}
+
+// Redact returns the text with every value of a secret field replaced. It returns false, and no
+// text, for a secret that is too short to be found reliably, and for a very long text.
+func (f Fields) Redact(text string, values Values) (redacted string, ok bool) {
+	secrets := f.Secrets(values)
+	unsafe := func(s string) bool { return len(s) < shortest || !utf8.ValidString(s) }
+	if len(text) > longest || slices.ContainsFunc(secrets, unsafe) {
+		return "", false
+	}
+	var kept strings.Builder
+	text = strings.ToValidUTF8(text, "\ufffd")
+	marks := NewFinder(secrets...).marks(text)
+	for at, marked := range marks {
+		if !marked {
+			kept.WriteByte(text[at])
+		} else if at == 0 || !marks[at-1] {
+			kept.WriteString("[redacted]")
+		}
+	}
+	return kept.String(), true
 }

@@ -68,10 +68,10 @@ const shortestSecret = 8
 // Reveals reports whether a text that is stored in clear contains the token, or the value of a
 // secret field. It ignores secrets shorter than shortestSecret.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
-	return slices.ContainsFunc(fields.Secrets(token.Values()), func(secret string) bool {
-		return len(secret) >= shortestSecret &&
-			slices.ContainsFunc(p.stored(), credential.NewFinder(secret).Finds)
+	secrets := slices.DeleteFunc(fields.Secrets(token.Values()), func(secret string) bool {
+		return len(secret) < shortestSecret
 	})
+	return slices.ContainsFunc(p.stored(), credential.NewFinder(secrets...).Finds)
 }
 
 // Caller is the sender of a request with a valid access token.

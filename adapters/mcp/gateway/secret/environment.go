@@ -79,8 +79,8 @@ func (e Environment) Unused() []string {
 func (e Environment) Accepts(values credential.Values) bool { return e.fields.Accept(values) }
 
 // Render returns the variables, each as NAME=value, and a function that reports whether a text
-// contains a part of the credential, also encoded. It leaves out a variable whose optional fields
-// all have no value, and refuses a NUL, which would end its variable.
+// contains a secret, as credential.Finder does. It leaves out a variable whose optional fields all
+// have no value, and refuses a NUL, which would end its variable.
 func (e Environment) Render(values credential.Values) (variables []string, repeats func(text string) bool, err error) {
 	var secrets []string
 	for _, secret := range e.fields.Secrets(values) {
@@ -95,9 +95,6 @@ func (e Environment) Render(values credential.Values) (variables []string, repea
 			return nil, nil, fmt.Errorf("the variable %s would have a NUL", v.name)
 		}
 		variables = append(variables, v.name+"="+text)
-		if v.value.usesSecret(e.fields) {
-			secrets = append(append(secrets, lines(text)...), v.value.encoded(values)...)
-		}
 	}
 	return variables, credential.NewFinder(secrets...).Finds, nil
 }

@@ -141,11 +141,6 @@ func usesField(parts []part, field string) bool {
 	return slices.ContainsFunc(parts, func(p part) bool { return p.field == field || usesField(p.argument, field) })
 }
 
-// usesSecret reports whether the template contains the value of a secret field.
-func (t Template) usesSecret(fields credential.Fields) bool {
-	return slices.ContainsFunc(fields.OrSingle(), func(f credential.Field) bool { return f.Secret && t.Uses(f.Name) })
-}
-
 // isLeftOut reports whether all fields of the template are optional and have no value.
 func (t Template) isLeftOut(fields credential.Fields, values credential.Values) bool {
 	used := slices.DeleteFunc(slices.Clone(fields.OrSingle()), func(f credential.Field) bool { return !t.Uses(f.Name) })
@@ -170,17 +165,6 @@ func render(parts []part, values map[string]string) string {
 		text.WriteString(p.literal + values[p.field] + argument)
 	}
 	return text.String()
-}
-
-// encoded returns the results of the functions.
-func (t Template) encoded(values map[string]string) (results []string) {
-	for _, p := range t.parts {
-		if p.function != "" {
-			// Padding is optional in base64.
-			results = append(results, strings.TrimRight(render([]part{p}, values), "="))
-		}
-	}
-	return results
 }
 
 // escape percent-encodes a text, also a space, which not every server reads from a plus sign.
