@@ -1,8 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"runtime"
 	"sync/atomic"
@@ -90,45 +90,38 @@ func (g *groupCommit) run() {
 // It yields before, so that goroutines that are about to write join them.
 func (g *groupCommit) carryOut(first *queuedChange) {
 	runtime.Gosched()
-	pool, err := g.writer.DB()
-	if err != nil {
-		answer([]*queuedChange{first}, err)
-		return
-	}
-	transaction, err := pool.Begin()
-	if err != nil {
-		answer([]*queuedChange{first}, unavailable("beginning a transaction", err))
+	tx := g.writer.Begin()
+	if tx.Error != nil {
+		answer([]*queuedChange{first}, unavailable("beginning a transaction", tx.Error))
 		return
 	}
 	group := []*queuedChange{first}
 	for len(g.waiting) > 0 && len(group) < mostInGroup {
 		group = append(group, <-g.waiting)
 	}
-	// With a context GORM makes a new statement instead of using the writer's.
-	tx := g.writer.Session(&gorm.Session{NewDB: true, Context: context.Background()})
-	tx.Statement.ConnPool = transaction
+	var err error
 	for _, c := range group {
-		if err = c.carryOut(tx, transaction, len(group) > 1); err != nil {
+		if err = c.runBeside(tx, len(group) > 1); err != nil {
 			break
 		}
 	}
 	if err == nil {
-		err = unavailable("committing", transaction.Commit())
-	} else if undone := transaction.Rollback(); undone != nil {
+		err = unavailable("committing", tx.Commit().Error)
+	} else if undone := tx.Rollback().Error; undone != nil {
 		err = errors.Join(err, unavailable("rolling back", undone))
 		first.err = errors.Join(first.err, err)
 	}
 	answer(group, err)
 }
 
-// carryOut runs the change, in a savepoint beside others. It returns an error when the whole
-// transaction has to be rolled back.
-func (c *queuedChange) carryOut(tx *gorm.DB, transaction *sql.Tx, besideOthers bool) error {
+// runBeside runs the change, in a savepoint if others are in the transaction. It returns an error
+// when the whole transaction has to be rolled back.
+func (c *queuedChange) runBeside(tx *gorm.DB, besideOthers bool) error {
 	if !c.begun.CompareAndSwap(false, true) {
 		return nil // given up
 	}
 	if besideOthers {
-		if _, err := transaction.Exec("SAVEPOINT one"); err != nil {
+		if err := tx.Exec("SAVEPOINT one").Error; err != nil {
 			return unavailable("beginning a change", err)
 		}
 	}
@@ -140,12 +133,12 @@ func (c *queuedChange) carryOut(tx *gorm.DB, transaction *sql.Tx, besideOthers b
 	case !besideOthers:
 		return nil
 	}
-	end := "RELEASE one"
+	var undo error
 	if failed {
-		end = "ROLLBACK TO one; RELEASE one"
+		undo = tx.Exec("ROLLBACK TO one").Error
 	}
-	_, err := transaction.Exec(end) // fails if an error has ended the transaction
-	return unavailable("ending a change", err)
+	// Both fail if an error has ended the transaction.
+	return unavailable("ending a change", cmp.Or(undo, tx.Exec("RELEASE one").Error))
 }
 
 // run keeps a panic for the caller of do. It commits nothing for a caller that has given up.
