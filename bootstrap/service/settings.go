@@ -46,8 +46,7 @@ func (c *Config) addresses() settings.Group {
 			"address of the admin listener with /, /grants, /healthz, /readyz, /metrics and /debug/pprof/; "+
 				"off disables it"),
 		settings.Number("max-connections", &c.MaxConnections,
-			"maximum number of open connections; a further one replaces an idle or silent one, or waits if there "+
-				"is none; 0 derives it from the memory and file limits").
+			"maximum number of open connections; further ones wait; 0 derives it from the memory and file limits").
 			Example("5000"),
 		settings.List("trusted-proxies", &c.TrustedProxies, networkItem,
 			"networks of reverse proxies whose X-Forwarded-For or Forwarded header is trusted").

@@ -3,7 +3,6 @@ package httpserver
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"io"
 	"log/slog"
 	"net"
@@ -74,75 +73,18 @@ func get(conn net.Conn) int {
 }
 
 var _ = Describe("Limiting connections", Label("operations"), func() {
-	It("closes the longest idle connection for a new one", func(ctx SpecContext) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		Expect(err).NotTo(HaveOccurred())
-		log := gbytes.NewBuffer()
-		limited := limitListener(listener, 2, slog.New(slog.NewTextHandler(log, nil)))
-		server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
-			ConnState: limited.trackState, ReadHeaderTimeout: soon}
-		go func() { _ = server.Serve(limited) }()
-		DeferCleanup(server.Close)
-		idle := func() int {
-			limited.mu.Lock()
-			defer limited.mu.Unlock()
-			return limited.idle.Len()
-		}
-		var conns [3]net.Conn
-		for i := range conns {
-			conns[i] = dial(ctx, listener.Addr().String())
-			Expect(get(conns[i])).To(Equal(http.StatusOK))
-			Eventually(idle).WithTimeout(soon).Should(Equal(min(i+1, 2)))
-		}
-		_, err = conns[0].Read(make([]byte, 1))
-		Expect(err).To(MatchError(io.EOF))
-		Expect(get(conns[1])).To(Equal(http.StatusOK))
-		Expect(log.Contents()).To(BeEmpty())
-	})
-
-	It("makes a new connection wait while none is idle, logs it, and then replaces the next idle one",
-		func(ctx SpecContext) {
-			release := make(chan struct{})
-			s := serve(1, release)
-			busy, next := dial(ctx, s.addr), dial(ctx, s.addr)
-			say(busy, "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
-			answered := make(chan int, 1)
-			go func() {
-				defer GinkgoRecover()
-				answered <- get(next)
-			}()
-			Eventually(s.log).WithTimeout(soon).Should(gbytes.Say("new ones wait.*connections=1"))
-			Consistently(answered, "50ms").ShouldNot(Receive())
-			close(release)
-			Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
-		})
-
-	It("closes silent connections at the limit", func(ctx SpecContext) {
-		s := serve(2, nil)
-		silent := []net.Conn{dial(ctx, s.addr), dial(ctx, s.addr)}
-		Expect(get(dial(ctx, s.addr))).To(Equal(http.StatusOK))
-		_, err := silent[0].Read(make([]byte, 1))
-		Expect(err).To(MatchError(io.EOF))
-		Expect(get(silent[1])).To(Equal(http.StatusOK), "one place was enough")
-	})
-
-	It("stops while a connection waits", func(ctx SpecContext) {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		Expect(err).NotTo(HaveOccurred())
-		limited := limitListener(listener, 1, slog.New(slog.DiscardHandler))
-		dial(ctx, listener.Addr().String())
-		taken, err := limited.Accept()
-		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(taken.Close)
-		dial(ctx, listener.Addr().String())
-		ended := make(chan error, 1)
+	It("makes a new connection wait until another one is closed", func(ctx SpecContext) {
+		s := serve(1, nil)
+		taken, next := dial(ctx, s.addr), dial(ctx, s.addr)
+		Expect(get(taken)).To(Equal(http.StatusOK))
+		answered := make(chan int, 1)
 		go func() {
-			_, err := limited.Accept()
-			ended <- err
+			defer GinkgoRecover()
+			answered <- get(next)
 		}()
-		Consistently(ended, "50ms").ShouldNot(Receive())
-		Expect(limited.Close()).To(Succeed())
-		Eventually(ended).WithTimeout(soon).Should(Receive(MatchError(net.ErrClosed)))
+		Consistently(answered, "50ms").ShouldNot(Receive())
+		say(taken, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+		Eventually(answered).WithTimeout(soon).Should(Receive(Equal(http.StatusOK)))
 	})
 
 	It("limits concurrent HTTP/2 requests to the number of connections", func(ctx SpecContext) {
@@ -176,14 +118,6 @@ var _ = Describe("Limiting connections", Label("operations"), func() {
 		Expect(refused.ContentLength).To(BeZero())
 		close(release)
 		Eventually(first).WithTimeout(soon).Should(Receive(HaveField("StatusCode", http.StatusOK)))
-	})
-
-	It("closes a TLS connection without waiting for its client", func() {
-		ours, theirs := net.Pipe()
-		DeferCleanup(theirs.Close)
-		hangUp(tls.Server(ours, &tls.Config{MinVersion: tls.VersionTLS12}))
-		_, err := theirs.Read(make([]byte, 1))
-		Expect(err).To(MatchError(io.EOF))
 	})
 
 	DescribeTable("leaves half of the files and of the memory to everything else", func(has Capacity, connections int) {

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"syscall"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -42,7 +44,7 @@ func BoundsFor(connections int) Bounds {
 		Header:      10 * time.Second,
 		Read:        30 * time.Second,
 		Write:       time.Minute,
-		Idle:        2 * time.Minute,
+		Idle:        time.Minute,
 		Connections: connections,
 	}
 }
@@ -64,12 +66,11 @@ func Listen(flag, addr, example string) (net.Listener, error) {
 type Server struct {
 	http.Server
 	connections int
-	logger      *slog.Logger
 }
 
 // New makes a server; it logs to logger when a request or a handshake fails.
 func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
-	return &Server{connections: b.Connections, logger: logger, Server: http.Server{
+	return &Server{connections: b.Connections, Server: http.Server{
 		Handler:           limitRequests(b.Connections, handler),
 		ReadHeaderTimeout: b.Header,
 		ReadTimeout:       b.Read,
@@ -87,10 +88,9 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 }
 
 // Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves
-// TLS, including HTTP/2.
+// TLS, including HTTP/2. Further connections wait.
 func (s *Server) Serve(listener net.Listener) error {
-	limited := limitListener(listener, s.connections, s.logger)
-	s.ConnState = limited.trackState
+	limited := netutil.LimitListener(listener, s.connections)
 	if s.TLSConfig == nil {
 		return s.Server.Serve(limited)
 	}
