@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -33,39 +34,30 @@ const (
 // functions are the functions of the language, for its errors.
 var functions = []string{encodeBase64, encodeQuery}
 
+var (
+	tokens = regexp.MustCompile(`\{\{|\}\}|\{[^}]*\}|[{}]|[^{}]+`)           // of a template
+	words  = regexp.MustCompile(`'[^']*'|'|[A-Za-z0-9_-]+|[^A-Za-z0-9_'-]+`) // of an argument
+	plain  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,20}$`)                     // name that an error may repeat
+)
+
 // parseTemplate parses a template of the named fields. Its errors repeat only the names of fields
 // and functions, because literal text may be a secret.
-func parseTemplate(text string, fields []string) (Template, error) {
-	var t Template
-	for text != "" {
-		at := strings.IndexAny(text, "{}")
-		if at < 0 {
-			return t.with(part{literal: text}), nil
-		}
-		t = t.with(part{literal: text[:at]})
-		brace, rest := text[at:at+1], text[at+1:]
-		if after, doubled := strings.CutPrefix(rest, brace); doubled {
-			t, text = t.with(part{literal: brace}), after
-			continue
-		}
-		inside, after, closed := strings.Cut(rest, "}")
-		if brace == "}" || !closed {
+func parseTemplate(text string, fields []string) (t Template, err error) {
+	for _, token := range tokens.FindAllString(text, -1) {
+		next := part{literal: token}
+		switch {
+		case token == "{{", token == "}}":
+			next.literal = token[:1]
+		case token == "{", token == "}":
 			return Template{}, errors.New("a brace has no counterpart: write {token}, and {{ or }} for a brace itself")
+		case token[0] == '{':
+			if next, err = parseExpression(token[1:len(token)-1], fields); err != nil {
+				return Template{}, err
+			}
 		}
-		expression, err := parseExpression(inside, fields)
-		if err != nil {
-			return Template{}, err
-		}
-		t, text = t.with(expression), after
+		t.parts = append(t.parts, next)
 	}
 	return t, nil
-}
-
-func (t Template) with(p part) Template {
-	if p.function != "" || p.field != "" || p.literal != "" {
-		t.parts = append(t.parts, p)
-	}
-	return t
 }
 
 // parseExpression parses the text between two braces.
@@ -95,41 +87,27 @@ func parseExpression(inside string, fields []string) (part, error) {
 
 // named quotes a name for an error. It returns "" for a text that is not a name, because that may
 // be a part of a secret.
-func named(name string) string {
-	if name == "" || len(name) > 20 || strings.ContainsFunc(name, func(r rune) bool { return !isWord(r) }) {
+func named(text string) string {
+	if !plain.MatchString(text) {
 		return ""
 	}
-	return " " + name
-}
-
-func isWord(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+	return " " + text
 }
 
 // parseArgument splits the argument of a function into words, quoted texts and the texts between
 // them.
 func parseArgument(text string, fields []string) (parts []part, err error) {
-	for text != "" {
-		if quoted, found := strings.CutPrefix(text, "'"); found {
-			literal, rest, closed := strings.Cut(quoted, "'")
-			if !closed {
-				return nil, errors.New("a quote has no end: write 'text' for text that is not a field")
-			}
-			parts, text = append(parts, part{literal: literal}), rest
-			continue
+	for _, word := range words.FindAllString(text, -1) {
+		next := part{literal: word}
+		switch {
+		case word == "'":
+			return nil, errors.New("a quote has no end: write 'text' for text that is not a field")
+		case word[0] == '\'':
+			next.literal = word[1 : len(word)-1]
+		case slices.Contains(fields, word):
+			next = part{field: word}
 		}
-		end := strings.IndexFunc(text, func(r rune) bool { return !isWord(r) })
-		if end == 0 {
-			end = strings.IndexFunc(text, func(r rune) bool { return isWord(r) || r == '\'' })
-		}
-		if end < 0 {
-			end = len(text)
-		}
-		word := part{literal: text[:end]}
-		if slices.Contains(fields, text[:end]) {
-			word = part{field: text[:end]}
-		}
-		parts, text = append(parts, word), text[end:]
+		parts = append(parts, next)
 	}
 	return parts, nil
 }
