@@ -1,6 +1,5 @@
 // Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of
-// your package; add Counting if the store is an oauth.WindowCounter, and WatchingEnds if it is an
-// oauth.EndWatcher.
+// your package; add WatchingEnds if the store is an oauth.EndWatcher.
 package storespec
 
 import (
