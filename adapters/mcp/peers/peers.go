@@ -41,9 +41,10 @@ const (
 	idleTimeout = 2 * time.Second // because a dead machine swallows what an idle connection sends
 	// freshness is the maximum difference between the time of a pass and the clock of its receiver.
 	freshness = 30 * time.Second
-	// goneAfter is how long a replica may fail without a longer pause before its sessions are lost:
-	// the address of a pod that was deleted often drops packets.
-	goneAfter = 10 * time.Second
+	// goneAfter is how long a replica may fail before its sessions are lost: the address of a pod
+	// that was deleted often drops packets. Failures more than a minute apart are two outages.
+	goneAfter   = 10 * time.Second
+	outagePause = time.Minute
 )
 
 // Options configure Peers. All fields are required.
@@ -242,7 +243,7 @@ func (p *Peers) fail(w http.ResponseWriter, r *http.Request, to string, err erro
 	known, _ := p.outages.Load(to)
 	was, _ := known.(outage)
 	now := p.Now()
-	if now.Sub(was.last) > goneAfter {
+	if now.Sub(was.last) > outagePause {
 		was.began = now
 	}
 	p.outages.Store(to, outage{was.began, now})

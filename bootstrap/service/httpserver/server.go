@@ -12,8 +12,6 @@ import (
 	"net/http"
 	"syscall"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 const (
@@ -90,7 +88,7 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 // Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves
 // TLS, including HTTP/2. Further connections wait.
 func (s *Server) Serve(listener net.Listener) error {
-	limited := netutil.LimitListener(listener, s.connections)
+	limited := newLimitListener(listener, s.connections)
 	if s.TLSConfig == nil {
 		return s.Server.Serve(limited)
 	}
