@@ -170,13 +170,13 @@ var budgets = map[string]budget{
 	"PostgreSQL": {
 		approve:  4,
 		exchange: 3,
-		refresh:  1,
+		refresh:  2,
 		call:     1,
 	},
 	"MariaDB": {
 		approve:  4,
 		exchange: 3,
-		refresh:  1,
+		refresh:  2,
 		call:     1,
 	},
 }
