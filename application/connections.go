@@ -2,7 +2,6 @@ package application
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -98,12 +97,12 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 	}
 	var found Connections
 	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func() (err error) {
-		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
+		if found, err = s.connectionsOf(context.WithoutCancel(ctx), host); err == nil && len(found.Active) == 0 {
 			err = errNoConnections
 		}
 		return err
 	})
-	if errors.Is(err, errNoConnections) {
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken { // it has none, now or a moment ago
 		err = nil
 	}
 	return found, err

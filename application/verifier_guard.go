@@ -60,13 +60,20 @@ type verifierResult struct {
 // not know the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too
 // long.
 func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
+	return g.verify(ctx, host, func() {})
+}
+
+// verify calls done when the verifier has returned, which may outlast its context.
+func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done func()) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	if err := g.calls.Acquire(ctx, 1); err != nil {
+		done()
 		return oauth.Principal{}, notVerifiable(err)
 	}
 	answer := make(chan verifierResult, 1)
 	go func() {
+		defer done()
 		defer g.calls.Release(1)
 		answer <- g.call(ctx, host)
 	}()
@@ -87,6 +94,5 @@ func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (
 		return oauth.Principal{}, oauth.RefuseFor(time.Second, oauth.HostTokenNotVerifiable, "B20",
 			"too many tokens are being checked", err)
 	}
-	defer g.pasted.Release(1)
-	return g.verifyGranted(ctx, host)
+	return g.verify(ctx, host, func() { g.pasted.Release(1) })
 }

@@ -133,6 +133,35 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		Expect(server.guardFor(kind).verifyGranted(ctx, host)).To(HaveField("Subject", "ada"))
 	})
 
+	It("keeps a quarter of the calls for refreshes while a verifier ignores its context", Label("B20"),
+		func(ctx SpecContext) {
+			hanging := make(chan struct{})
+			DeferCleanup(func() { close(hanging) })
+			asked := make(chan context.CancelFunc, 1)
+			guard := newVerifierGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
+				if token == "host-token" {
+					(<-asked)()
+					<-hanging
+				}
+				return oauth.Principal{Subject: "ada"}, nil
+			}), &oauth.Settings{Limits: oauth.Limits{MaxVerifications: 4}},
+				Ports{Logger: slog.New(slog.DiscardHandler)})
+			for range 3 {
+				impatient, leave := context.WithCancel(ctx)
+				asked <- leave
+				_, err := guard.verifyPasted(impatient, host)
+				Expect(err).To(HaveOccurred())
+			}
+			impatient, leave := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer leave()
+			asked <- leave
+			_, err := guard.verifyPasted(impatient, host)
+			Expect(oauth.RuleOf(err)).To(Equal("B20"))
+			granted, err := oauth.ParseHostToken("granted")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(guard.verifyGranted(ctx, granted)).To(HaveField("Subject", "ada"))
+		})
+
 	It("makes no more calls while too many hang", func(ctx SpecContext) {
 		hanging := make(chan struct{})
 		DeferCleanup(func() { close(hanging) })

@@ -218,6 +218,15 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 		Entry("that is too long", strings.Repeat("x", 4097), "This is too long for a token."),
 	)
 
+	It("gives the same answer twice for a token without connections", Label("B6"), func(ctx SpecContext) {
+		token := world.TokenFor(ctx, "ada", demosite.Author)
+		for range 2 {
+			answer := world.Connections(ctx, token)
+			Expect(answer.StatusCode).To(Equal(http.StatusOK))
+			Expect(answer.Text).To(ContainSubstring("No app is connected with this token"))
+		}
+	})
+
 	It("works for a token that the site has revoked", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())

@@ -20,7 +20,7 @@ const (
 	knownFor      = 30 * 24 * time.Hour // a token that was right
 	refusedFor    = 5 * time.Second     // a wrong token, without another check
 	turn          = time.Second
-	maxWait       = 30 * time.Second
+	fastWait      = 10 * time.Second // for the checks of others in the network
 
 	// How many of a network, and of one address in it, may wait for a turn.
 	maxWaiting           = 16
@@ -73,8 +73,8 @@ func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver
 
 // Enter implements oauth.Lanes.
 func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessResult), error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait)
-	defer cancel()
+	late := time.NewTimer(fastWait)
+	defer late.Stop()
 	for {
 		l.mu.Lock()
 		now := l.now()
@@ -98,10 +98,16 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 		}
 		checked := n.checked
 		l.mu.Unlock()
+		if guess.AtOnce {
+			return nil, l.refuse(turn)
+		}
 		select {
 		case <-checked:
 		case <-ctx.Done():
-			return nil, l.refuse(maxWait)
+			return nil, ctx.Err()
+		case <-late.C:
+			return nil, oauth.RefuseFor(turn, oauth.HostTokenNotVerifiable, "B20",
+				"too many tokens of this network are being checked")
 		}
 	}
 }
@@ -124,13 +130,14 @@ func (l *Lanes) network(by oauth.Requester, now time.Time) *lane {
 	return n
 }
 
-// takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes.
+// takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes. Who hangs up keeps
+// the place until the turn has come, so that one address cannot use up the turns of its network.
 func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now time.Time) (func(oauth.GuessResult),
 	error) {
 	reserved := n.turns.ReserveN(now, 1)
 	wait, address := reserved.DelayFrom(now), guess.By.Address()
 	isFull := n.waiting >= maxWaiting || n.waiters[address] >= maxWaitingPerAddress
-	if wait > 0 && (guess.AtOnce || isFull || wait > maxWait) {
+	if wait > 0 && (guess.AtOnce || isFull) {
 		reserved.CancelAt(now)
 		l.mu.Unlock()
 		return nil, l.refuse(wait)
@@ -140,23 +147,23 @@ func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now ti
 	}
 	n.waiting++
 	n.waiters[address]++
+	come := make(chan struct{})
+	time.AfterFunc(wait, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		n.waiting--
+		if n.waiters[address]--; n.waiters[address] == 0 {
+			delete(n.waiters, address)
+		}
+		close(come)
+	})
 	l.mu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	var err error
 	select {
-	case <-timer.C:
+	case <-come:
+		return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
 	case <-ctx.Done():
-		err = ctx.Err()
-		reserved.CancelAt(l.now())
+		return nil, ctx.Err()
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n.waiting--
-	if n.waiters[address]--; n.waiters[address] == 0 {
-		delete(n.waiters, address)
-	}
-	return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, err
 }
 
 func (l *Lanes) refuse(wait time.Duration) error {
@@ -164,7 +171,7 @@ func (l *Lanes) refuse(wait time.Duration) error {
 	return oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens from this network")
 }
 
-// leave records a result. The network is nil for a guess that is not in the fast lane for it.
+// leave records a result. checking is nil for a guess that is not counted as being checked.
 func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +182,6 @@ func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResul
 		l.wrong.Remove(id)
 		l.right.Add(guess.Token, now)
 	case oauth.GuessWrong:
-		l.right.Remove(guess.Token)
 		if guess.By.Limited() && !within(l.wrong, id, wrongTokensIn, now) {
 			l.network(guess.By, now).free.AllowN(now, 1)
 		}

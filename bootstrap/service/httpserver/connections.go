@@ -37,7 +37,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{conn.(*net.TCPConn), sync.OnceFunc(func() { <-l.slots })}, nil
+	return &limitedConn{conn, sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 // Close implements net.Listener.
@@ -48,14 +48,22 @@ func (l *limitListener) Close() error {
 
 // limitedConn frees its slot when it is closed.
 type limitedConn struct {
-	*net.TCPConn
+	net.Conn
 	free func()
 }
 
 // Close implements net.Conn.
 func (c *limitedConn) Close() error {
 	defer c.free()
-	return c.TCPConn.Close()
+	return c.Conn.Close()
+}
+
+// CloseWrite closes the sending half.
+func (c *limitedConn) CloseWrite() error {
+	if half, can := c.Conn.(interface{ CloseWrite() error }); can {
+		return half.CloseWrite()
+	}
+	return nil
 }
 
 // limitRequests refuses requests beyond the limit on connections, which only HTTP/2 can exceed. The
