@@ -14,6 +14,8 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -136,7 +138,32 @@ func (s *Server) End(signal os.Signal) error {
 func (s *Server) Stop() error { return s.End(s.quick) }
 
 // Pause stops the server in the middle of what it does, until Resume. Its connections stay open.
-func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
+func (s *Server) Pause() error {
+	if err := s.signalAll(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(pauseLimit); time.Now().Before(deadline); {
+		if s.isStopped() {
+			return nil
+		}
+		runtime.Gosched()
+	}
+	return errors.New("the server has not stopped after SIGSTOP")
+}
+
+// pauseLimit is how long the threads of a server may take to stop.
+const pauseLimit = 10 * time.Second
+
+// isStopped reports whether every thread of the server's first process has stopped: until then it
+// may answer.
+func (s *Server) isStopped() bool {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.process.Process.Pid))
+	return err == nil && !slices.ContainsFunc(tasks, func(task string) bool {
+		stat, err := os.ReadFile(task)
+		_, state, _ := strings.Cut(string(stat), ") ") // behind the name
+		return err == nil && !strings.HasPrefix(state, "T")
+	})
+}
 
 // Resume lets a paused server go on.
 func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
