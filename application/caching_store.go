@@ -39,8 +39,8 @@ func newCachingStore(store oauth.Store) *cachingStore {
 	return &cachingStore{store, time.Now, trusted}
 }
 
-// Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache. It
-// may only let a call pass: whoever would refuse or change it reads the newest state.
+// Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache.
+// Use it only to admit a call, and read the newest state to refuse one or to change the grant.
 func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 	kept, found := c.trusted.Get(id)
 	if !found {

@@ -35,9 +35,8 @@ type directAnswer struct {
 	principal oauth.Principal
 }
 
-// directTokens remembers answers about direct tokens. Strangers cannot displace those of known
-// tokens, which are kept after directLife, too: a token that was right is not refused because of
-// wrong ones from the same network.
+// directTokens remembers answers about direct tokens. Wrong ones have a cache of their own, so that
+// strangers cannot displace the answers about right ones.
 type directTokens struct {
 	asking singleflight.Group
 

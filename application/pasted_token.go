@@ -38,10 +38,10 @@ func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fie
 		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, ticket, s.settings, s.now())
 		return reviewed.Host, err
 	}
-	if len(fields) > 0 {
-		return oauth.ParseHostFields(fields, func(name string) string { return pasted.Fields[name] })
+	if len(fields) == 0 {
+		return oauth.ParseHostToken(pasted.Token)
 	}
-	return oauth.ParseHostToken(pasted.Token)
+	return parseHost(fields, pasted.Fields)
 }
 
 // check waits for the lane of a guess, and verifies the token with the verifier of the resource.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -69,7 +70,7 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 		Eventually(checking.Load).WithContext(ctx).Should(BeEquivalentTo(tokens))
 	}
 
-	It("leaves a quarter of the calls to refreshes", Label("J7"), func(ctx SpecContext) {
+	It("leaves a quarter of the calls to refreshes", Label("J7"), NodeTimeout(20*time.Second), func(ctx SpecContext) {
 		var answers []chan error
 		for i := range 5 {
 			answers = append(answers, paste(ctx, fmt.Sprint("token ", i), fmt.Sprintf("203.0.%d.7", i)))
@@ -92,7 +93,7 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 	})
 
 	It("finishes a verification when the client hangs up, and repeats its result",
-		Label("B6"), func(ctx SpecContext) {
+		Label("B6"), NodeTimeout(20*time.Second), func(ctx SpecContext) {
 			impatient, hangUp := context.WithCancel(ctx)
 			answer := paste(impatient, "wrong", "203.0.113.7")
 			beginChecking(ctx, 1)

@@ -39,7 +39,7 @@ func newTransport(o Config, l limits) *http.Transport {
 	return transport
 }
 
-// newRoundTripper returns newTransport. In development it has one for http beside it, which
+// newRoundTripper returns a transport for https. In development it also has one for http, which
 // connects to loopback only and uses no proxy.
 func newRoundTripper(o Config, l limits) http.RoundTripper {
 	secure := newTransport(o, l)

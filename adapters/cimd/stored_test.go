@@ -103,7 +103,7 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
 	})
 
-	It("stores none that nobody has approved, and each version once", func(ctx SpecContext) {
+	It("stores only the documents of approved clients, and each version once", func(ctx SpecContext) {
 		publish(old)
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
 		Expect(store.documents).To(BeEmpty())

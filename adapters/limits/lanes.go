@@ -86,7 +86,7 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 			l.mu.Unlock()
 			return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
 		}
-		n := l.network(guess.By, now)
+		n := l.laneOf(guess.By, now)
 		free := n.free.TokensAt(now)
 		switch {
 		case free < 1:
@@ -112,9 +112,9 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 	}
 }
 
-// network returns the network of a requester. It is a new one if the clock was set back since its
-// last use, because a limiter gains nothing until the clock has caught up.
-func (l *Lanes) network(by oauth.Requester, now time.Time) *lane {
+// laneOf returns the lane of a requester's network. It is a new one if the clock was set back since
+// its last use, because a limiter gains nothing until the clock has caught up.
+func (l *Lanes) laneOf(by oauth.Requester, now time.Time) *lane {
 	prefix := by.Networks()[1]
 	n, found := l.networks.Get(prefix)
 	if !found || n.used.Sub(now) > oauth.MaxClockDifference {
@@ -130,8 +130,8 @@ func (l *Lanes) network(by oauth.Requester, now time.Time) *lane {
 	return n
 }
 
-// takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes. Who hangs up keeps
-// the place until the turn has come, so that one address cannot use up the turns of its network.
+// takeTurn waits for the turn of a guess in the slow lane. It unlocks the lanes. A canceled request
+// keeps its place until its turn, so that one address cannot use up the turns of its network.
 func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now time.Time) (func(oauth.GuessResult),
 	error) {
 	reserved := n.turns.ReserveN(now, 1)
@@ -171,7 +171,7 @@ func (l *Lanes) refuse(wait time.Duration) error {
 	return oauth.RefuseFor(wait, oauth.TooManyGuesses, "B6", "too many wrong tokens from this network")
 }
 
-// leave records a result. checking is nil for a guess that is not counted as being checked.
+// leave records the result of a guess. checking is the lane that counts it as under way, or nil.
 func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,7 +183,7 @@ func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResul
 		l.right.Add(guess.Token, now)
 	case oauth.GuessWrong:
 		if guess.By.Limited() && !within(l.wrong, id, wrongTokensIn, now) {
-			l.network(guess.By, now).free.AllowN(now, 1)
+			l.laneOf(guess.By, now).free.AllowN(now, 1)
 		}
 		l.wrong.Add(id, now)
 	}

@@ -56,7 +56,7 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		GinkgoHelper()
 		var in *lane
 		lanes.mu.Lock()
-		in = lanes.network(guess(office).By, now)
+		in = lanes.laneOf(guess(office).By, now)
 		before := in.waiting
 		lanes.mu.Unlock()
 		for _, address := range addresses {
@@ -188,7 +188,7 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 
 		hangUp()
 		_, err = lanes.Enter(ctx, person)
-		Expect(waitOf(err)).To(Equal((maxWaiting+1)*time.Second), "who hangs up keeps the place")
+		Expect(waitOf(err)).To(Equal((maxWaiting+1)*time.Second), "a canceled request keeps its place")
 	}, NodeTimeout(time.Minute))
 
 	It("limit no requester in a network that the operator lists", func() {

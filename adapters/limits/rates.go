@@ -82,13 +82,10 @@ func (b *bucket) waitFor(events int, now time.Time) time.Duration {
 }
 
 // networkRates limits the events of each address and of the networks around it. Each larger network
-// has a higher rate and, with wideBursts, a larger burst.
-type networkRates struct {
-	*Rates[netip.Prefix]
-	wideBursts bool
-}
+// has a higher rate and a larger burst.
+type networkRates struct{ *Rates[netip.Prefix] }
 
-// growth is the factor between the rates of a network and of the next larger one.
+// growth is the factor between the rates and bursts of a network and of the next larger one.
 const growth = 5
 
 // take counts an event in every network around the address, or in none.
@@ -98,9 +95,7 @@ func (r networkRates) take(by oauth.Requester, now time.Time, more ...*bucket) (
 	buckets, limit, burst := more, r.limit, r.burst
 	for _, network := range by.Networks() {
 		buckets = append(buckets, r.bucket(network, limit, burst, now))
-		if limit *= growth; r.wideBursts {
-			burst *= growth
-		}
+		limit, burst = limit*growth, burst*growth
 	}
 	for _, b := range buckets {
 		wait = max(wait, b.wait(now))
@@ -135,7 +130,7 @@ type Registrations struct {
 func NewRegistrations(limits oauth.Limits) Registrations {
 	return Registrations{
 		total:    perMinute[struct{}](limits.MaxRegistrationsPerMinute),
-		networks: networkRates{perMinute[netip.Prefix](limits.MaxRegistrationsPerMinuteAndAddress), true},
+		networks: networkRates{perMinute[netip.Prefix](limits.MaxRegistrationsPerMinuteAndAddress)},
 	}
 }
 
@@ -164,7 +159,7 @@ func NewFetches() Fetches {
 	return Fetches{perMinute[netip.Prefix](fetchesForNetwork), perMinute[string](fetchesFromHost)}
 }
 
-// Take implements oauth.FetchLimit. What a network has no fetch left for does not count for the
+// Take implements oauth.FetchLimit. A fetch that is refused for the network does not count for the
 // host.
 func (f Fetches) Take(by oauth.Requester, host string, now time.Time) (wait time.Duration) {
 	if by.Limited() {

@@ -7,7 +7,7 @@ type Guess struct {
 	By       Requester
 	Token    Fingerprint
 	Resource string // whose verifier checks the token; "" on the connections page, which asks none
-	AtOnce   bool   // a client waits for the answer, which should not be late
+	AtOnce   bool   // it is refused instead of waiting, because a client has sent it with a request
 }
 
 // GuessResult is what a check has found.
@@ -24,7 +24,7 @@ const (
 // concurrent use.
 type Lanes interface {
 	// Enter returns when the token may be checked. The caller then calls leave once, with the
-	// result. Enter refuses with WrongHostToken a token that was wrong a moment ago, and with
-	// TooManyGuesses when too many of the network wait.
+	// result. It refuses with WrongHostToken (wrong a moment ago), TooManyGuesses (too many of the
+	// network wait) or HostTokenNotVerifiable (checks in the network take too long).
 	Enter(ctx context.Context, guess Guess) (leave func(GuessResult), err error)
 }
