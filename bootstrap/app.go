@@ -30,7 +30,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/jose"
 	"github.com/pasteport/pasteport/adapters/limits"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/domain/connection"
@@ -52,7 +52,7 @@ type OAuthServer struct {
 	journal   *diagnosis.Journal
 	ended     *endedGrants
 	host      serverCheck
-	bodies    *jsonrpc.BodyMemory
+	bodies    *message.BodyMemory
 	limited   oauth.LimitObserver
 	calls     oauth.CallLimit
 	replicas  bool // may share the store
@@ -103,7 +103,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		config:   config,
 		limited:  chosen.limited,
 		calls:    limits.NewCalls(),
-		bodies:   jsonrpc.NewBodyMemory(memory.Limit() / bodiesDivisor),
+		bodies:   message.NewBodyMemory(memory.Limit() / bodiesDivisor),
 		replicas: isShared && shared.SharedByReplicas(),
 	}
 	steps := authz.openTrace(store)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -24,8 +25,11 @@ func Guard(serve Handler, options ...MCPOption) *MCPServer {
 type hostHandler Handler
 
 // Forward implements gateway.Upstream.
-func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, _ []byte, caller oauth.Caller,
+func (p hostHandler) Forward(w http.ResponseWriter, r *http.Request, b message.Body, caller oauth.Caller,
 	_ oauth.HostToken) error {
+	if r.Method == http.MethodPost {
+		b.SetOn(r)
+	}
 	p(w, r, caller)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	. "github.com/onsi/ginkgo/v2"
@@ -62,7 +63,7 @@ var _ = Describe("Guarding an MCP server without the SDK", func() {
 
 	It("refuses and hides what the policies of the host deny", Label("U26", "U27"), func() {
 		answered := 0
-		open := func(_ oauth.Caller, name string) bool { return bootstrap.FoldToolName(name) == "open" }
+		open := func(_ oauth.Caller, name string) bool { return strings.ToLower(name) == "open" }
 		guarded := bootstrap.Guard(func(w http.ResponseWriter, r *http.Request, _ oauth.Caller) {
 			answered++
 			_, _ = io.WriteString(w,

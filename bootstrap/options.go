@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
+	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -96,8 +95,8 @@ func WithOAuth(authz *OAuthServer) MCPOption {
 func WithResource(uri string) MCPOption { return func(m *MCPServer) { m.resource = uri } }
 
 // WithToolPolicy sets which tools a caller may list and call, usually by roles. A tool that is not
-// allowed is an unknown tool to the caller. NewGateway and Guard also look up the name without
-// leading and trailing space, and need both to be allowed; use FoldToolName for servers that ignore
+// allowed is an unknown tool to the caller. For NewGateway and Guard, a name with other characters
+// than A-Z a-z 0-9 _ . / - or more than 128 is unknown; use strings.ToLower for servers that ignore
 // case. They read the lists in responses, so a response of more than 16 MiB becomes an error, and
 // so does one that is compressed.
 func WithToolPolicy(allows func(caller oauth.Caller, tool string) bool) MCPOption {
@@ -113,14 +112,15 @@ func WithPromptPolicy(allows func(caller oauth.Caller, prompt string) bool) MCPO
 // them. A resource template is listed and completed if its text is allowed, such as
 // "file:///{path}"; a resource is read if its own URI is. Compare with FoldResourceURI, because a
 // server may take several URIs for one resource. A URI that parsers read in different ways is
-// denied without a call of allows: one with white space, control characters, dot segments, a prefix
-// that clients strip such as url:, or invalid or repeated percent-encoding.
+// denied without a call of allows: one with percent-encoding, a backslash, white space, control
+// characters, dot segments, a user or another URI in it.
 func WithResourcePolicy(allows func(caller oauth.Caller, uri string) bool) MCPOption {
 	if allows == nil {
 		return func(m *MCPServer) { m.options.Resources = nil }
 	}
 	permits := func(caller oauth.Caller, name string) bool {
-		return len(uri.Readings(name)) > 0 && allows(caller, name)
+		_, ok := access.FoldURI(name)
+		return ok && allows(caller, name)
 	}
 	return func(m *MCPServer) { m.options.Resources = permits }
 }
@@ -136,8 +136,9 @@ type ToolScopes interface {
 // WithToolScopes sets the scopes that a call of a tool needs, instead of the DefaultScopes of the
 // oauth.Config. An empty result means the DefaultScopes. A client without the scopes gets 403
 // insufficient_scope and can request them. Lists of tools do not depend on scopes, so a tool is
-// listed although some of its calls, or all, need another scope. NewGateway and Guard also look up
-// the name without leading and trailing space; use FoldToolName for servers that ignore case.
+// listed although some of its calls, or all, need another scope. For NewGateway and Guard a name
+// with other characters than A-Z a-z 0-9 _ . / - or more than 128 is unknown; use strings.ToLower
+// for servers that ignore case.
 func WithToolScopes[F ToolScopes](needs F) MCPOption {
 	return func(m *MCPServer) {
 		m.options.ToolScopes, m.options.CallScopes = nil, nil
@@ -150,21 +151,15 @@ func WithToolScopes[F ToolScopes](needs F) MCPOption {
 	}
 }
 
-// FoldToolName returns a tool name without leading and trailing space, in lower case and in narrow
-// letters. If an MCP server ignores such differences, compare folded names in WithToolScopes and
-// WithToolPolicy.
-func FoldToolName(name string) string { return jsonrpc.FoldToolName(name) }
-
-// FoldResourceURI returns a URI without query, fragment, parameters, percent-encoding, repeated
-// slashes and the authority of file:, in lower case and in narrow letters, so that URIs that a
+// FoldResourceURI returns a URI in lower case and without query and fragment, so that URIs that a
 // server may take for the same resource are equal. Use it only to compare. It returns "" for a URI
-// that WithResourcePolicy denies in any case.
-func FoldResourceURI(name string) string {
-	readings := uri.Readings(name)
-	if len(readings) == 0 {
+// that WithResourcePolicy denies.
+func FoldResourceURI(uri string) string {
+	folded, ok := access.FoldURI(uri)
+	if !ok {
 		return ""
 	}
-	return readings[len(readings)-1]
+	return access.WithoutQuery(folded)
 }
 
 // WithPeers lets every replica of this MCP server answer every request, also in a session of

@@ -60,8 +60,8 @@ var _ = Describe("Requiring scopes by the arguments of a call", Label("G10"), fu
 		Entry("a number larger than a float", paying(`,"arguments":{"note":1e999,"amount":101}`),
 			http.StatusForbidden),
 		Entry("no arguments", paying(``), http.StatusOK),
-		Entry("a call in a batch", `[`+paying(`,"arguments":{"amount":1}`)+`,`+
-			paying(`,"arguments":{"amount":1000}`)+`]`, http.StatusForbidden),
+		Entry("a batch", `[`+paying(`,"arguments":{"amount":1}`)+`,`+
+			paying(`,"arguments":{"amount":1000}`)+`]`, http.StatusBadRequest),
 		Entry("arguments in another case, which some parsers read",
 			paying(`,"arguments":{},"Arguments":{"amount":1000}`), http.StatusBadRequest),
 		Entry("two arguments with one name", paying(`,"arguments":{"amount":1,"amount":1000}`), http.StatusBadRequest),

@@ -60,10 +60,13 @@ var _ = Describe("Filtering answers with rules for tools, prompts and resources"
 		It("answers the request in place of an event that is not JSON", func(ctx SpecContext) {
 			answer := ask(ctx, sessions, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "data: {\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n")
+				_, _ = io.WriteString(
+					w,
+					"data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\ndata: "+hidden+"}\n\n",
+				)
 			})
 			Expect(answer.Text).
-				To(And(HavePrefix("data: {\"method\":\"notifications/progress\"}\n\n"),
+				To(And(HavePrefix("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}\n\n"),
 					ContainSubstring(`"id":7,"error":{"code":-32000`), Not(ContainSubstring("delete_all"))))
 		})
 

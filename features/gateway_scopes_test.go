@@ -1,7 +1,6 @@
 package features_test
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -54,35 +53,31 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 				To(Equal("all gone"))
 		})
 
-	It("also requires the scope of the tool named in the headers, because an upstream may read those",
+	It("refuses headers that name another tool or method, because an upstream may read those",
 		func(ctx SpecContext) {
 			plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?="} {
+			refuse := func(adjust ...func(*http.Request)) {
+				GinkgoHelper()
 				refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}},
-					with("Mcp-Name", name))
-				Expect(refused.StatusCode).To(Equal(http.StatusForbidden), name)
+					adjust...)
+				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
+				Expect(refused.Text).To(ContainSubstring(`"id":7,"error":{"code":-32020`))
 			}
-			for _, method := range []string{"tools/call, tools/call", "=?base64?dG9vbHMvY2FsbA==?=",
-				"ping, tools/call"} {
-				refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "x"}},
-					with("Mcp-Method", method), with("Mcp-Name", "delete_all"))
-				Expect(refused.StatusCode).To(Equal(http.StatusForbidden), method)
+			for _, name := range []string{"delete_all", "=?base64?ZGVsZXRlX2FsbA==?=", "=?base64?ZGVsZXRlX2FsbAA=?=",
+				"=?base64?ZGVsZXRl X2FsbA==?=", "=?base64?ZGVsZXRlX2FsbA?=", "=?BASE64?ZGVsZXRlX2FsbA==?=", "SHOUT"} {
+				refuse(with("Mcp-Name", name))
 			}
-			for _, method := range []string{"", "ping", "tasks/get"} {
-				refused := plain.Post(ctx, "tools/call", params{"name": "shout"}, with("Mcp-Method", method),
-					with("Mcp-Name", "delete_all"))
-				Expect(refused.StatusCode).To(Equal(http.StatusForbidden), "beside the method %q", method)
+			for _, method := range []string{"tools/call, tools/call", "=?base64?dG9vbHMvY2FsbA==?=", "ping, tools/call",
+				"", "ping", "TOOLS/CALL", "tools/ call"} {
+				refuse(with("Mcp-Method", method))
 			}
-			second := plain.Post(ctx, "tools/call", params{"name": "shout"}, func(r *http.Request) {
-				r.Header.Add("Mcp-Name", "delete_all")
-			})
-			Expect(second.StatusCode).To(Equal(http.StatusForbidden))
+			refuse(func(r *http.Request) { r.Header.Add("Mcp-Name", "delete_all") })
 			Expect(upstream.Asked()).To(BeEmpty())
 		})
 
 	It("also requires it for other methods that name a tool", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		for _, method := range []string{"tools/get", "tools/future", "tools/list"} {
+		for _, method := range []string{"tools/get", "tools/future", "tools/list", "TOOLS/CALL"} {
 			Expect(plain.Post(ctx, method, params{"name": "delete_all"}, func(r *http.Request) {
 				r.Header.Del("Mcp-Name")
 			}).StatusCode).To(Equal(http.StatusForbidden), method)
@@ -93,51 +88,54 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Expect(upstream.Asked()).To(HaveLen(1))
 	})
 
-	DescribeTable("requires the scope of a tool for spellings that an upstream may treat as its name:",
+	It("requires the scope of a tool in another case too", func(ctx SpecContext) {
+		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
+		wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
+		for i, name := range []string{"DELETE_ALL", "delete_All", "Wipe_disk"} {
+			refused := talk.Post(ctx, "tools/call", params{"name": name})
+			Expect(refused.StatusCode).To(Equal(http.StatusForbidden), name)
+			Expect(refused.Header.Get("WWW-Authenticate")).To(ContainSubstring(`scope="danger mcp"`), name)
+			Expect(upstream.Asked()).To(HaveLen(i))
+			passed := world.Converse(ctx, stateless, wider.Access).Post(ctx, "tools/call", params{"name": name})
+			Expect(
+				passed.StatusCode,
+			).NotTo(Equal(http.StatusForbidden), "with the scope, the gateway forwards the call")
+			Expect(upstream.Asked()).To(HaveLen(i + 1))
+		}
+	})
+
+	DescribeTable("knows no tool whose name an upstream may treat as another one, and refuses a batch:",
 		func(ctx SpecContext, name string) {
 			talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			inBody := talk.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) {
-				r.Header.Del("Mcp-Name")
-			})
-			encoded := "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
-			inHeader := talk.Post(ctx, "tools/call", params{"name": "shout"}, with("Mcp-Name", encoded))
-			r := talk.message(ctx, "tools/call", params{"name": "shout"})
+			unknown := talk.Post(
+				ctx,
+				"tools/call",
+				params{"name": name},
+				func(r *http.Request) { r.Header.Del("Mcp-Name") },
+			)
+			Expect(unknown.Text).To(ContainSubstring(`"code":-32602,"message":"unknown tool`))
 			quoted, err := json.Marshal(name)
 			Expect(err).NotTo(HaveOccurred())
+			r := talk.message(ctx, "ping", params{})
 			batch := "[" + call(`"name":"shout"`) + "," + call(`"name":`+string(quoted)) + "]"
+			r.Header.Del("MCP-Protocol-Version")
+			r.Header.Del("Mcp-Method")
 			r.Body, r.ContentLength = io.NopCloser(strings.NewReader(batch)), int64(len(batch))
-			for where, refused := range map[string]Response{"in the body": inBody, "in a header": inHeader,
-				"in a batch": Send(r)} {
-				Expect(refused.StatusCode).To(Equal(http.StatusForbidden), where)
-				Expect(refused.Header.Get("WWW-Authenticate")).To(ContainSubstring(`scope="danger mcp"`), where)
-			}
+			Expect(Send(r).Text).To(ContainSubstring("send no batch"))
 			Expect(upstream.Asked()).To(BeEmpty())
-
-			wider := world.NewClient().Connect(ctx, func(v url.Values) { v.Set("scope", "danger") })
-			passed := world.Converse(ctx, stateless, wider.Access).
-				Post(ctx, "tools/call", params{"name": name}, with("Mcp-Name", encoded))
-			Expect(passed.StatusCode).
-				NotTo(Equal(http.StatusForbidden), "with the scope, the gateway forwards the call")
-			Expect(upstream.Asked()).To(HaveLen(1))
 		},
 		Entry("a trailing space", "delete_all "),
-		Entry("a leading space", " delete_all"),
 		Entry("a tab and a line break", "\tdelete_all\r\n"),
-		Entry("a no-break space", "\u00a0delete_all"),
 		Entry("a byte order mark, which JavaScript trims", "delete_all\ufeff"),
-		Entry("a separator, which Python strips", "\x1cdelete_all"),
-		Entry("a zero-width space", "\u200bdelete_all"),
-		Entry("capitals", "DELETE_ALL"),
-		Entry("one capital", "delete_All"),
-		Entry("a Kelvin sign and the capitals of a pattern", "Wipe_dis\u212a"),
+		Entry("a NUL, at which C parsers stop", "delete_all\x00"),
+		Entry("a Kelvin sign", "Wipe_dis\u212a"),
 		Entry("full-width letters", "\uff44elete_all"),
-		Entry("a ligature", "delete_\ufb01les"),
-		Entry("all at once", " \uff24ELETE_All\u00a0"),
+		Entry("too many letters", "shout"+strings.Repeat("a", 124)),
 	)
 
 	It("requires no other scope for exact names", func(ctx SpecContext) {
 		plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		for _, name := range []string{"shout", "Shout ", "undelete_all", "delete-all", "крик"} {
+		for _, name := range []string{"shout", "Shout", "undelete_all", "delete-all"} {
 			passed := plain.Post(ctx, "tools/call", params{"name": name}, func(r *http.Request) {
 				r.Header.Del("Mcp-Name")
 			})
@@ -146,49 +144,19 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 	})
 
 	DescribeTable("refuses a method that an upstream may treat as a method of MCP:",
-		func(ctx SpecContext, method, exact string) {
-			access := world.NewClient().Connect(ctx).Access
-			quoted, err := json.Marshal(method)
-			Expect(err).NotTo(HaveOccurred())
-			message := `{"jsonrpc":"2.0","id":1,"method":` + string(quoted) + `,"params":{"name":"delete_all"}}`
-			for _, body := range []string{message, "[" + call(`"name":"shout"`) + "," + message + "]"} {
-				r, err := http.NewRequestWithContext(ctx, http.MethodPost, world.MCP(), strings.NewReader(body))
-				Expect(err).NotTo(HaveOccurred())
-				r.Header.Set("Authorization", "Bearer "+access)
-				r.Header.Set("Content-Type", "application/json")
-				refused := Send(r)
-				Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-				Expect(refused.Text).To(ContainSubstring("method is another spelling of " + exact))
-			}
-			Expect(upstream.Asked()).To(BeEmpty())
-		},
-		Entry("a leading space", " tools/call", "tools/call"),
-		Entry("a trailing space", "tools/call ", "tools/call"),
-		Entry("a space in the middle", "tools / call", "tools/call"),
-		Entry("capitals", "TOOLS/CALL", "tools/call"),
-		Entry("a line break", "tools/call\n", "tools/call"),
-		Entry("full-width letters", "\uff54ools\uff0fcall", "tools/call"),
-		Entry("a long s", "tool\u017f/call", "tools/call"),
-		Entry("a missing capital", "sampling/createmessage", "sampling/createMessage"),
-		Entry("a notification", "Notifications/Cancelled", "notifications/cancelled"),
-		Entry("initialize", "Initialize", "initialize"),
-	)
-
-	DescribeTable("refuses headers that an upstream may read differently:",
-		func(ctx SpecContext, header, value, text string) {
-			plain := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-			refused := plain.Post(ctx, "tools/call", params{"name": "shout", "arguments": params{}},
-				with(header, value))
+		func(ctx SpecContext, method string) {
+			talk := world.Converse(ctx, sessions, world.NewClient().Connect(ctx).Access)
+			before := len(upstream.Asked())
+			refused := talk.Post(ctx, method, params{"name": "delete_all"})
 			Expect(refused.StatusCode).To(Equal(http.StatusBadRequest))
-			Expect(refused.Text).To(And(ContainSubstring(text), ContainSubstring(`"id":7`)))
-			Expect(upstream.Asked()).To(BeEmpty())
+			Expect(refused.Text).To(ContainSubstring(notMethod))
+			Expect(upstream.Asked()).To(HaveLen(before))
 		},
-		Entry("a method in capitals", "Mcp-Method", "TOOLS/CALL", "Mcp-Method is another spelling of tools/call"),
-		Entry("a method with a space", "Mcp-Method", "tools/ call", "Mcp-Method is another spelling of tools/call"),
-		Entry("base64 with a space, which some decoders skip", "Mcp-Name", "=?base64?ZGVsZXRl X2FsbA==?=",
-			"Mcp-Name is not valid base64"),
-		Entry("base64 without its padding", "Mcp-Name", "=?base64?ZGVsZXRlX2FsbA?=", "Mcp-Name is not valid base64"),
-		Entry("base64 in capitals", "Mcp-Name", "=?BASE64?ZGVsZXRlX2FsbA==?=", "Mcp-Name is not valid base64"),
+		Entry("a leading space", " tools/call"),
+		Entry("a line break", "tools/call\n"),
+		Entry("full-width letters", "\uff54ools\uff0fcall"),
+		Entry("a long s", "tool\u017f/call"),
+		Entry("a NUL", "tools/call\x00"),
 	)
 
 	It("forwards methods outside MCP unchanged", func(ctx SpecContext) {
@@ -224,13 +192,6 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Entry("a method with a NUL, at which C parsers stop",
 			`{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"delete_all"}}`,
 			"application/json", 400),
-		Entry("a tool name with a NUL", call(`"name":"delete_all\u0000"`), "application/json", 400),
-		Entry("a member name with a NUL",
-			`{"jsonrpc":"2.0","id":1,"method\u0000":"tools/call","method":"ping","params":{"name":"delete_all"}}`,
-			"application/json", 400),
-		Entry("a method under me_thod",
-			`{"jsonrpc":"2.0","id":1,"me_thod":"tools/call","params":{"name":"delete_all"}}`, "application/json", 400),
-		Entry("a tool name under na-me", call(`"na-me":"delete_all"`), "application/json", 400),
 		Entry("a method under __proto__",
 			`{"jsonrpc":"2.0","id":1,"__proto__":{"method":"tools/call","params":{"name":"delete_all"}}}`,
 			"application/json", 400),

@@ -86,7 +86,7 @@ var toolScopeItem = settings.Item[ToolScope]{
 	Parse: func(line string) (ToolScope, error) {
 		pattern, names, found := strings.Cut(line, " = ")
 		scopes := strings.Fields(names)
-		if !found || !isPattern(pattern) || !isPattern(bootstrap.FoldToolName(pattern)) || len(scopes) == 0 {
+		if !found || !isPattern(pattern) || !isPattern(strings.ToLower(pattern)) || len(scopes) == 0 {
 			return ToolScope{}, errors.New("it has no pattern or no scope")
 		}
 		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
@@ -250,11 +250,10 @@ func (g GatewayConfig) toolScopes(tool string) (needed oauth.Scopes) {
 	return needed
 }
 
-// matches reports whether the pattern matches the name of the tool in any spelling that the
-// upstream may accept.
+// matches reports whether the pattern matches the name of the tool in any case, which the upstream
+// may ignore.
 func matches(pattern, tool string) bool {
-	folded := bootstrap.FoldToolName(tool)
-	return globs(pattern, tool) || globs(bootstrap.FoldToolName(pattern), folded) || globs(pattern, folded)
+	return globs(strings.ToLower(pattern), strings.ToLower(tool))
 }
 
 // globs is path.Match, but a slash has no special meaning, because tool names contain slashes.

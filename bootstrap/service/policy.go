@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/access"
@@ -44,35 +42,23 @@ var ruleItem = settings.Verbatim(`rules such as "allow read_*" or "deny delete_*
 type ruleList struct {
 	field oauth.Field
 	lines []string
-	read  func(name string) (readings []string)
-	forms func(pattern string) (complete, withoutQuery []string)
+	fold  func(name string) (folded string, ok bool)
 	use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
 }
 
 func (p PolicyConfig) lists() []ruleList {
 	return []ruleList{
-		{toolRules, p.Tools, foldName, foldPattern, bootstrap.WithToolPolicy},
-		{promptRules, p.Prompts, foldName, foldPattern, bootstrap.WithPromptPolicy},
-		{resourceRules, p.Resources, uri.Readings, uri.Forms, bootstrap.WithResourcePolicy},
+		{toolRules, p.Tools, access.FoldName, bootstrap.WithToolPolicy},
+		{promptRules, p.Prompts, access.FoldName, bootstrap.WithPromptPolicy},
+		{resourceRules, p.Resources, access.FoldURI, bootstrap.WithResourcePolicy},
 	}
 }
-
-// foldName returns no reading of a name that is too long, so that it is denied.
-func foldName(name string) []string {
-	if jsonrpc.Length(name, jsonrpc.MaxName) > jsonrpc.MaxName {
-		return nil
-	}
-	return []string{bootstrap.FoldToolName(name)}
-}
-
-func foldPattern(pattern string) (complete, shortened []string) { return foldName(pattern), nil }
 
 func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) {
 	rules, wrong := access.Parse(l.lines, access.Vocabulary{
-		Readings: l.read,
-		Forms:    l.forms,
-		Roles:    roles,
-		Scopes:   func(name string) []string { return containing(scopes, name) },
+		Fold:   l.fold,
+		Roles:  roles,
+		Scopes: func(name string) []string { return containing(scopes, name) },
 	})
 	var mistakes []error
 	for _, mistake := range wrong {

@@ -270,7 +270,10 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 	known := s.Authz.Resources()
 	for i, address := range g.Upstreams {
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz),
-			bootstrap.WithResource(known[i].Resource.String()), bootstrap.WithToolScopes(g.toolScopes))
+			bootstrap.WithResource(known[i].Resource.String()))
+		if len(g.ToolScopes) > 0 {
+			options = append(options, bootstrap.WithToolScopes(g.toolScopes))
+		}
 		options = append(options, p.policy...)
 		to := g.at(address)
 		to.VerifiesTokens = config.verifier() == VerifierUpstream

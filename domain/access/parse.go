@@ -10,12 +10,9 @@ import (
 
 // Vocabulary is what rules can refer to.
 type Vocabulary struct {
-	// Readings returns what an MCP server may take a name for: the same for all spellings of one
-	// name, and none for a name that no caller may use.
-	Readings func(name string) []string
-	// Forms returns a pattern in the forms that match readings: complete, and without what a server
-	// may ignore. It returns none for a pattern that matches no reading.
-	Forms func(pattern string) (complete, shortened []string)
+	// Fold returns a name in the form in which it is compared, and false for one that no caller may
+	// use; FoldName and FoldURI are two.
+	Fold func(name string) (folded string, ok bool)
 	// Returns the scopes that contain a scope, itself included; none for an unknown one.
 	Scopes func(name string) (granted []string)
 	Roles  bool // callers may have roles
@@ -25,7 +22,7 @@ type Vocabulary struct {
 // error has the number of the rule and a remedy.
 func Parse(lines []string, known Vocabulary) (Rules, []error) {
 	var mistakes []error
-	parsed := Rules{readings: known.Readings}
+	parsed := Rules{fold: known.Fold}
 	for i, line := range lines {
 		one, err := parseRule(line, known)
 		if err == nil && parsed.cover(one) {
@@ -74,18 +71,16 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 }
 
 func parsePattern(text string, known Vocabulary) (pattern, error) {
-	complete, shortened := known.Forms(text)
-	if len(complete) == 0 {
-		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: write it without dot segments and "+
-			"prefixes such as url:, and with valid percent-encoding that is not repeated", text)
+	if !isPattern(text) || !isPattern(strings.ToLower(text)) {
+		return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
+			"and ] ends it, and \\ makes the next character literal", text)
 	}
-	for _, form := range slices.Concat([]string{text}, complete, shortened) {
-		if !isPattern(form) {
-			return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
-				"and ] ends it, and \\ makes the next character literal", text)
-		}
+	if !isPossible(text, known.Fold) {
+		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: names of tools and prompts have at "+
+			"most 128 of the characters A-Z a-z 0-9 _ . / -, and URIs no percent-encoding, no dot segments, no //"+
+			" in their paths and no other URI", text)
 	}
-	return pattern{text, complete, shortened}, nil
+	return pattern{text, strings.ToLower(text)}, nil
 }
 
 func (r *rule) addCallers(callers []string, known Vocabulary) error {

@@ -14,8 +14,8 @@ import (
 // Rules decide about the names of one kind: tools, prompts or resources. Empty Rules allow every
 // name.
 type Rules struct {
-	rules    []rule
-	readings func(name string) []string
+	rules []rule
+	fold  func(name string) (string, bool)
 }
 
 // rule allows or denies the names that one of its patterns matches, to the callers with one of its
@@ -28,15 +28,12 @@ type rule struct {
 	scopes   []string
 }
 
-// pattern is a pattern as it was written, and in the forms of Vocabulary.
-type pattern struct {
-	exact               string
-	complete, shortened []string
-}
+// pattern is a pattern as it was written, and in lower case.
+type pattern struct{ exact, folded string }
 
-// Permit reports whether the caller may see and use a name. A deny rule matches a name if it
-// matches one of its readings. An allow rule has to match the exact name and all its readings,
-// because each could be what an MCP server reads.
+// Permit reports whether the caller may see and use a name. An allow rule has to match the exact
+// name. A deny rule also matches it in another case, and with a query, a fragment or a slash at its
+// end, because servers may ignore those.
 func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
@@ -47,9 +44,9 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 
 // indexFor returns the index of the rule that decides about a name, -1 for none.
 func (r Rules) indexFor(caller oauth.Caller, name string) int {
-	readings := r.readings(name)
+	folded, ok := r.fold(name)
 	return slices.IndexFunc(r.rules, func(one rule) bool {
-		return len(readings) > 0 && one.concerns(caller) && one.matches(name, readings)
+		return ok && one.concerns(caller) && one.matches(name, folded)
 	})
 }
 
@@ -63,38 +60,14 @@ func (r rule) concerns(caller oauth.Caller) bool {
 		slices.ContainsFunc(r.scopes, caller.Scopes.Has)
 }
 
-func (r rule) matches(name string, readings []string) bool {
-	if r.allows {
-		return slices.ContainsFunc(r.patterns, func(p pattern) bool {
-			return globs(p.exact, name) && p.allows(readings)
-		})
-	}
-	return r.meets(name, readings)
-}
-
-// meets reports whether a pattern matches the name or one of its readings.
-func (r rule) meets(name string, readings []string) bool {
-	return slices.ContainsFunc(r.patterns, func(p pattern) bool { return globs(p.exact, name) || p.denies(readings) })
-}
-
-// allows reports whether a form matches each of the readings.
-func (p pattern) allows(readings []string) bool {
-	return !slices.ContainsFunc(readings, func(reading string) bool {
-		return !globAny(p.complete, reading) && !globAny(p.shortened, reading)
+func (r rule) matches(name, folded string) bool {
+	return slices.ContainsFunc(r.patterns, func(p pattern) bool {
+		if r.allows {
+			return globs(p.exact, name)
+		}
+		before := WithoutQuery(folded)
+		return globs(p.folded, folded) || globs(p.folded, before) || globs(p.folded, strings.TrimSuffix(before, "/"))
 	})
-}
-
-// denies reports whether the pattern matches one of the readings, also without a slash at its end,
-// which many servers ignore.
-func (p pattern) denies(readings []string) bool {
-	return slices.ContainsFunc(readings, func(reading string) bool {
-		return globs(p.exact, reading) || globAny(p.complete, reading) ||
-			globAny(p.complete, strings.TrimSuffix(reading, "/"))
-	})
-}
-
-func globAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(pattern string) bool { return globs(pattern, name) })
 }
 
 // globs is path.Match, but a slash has no special meaning, because names and URIs contain slashes.

@@ -16,28 +16,9 @@ func TestAccess(t *testing.T) {
 	suite.Run(t, "Who may use which names")
 }
 
-func fold(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
-
-// known has two scopes, of which write contains read. Its readings ignore case and space at the
-// ends, and also what follows a question mark.
+// known has two scopes, of which write contains read.
 var known = Vocabulary{
-	Readings: func(name string) []string {
-		folded := fold(name)
-		if strings.Contains(name, "\x00") {
-			return nil
-		}
-		if before, _, found := strings.Cut(folded, "?"); found {
-			return []string{folded, before}
-		}
-		return []string{folded}
-	},
-	Forms: func(pattern string) (complete, shortened []string) {
-		if strings.Contains(pattern, "//") {
-			return nil, nil
-		}
-		before, _, _ := strings.Cut(fold(pattern), `\?`)
-		return []string{fold(pattern)}, []string{before}
-	},
+	Fold:  FoldURI,
 	Roles: true,
 	Scopes: func(name string) []string {
 		return map[string][]string{"read": {"read", "write"}, "write": {"write"}}[name]
@@ -89,15 +70,16 @@ var _ = Describe("Deciding who may use a name", Label("U26"), func() {
 		Entry("another case between an exception and its rule", "allow delete_draft; deny delete_*; allow *", eve,
 			"Delete_Draft", false),
 		Entry("an allowed name in capitals", "allow Read_*", eve, "Read_X", true),
-		Entry("a name that matches only with its space", "allow del?", eve, "del ", false),
 		Entry("an empty name", "allow ?*", eve, "", false),
 		Entry("a denied name with more than servers read", "deny secret; allow *", eve, "SECRET?x", false),
 		Entry("a denied name with a slash at its end", "deny secret; allow *", eve, "secret/", false),
-		Entry("an allowed end that servers may ignore", "allow *.txt", eve, "secret?.txt", false),
+		Entry("another end of a denied name", "deny a:b; allow *", eve, "a:b#c", false),
 		Entry("an allowed name with anything at its end", "allow read_*", eve, "read_page?x", true),
 		Entry("an allowed query", `allow read_*\?x=*`, eve, "read_page?x=1", true),
 		Entry("another query", `allow read_*\?x=*`, eve, "read_page?y=1", false),
 		Entry("a name that servers read differently", "allow *", eve, "a\x00b", false),
+		Entry("a file without a host", "deny file:///etc/*; allow *", eve, "FILE:/etc/x", false),
+		Entry("a file of this computer", "deny file:///etc/*; allow *", eve, "file://localhost/etc/x", false),
 	)
 
 	It("permits everything without rules", func() {
@@ -119,8 +101,8 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Entry("no pattern before for", "deny for role:guest", "number 1: it has no pattern"),
 		Entry("a pattern that does not end", "allow [a-",
 			`number 1: "[a-" is not a pattern: in patterns, * and ? match characters`),
-		Entry("a pattern that matches nothing", "deny a//b; allow *",
-			`number 1: "a//b" matches no name that a caller may use: write it without dot segments`),
+		Entry("a pattern that matches nothing", "deny a:%2f*; allow *",
+			`number 1: "a:%2f*" matches no name that a caller may use`),
 		Entry("no caller", "allow * for", "number 1: nothing follows for: write role:NAME or scope:NAME"),
 		Entry("a caller of another kind", "allow * for admin",
 			`number 1: "admin" is not a caller: after for, write role:NAME`),
@@ -152,7 +134,7 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 
 	It("reports a role if callers have none", func() {
 		_, mistakes := Parse([]string{"allow * for role:admin"},
-			Vocabulary{Readings: known.Readings, Forms: known.Forms, Scopes: known.Scopes})
+			Vocabulary{Fold: known.Fold, Scopes: known.Scopes})
 		Expect(mistakes).
 			To(ConsistOf(MatchError(
 				ContainSubstring(`"role:admin" is a role, but the verifier names no roles: choose another verifier`))))
@@ -177,15 +159,105 @@ func FuzzRules(f *testing.F) {
 				continue
 			}
 			for _, rule := range rules.rules { // the first that concerns any spelling has to allow all of them
-				denied := !rule.allows && rule.concerns(caller) &&
-					(rule.matches(name, []string{name}) || rule.matches(fold(name), known.Readings(name)))
-				if denied {
+				folded, _ := FoldURI(name)
+				if !rule.allows && rule.concerns(caller) &&
+					(rule.matches(name, folded) || rule.matches(folded, folded)) {
 					t.Fatalf("%q permits %q although %+v", list, name, rule)
 				}
-				if rule.allows && rule.concerns(caller) && rule.matches(name, known.Readings(name)) {
+				if rule.allows && rule.concerns(caller) && rule.matches(name, folded) {
 					break
 				}
 			}
 		}
 	})
 }
+
+var _ = Describe("The name that rules compare", Label("U26"), func() {
+	DescribeTable(
+		"is a URI in lower case:",
+		func(uri, folded string) {
+			got, ok := FoldURI(uri)
+			Expect(ok).To(BeTrue())
+			Expect(got).To(Equal(folded))
+		},
+		Entry("a file", "file:///A/b", "file:///a/b"),
+		Entry("a file with one slash", "FILE:/a/b", "file:///a/b"),
+		Entry("a file of localhost", "file://localhost/a", "file:///a"),
+		Entry("a file whose host may be a folder", "file://docs/{name}", "file://docs/{name}"),
+		Entry("a query and a fragment", "file:///a?b#c", "file:///a?b#c"),
+		Entry(
+			"a web page",
+			"HTTPS://H.example/a",
+			"https://h.example/a",
+		),
+		Entry("a port", "https://h:8443", "https://h:8443"),
+		Entry("a memo", "memo:x", "memo:x"),
+		Entry("a URN", "urn:isbn:123", "urn:isbn:123"),
+		Entry("a database", "postgres://db:5432/{table}", "postgres://db:5432/{table}"),
+		Entry("a template", "note:///{+path}{?q}", "note:///{+path}{?q}"),
+		Entry("no scheme", "Readme", "readme"),
+		Entry("a hidden file", "file:///.git/...x", "file:///.git/...x"),
+	)
+
+	DescribeTable(
+		"is no URI that servers may take for another one:",
+		func(uris ...string) {
+			for _, uri := range uris {
+				_, ok := FoldURI(uri)
+				Expect(ok).To(BeFalse(), uri)
+			}
+		},
+		Entry("empty", ""),
+		Entry("too long", "a:"+strings.Repeat("x", maxURI)),
+		Entry("with percent-encoding", "file:///a%20b", "file:///%2e%2e/b", "file:///a%"),
+		Entry(
+			"with white space, control and other characters",
+			"file:///a b",
+			" file:///a",
+			"file:///a\n",
+			"file:///a\x00",
+			`file:///a\b`,
+			"file:///c|/x",
+			"<file:///a>",
+			"file:///\uff53ecret",
+			"file:///a\u00a0b",
+			"file:///a\x7f",
+		),
+		Entry("with dot segments", "file:///a/../b", "file:///./a", "file:///a/..", "file:..", "file:///a/..?b",
+			"https://h/a?/../b", "../a", "note://a/../b", "file:///a/..;x/b"),
+		Entry("with empty segments", "file:////a", "file:///a//b", "https://h//a", "note://a//b"),
+		Entry("with a user", "https://user@h/a", "file://user@/a", "note://me@a/b"),
+		Entry(
+			"with another URI",
+			"url:file:///a",
+			"jar:file:///a.jar!/b",
+			"view-source:http://h/a",
+			"a:b://c",
+			"::file:/a",
+		),
+		Entry("without the slashes of a page or file", "https:h/a", "https:/h/a", "https:///h/a", "HTTP:h", "file:a"),
+		Entry(
+			"with a default port or another host",
+			"https://h:443/a",
+			"http://h:80",
+			"https://h./a",
+			"https://[::1]/a",
+		),
+	)
+
+	It("is the name of a tool with the characters that MCP recommends", func() {
+		for name, is := range map[string]bool{
+			"Get_user.v2/a-b":        true,
+			"":                       false,
+			"a b":                    false,
+			"\uff41":                 false,
+			"a\n":                    false,
+			strings.Repeat("a", 128): true,
+			strings.Repeat("a", 129): false,
+		} {
+			folded, ok := FoldName(name)
+			Expect(ok).To(Equal(is), name)
+			Expect(folded).To(Equal(strings.ToLower(name)))
+		}
+	})
+})

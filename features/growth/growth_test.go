@@ -13,8 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/filter"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/uri"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -46,40 +45,37 @@ func numbered(format string, n int) string {
 	return text.String()
 }
 
-func parse(readings func(string) []string, forms func(string) ([]string, []string), lines ...string) access.Rules {
-	rules, mistakes := access.Parse(lines, access.Vocabulary{Readings: readings, Forms: forms})
+func parse(fold func(string) (string, bool), lines ...string) access.Rules {
+	rules, mistakes := access.Parse(lines, access.Vocabulary{Fold: fold})
 	if len(mistakes) > 0 {
 		panic(mistakes[0])
 	}
 	return rules
 }
 
-func fold(name string) []string { return []string{jsonrpc.FoldToolName(name)} }
-
-func foldPattern(pattern string) (complete, shortened []string) { return fold(pattern), nil }
-
 var (
-	names = parse(fold, foldPattern, "deny delete_*", "deny *a*b*c*d*e", "allow *")
-	uris  = parse(uri.Readings, uri.Forms, "deny file:///secret/*", "deny *a*b*c*d*e", "allow *")
+	names = parse(access.FoldName, "deny delete_*", "deny *a*b*c*d*e", "allow *")
+	uris  = parse(access.FoldURI, "deny file:///secret/*", "deny *a*b*c*d*e", "allow *")
 )
 
 // body is read as by a gateway with rules and an audit.
 type body string
 
 func (b body) read() {
-	m, err := jsonrpc.ReadStrict(http.Header{"Content-Type": {"application/json"}}, []byte(b))
+	m, err := message.Read(http.Header{"Content-Type": {"application/json"}}, []byte(b))
 	if err != nil {
-		_ = jsonrpc.Refuse(err, []byte(b))
+		_ = message.Refuse(err, []byte(b))
 		return
 	}
-	for _, name := range append(m.Tools, m.Prompts...) {
+	for _, name := range append(m.Names.Tools, m.Names.Prompts...) {
 		names.Permit(oauth.Caller{}, name)
 	}
-	for _, name := range m.Resources {
+	for _, name := range m.Names.Resources {
 		uris.Permit(oauth.Caller{}, name)
 	}
-	_ = jsonrpc.RefuseNames([]byte(b), "U26", 1, "unknown")
-	jsonrpc.Requests([]byte(b))
+	_ = message.RefuseNames(m, "U26", 1, "unknown")
+	m.Requests()
+	m.Encode()
 }
 
 func request(method, params string) body {
@@ -121,12 +117,12 @@ func (h methodHeader) read() { readHeaders(string(h), "a") }
 
 func readHeaders(method, name string) {
 	header := http.Header{"Content-Type": {"application/json"}, "Mcp-Method": {method}, "Mcp-Name": {name}}
-	m, err := jsonrpc.ReadStrict(header, []byte(request("tools/call", `"name":"a"`)))
-	for _, name := range m.Tools {
+	m, err := message.Read(header, []byte(request("tools/call", `"name":"a"`)))
+	for _, name := range m.Names.Tools {
 		names.Permit(oauth.Caller{}, name)
 	}
 	if err != nil {
-		_ = jsonrpc.Refuse(err, nil)
+		_ = message.Refuse(err, nil)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -95,7 +95,7 @@ func (s *Store) Open(_ context.Context, session, stream string) error {
 // a client that reads the stream still gets it.
 func (s *Store) Append(_ context.Context, session, stream string, event []byte) error {
 	head := header{key: keyOf(session, stream), size: uint32(len(event))}
-	answer := jsonrpc.IsAnswer(event)
+	answer := message.IsResponse(event)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if headerBytes+len(event) > s.kept.capacity() {

@@ -52,7 +52,7 @@ func read(ctx context.Context, store sdk.EventStore, session, stream string, ind
 // flood displaces all events by calls of another session.
 func (s *Store) flood(ctx context.Context) {
 	GinkgoHelper()
-	event := []byte(`{"result":"` + strings.Repeat("x", 1000) + `"}`)
+	event := []byte(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 1000) + `"}`)
 	for i := range 2 * s.kept.capacity() / len(event) {
 		stream := fmt.Sprint("flood", i)
 		s.begin(ctx, "flood", stream)

@@ -17,8 +17,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -29,7 +30,7 @@ import (
 // or the reason why the response is missing or incomplete.
 type Upstream interface {
 	// Forward answers a request to the endpoint.
-	Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller, host oauth.HostToken) error
+	Forward(w http.ResponseWriter, r *http.Request, b message.Body, sender oauth.Caller, host oauth.HostToken) error
 }
 
 // SessionKeeper is an Upstream with sessions in this process. The registry limits them, and ends
@@ -69,7 +70,9 @@ type Gateway struct {
 	options  Options
 	upstream Upstream
 	tools    *toolLists
-	failing  atomic.Bool // since a failure was logged
+
+	hasToolScopes bool
+	failing       atomic.Bool // since a failure was logged
 }
 
 // New protects an MCP server elsewhere. It refuses bodies that two parsers could read differently,
@@ -82,6 +85,9 @@ func New(to Upstream, o Options) *Gateway {
 			return err
 		}
 	}
+	hasToolScopes := o.ToolScopes != nil || o.CallScopes != nil
+	o.Tools, o.Prompts = limit(o.Tools, access.FoldName), limit(o.Prompts, access.FoldName)
+	o.Resources = limit(o.Resources, access.FoldURI)
 	o.Options = o.WithDefaults()
 	responses := o.Responses()
 	responses.Relays, responses.StreamLimits = true, o.Limits
@@ -100,90 +106,95 @@ func New(to Upstream, o Options) *Gateway {
 		options:  o,
 		upstream: to,
 		tools:    tools,
+
+		hasToolScopes: hasToolScopes,
 	}
 }
 
 // Mount registers the endpoints at the path of the resource.
 func (g *Gateway) Mount(e *echo.Echo) { g.Guard.Mount(e, g) }
 
-// Read implements guard.Backend. It is strict, because the upstream may use any JSON parser.
-func (g *Gateway) Read(out *response.Writer, r *http.Request, body []byte) jsonrpc.Message {
-	m, err := jsonrpc.ReadStrict(r.Header, body)
-	if err != nil {
-		m.Refused = jsonrpc.Refuse(err, body)
-	} else {
-		m.Refused = g.refuseNames(out, r, m)
+// Read implements guard.Backend.
+func (g *Gateway) Read(out *response.Writer, r *http.Request, text []byte) message.Body {
+	b, err := message.Read(r.Header, text)
+	switch {
+	case err != nil:
+		b.Refused = message.Refuse(err, text)
+	case b.IsBatch && (g.options.HasPolicy() || g.hasToolScopes || g.options.BindTools):
+		b.Refused = message.RefuseBatch(b)
+	default:
+		b.Refused = g.refuseNames(out, r, b)
 	}
-	return m
+	return b
 }
 
 // Serve implements guard.Backend.
-func (g *Gateway) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	// Many servers answer it with an endless stream, which blocks the connection to them.
 	if r.Method == http.MethodHead {
-		out.Header().Set("Content-Type", jsonrpc.EventStream)
+		out.Header().Set("Content-Type", message.EventStream)
 		return
 	}
 	if opensLegacy(r) {
 		text := "HTTP+SSE of 2024-11-05 is not supported: use Streamable HTTP at " + g.options.Resource.String()
 		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
 		out.Header().Set("Allow", http.MethodPost)
-		jsonrpc.WriteError(out, http.StatusMethodNotAllowed, "Method Not Allowed: "+text)
+		message.WriteError(out, http.StatusMethodNotAllowed, "Method Not Allowed: "+text)
 		return
 	}
-	if m.Refused == nil && m.Listen || r.Method == http.MethodGet {
+	if b.Refused == nil && b.Listens() || r.Method == http.MethodGet {
 		out.LimitStream()
 	}
-	switch err := g.forward(g.observed(out, r, m), r, m); {
+	switch err := g.forward(g.observed(out, r, b), r, b); {
 	case err == nil:
 		g.failing.Store(false)
 	case r.Context().Err() == nil:
-		g.answerError(out, r, m, err)
+		g.answerError(out, r, b.ID(), err)
 	}
 }
 
 // opensLegacy reports whether a GET is the first request of HTTP+SSE. Clients of Streamable HTTP
 // open a stream in a session, or name their revision.
 func opensLegacy(r *http.Request) bool {
-	return r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(jsonrpc.VersionHeader) == ""
+	return r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(message.VersionHeader) == ""
 }
 
 // forward sends a message to the upstream and the response to w: filtered with a policy, and not at
 // all for a message that the client has not sent.
-func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) error {
+func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, b message.Body) error {
 	identity := response.IdentityOf(r.Context())
 	deliver := func(to http.ResponseWriter) error {
-		return g.upstream.Forward(to, r, m.Body, identity.Caller, identity.Host)
+		return g.upstream.Forward(to, r, b, identity.Caller, identity.Host)
 	}
 	switch {
-	case m.Refused != nil:
+	case b.Refused != nil:
 		return deliver(response.Discard(w))
 	case g.options.HasPolicy():
-		return g.filtered(w, r, m, deliver)
+		return g.filtered(w, r, b.ID(), deliver)
 	}
 	return deliver(w)
 }
 
 // answerError answers a request for which the upstream has no response.
-func (g *Gateway) answerError(w *response.Writer, r *http.Request, m jsonrpc.Message, err error) {
+func (g *Gateway) answerError(w *response.Writer, r *http.Request, id message.ID, err error) {
 	ctx := r.Context()
 	var failure *Failure
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
-		g.answerUnauthorized(w, r, m, err)
+		g.answerUnauthorized(w, r, id, err)
 	case errors.Is(err, oauth.ErrNotFound):
 		response.RefuseSession(w, r, "U12", "there is no such session of this connection")
 	case errors.Is(err, oauth.ErrUnknownSession):
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
 	case errors.As(err, &failure):
-		g.answerFailure(w, r, m, failure)
+		g.answerFailure(w, r, id, failure)
 	default:
 		g.options.Logger.ErrorContext(ctx, "cannot relay a request", "error", err)
 		response.Unavailable(w, "The request cannot be passed on just now")
 	}
 }
 
-func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, m jsonrpc.Message, f *Failure) {
+func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, id message.ID, f *Failure) {
 	level := slog.LevelWarn
 	if g.failing.Swap(true) { // an outage fails every call
 		level = slog.LevelDebug
@@ -197,13 +208,13 @@ func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, m jsonrpc
 	if f.RetryAfter != "" {
 		out.Header().Set("Retry-After", f.RetryAfter)
 	}
-	rpcFailure(out, f.Status, m.ID, f.Error())
+	rpcFailure(out, f.Status, id, f.Error())
 }
 
 // answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many
 // servers do that for an unknown session or for one tool, so the grant ends only if the site's
 // verifier does not know the host token either.
-func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, m jsonrpc.Message, refused error) {
+func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, id message.ID, refused error) {
 	ctx := r.Context()
 	if namesSession(r) && r.Method != http.MethodPost {
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
@@ -227,7 +238,7 @@ func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, m json
 		const text = "The MCP server behind this gateway answered 401, although the person's token is valid"
 		g.options.Logger.WarnContext(ctx, "the upstream answered 401 to a valid host token", "reason", howSent(refused))
 		connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U17", text, howSent(refused)))
-		rpcFailure(w, http.StatusBadGateway, m.ID, text)
+		rpcFailure(w, http.StatusBadGateway, id, text)
 	}
 }
 
@@ -240,15 +251,15 @@ func howSent(refused error) error {
 }
 
 // namesSession reports whether a request belongs to a session of the upstream.
-func namesSession(r *http.Request) bool { return r.Header.Get(jsonrpc.SessionHeader) != "" }
+func namesSession(r *http.Request) bool { return r.Header.Get(message.SessionHeader) != "" }
 
 const unknownToUpstream = "the MCP server behind this gateway does not know the session any more"
 
 // rpcFailure answers with a JSON-RPC error for the request with that id.
-func rpcFailure(w http.ResponseWriter, status int, id []byte, text string) {
+func rpcFailure(w http.ResponseWriter, status int, id message.ID, text string) {
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", response.RetryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	jsonrpc.WriteErrorFor(w, status, id, codeUnavailable, text)
+	message.WriteErrorFor(w, status, id, codeUnavailable, text)
 }

@@ -1,14 +1,17 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/filter"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -16,29 +19,48 @@ import (
 // ruleNames is the rule of a refusal by a policy, in the trace and the audit.
 const ruleNames = "U26"
 
-// codeNoResource is the code for an unknown resource before jsonrpc.FirstStateless.
+// codeNoResource is the code for an unknown resource before message.FirstStateless.
 const codeNoResource = -32002
 
-// refuseNames returns the refusal of a message to the upstream that names what the caller may not
+// refuseNames returns the refusal of a body to the upstream that names what the caller may not
 // use, nil for any other message.
-func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, m jsonrpc.Message) *jsonrpc.Refusal {
+func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.Body) *message.Refusal {
 	code := int64(codeNoResource)
-	if r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless {
+	if r.Header.Get(message.VersionHeader) >= message.FirstStateless {
 		code = rpc.CodeInvalidParams
 	}
-	names := guard.Names{Tools: m.Tools, Prompts: m.Prompts, Resources: m.Resources}
-	unknown := g.Access().FindUnknown(out.Identity().Caller, names, code)
+	if at := slices.IndexFunc(b.Names.Tools, isUnusual); at >= 0 && g.hasToolScopes {
+		return message.RefuseNames(
+			b,
+			ruleNames,
+			rpc.CodeInvalidParams,
+			fmt.Sprintf("unknown tool %q", b.Names.Tools[at]),
+		)
+	}
+	unknown := g.Access().FindUnknown(out.Identity().Caller, b.Names, code)
 	if unknown == nil {
 		return nil
 	}
 	g.options.Logger.InfoContext(r.Context(), "refused a message that names what its caller may not use",
 		"rule", ruleNames)
-	return jsonrpc.RefuseNames(m.Body, ruleNames, unknown.Code, unknown.Message)
+	return message.RefuseNames(b, ruleNames, unknown.Code, unknown.Message)
 }
 
-// Refuse implements guard.Backend.
-func (g *Gateway) Refuse(out *response.Writer, _ *http.Request, m jsonrpc.Message) {
-	m.Refused.Write(out)
+// isUnusual reports whether the upstream could take the name of a tool for another one.
+func isUnusual(tool string) bool {
+	_, ok := access.FoldName(tool)
+	return !ok
+}
+
+// limit returns a policy that permits only names that the upstream cannot take for others.
+func limit(allowed guard.Policy, fold func(name string) (string, bool)) guard.Policy {
+	if allowed == nil {
+		return nil
+	}
+	return func(caller oauth.Caller, name string) bool {
+		_, ok := fold(name)
+		return ok && allowed(caller, name)
+	}
 }
 
 // listsFor returns what a caller may see.
@@ -56,7 +78,7 @@ func listsFor(access guard.Access, caller oauth.Caller) filter.Lists {
 const unfiltered = "The answer of the MCP server cannot be read, so it is not passed on"
 
 // filtered calls deliver with a writer that filters the response of the upstream.
-func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Message,
+func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, id message.ID,
 	deliver func(http.ResponseWriter) error) error {
 	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
 	r.Header.Set("Accept-Encoding", "identity")
@@ -72,14 +94,14 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 		Refuse: func(w http.ResponseWriter, reason error) {
 			report(reason)
 			connection.From(ctx).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "U27", unfiltered))
-			rpcFailure(w, http.StatusBadGateway, m.ID, unfiltered)
+			rpcFailure(w, http.StatusBadGateway, id, unfiltered)
 		},
 		Failure: func(reason error) []byte {
 			report(reason)
-			if m.ID == nil {
+			if id.IsZero() {
 				return nil
 			}
-			return jsonrpc.ErrorFor(m.ID, codeUnavailable, unfiltered)
+			return message.ErrorFor(id, codeUnavailable, unfiltered).Encode()
 		},
 	})
 	if err := deliver(out); err != nil {

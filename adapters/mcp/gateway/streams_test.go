@@ -10,13 +10,20 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // endless is an Upstream whose streams end with their requests.
 type endless struct{}
 
-func (endless) Forward(w http.ResponseWriter, r *http.Request, _ []byte, _ oauth.Caller, _ oauth.HostToken) error {
+func (endless) Forward(
+	w http.ResponseWriter,
+	r *http.Request,
+	_ message.Body,
+	_ oauth.Caller,
+	_ oauth.HostToken,
+) error {
 	if r.Method == http.MethodPost {
 		w.WriteHeader(http.StatusAccepted)
 		return nil
@@ -81,7 +88,13 @@ var _ = Describe("A slow upstream", Label("G16"), func() {
 type patient struct{ called, release chan struct{} }
 
 // Forward implements Upstream.
-func (p *patient) Forward(w http.ResponseWriter, _ *http.Request, _ []byte, _ oauth.Caller, _ oauth.HostToken) error {
+func (p *patient) Forward(
+	w http.ResponseWriter,
+	_ *http.Request,
+	_ message.Body,
+	_ oauth.Caller,
+	_ oauth.HostToken,
+) error {
 	p.called <- struct{}{}
 	<-p.release
 	w.Header().Set("Content-Type", "application/json")

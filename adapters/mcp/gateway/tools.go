@@ -13,7 +13,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -118,7 +118,11 @@ func (g *Gateway) listTools(ctx context.Context, caller oauth.Caller, host oauth
 	err error) {
 	to := &forwardingTransport{left: maxListBytes}
 	to.forward = func(w http.ResponseWriter, r *http.Request, body []byte) error {
-		return g.upstream.Forward(w, r, body, caller, host)
+		b, err := message.Read(r.Header, body)
+		if err != nil && r.Method == http.MethodPost {
+			return err
+		}
+		return g.upstream.Forward(w, r, b, caller, host)
 	}
 	defer func() { // errors of the SDK hide those of the transport, and quote the answer of the upstream
 		var refused *rpc.Error
@@ -161,17 +165,17 @@ func (g *Gateway) listTools(ctx context.Context, caller oauth.Caller, host oauth
 }
 
 // RefuseUnlisted implements guard.Backend.
-func (g *Gateway) RefuseUnlisted(out *response.Writer, r *http.Request, m jsonrpc.Message, err error) {
+func (g *Gateway) RefuseUnlisted(out *response.Writer, r *http.Request, b message.Body, err error) {
 	if r.Context().Err() == nil {
-		g.answerError(out, r, m, fmt.Errorf("listing the tools before a call: %w", err))
+		g.answerError(out, r, b.ID(), fmt.Errorf("listing the tools before a call: %w", err))
 	}
 }
 
 // observed makes the next call list the tools again if the client can find other tools in the
 // response: in that to a list, or on a stream that it opens with GET, which may have responses to
 // earlier requests.
-func (g *Gateway) observed(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) http.ResponseWriter {
-	if !g.options.BindTools || r.Method == http.MethodPost && !m.MayList() {
+func (g *Gateway) observed(w http.ResponseWriter, r *http.Request, b message.Body) http.ResponseWriter {
+	if !g.options.BindTools || r.Method == http.MethodPost && !b.Has("tools/list") {
 		return w
 	}
 	return &observedResponse{w, func() { g.tools.forget(listKey(response.IdentityOf(r.Context()).Caller)) }}

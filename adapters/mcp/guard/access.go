@@ -8,6 +8,7 @@ import (
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -90,12 +91,9 @@ func (a Access) orDefaults(needed oauth.Scopes) oauth.Scopes {
 	return needed
 }
 
-// Names are what a message names.
-type Names struct{ Tools, Prompts, Resources []string }
-
 // FindUnknown returns the error of the SDK for the first name that does not exist for the caller,
 // nil for none. The code for resources depends on the revision of MCP.
-func (a Access) FindUnknown(caller oauth.Caller, names Names, codeOfResource int64) *rpc.Error {
+func (a Access) FindUnknown(caller oauth.Caller, names message.Names, codeOfResource int64) *rpc.Error {
 	for _, name := range names.Tools {
 		if !a.Tools.Permits(caller, name) {
 			return &rpc.Error{Code: rpc.CodeInvalidParams, Message: fmt.Sprintf("unknown tool %q", name)}

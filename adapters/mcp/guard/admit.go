@@ -9,14 +9,14 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // route answers a request that was admitted.
-type route func(out *response.Writer, r *http.Request, m jsonrpc.Message)
+type route func(out *response.Writer, r *http.Request, b message.Body)
 
 // protect checks a request and passes it to a route of the server. The gate and the guard come
 // before the body is read. The steps are calls in sequence and not nested handlers, because idle
@@ -40,21 +40,21 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 			return nil
 		}
 		audited := g.audit.begin(out, r)
-		m, admitted := g.admit(to, out, r)
-		audited.read(m)
+		b, admitted := g.admit(to, out, r)
+		audited.read(b)
 		defer audited.end(ctx)
 		if !admitted {
 			return nil
 		}
-		g.answer(to, out, r, m, forwarding)
+		g.answer(out, r, b, forwarding)
 		return nil
 	}
 }
 
 // answer answers an admitted request.
-func (g *Guard) answer(to Backend, out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
-	out.Begin(m.ID, m.Listen || r.Method == http.MethodGet)
-	serve(to, out, r, m, next)
+func (g *Guard) answer(out *response.Writer, r *http.Request, b message.Body, next route) {
+	out.Begin(b.ID(), b.Listens() || r.Method == http.MethodGet)
+	serve(out, r, b, next)
 	g.answerEnded(out)
 }
 
@@ -81,56 +81,55 @@ func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.R
 
 // admit reads the body and checks the scopes that it needs. It checks the grant again after a slow
 // body.
-func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (m jsonrpc.Message, admitted bool) {
+func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b message.Body, admitted bool) {
 	if r.Method == http.MethodPost {
 		// Before any response, because not all proxies can read one while they send.
-		body, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
+		text, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
 		if err != nil {
 			refuseBody(out.ResponseWriter, r, err)
-			return m, false
+			return b, false
 		}
-		if m = to.Read(out, r, body); m.Refused != nil {
-			m.Refused.Trace(connection.From(r.Context()))
-			if len(m.Refused.Answers) == 0 {
-				to.Refuse(out, r, m)
-				return m, false
+		if out.HasEnded() {
+			g.challenge.refuse(out.ResponseWriter, g.invalid)
+			return b, false
+		}
+		if b = to.Read(out, r, text); b.Refused != nil {
+			b.Refused.Trace(connection.From(r.Context()))
+			if len(b.Refused.Answers) == 0 {
+				b.Refused.Write(out)
+				return b, false
 			}
 		}
 	}
-	if out.HasEnded() {
-		g.challenge.refuse(out.ResponseWriter, g.invalid)
-		return m, false
-	}
-	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, m.Tools, m.Arguments...); lacking {
+	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, b.Names.Tools, b.Arguments()...); lacking {
 		g.refuseCaller(out.ResponseWriter, r, insufficientScope(needed))
-		return m, false
+		return b, false
 	}
-	if m.Refused != nil {
-		return m, true
+	if b.Refused != nil {
+		return b, true
 	}
-	if wait := g.takeCalls(out.Identity().Caller, m); wait > 0 {
-		g.refuseCalls(out, r, m, wait)
-		return m, false
+	if wait := g.takeCalls(out.Identity().Caller, b); wait > 0 {
+		g.refuseCalls(out, r, b, wait)
+		return b, false
 	}
-	admitted = g.admitTools(to, out, r, &m)
-	return m, admitted
+	admitted = g.admitTools(to, out, r, &b)
+	return b, admitted
 }
 
-// serve passes a message to next. For a refused response to a request of the server it passes a
+// serve passes a body to next. For a refused response to a request of the server it passes a
 // JSON-RPC error instead, because the server would wait for the response forever.
-func serve(to Backend, out *response.Writer, r *http.Request, m jsonrpc.Message, next route) {
-	if m.Refused == nil {
-		next(out, r, m)
+func serve(out *response.Writer, r *http.Request, b message.Body, next route) {
+	if b.Refused == nil {
+		next(out, r, b)
 		return
 	}
-	for _, answer := range m.Refused.Answers {
+	for _, answer := range b.Refused.Answers {
 		if out.IsAwaited() {
-			other, replaced := m.Replace(r, answer)
-			next(out, replaced, other)
+			next(out, r.Clone(r.Context()), message.Body{Messages: []message.Message{answer}, Refused: b.Refused})
 		}
 	}
 	if out.IsAwaited() {
-		to.Refuse(out, r, m)
+		b.Refused.Write(out)
 	}
 }
 
@@ -150,13 +149,13 @@ func (g *Guard) answerEnded(out *response.Writer) {
 // refuseBody answers a request whose body was not read to its end.
 func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	switch recorder := connection.From(r.Context()); {
-	case errors.As(err, new(jsonrpc.TooLargeError)):
+	case errors.As(err, new(message.TooLargeError)):
 		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "G19", err.Error()))
-		jsonrpc.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
-	case errors.Is(err, jsonrpc.ErrNoMemory):
+		message.WriteError(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large: "+err.Error())
+	case errors.Is(err, message.ErrNoMemory):
 		recorder.Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "G19", err.Error()))
 		response.Unavailable(w, response.TooManyBodies)
 	default:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
 }

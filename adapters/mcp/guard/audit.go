@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/connection"
@@ -20,6 +20,7 @@ type Audit struct {
 	label    func(oauth.ClientID) string
 	resource string
 	now      func() time.Time
+	bodies   *message.BodyMemory // also for long responses
 }
 
 // masking masks tokens of this server in what a client has chosen.
@@ -49,7 +50,7 @@ func IsRecorded(method string) bool {
 }
 
 // NewCall describes a request that began then and ends now. The sender is nil for one without HTTP.
-func (a Audit) NewCall(sender *response.Sender, request jsonrpc.Request, began time.Time) audit.Call {
+func (a Audit) NewCall(sender *response.Sender, request message.Request, began time.Time) audit.Call {
 	call := audit.Call{
 		Time:      began,
 		Resource:  a.resource,
@@ -71,10 +72,11 @@ func (a Audit) NewCall(sender *response.Sender, request jsonrpc.Request, began t
 type httpAudit struct {
 	Audit
 	out     *response.Writer
-	message jsonrpc.Message
+	body    message.Body
 	began   time.Time
-	outcome jsonrpc.Outcome
-	ended   time.Time // of the JSON-RPC response
+	outcome *message.Outcome
+	memory  message.Reservation // of the outcome
+	ended   time.Time           // of the JSON-RPC response; the zero value for one that is not a stream
 }
 
 // begin returns nil without an audit, and for a request without a body.
@@ -83,14 +85,20 @@ func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
 		return nil
 	}
 	out.Identity().RequestID = connection.From(r.Context()).Request()
-	h := &httpAudit{Audit: a, out: out, began: a.now()}
+	h := &httpAudit{
+		Audit:  a,
+		out:    out,
+		began:  a.now(),
+		memory: a.bodies.Reserve(out.Identity().Caller.Subject),
+	}
+	h.outcome = message.NewOutcome(h.memory.Extend)
 	out.Observe(h.observe)
 	return h
 }
 
-func (h *httpAudit) read(m jsonrpc.Message) {
+func (h *httpAudit) read(b message.Body) {
 	if h != nil {
-		h.message = m
+		h.body = b
 	}
 }
 
@@ -98,35 +106,39 @@ func (h *httpAudit) observe(header http.Header, p []byte) {
 	if h.outcome.Found || header.Get("Content-Encoding") != "" {
 		return
 	}
-	h.outcome.Events = strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), jsonrpc.EventStream)
-	if _, _ = h.outcome.Write(p); h.outcome.Found {
+	if h.outcome.Read(header, p); h.outcome.Found {
 		h.ended = h.now()
 	}
 }
 
 // end records the requests that the SDK has not.
 func (h *httpAudit) end(ctx context.Context) {
-	if h == nil || h.out.Identity().Audited.Load() {
+	if h == nil {
 		return
 	}
+	defer h.memory.Release()
+	if h.out.Identity().Audited.Load() {
+		return
+	}
+	h.outcome.End()
 	status := h.out.Status()
 	// It has recorded the request, or will soon.
 	isWithSDK := !h.out.IsRelayed() && (!h.outcome.IsError || h.out.Identity().Forwarded)
 	if isWithSDK && status < http.StatusBadRequest {
 		return
 	}
-	var requests []jsonrpc.Request
-	if isReadable := h.message.Decoded && (h.message.Refused == nil || h.message.Refused.ByName); isReadable {
-		requests = jsonrpc.Requests(h.message.Body)
+	var requests []message.Request
+	if len(h.body.Messages) > 0 && (h.body.Refused == nil || h.body.Refused.ByName) {
+		requests = h.body.Requests()
 	} else if status >= http.StatusBadRequest {
-		requests = make([]jsonrpc.Request, 1)
+		requests = make([]message.Request, 1)
 	}
 	for _, request := range requests {
 		if !IsRecorded(request.Method) {
 			continue
 		}
 		call := h.NewCall(&h.out.Identity().Sender, request, h.began)
-		if h.outcome.Found {
+		if !h.ended.IsZero() {
 			call.Duration = h.ended.Sub(h.began)
 		}
 		call.Status, call.Code, call.Rule = status, h.outcome.Code, connection.From(ctx).Rule()
@@ -139,7 +151,7 @@ func (h *httpAudit) end(ctx context.Context) {
 func (h *httpAudit) outcomeOf(call audit.Call) audit.Outcome {
 	isClientError := call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError
 	switch {
-	case h.message.Refused != nil && h.message.Refused.ByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
+	case h.body.Refused != nil && h.body.Refused.ByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
 		return audit.Refused
 	case h.outcome.IsError, call.Status >= http.StatusBadRequest, h.out.IsAborted():
 		return audit.Failed

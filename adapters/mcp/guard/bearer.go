@@ -11,7 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -43,7 +43,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	} else {
 		recorder.Record(connection.Call)
 	}
-	if r.Header.Get(jsonrpc.MethodHeader) == "server/discover" {
+	if r.Header.Get(message.MethodHeader) == "server/discover" {
 		recorder.AsksRevision()
 	}
 	switch {

@@ -5,7 +5,7 @@
 //
 //	gate     checks Host and Origin, and sets CORS headers
 //	guard    checks the bearer token, sets the caller and removes the token from the headers
-//	admit    reads the body (package jsonrpc) and checks the scopes that it needs
+//	admit    reads the body (package message) and checks the scopes that it needs
 //	Backend  answers
 //
 // The response is a Writer of package response, which ends with the token or the grant.
@@ -19,7 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/internal/wellknown"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -31,23 +31,21 @@ const (
 
 // Backend is the MCP server behind a Guard. Its requests have passed all steps before.
 type Backend interface {
-	// Read parses the body of a POST. It sets Refused in a message that the server must not get.
-	Read(out *response.Writer, r *http.Request, body []byte) jsonrpc.Message
-	// Refuse answers a message that Read has refused.
-	Refuse(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	// Read reads the body of a POST. It sets Refused in one that the server must not get.
+	Read(out *response.Writer, r *http.Request, text []byte) message.Body
 	// Serve answers a request to the endpoint. The body of a refused message is a JSON-RPC error
 	// for a request of the server, and the client must not get the response to it.
-	Serve(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	Serve(out *response.Writer, r *http.Request, b message.Body)
 	// Tools lists the tools as they are for the caller now, also those that a policy hides.
 	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
 	// RefuseUnlisted answers a request after an error of Tools.
-	RefuseUnlisted(out *response.Writer, r *http.Request, m jsonrpc.Message, err error)
+	RefuseUnlisted(out *response.Writer, r *http.Request, b message.Body, err error)
 }
 
 // LegacyBackend is a Backend that also supports HTTP+SSE (2024-11-05).
 type LegacyBackend interface {
 	// Deliver is Serve for a POST to the message endpoint.
-	Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message)
+	Deliver(out *response.Writer, r *http.Request, b message.Body)
 }
 
 // Guard protects the MCP server of one resource.
@@ -90,6 +88,7 @@ func New(o Options, responses *response.Registry) *Guard {
 			label:    o.ClientLabel,
 			resource: o.Resource.String(),
 			now:      o.Now,
+			bodies:   o.Bodies,
 		},
 		responses: responses,
 		challenge: challenger{metadata: origin + wellKnown + path},

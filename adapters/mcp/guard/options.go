@@ -9,7 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/audit"
@@ -71,7 +71,7 @@ type Options struct {
 	Limits         oauth.Limits
 	Limited        oauth.LimitObserver // nil for none
 	MaxRequestBody int64               // in bytes; 0 for DefaultRequestBody
-	Bodies         *jsonrpc.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
+	Bodies         *message.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 
 	Audit       audit.Recorder              // nil for none
 	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit
@@ -102,7 +102,7 @@ func (o Options) WithDefaults() Options {
 	o.Limits = o.Limits.WithDefaults()
 	o.MaxRequestBody = cmp.Or(o.MaxRequestBody, DefaultRequestBody)
 	if o.Bodies == nil {
-		o.Bodies = jsonrpc.NewBodyMemory(defaultBodies)
+		o.Bodies = message.NewBodyMemory(defaultBodies)
 	}
 	if o.ToolScopes == nil {
 		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }

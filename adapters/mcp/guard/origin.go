@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -78,7 +78,7 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	if foreign || !g.allowsHost(r.Host) {
 		connection.From(r.Context()).
 			RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
-		jsonrpc.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
+		message.WriteError(w, http.StatusForbidden, "Forbidden: this host or origin is not allowed")
 		return false
 	}
 	if len(origins) > 0 {

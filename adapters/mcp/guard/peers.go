@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -23,7 +23,7 @@ type Sessions interface {
 // sessionOf returns the session id of a request, "" if it has none.
 type sessionOf func(r *http.Request) string
 
-func inHeader(r *http.Request) string { return r.Header.Get(jsonrpc.SessionHeader) }
+func inHeader(r *http.Request) string { return r.Header.Get(message.SessionHeader) }
 
 // InQuery returns the session id of a message of HTTP+SSE.
 func InQuery(r *http.Request) string { return r.URL.Query().Get("sessionid") }
@@ -33,14 +33,14 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 	if g.options.Peers == nil {
 		return next
 	}
-	return func(out *response.Writer, r *http.Request, m jsonrpc.Message) {
+	return func(out *response.Writer, r *http.Request, b message.Body) {
 		identity, bound := out.Identity(), session(r)
 		if bound != "" {
 			r.Header = peers.Headers(r.Header)
 		}
 		at := g.options.Peers.Elsewhere(bound, identity.Caller)
 		if at == "" {
-			next(out, r, m)
+			next(out, r, b)
 			return
 		}
 		identity.Forwarded = true
@@ -50,12 +50,12 @@ func (g *Guard) elsewhere(next route, session sessionOf) route {
 			RequestID: identity.RequestID,
 			Session:   bound,
 		}
-		pass.Caller.Tools = pass.Caller.Tools.Of(m.Tools) // all of them could be too long for a header
+		pass.Caller.Tools = pass.Caller.Tools.Of(b.Names.Tools) // all of them could be too long for a header
 		var w http.ResponseWriter = out
-		if m.Refused != nil {
+		if b.Refused != nil {
 			w = response.Discard(out)
 		}
-		g.options.Peers.Forward(w, r, m.Body, pass, at)
+		g.options.Peers.Forward(w, r, b.Encode(), pass, at)
 	}
 }
 
@@ -70,11 +70,11 @@ func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessi
 	identity := &response.Identity{Resource: g.options.Resource, HostDigest: pass.Host}
 	identity.Caller, identity.RequestID = pass.Caller, pass.RequestID
 	out.Identify(identity)
-	var m jsonrpc.Message
+	var b message.Body
 	if r.Method == http.MethodPost {
-		body, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
-		if err == nil && sha256.Sum256(body) != pass.Digest {
-			c.Request().Body = io.NopCloser(bytes.NewReader(body))
+		text, err := out.ReadBody(g.options.MaxRequestBody, g.options.Bodies)
+		if err == nil && sha256.Sum256(text) != pass.Digest {
+			c.Request().Body = io.NopCloser(bytes.NewReader(text))
 			return false
 		}
 		out.Header().Set(peers.Header, pass.Answer)
@@ -82,12 +82,12 @@ func (g *Guard) answerPeer(c echo.Context, to Backend, next route, session sessi
 			refuseBody(out.ResponseWriter, r, err)
 			return true
 		}
-		m = to.Read(out, r, body)
+		b = to.Read(out, r, text)
 	}
 	out.Header().Set(peers.Header, pass.Answer)
 	hasHostToken := pass.Host != oauth.DigestOf("") // without which a gateway cannot list the tools again
-	if hasHostToken || m.Refused != nil || g.admitTools(to, out, r, &m) {
-		g.answer(to, out, r, m, next)
+	if hasHostToken || b.Refused != nil || g.admitTools(to, out, r, &b) {
+		g.answer(out, r, b, next)
 	}
 	return true
 }

@@ -10,18 +10,18 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// CheckTools compares the tools that a message names with those of the caller's consent, unless
+// CheckTools compares the tools that a body names with those of the caller's consent, unless
 // tools are not bound. It returns the errors of oauth.ToolDigests.Check with the name of the tool,
 // and any other error if the backend cannot list its tools.
-func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool string, err error) {
+func (g *Guard) CheckTools(to Backend, r *http.Request, b message.Body) (tool string, err error) {
 	identity := response.IdentityOf(r.Context())
-	if !g.options.BindTools || len(m.Tools) == 0 || identity.Caller.IsDirect() {
+	if !g.options.BindTools || len(b.Names.Tools) == 0 || identity.Caller.IsDirect() {
 		return "", nil
 	}
 	listed, err := to.Tools(r.Context(), identity.Caller, identity.Host)
@@ -29,7 +29,7 @@ func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool
 		return "", err
 	}
 	listed = g.access.VisibleTools(identity.Caller, listed)
-	for _, tool := range m.Tools {
+	for _, tool := range b.Names.Tools {
 		if err := identity.Caller.Tools.Check(tool, listed); err != nil {
 			return tool, err
 		}
@@ -39,10 +39,10 @@ func (g *Guard) CheckTools(to Backend, r *http.Request, m jsonrpc.Message) (tool
 
 // RefuseChanged answers a call of a tool that is not as it was at the consent. The challenge names
 // the scopes of the call, so that the next consent suffices for it.
-func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (g *Guard) RefuseChanged(w http.ResponseWriter, r *http.Request, b message.Body) {
 	caller := response.IdentityOf(r.Context()).Caller
 	g.refuseCaller(w, r, changedTool(g.access.withDefaults(
-		g.access.neededScopes(caller, m.Tools, g.access.scopesWith(m.Arguments)))))
+		g.access.neededScopes(caller, b.Names.Tools, g.access.scopesWith(b.Arguments())))))
 }
 
 // refuseCaller answers a caller whose consent does not suffice.
@@ -55,33 +55,28 @@ func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused ref
 	g.challenge.refuse(w, refused)
 }
 
-// admitTools answers a message that CheckTools refuses. A tool that is not listed is an unknown
-// one, because another consent would not help. If the header and the body name different tools, the
-// client gets the error for that, whatever the tools are.
-func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, m *jsonrpc.Message) (admitted bool) {
-	tool, err := g.CheckTools(to, r, *m)
+// admitTools answers a body that CheckTools refuses. A tool that is not listed is an unknown
+// one, because another consent would not help.
+func (g *Guard) admitTools(to Backend, out *response.Writer, r *http.Request, b *message.Body) (admitted bool) {
+	tool, err := g.CheckTools(to, r, *b)
 	kind, _ := oauth.KindOf(err)
 	switch {
 	case err == nil:
 		return true
-	case kind == oauth.InsufficientScope && !m.HeaderMismatch:
-		g.RefuseChanged(out.ResponseWriter, r, *m)
+	case kind == oauth.InsufficientScope:
+		g.RefuseChanged(out.ResponseWriter, r, *b)
 		return false
-	case kind != oauth.InsufficientScope && !errors.Is(err, oauth.ErrUnlistedTool):
-		to.RefuseUnlisted(out, r, *m, err)
+	case !errors.Is(err, oauth.ErrUnlistedTool):
+		to.RefuseUnlisted(out, r, *b, err)
 		g.answerEnded(out)
 		return false
-	case m.HeaderMismatch:
-		m.Refused = jsonrpc.Refuse(jsonrpc.ErrHeaderMismatch, m.Body)
-	default:
-		m.Refused = jsonrpc.RefuseNames(m.Body, ruleOfChange, rpc.CodeInvalidParams,
-			fmt.Sprintf("unknown tool %q", tool))
 	}
-	m.Refused.Trace(connection.From(r.Context()))
-	if len(m.Refused.Answers) > 0 {
+	b.Refused = message.RefuseNames(*b, ruleOfChange, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
+	b.Refused.Trace(connection.From(r.Context()))
+	if len(b.Refused.Answers) > 0 {
 		return true
 	}
-	to.Refuse(out, r, *m)
+	b.Refused.Write(out)
 	return false
 }
 
@@ -105,7 +100,7 @@ func NewTool(of *sdk.Tool) (oauth.Tool, error) {
 	if err != nil {
 		return oauth.Tool{}, fmt.Errorf("encoding the tool %q: %w", of.Name, err)
 	}
-	canonical := jsonrpc.Canonical(definition)
+	canonical := message.Canonical(definition)
 	if canonical == nil {
 		return oauth.Tool{}, fmt.Errorf("encoding the tool %q: its schemas are nested too deeply", of.Name)
 	}

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/audit"
 )
 
@@ -39,19 +39,19 @@ func (s *Server) auditCalls(next sdk.MethodHandler) sdk.MethodHandler {
 }
 
 // requestOf describes a request that the SDK has decoded.
-func requestOf(method string, req sdk.Request) jsonrpc.Request {
-	request := jsonrpc.Request{Method: method}
+func requestOf(method string, req sdk.Request) message.Request {
+	request := message.Request{Method: method}
 	switch params := req.GetParams().(type) {
 	case *sdk.CallToolParamsRaw:
-		request.Name, request.Arguments = params.Name, jsonrpc.Canonical(params.Arguments)
+		request.Name, request.Arguments = params.Name, message.Canonical(params.Arguments)
 	case *sdk.GetPromptParams:
 		request.Name = params.Name
 		if params.Arguments != nil {
 			raw, _ := json.Marshal(params.Arguments) // strings always encode
-			request.Arguments = jsonrpc.Canonical(raw)
+			request.Arguments = message.Canonical(raw)
 		}
 	case *sdk.ReadResourceParams:
-		request.Arguments = jsonrpc.ResourceArguments(params.URI)
+		request.Arguments = message.ResourceArguments(params.URI)
 	}
 	return request
 }

@@ -3,78 +3,78 @@ package inprocess
 import (
 	"net/http"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
-// route answers a request that the guard has admitted.
-type route func(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
-
 // Read implements guard.Backend.
-func (s *Server) Read(_ *response.Writer, _ *http.Request, body []byte) jsonrpc.Message {
-	m, err := jsonrpc.Peek(body)
+func (s *Server) Read(_ *response.Writer, r *http.Request, text []byte) message.Body {
+	b, err := message.Read(r.Header, text)
 	if err != nil {
-		m.Refused = jsonrpc.Refuse(err, body)
+		b.Refused = message.Refuse(err, text)
 	}
-	return m
-}
-
-// Refuse implements guard.Backend.
-func (s *Server) Refuse(out *response.Writer, _ *http.Request, m jsonrpc.Message) {
-	m.Refused.Write(out)
+	return b
 }
 
 // Serve implements guard.Backend.
-func (s *Server) Serve(out *response.Writer, r *http.Request, m jsonrpc.Message) {
-	withRefusedAnswers(out, r, m, s.dispatch)
+func (s *Server) Serve(out *response.Writer, r *http.Request, b message.Body) {
+	s.dispatch(answering(out, b), r, b)
 }
 
 // Deliver implements guard.LegacyBackend.
-func (s *Server) Deliver(out *response.Writer, r *http.Request, m jsonrpc.Message) {
-	withRefusedAnswers(out, r, m, s.deliver)
+func (s *Server) Deliver(out *response.Writer, r *http.Request, b message.Body) {
+	s.deliver(answering(out, b), r, b)
+}
+
+// answering returns the response to a body. The client does not get the one to an error that
+// replaces its answer.
+func answering(out *response.Writer, b message.Body) http.ResponseWriter {
+	if b.Refused != nil {
+		return response.Discard(out)
+	}
+	return out
 }
 
 // dispatch selects the transport of a request to the endpoint. The version header alone does not
 // determine it, because clients of HTTP+SSE may negotiate a later revision and then send its
 // header.
-func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && m.Listen
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request, b message.Body) {
+	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && b.Listens()
 	switch {
-	case isStream && !response.Accepts(r, jsonrpc.EventStream):
+	case isStream && !response.Accepts(r, message.EventStream):
 		response.NotAcceptable(w, "a stream of text/event-stream")
 	case r.Method == http.MethodPost:
-		s.post(w, r, m)
-	case r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless:
+		s.post(w, r, b)
+	case r.Header.Get(message.VersionHeader) >= message.FirstStateless:
 		w.Header().Set("Allow", http.MethodPost)
-		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
-	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(jsonrpc.SessionHeader) != "":
-		r.Header.Set("Accept", jsonrpc.EventStream) // the SDK needs it
-		s.inSession(w, r, m)
+		message.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(message.SessionHeader) != "":
+		r.Header.Set("Accept", message.EventStream) // the SDK needs it
+		s.inSession(w, r, b)
 	case r.Method == http.MethodHead:
-		w.Header().Set("Content-Type", jsonrpc.EventStream)
+		w.Header().Set("Content-Type", message.EventStream)
 	default:
 		s.openLegacy(w.(*response.Writer), r)
 	}
 }
 
-func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
 	memory := s.options.Bodies.Reserve(response.IdentityOf(r.Context()).Caller.Subject)
-	w, finish, acceptable := response.Negotiate(w, r, m.Body, memory)
+	w, finish, acceptable := response.Negotiate(w, r, b.IsBatch, memory)
 	if !acceptable {
 		return
 	}
 	defer finish()
-	r.Header.Set("Accept", "application/json, "+jsonrpc.EventStream) // the SDK needs both
+	r.Header.Set("Accept", "application/json, "+message.EventStream) // the SDK needs both
 	switch {
-	case m.Stateless, r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless:
-		jsonrpc.DecodeNameHeader(r.Header)
+	case b.IsStateless(), r.Header.Get(message.VersionHeader) >= message.FirstStateless:
+		message.DecodeNameHeader(r.Header)
+		b.SetOn(r)
 		s.stateless.ServeHTTP(w, r)
-	case r.Header.Get(jsonrpc.SessionHeader) != "":
-		s.inSession(w, r, m)
-	case !m.Decoded:
-		s.stateless.ServeHTTP(w, r) // its error describes the mistake
-	case !m.Initialize:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+	case r.Header.Get(message.SessionHeader) != "":
+		s.inSession(w, r, b)
+	case !b.Has("initialize"):
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 	case s.responses.IsDraining():
 		response.Unavailable(w, response.ShuttingDown)
 	default:
@@ -82,6 +82,6 @@ func (s *Server) post(w http.ResponseWriter, r *http.Request, m jsonrpc.Message)
 		bound := &sessionIDWriter{ResponseWriter: w, bind: func(id string) (string, error) {
 			return s.options.Sessions.BindSession(id, owner)
 		}}
-		s.serveSession(bound, r, m.Body, new(jsonrpc.Sequence))
+		s.serveSession(bound, r, b, new(message.Sequence))
 	}
 }

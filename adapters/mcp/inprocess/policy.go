@@ -14,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -37,49 +37,49 @@ func (s *Server) check(caller oauth.Caller, method string, req sdk.Request) erro
 		arguments = call.Arguments
 	}
 	if _, lacking := s.Access().MissingScopes(caller, names.Tools, arguments); lacking {
-		return &policyError{"G10", &rpc.Error{Code: jsonrpc.CodeRefused, Message: "insufficient scope"}}
+		return &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}
 	}
 	return nil
 }
 
 // namesIn returns what the params of a request name.
-func namesIn(method string, params sdk.Params) (guard.Names, error) {
+func namesIn(method string, params sdk.Params) (message.Names, error) {
 	switch params := params.(type) {
 	case *sdk.CallToolParamsRaw:
-		return guard.Names{Tools: []string{params.Name}}, nil
+		return message.Names{Tools: []string{params.Name}}, nil
 	case *sdk.GetPromptParams:
-		return guard.Names{Prompts: []string{params.Name}}, nil
+		return message.Names{Prompts: []string{params.Name}}, nil
 	case *sdk.ReadResourceParams:
-		return guard.Names{Resources: []string{params.URI}}, nil
+		return message.Names{Resources: []string{params.URI}}, nil
 	case *sdk.SubscribeParams:
-		return guard.Names{Resources: []string{params.URI}}, nil
+		return message.Names{Resources: []string{params.URI}}, nil
 	case *sdk.UnsubscribeParams:
-		return guard.Names{Resources: []string{params.URI}}, nil
+		return message.Names{Resources: []string{params.URI}}, nil
 	case *sdk.SubscriptionsListenParams:
 		if params.Notifications != nil {
-			return guard.Names{Resources: params.Notifications.ResourceSubscriptions}, nil
+			return message.Names{Resources: params.Notifications.ResourceSubscriptions}, nil
 		}
 	case *sdk.CompleteParams:
 		return namesInReference(params.Ref), nil
 	default:
 		return namesInOther(method, params)
 	}
-	return guard.Names{}, nil
+	return message.Names{}, nil
 }
 
-func namesInReference(ref *sdk.CompleteReference) guard.Names {
+func namesInReference(ref *sdk.CompleteReference) message.Names {
 	switch {
 	case ref == nil:
-		return guard.Names{}
+		return message.Names{}
 	case ref.URI != "":
-		return guard.Names{Resources: []string{ref.URI}}
+		return message.Names{Resources: []string{ref.URI}}
 	}
-	return guard.Names{Prompts: []string{ref.Name}}
+	return message.Names{Prompts: []string{ref.Name}}
 }
 
 // namesInOther returns what a method names that the host has added, and that names a tool, prompt
 // or resource as those of MCP do.
-func namesInOther(method string, params sdk.Params) (names guard.Names, err error) {
+func namesInOther(method string, params sdk.Params) (names message.Names, err error) {
 	kind, _, _ := strings.Cut(method, "/")
 	if kind != "tools" && kind != "prompts" && kind != "resources" {
 		return names, nil

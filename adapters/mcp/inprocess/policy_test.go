@@ -46,17 +46,26 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp/message?sessionid=any", call(2, "write"), as(alice)...))
 	})
 
-	DescribeTable("reads the body as the SDK does",
+	DescribeTable("reads the body",
 		func(ctx SpecContext, params string) {
 			body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
 			expectStepUp(s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...))
 		},
-		Entry("when a decoy differs in case", `{"name":"write","Name":"read","arguments":{}}`),
-		Entry("when the name is duplicated", `{"name":"read","name":"write","arguments":{}}`),
-		Entry("when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
 		Entry("when the name is escaped", `{"n\u0061me":"wr\u0069te","arguments":{}}`),
 		Entry("when the metadata is invalid",
 			`{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
+	)
+
+	DescribeTable("refuses a body that parsers could read differently,", func(ctx SpecContext, params string) {
+		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
+		got := s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...)
+		Expect(got.StatusCode).To(Equal(http.StatusBadRequest))
+		Expect(got.body).To(ContainSubstring("(rule U11)"))
+	},
+		Entry("as when a decoy differs in case", `{"name":"write","Name":"read","arguments":{}}`),
+		Entry("as when the name is duplicated", `{"name":"read","name":"write","arguments":{}}`),
+		Entry("as when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
+		Entry("also in the arguments of a tool", `{"name":"read","arguments":{"draft":false,"draft":true}}`),
 	)
 
 	It("runs the tool for a caller with the scope or one that implies it", func(ctx SpecContext) {
@@ -83,8 +92,6 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 			`{"draft":true}`:               true,
 			`{"draft":true,"Draft":false}`: true,
 			`[true]`:                       false,
-			`{"draft":false},"Arguments":{"draft":true}`: false,
-			`{"draft":false,"draft":true}`:               true,
 		} {
 			body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"read","arguments":` +
 				arguments + `}}`

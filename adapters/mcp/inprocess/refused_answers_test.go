@@ -57,7 +57,7 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 		return sent, stream.data()
 	}
 
-	DescribeTable("gets an error when the SDK cannot read it:", func(ctx SpecContext, revision, answer string) {
+	DescribeTable("gets an error when it is refused:", func(ctx SpecContext, revision, answer string) {
 		sent, result := ask(ctx, revision, answer)
 		Expect(sent.StatusCode).To(Equal(http.StatusBadRequest), sent.body)
 		Expect(result).To(ContainSubstring("the client's answer was refused"))
@@ -73,7 +73,7 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 	It("names the refused message", func(ctx SpecContext) {
 		sent, _ := ask(ctx, "2025-11-25", `{"jsonrpc":"1.0","id":%s,"result":{"action":"accept"}}`)
 		Expect(sent.body).
-			To(MatchRegexp(`^{"jsonrpc":"2.0","id":[0-9]+,"error":{"code":-32600,"message":"malformed payload`))
+			To(MatchRegexp(`^{"jsonrpc":"2.0","id":[0-9]+,"error":{"code":-32600,"message":"Bad Request: jsonrpc is`))
 	})
 
 	It("gets a response with half a surrogate pair, as Go reads it", func(ctx SpecContext) {
@@ -85,7 +85,6 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 })
 
 var _ = Describe("Unusual Unicode", Label("U11"), func() {
-	// The guard reads a body exactly as the SDK does, so that it need not refuse such bodies.
 	DescribeTable("reaches a tool of the SDK", func(ctx SpecContext, arguments, want string) {
 		s := openSite()
 		s.sdk.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
@@ -107,6 +106,5 @@ var _ = Describe("Unusual Unicode", Label("U11"), func() {
 		Entry("a NUL", `{"x":"a\u0000b"}`, `{"x":"a\u0000b"}`),
 		Entry("a noncharacter", `{"x":"`+"\uffff"+`"}`, `{"x":"`+"\uffff"+`"}`),
 		Entry("a byte order mark", `{"x":"`+"\ufeff"+`"}`, `{"x":"`+"\ufeff"+`"}`),
-		Entry("a duplicate member", `{"x":1,"x":2}`, `{"x":1,"x":2}`),
 	)
 })

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
 	"github.com/pasteport/pasteport/domain/seal"
 )
@@ -79,7 +79,7 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 	BeforeEach(func() { holder, other = replicas() })
 
 	It("answer 503 while the owner has no memory for another message", Label("G19"), func(ctx SpecContext) {
-		holder, other := replicas(func(o *Options) { o.Bodies = jsonrpc.NewBodyMemory(1) })
+		holder, other := replicas(func(o *Options) { o.Bodies = message.NewBodyMemory(1) })
 		session := holder.session(ctx, alice)
 		all := holder.mcp.options.Bodies.Reserve("another")
 		Eventually(func() error { return all.Extend(1) }).Should(Succeed())

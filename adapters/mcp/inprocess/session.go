@@ -2,15 +2,13 @@ package inprocess
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"strconv"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -37,8 +35,8 @@ func (s *Server) openSession(w http.ResponseWriter, r *http.Request, bound strin
 }
 
 // inSession answers a request of Streamable HTTP in a session.
-func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
-	bound, caller := r.Header.Get(jsonrpc.SessionHeader), &response.IdentityOf(r.Context()).Caller
+func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Body) {
+	bound, caller := r.Header.Get(message.SessionHeader), &response.IdentityOf(r.Context()).Caller
 	if bound == "" {
 		s.sessions.ServeHTTP(w, r) // its error names the missing header
 		return
@@ -52,32 +50,28 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, m jsonrpc.Mes
 		return
 	}
 	defer s.responses.Attend(id)()
-	r.Header.Set(jsonrpc.SessionHeader, id)
+	r.Header.Set(message.SessionHeader, id)
 	if seen := s.events.Seen(id); r.Method == http.MethodGet &&
-		r.Header.Get(jsonrpc.LastEventHeader) == "" && seen >= 0 {
-		r.Header.Set(jsonrpc.LastEventHeader, "_"+strconv.Itoa(seen))
+		r.Header.Get(message.LastEventHeader) == "" && seen >= 0 {
+		r.Header.Set(message.LastEventHeader, "_"+strconv.Itoa(seen))
 	}
 	memory := s.options.Bodies.Reserve(caller.Subject)
 	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(id, events) })
 	defer queue.Close()
 	session, known := s.responses.Session(id).(sdkSession)
 	if !known { // it has just ended
-		session.calls = new(jsonrpc.Sequence)
+		session.calls = new(message.Sequence)
 	}
-	s.serveSession(queue, r, m.Body, session.calls)
+	s.serveSession(queue, r, b, session.calls)
 }
 
 // serveSession calls the SDK's handler of sessions with ids of our own in the messages,
 // because the SDK refuses a call with the id of another one that is under way. A
 // resumed stream passes here too.
-func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, body []byte, calls *jsonrpc.Sequence) {
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, b message.Body, calls *message.Sequence) {
 	if r.Method == http.MethodPost {
-		parts := net.Buffers(calls.Renumber(body))
-		r.ContentLength = 0
-		for _, part := range parts {
-			r.ContentLength += int64(len(part))
-		}
-		r.Body = io.NopCloser(&parts)
+		b.Messages = calls.Renumber(b.Messages)
+		b.SetOn(r)
 	}
 	s.sessions.ServeHTTP(&clientIDs{w}, r)
 }
@@ -88,7 +82,7 @@ type clientIDs struct{ http.ResponseWriter }
 
 // Write implements http.ResponseWriter.
 func (c *clientIDs) Write(p []byte) (int, error) {
-	if _, err := c.ResponseWriter.Write(jsonrpc.Restore(p)); err != nil {
+	if _, err := c.ResponseWriter.Write(message.Restore(p)); err != nil {
 		return 0, err //nolint:wrapcheck // it is an error of a response, as the SDK expects
 	}
 	return len(p), nil
@@ -111,18 +105,18 @@ func (s *sessionIDWriter) bindID() error {
 		return s.err
 	}
 	s.bound = true
-	id := s.Header().Get(jsonrpc.SessionHeader)
+	id := s.Header().Get(message.SessionHeader)
 	if id == "" {
 		return nil
 	}
 	bound, err := s.bind(id)
 	if err != nil {
-		s.Header().Del(jsonrpc.SessionHeader)
+		s.Header().Del(message.SessionHeader)
 		s.err = fmt.Errorf("binding a session id: %w", err)
 		response.Unavailable(s.ResponseWriter, "No session can be opened now")
 		return s.err
 	}
-	s.Header().Set(jsonrpc.SessionHeader, bound)
+	s.Header().Set(message.SessionHeader, bound)
 	return nil
 }
 
@@ -152,7 +146,7 @@ func (s *sessionIDWriter) FlushError() error {
 // sdkSession is a session of the SDK, which needs no cause for its end.
 type sdkSession struct {
 	*sdk.ServerSession
-	calls *jsonrpc.Sequence
+	calls *message.Sequence
 }
 
 // End implements response.Session.
@@ -164,8 +158,8 @@ func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 	if extra := req.GetExtra(); !ok || extra == nil || extra.Header == nil {
 		return nil
 	}
-	if !s.responses.AddSession(sdkSession{session, new(jsonrpc.Sequence)}, caller) {
-		return &rpc.Error{Code: jsonrpc.CodeRefused, Message: "the session cannot be opened"}
+	if !s.responses.AddSession(sdkSession{session, new(message.Sequence)}, caller) {
+		return &rpc.Error{Code: message.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 var _ = Describe("Responses that take longer than the deadlines of the server", Label("G16"), func() {
@@ -47,7 +47,7 @@ var _ = Describe("Responses that take longer than the deadlines of the server", 
 	}, SpecTimeout(10*time.Second))
 
 	DescribeTable("keep an idle stream open", func(ctx SpecContext, headers func(ctx context.Context) []string) {
-		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", jsonrpc.EventStream)...)
+		stream := s.follow(ctx, http.MethodGet, "/mcp", "", append(headers(ctx), "Accept", message.EventStream)...)
 		Expect(stream.StatusCode).To(Equal(http.StatusOK))
 		Consistently(func() bool {
 			select {

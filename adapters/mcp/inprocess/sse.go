@@ -1,19 +1,17 @@
 package inprocess
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
@@ -25,7 +23,7 @@ type legacySession struct {
 	out *response.Writer // the stream; the session ends with it
 	in  chan rpc.Message
 
-	calls *jsonrpc.Sequence
+	calls *message.Sequence
 }
 
 // Connect is called once, by sdk.Server.Connect.
@@ -33,7 +31,7 @@ func (s *legacySession) Connect(context.Context) (sdk.Connection, error) { retur
 
 // SupportsProtocolVersion reports whether a revision has sessions.
 func (s *legacySession) SupportsProtocolVersion(version string) bool {
-	return version < jsonrpc.FirstStateless
+	return version < message.FirstStateless
 }
 
 // SessionID returns the id of the session in this replica.
@@ -57,11 +55,11 @@ func (s *legacySession) Write(_ context.Context, m rpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
 	}
-	return s.send("message", jsonrpc.Restore(body))
+	return s.send("message", message.Restore(body))
 }
 
 func (s *legacySession) send(event string, payload []byte) error {
-	if _, err := s.out.Write(jsonrpc.Event(event, "", payload)); err != nil {
+	if _, err := s.out.Write(message.Event(event, "", payload)); err != nil {
 		return fmt.Errorf("sending an event: %w", err)
 	}
 	if err := s.out.FlushError(); err != nil {
@@ -108,7 +106,7 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 		id:    rand.Text(),
 		out:   out,
 		in:    make(chan rpc.Message),
-		calls: new(jsonrpc.Sequence),
+		calls: new(message.Sequence),
 	}
 	bound, err := s.options.Sessions.BindSession(session.id, s.owner(&out.Identity().Caller))
 	if err != nil {
@@ -121,7 +119,7 @@ func (s *Server) newLegacy(out *response.Writer, r *http.Request) (session *lega
 
 // announce sends the URL for messages.
 func (s *legacySession) announce(url string) error {
-	s.out.Header().Set("Content-Type", jsonrpc.EventStream)
+	s.out.Header().Set("Content-Type", message.EventStream)
 	s.out.Header().Set("Cache-Control", "no-cache, no-transform")
 	return s.send("endpoint", []byte(url))
 }
@@ -152,7 +150,7 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 
 // deliver passes a POST to the message endpoint to the session of a stream. Each message has its
 // own caller, whose token may be newer than that of the stream.
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Message) {
+func (s *Server) deliver(w http.ResponseWriter, r *http.Request, b message.Body) {
 	id, ok := s.openSession(w, r, guard.InQuery(r))
 	if !ok {
 		return
@@ -163,14 +161,10 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 		response.NoSession(w)
 		return
 	}
-	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
-		mediaType != "application/json" {
-		jsonrpc.WriteError(w, http.StatusUnsupportedMediaType, "Unsupported Media Type: send application/json")
-		return
-	}
-	decoded, err := rpc.DecodeMessage(bytes.Join(session.calls.Renumber(m.Body), nil))
+	b.Messages = session.calls.Renumber(b.Messages)
+	decoded, err := rpc.DecodeMessage(b.Encode())
 	if err != nil {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: the body is not a JSON-RPC message")
 		return
 	}
 	if request, ok := decoded.(*rpc.Request); ok {
@@ -180,7 +174,7 @@ func (s *Server) deliver(w http.ResponseWriter, r *http.Request, m jsonrpc.Messa
 	case session.in <- decoded:
 		w.WriteHeader(http.StatusAccepted)
 	case <-session.out.Context().Done():
-		jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: the session has ended")
+		message.WriteError(w, http.StatusNotFound, "Not Found: the session has ended")
 	case <-r.Context().Done():
 	}
 }

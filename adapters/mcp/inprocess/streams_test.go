@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -112,7 +113,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			s, recorder := openSite(), httptest.NewRecorder()
 			out, _ := s.mcp.responses.NewWriter(recorder, httptest.NewRequest(http.MethodGet, "/mcp", nil), ctx)
 			out.Identify(&response.Identity{Token: alice, Sender: response.Sender{Caller: oauth.Caller{Grant: "A"}}})
-			out.Begin(nil, true)
+			out.Begin(message.ID{}, true)
 			DeferCleanup(out.Finish)
 			end(s, out)
 			_, err := out.Write([]byte("data: secret"))

@@ -9,7 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/recovered"
@@ -63,7 +63,7 @@ func (s *Server) ToolNames(ctx context.Context) (names []string) {
 }
 
 // RefuseUnlisted implements guard.Backend.
-func (s *Server) RefuseUnlisted(out *response.Writer, r *http.Request, _ jsonrpc.Message, err error) {
+func (s *Server) RefuseUnlisted(out *response.Writer, r *http.Request, _ message.Body, err error) {
 	s.refuseUnlisted(out, r, err)
 }
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const jsonType = "application/json"
@@ -43,7 +43,7 @@ func Accepts(r *http.Request, mediaType string) bool {
 
 // NotAcceptable answers a client that accepts none of the possible media types.
 func NotAcceptable(w http.ResponseWriter, possible string) {
-	jsonrpc.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: the response is "+possible)
+	message.WriteError(w, http.StatusNotAcceptable, "Not Acceptable: the response is "+possible)
 }
 
 // Negotiate returns a response to a POST in which a handler may write a stream of events for any
@@ -51,21 +51,19 @@ func NotAcceptable(w http.ResponseWriter, possible string) {
 // notifications and requests between them, and the memory is for these answers. A program sends
 // its requests elsewhere; the SDK offers no way to do so. Call finish before the handler returns.
 // Negotiate returns false when it has refused a client that accepts neither.
-func Negotiate(w http.ResponseWriter, r *http.Request, body []byte, memory jsonrpc.Reservation) (
+func Negotiate(w http.ResponseWriter, r *http.Request, isBatch bool, memory message.Reservation) (
 	to http.ResponseWriter, finish func(), ok bool) {
-	streams := Accepts(r, jsonrpc.EventStream)
+	streams := Accepts(r, message.EventStream)
 	if !streams && !Accepts(r, jsonType) {
-		NotAcceptable(w, jsonType+" or "+jsonrpc.EventStream)
+		NotAcceptable(w, jsonType+" or "+message.EventStream)
 		return w, nil, false
 	}
 	if streams {
 		return w, func() {}, true
 	}
-	a := &jsonAnswer{
-		ResponseWriter: w,
-		isBatch:        bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")),
-		memory:         memory,
-	}
+	a := &jsonAnswer{ResponseWriter: w, isBatch: isBatch, memory: memory}
+	a.events.Emit = a.keep
+	a.events.Reserve = func(length int64) error { return a.memory.Extend(2*int64(a.kept) + length) }
 	return a, a.finish, true
 }
 
@@ -75,17 +73,16 @@ type jsonAnswer struct {
 	isBatch  bool
 	status   int // 0 before the response begins
 	isStream bool
-	split    jsonrpc.Splitter
-	event    []byte // an incomplete one
+	events   message.Events
 	answers  [][]byte
-	kept     int // bytes of the event and the answers
-	memory   jsonrpc.Reservation
+	kept     int // bytes of the answers
+	memory   message.Reservation
 	failed   error
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *jsonAnswer) WriteHeader(status int) {
-	a.status, a.isStream = status, jsonrpc.IsEventStream(a.Header())
+	a.status, a.isStream = status, message.IsEventStream(a.Header())
 	if !a.isStream {
 		a.ResponseWriter.WriteHeader(status)
 	}
@@ -99,37 +96,26 @@ func (a *jsonAnswer) Write(p []byte) (int, error) {
 	if !a.isStream {
 		return a.ResponseWriter.Write(p)
 	}
-	for rest := p; len(rest) > 0 && a.failed == nil; {
-		length, ends := a.split.Next(rest)
-		a.keep(rest[:length])
-		if rest = rest[length:]; ends == jsonrpc.EventEnd {
-			a.endEvent()
-		}
+	if a.failed == nil {
+		a.failed = a.events.Read(p)
 	}
 	return len(p), a.failed
 }
 
-// keep keeps a part of an event, unless there is no memory for it and its copy.
-func (a *jsonAnswer) keep(part []byte) {
-	if a.kept += len(part); a.kept > freeQueue {
-		a.failed = a.memory.Extend(2 * int64(a.kept))
+// keep keeps the message of an event if it is an answer and there is memory for it and its copy.
+func (a *jsonAnswer) keep(event []byte, failed error) error {
+	answer, _ := message.ParseEvent(event)
+	if failed != nil || !message.IsResponse(answer) {
+		return failed
 	}
-	if a.failed != nil {
-		a.event, a.answers = nil, nil
-		return
+	if a.kept += len(answer); a.kept > freeQueue {
+		if err := a.memory.Extend(2 * int64(a.kept)); err != nil {
+			a.answers = nil
+			return err
+		}
 	}
-	a.event = append(a.event, part...)
-}
-
-// endEvent keeps the message in a complete event if it is an answer.
-func (a *jsonAnswer) endEvent() {
-	message, _ := jsonrpc.ParseEvent(a.event)
-	a.kept -= len(a.event)
-	a.event = a.event[:0]
-	if jsonrpc.IsAnswer(message) {
-		a.answers = append(a.answers, message)
-		a.kept += len(message)
-	}
+	a.answers = append(a.answers, answer)
+	return nil
 }
 
 // FlushError is called by http.ResponseController.

@@ -9,17 +9,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 var _ = Describe("A response to a client that accepts only JSON", Label("U22"), func() {
-	var memory *jsonrpc.BodyMemory
-	BeforeEach(func() { memory = jsonrpc.NewBodyMemory(8 << 20) })
+	var memory *message.BodyMemory
+	BeforeEach(func() { memory = message.NewBodyMemory(8 << 20) })
 	answer := func(request string, write func(w http.ResponseWriter)) *httptest.ResponseRecorder {
 		GinkgoHelper()
 		recorder, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Accept", "application/json")
-		w, finish, ok := Negotiate(recorder, r, []byte(request), memory.Reserve("ada"))
+		w, finish, ok := Negotiate(recorder, r, strings.HasPrefix(request, "["), memory.Reserve("ada"))
 		Expect(ok).To(BeTrue())
 		write(w)
 		finish()
@@ -27,7 +27,7 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	}
 	stream := func(parts ...string) func(w http.ResponseWriter) {
 		return func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			w.Header().Set("Content-Type", message.EventStream)
 			for _, part := range parts {
 				_, _ = io.WriteString(w, part)
 				Expect(http.NewResponseController(w).Flush()).To(Succeed())
@@ -38,14 +38,14 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 
 	It("is the answer in a stream, in whatever parts it comes", func() {
 		got := answer(`{"id":1}`, stream("event: prime\nid: a_0\ndata: \n\n", progress,
-			"event: message\nid: a_2\ndata: {\"id\"", ":1,\"result\":{}}\n", "\n"))
-		Expect(got.Body.String()).To(Equal(`{"id":1,"result":{}}`))
+			"event: message\nid: a_2\ndata: {\"jsonrpc\":\"2.0\",\"id\"", ":1,\"result\":{}}\n", "\n"))
+		Expect(got.Body.String()).To(Equal(`{"jsonrpc":"2.0","id":1,"result":{}}`))
 		Expect(got.Header().Get("Content-Type")).To(Equal("application/json"))
 	})
 
 	It("is a list for a batch", func() {
-		got := answer(` [{"id":1}]`, stream(progress, "data: {\"id\":1,\"result\":{}}\n\n"))
-		Expect(got.Body.String()).To(Equal(`[{"id":1,"result":{}}]`))
+		got := answer(`[{"id":1}]`, stream(progress, "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n"))
+		Expect(got.Body.String()).To(Equal(`[{"jsonrpc":"2.0","id":1,"result":{}}]`))
 	})
 
 	It("is 503 if the stream ends without an answer", func() {
@@ -53,11 +53,11 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 	})
 
 	It("is 503 if there is no memory for the answers, also those of other requests", Label("G19"), func() {
-		large := "data: {\"id\":1,\"result\":\"" + strings.Repeat("x", 1<<20) + "\"}\n\n"
+		large := "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"" + strings.Repeat("x", 1<<20) + "\"}\n\n"
 		write := func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			w.Header().Set("Content-Type", message.EventStream)
 			_, err := io.WriteString(w, large)
-			Expect(err).To(MatchError(jsonrpc.ErrNoMemory))
+			Expect(err).To(MatchError(message.ErrNoMemory))
 		}
 		other := memory.Reserve("ada")
 		Expect(other.Extend(1 << 20)).To(Succeed())
@@ -66,9 +66,9 @@ var _ = Describe("A response to a client that accepts only JSON", Label("U22"), 
 		Expect(got.Body.String()).To(ContainSubstring(TooManyBodies))
 		other.Release()
 		Expect(answer(`[{"id":1}]`, func(w http.ResponseWriter) {
-			w.Header().Set("Content-Type", jsonrpc.EventStream)
+			w.Header().Set("Content-Type", message.EventStream)
 			_, _ = io.WriteString(w, large)
-			Expect(other.Extend(1 << 20)).To(MatchError(jsonrpc.ErrNoMemory))
+			Expect(other.Extend(1 << 20)).To(MatchError(message.ErrNoMemory))
 		}).Code).To(Equal(http.StatusOK))
 		Expect(other.Extend(1 << 20)).To(Succeed())
 	})
@@ -92,7 +92,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 	}
 
 	DescribeTable("include a stream:", func(header string) {
-		Expect(accepts(jsonrpc.EventStream, header)).To(BeTrue())
+		Expect(accepts(message.EventStream, header)).To(BeTrue())
 	},
 		Entry("without a header", ""),
 		Entry("by name", "application/json, Text/Event-Stream"),
@@ -105,7 +105,7 @@ var _ = Describe("The media types that a client accepts", Label("U22"), func() {
 	)
 
 	DescribeTable("do not include a stream:", func(header string) {
-		Expect(accepts(jsonrpc.EventStream, header)).To(BeFalse())
+		Expect(accepts(message.EventStream, header)).To(BeFalse())
 	},
 		Entry("without a range of it", "application/json"),
 		Entry("if nothing else is accepted", "application/json, */*;q=0"),

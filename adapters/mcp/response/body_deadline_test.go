@@ -14,7 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -61,7 +61,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 			out, _ := s.registry.NewWriter(w, r, r.Context())
 			defer out.Finish()
 			out.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
-			if _, err := out.ReadBody(100, jsonrpc.NewBodyMemory(1<<10)); err != nil {
+			if _, err := out.ReadBody(100, message.NewBodyMemory(1<<10)); err != nil {
 				out.WriteHeader(http.StatusBadRequest)
 			}
 		}))

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -35,7 +35,7 @@ func WriteError(w http.ResponseWriter, status int, code, description string) {
 
 // NoSession answers 404, so that the client initializes another session.
 func NoSession(w http.ResponseWriter) {
-	jsonrpc.WriteError(w, http.StatusNotFound, "Not Found: there is no such session")
+	message.WriteError(w, http.StatusNotFound, "Not Found: there is no such session")
 }
 
 // RefuseSession is NoSession with a rule and a reason for the trace.

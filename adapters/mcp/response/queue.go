@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -33,7 +33,7 @@ type Queue struct {
 
 	mu      sync.Mutex
 	idle    sync.Cond // signalled when sending becomes false
-	memory  jsonrpc.Reservation
+	memory  message.Reservation
 	queued  []byte
 	behind  int // bytes that are queued or being written
 	begun   bool
@@ -44,7 +44,7 @@ type Queue struct {
 
 // NewQueue returns a queue for the response, and the request with a context that ends when writes
 // fail. It calls wrote with the events that were sent. Call Close before the handler returns.
-func NewQueue(w http.ResponseWriter, r *http.Request, memory jsonrpc.Reservation,
+func NewQueue(w http.ResponseWriter, r *http.Request, memory message.Reservation,
 	wrote func(events []byte)) (*Queue, *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	q := &Queue{

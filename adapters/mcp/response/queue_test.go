@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 // unread is a response whose client reads only when it is released.
@@ -46,7 +46,7 @@ var _ = Describe("A queue of events", Label("U22", "U25"), func() {
 		request *http.Request
 		wrote   string
 	)
-	open := func(memory *jsonrpc.BodyMemory) {
+	open := func(memory *message.BodyMemory) {
 		to, wrote = newUnread(), ""
 		queue, request = NewQueue(to, httptest.NewRequest(http.MethodGet, "/", nil), memory.Reserve("ann"),
 			func(p []byte) { wrote += string(p) })
@@ -55,7 +55,7 @@ var _ = Describe("A queue of events", Label("U22", "U25"), func() {
 		_, err := queue.Write([]byte(text))
 		return errors.Join(err, queue.FlushError())
 	}
-	BeforeEach(func() { open(jsonrpc.NewBodyMemory(256 << 20)) })
+	BeforeEach(func() { open(message.NewBodyMemory(256 << 20)) })
 
 	It("takes events while the client does not read, and sends them in order", func() {
 		Expect(write("a\n\n")).To(Succeed())
@@ -81,12 +81,12 @@ var _ = Describe("A queue of events", Label("U22", "U25"), func() {
 	})
 
 	It("uses the memory of its person until it is empty", Label("G19"), func() {
-		memory := jsonrpc.NewBodyMemory(8 << 20)
+		memory := message.NewBodyMemory(8 << 20)
 		open(memory)
 		long, other := strings.Repeat("x", 1<<20), memory.Reserve("ann")
 		Expect(write(long)).To(Succeed())
 		<-to.begun
-		Expect(other.Extend(1 << 20)).To(MatchError(jsonrpc.ErrNoMemory))
+		Expect(other.Extend(1 << 20)).To(MatchError(message.ErrNoMemory))
 		close(to.release)
 		Eventually(func() error { return other.Extend(1 << 20) }).Should(Succeed())
 		Expect(write(long)).To(MatchError(errBehind), "the other one uses the quarter of a person")

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -21,7 +21,7 @@ func relayIn(g *Registry, person string) *Writer {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
 	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}, Token: "t"})
-	s.Begin(nil, true)
+	s.Begin(message.ID{}, true)
 	s.LimitStream()
 	DeferCleanup(s.Finish)
 	return s
@@ -56,7 +56,7 @@ func openStream(relayed bool) (*Writer, *writeDeadline) {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
 	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}, Token: "t"})
-	s.Begin(nil, true)
+	s.Begin(message.ID{}, true)
 	DeferCleanup(s.Finish)
 	return s, to
 }
@@ -64,7 +64,7 @@ func openStream(relayed bool) (*Writer, *writeDeadline) {
 var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	DescribeTable("sends comments only between events:", func(chunks []string, between bool) {
 		s, to := openStream(true)
-		s.Header().Set("Content-Type", jsonrpc.EventStream)
+		s.Header().Set("Content-Type", message.EventStream)
 		s.WriteHeader(http.StatusOK)
 		for _, chunk := range chunks {
 			_, err := s.Write([]byte(chunk))
@@ -96,7 +96,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	DescribeTable("sends a comment with the header when no event has come yet:",
 		func(change func(s *Writer), comments int) {
 			s, to := openStream(true)
-			s.Header().Set("Content-Type", jsonrpc.EventStream)
+			s.Header().Set("Content-Type", message.EventStream)
 			change(s)
 			s.WriteHeader(http.StatusOK)
 			Expect(s.FlushError()).To(Succeed())
@@ -114,7 +114,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 
 	It("sends no keep-alive comment in a compressed stream", func() {
 		s, to := openStream(true)
-		s.Header().Set("Content-Type", jsonrpc.EventStream)
+		s.Header().Set("Content-Type", message.EventStream)
 		s.Header().Set("Content-Encoding", "gzip")
 		s.WriteHeader(http.StatusOK)
 		s.comment()
@@ -250,7 +250,7 @@ var _ = Describe("Limiting how long a client may take to read a response that is
 		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
 		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
 		Entry("for an event, which is flushed", true, func(s *Writer) {
-			s.Header().Set("Content-Type", jsonrpc.EventStream)
+			s.Header().Set("Content-Type", message.EventStream)
 			_, _ = s.Write([]byte("data: x\n\n"))
 		}, true),
 		Entry("for bytes after a limited write", false, func(s *Writer) {

@@ -8,7 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/connection"
 )
 
@@ -38,7 +38,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	w.begun = true
 	if status := w.refused; status > 0 {
 		w.refused = 0
-		jsonrpc.WriteErrorFor(w.ResponseWriter, status, w.id, sdk.CodeInvalidRequest, strings.TrimSpace(string(p)))
+		message.WriteErrorFor(w.ResponseWriter, status, w.id, sdk.CodeInvalidRequest, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
 	if w.events = w.disableBuffering(); w.events {
@@ -85,14 +85,14 @@ func (w *Writer) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	w.sendComments = true // a response that flushes may take long
-	if w.id != nil && w.ctx.identity.served.Load() && !w.long && w.unsent <= buffered {
+	if !w.id.IsZero() && w.ctx.identity.served.Load() && !w.long && w.unsent <= buffered {
 		if w.flushTimer == nil {
 			w.flushTimer = time.AfterFunc(w.registry.FlushDelay, w.delayedFlush)
 		}
 		return nil
 	}
 	if w.long && w.written == 0 && w.takesComment() {
-		w.written, _ = w.ResponseWriter.Write(jsonrpc.OpeningComment)
+		w.written, _ = w.ResponseWriter.Write(message.OpeningComment)
 	}
 	return w.flush()
 }
@@ -115,7 +115,7 @@ func (w *Writer) flush() error {
 // disableBuffering reports whether the response is a stream of events, and tells nginx not to
 // buffer it.
 func (w *Writer) disableBuffering() bool {
-	if !jsonrpc.IsEventStream(w.Header()) {
+	if !message.IsEventStream(w.Header()) {
 		return false
 	}
 	w.Header().Set("X-Accel-Buffering", "no")

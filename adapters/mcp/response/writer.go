@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -43,9 +43,9 @@ type Writer struct {
 	traced   tracedWriter
 	request  *http.Request
 	hasBody  bool // that was read
-	reserved jsonrpc.Reservation
-	id       []byte // of the request in the body; nil in a batch and for a message that is not a request
-	relayed  bool   // the response of an upstream, which is passed on unchanged
+	reserved message.Reservation
+	id       message.ID // of the only call in the body
+	relayed  bool       // the response of an upstream, which is passed on unchanged
 	observe  func(header http.Header, p []byte)
 
 	long bool // a stream; guarded by the mutex of the registry
@@ -101,10 +101,10 @@ func (w *Writer) Status() int {
 
 // ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the
 // client takes longer than BodyLimit.
-func (w *Writer) ReadBody(limit int64, memory *jsonrpc.BodyMemory) ([]byte, error) {
+func (w *Writer) ReadBody(limit int64, memory *message.BodyMemory) ([]byte, error) {
 	w.beginBody()
 	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
-	body, err := jsonrpc.ReadBody(w.request, limit, &w.reserved)
+	body, err := message.ReadBody(w.request, limit, &w.reserved)
 	w.endBody(err)
 	if err == nil {
 		w.hasBody = true
@@ -121,7 +121,7 @@ func (w *Writer) HasEnded() bool {
 
 // Begin starts keep-alive comments. A long stream ends with its access token; a call that began
 // with a valid token may finish.
-func (w *Writer) Begin(id []byte, long bool) {
+func (w *Writer) Begin(id message.ID, long bool) {
 	w.id = id
 	w.extendDeadlines()
 	if !long && !w.relayed {

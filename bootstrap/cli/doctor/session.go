@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/oauth2"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -137,24 +136,22 @@ func (e *examination) openStream(ctx context.Context, confirm func(io.Reader) (s
 	return ok("%s after %s", seen, time.Since(began).Round(100*time.Microsecond))
 }
 
-// firstEvent reads the whole first event and returns its name.
+// firstEvent reads the stream until an event with a name is complete, and returns the name.
 func firstEvent(stream io.Reader) (name string, err error) {
-	var split jsonrpc.Splitter
-	var event []byte
-	for reader := bufio.NewReader(stream); ; {
-		c, err := reader.ReadByte()
-		if err != nil {
+	events := message.Events{Emit: func(event []byte, _ error) error {
+		if _, kind := message.ParseEvent(event); name == "" {
+			name = kind
+		}
+		return nil
+	}}
+	for piece := make([]byte, 512); name == ""; {
+		n, err := stream.Read(piece)
+		_ = events.Read(piece[:n]) // Emit never fails
+		if err != nil && name == "" {
 			return "", fmt.Errorf("reading the stream: %w", err)
 		}
-		event = append(event, c)
-		if _, ends := split.Next([]byte{c}); ends != jsonrpc.EventEnd {
-			continue
-		}
-		if _, name := jsonrpc.ParseEvent(event); name != "" {
-			return name, nil
-		}
-		event = nil
 	}
+	return name, nil
 }
 
 const mendUpstream = "Check the MCP server behind the gateway, not the network between: it must run at the exact " +

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -52,7 +52,7 @@ func (p Probe) head(request *http.Request) (head, error) {
 	defer response.Body.Close()
 	h := head{
 		status:      response.StatusCode,
-		session:     response.Header.Get(jsonrpc.SessionHeader),
+		session:     response.Header.Get(message.SessionHeader),
 		cookies:     response.Cookies(),
 		contentType: strings.ToLower(response.Header.Get("Content-Type")),
 		overHTTP:    request.URL.Scheme == "http",
@@ -102,14 +102,13 @@ func retryOf(header string) (retries bool, after time.Duration) {
 
 // contentOf reads a message of JSON-RPC.
 func contentOf(body []byte) content {
-	body = bytes.TrimPrefix(body, jsonrpc.ByteOrderMark)
-	found, batch, err := jsonrpc.Scan(body, 1)
+	found, isBatch, err := message.Decode(bytes.TrimPrefix(body, message.ByteOrderMark))
 	switch {
-	case err != nil || batch || len(found[0].Version.Of(body)) == 0:
+	case err != nil || isBatch:
 		return otherContent
-	case bytes.HasPrefix(found[0].Result.Of(body), []byte("{")):
+	case found[0].Result.Kind() == '{':
 		return resultOfMCP
-	case bytes.HasPrefix(found[0].Error.Of(body), []byte("{")):
+	case found[0].Error.Kind() == '{':
 		return errorOfJSONRPC
 	}
 	return otherContent

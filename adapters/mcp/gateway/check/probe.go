@@ -13,7 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 // Probe sends requests to one server.
@@ -138,8 +138,8 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if r.revision != "" {
-		request.Header.Set(jsonrpc.VersionHeader, r.revision)
-		request.Header.Set(jsonrpc.MethodHeader, r.name)
+		request.Header.Set(message.VersionHeader, r.revision)
+		request.Header.Set(message.MethodHeader, r.name)
 	}
 	if p.Sign != nil {
 		p.Sign(request, []byte(r.body))
@@ -161,7 +161,7 @@ func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, o
 	if err != nil {
 		return
 	}
-	request.Header.Set(jsonrpc.SessionHeader, opened.session)
+	request.Header.Set(message.SessionHeader, opened.session)
 	for _, cookie := range opened.cookies { // by which a balancer finds the session
 		//nolint:gosec // a request has no attributes
 		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})

@@ -33,7 +33,7 @@ func updated(uri string) string {
 func result(members string) string { return `{"jsonrpc":"2.0","id":1,"result":{` + members + `}}` }
 
 var _ = Describe("Filtering a message", Label("U27"), func() {
-	DescribeTable("removes what the caller may not see, and nothing else:", func(message, filtered string) {
+	DescribeTable("removes what the caller may not see:", func(message, filtered string) {
 		Expect(hiding.Filter([]byte(message))).To(BeEquivalentTo(filtered))
 	},
 		Entry("a tool", result(
@@ -48,42 +48,29 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 		Entry("lists of several kinds", result(`"tools":[{"name":"secret"}],"prompts":[{"name":"secret"}]`),
 			result(`"tools":[],"prompts":[]`)),
 		Entry("a message in a batch", `[`+result(`"tools":[{"name":"secret"}]`)+`, {"jsonrpc":"2.0","method":"x"}]`,
-			`[`+result(`"tools":[]`)+`, {"jsonrpc":"2.0","method":"x"}]`),
-		Entry("an element under other spellings",
-			result(`"Tools":[{"name":"secret"}],"to_ols":[{"name":"secret"}],"\u0074ools":[{"name":"secret"}]`),
-			result(`"Tools":[],"to_ols":[],"\u0074ools":[]`)),
-		Entry("an element of a repeated list", result(`"tools":[],"tools":[{"name":"secret"}]`),
-			result(`"tools":[],"tools":[]`)),
-		Entry("an element of a repeated result", `{"result":{},"Result":{"tools":[{"name":"secret"}]}}`,
-			`{"result":{},"Result":{"tools":[]}}`),
-		Entry("an element with two names",
-			result(`"tools":[{"name":"a","name":"secret"},{"name":"secret","Name":"a"}]`), result(`"tools":[]`)),
+			`[`+result(`"tools":[]`)+`,{"jsonrpc":"2.0","method":"x"}]`),
 		Entry("an element with an escaped name", result(`"tools":[{"name":"\u0073ecret"}]`), result(`"tools":[]`)),
 		Entry("an element without a name",
 			result(`"tools":[{"title":"x"},"secret",7,null,{"name":7},{"name":["secret"]}]`), result(`"tools":[]`)),
 		Entry("an update of a resource", updated("a:secret"), ""),
-		Entry("an update under other spellings",
-			`{"Params":{"URI":"a:secret"},"Method":"Notifications/Resources/Updated"}`, ""),
-		Entry("an update with two URIs",
-			`{"params":{"uri":"a:b","uri":"a:secret"},"method":"notifications/resources/updated"}`, ""),
 		Entry("an update whose URI is no text",
-			`{"method":"notifications/resources/updated","params":{"uri":["a:secret"]}}`, ""),
+			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":["a:secret"]}}`, ""),
 		Entry("an update in a batch", `[`+updated("a:secret")+`, `+result(`"tools":[{"name":"secret"}]`)+`,`+
 			updated("a:secret")+`]`, `[`+result(`"tools":[]`)+`]`),
 		Entry("all updates in a batch", `[`+updated("a:secret")+`,`+updated("b:secret")+`]`, ""),
 		Entry("a public cache", result(`"tools":[],"cacheScope":"public","ttlMs":5`),
 			result(`"tools":[],"cacheScope":"private","ttlMs":5`)),
 		Entry("a cache that is public by default", result(`"contents":[],"ttlMs":5 `),
-			result(`"contents":[],"ttlMs":5 ,"cacheScope":"private"`)),
+			result(`"contents":[],"ttlMs":5,"cacheScope":"private"`)),
 	)
 
 	DescribeTable("leaves unchanged", func(message string) {
 		Expect(hiding.Filter([]byte(message))).To(BeEquivalentTo(message))
 	},
-		Entry("a list of what the caller may see", ` {"result" : {"tools" : [ {"name" : "a"} ] , "x":"\ud800"}}`+"\n"),
+		Entry("a list of what the caller may see", result(`"tools":[{"name" : "a"}],"x":"\ud800"`)),
 		Entry("no list", result(`"tools":null`)),
 		Entry("an update of another resource", updated("a:b")),
-		Entry("updates in a batch", `[ `+updated("a:b")+` , `+updated("a:c")+` ]`),
+		Entry("updates in a batch", `[`+updated("a:b")+`,`+updated("a:c")+`]`),
 		Entry("the notice of a changed list",
 			`{"jsonrpc":"2.0","method":"notifications/resources/list_changed","params":{"_meta":{"uri":"a:secret"}}}`),
 		Entry("the parameters of another notification",
@@ -96,8 +83,7 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 			`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"secret","data":{"tools":[{"name":"secret"}]}}}`),
 		Entry("a private cache", result(`"cacheScope":"private","ttlMs":1`)),
 		Entry("an empty result", result("")),
-		Entry("a result that is no object", `{"result":[{"tools":[{"name":"secret"}]}]}`),
-		Entry("duplicate names elsewhere", result(`"content":[{"a":1,"a":2}]`)),
+		Entry("a result that is no object", `{"jsonrpc":"2.0","id":1,"result":[{"tools":[{"name":"secret"}]}]}`),
 	)
 
 	It("leaves a list of a kind without rules unchanged", func() {
@@ -106,16 +92,27 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 		Expect(Lists{Tools: mayShow}.Filter([]byte(updated("a:secret")))).To(BeEquivalentTo(updated("a:secret")))
 	})
 
-	DescribeTable("fails for", func(message string) {
-		_, err := hiding.Filter([]byte(message))
-		Expect(err).To(HaveOccurred())
-	},
-		Entry("half a message", `{"result":{"tools":[{"name":"secret"}`),
-		Entry("data after the message", `{}{"result":{"tools":[{"name":"secret"}]}}`),
+	DescribeTable(
+		"fails for",
+		func(message string) {
+			_, err := hiding.Filter([]byte(message))
+			Expect(err).To(HaveOccurred())
+		},
+		Entry("half a message", `{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"secret"}`),
+		Entry("data after the message", result("")+result(`"tools":[{"name":"secret"}]`)),
 		Entry("data after a batch", `[]{"result":{"tools":[{"name":"secret"}]}}`),
 		Entry("a comment", `{/*"*/"result":{"tools":[{"name":"secret"}]}}`),
 		Entry("a list that is an object", result(`"tools":{"secret":{}}`)),
-		Entry("a byte order mark", "\ufeff{}"),
+		Entry("a byte order mark", "\ufeff"+result("")),
+		Entry("other spellings of a list", result(`"Tools":[{"name":"secret"}]`)),
+		Entry("a repeated list", result(`"tools":[],"\u0074ools":[{"name":"secret"}]`)),
+		Entry(
+			"two spellings of a result",
+			`{"jsonrpc":"2.0","id":1,"result":{},"Result":{"tools":[{"name":"secret"}]}}`,
+		),
+		Entry("an element with two names", result(`"tools":[{"name":"a","name":"secret"}]`)),
+		Entry("an update with two URIs",
+			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b","URI":"a:secret"}}`),
 	)
 })
 
@@ -158,6 +155,9 @@ func typed(mediaType string, more ...string) http.Header {
 	return header
 }
 
+// ping is a message without anything to hide.
+const ping = `{"jsonrpc":"2.0","method":"ping"}`
+
 const jsonType, eventType = "application/json", "text/event-stream"
 
 var _ = Describe("Filtering a response", Label("U27"), func() {
@@ -184,43 +184,46 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Entry("an event with carriage returns only", typed(eventType), "data:"+secret+"\rid: 7\r\r",
 			"data: "+open+"\nid: 7\r\r"),
 		Entry("an event of several lines", typed(eventType),
-			"data: {\"result\":\ndata: {\"tools\":[{\"name\":\"secret\"}]}}\n\n",
-			"data: {\"result\":\ndata: {\"tools\":[]}}\n\n"),
-		Entry("the second event", typed(eventType), "data: {}\n\ndata: "+secret+"\n\ndata: {}\n\n",
-			"data: {}\n\ndata: "+open+"\n\ndata: {}\n\n"),
+			"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\ndata: {\"tools\":[{\"name\":\"secret\"}]}}\n\n",
+			"data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[]}}\n\n"),
+		Entry("the second event", typed(eventType), "data: "+ping+"\n\ndata: "+secret+"\n\ndata: "+ping+"\n\n",
+			"data: "+ping+"\n\ndata: "+open+"\n\ndata: "+ping+"\n\n"),
 		Entry("an event after a byte order mark", typed(eventType), "\ufeffdata: "+secret+"\n\n", "data: "+open+"\n\n"),
 		Entry("an event in a stream whose type has parameters", typed("Text/Event-Stream;charset=utf-8"),
 			"data: "+secret+"\n\n", "data: "+open+"\n\n"),
-		Entry("an update of a resource", typed(eventType),
-			"data: {}\n\nid: 7\ndata: "+updated("a:secret")+"\n\ndata: {}\n\n", "data: {}\n\ndata: {}\n\n"),
+		Entry(
+			"an update of a resource",
+			typed(eventType),
+			"data: "+ping+"\n\nid: 7\ndata: "+updated(
+				"a:secret",
+			)+"\n\ndata: "+ping+"\n\n",
+			"data: "+ping+"\n\ndata: "+ping+"\n\n",
+		),
 		Entry("an update in JSON", typed(jsonType), updated("a:secret"), ""),
 		Entry("an event of another type", typed(eventType), "event: other\ndata: "+secret+"\n\n",
 			"event: other\ndata: "+open+"\n\n"),
 		Entry("an event that the end of the stream cuts off", typed(eventType), "data: "+secret+"\n",
 			"data: "+open+"\n"),
 		Entry("comments and other events", typed(eventType),
-			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n",
-			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: {}\r\n\r\n"),
+			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: "+ping+"\r\n\r\n",
+			": ping\n\nevent: endpoint\ndata: /m?x\n\nid: 1\ndata:\n\nretry: 5\n\n:\r\ndata: "+ping+"\n\r\n"),
 		Entry("an event that is not JSON", typed(eventType),
-			"id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}\n\ndata: {}\n\n",
-			"event: message\ndata: refused\n\ndata: {}\n\n"),
+			"id: 1\ndata: {\"result\":{\"tools\":[{\"name\":\"secret\"}\n\ndata: "+ping+"\n\n",
+			"event: message\ndata: refused\n\ndata: "+ping+"\n\n"),
 		Entry("a message that is not JSON", typed(jsonType), `{"result":{"tools":[{"name":"secret"}`, "refused"),
 		Entry("a text that is not JSON", typed("text/plain"), "sorry", "sorry"),
 		Entry("an encoded response", typed(jsonType, "Content-Encoding", "gzip"), secret, "refused"),
 		Entry("encoded events", typed(eventType, "Content-Encoding", "br"), "data: "+secret+"\n\n", "refused"),
 	)
 
-	It("keeps the headers of an unchanged response, and none that describe the bytes of a changed one", func() {
+	It("keeps no headers that describe the bytes of the unfiltered response", func() {
 		digests := []string{"Content-Length", "65", "Etag", `"x"`, "Last-Modified", "x"}
-		same, _ := responding(typed(jsonType, digests...), open)
-		Expect(same.Header()).
-			To(And(HaveKeyWithValue("Content-Length", []string{"65"}), HaveKey("Etag"), HaveKey("Last-Modified")))
 		changed, _ := responding(typed(jsonType, digests...), secret)
 		Expect(changed.Header()).
 			To(And(HaveKeyWithValue("Content-Length", []string{fmt.Sprint(len(open))}), Not(HaveKey("Etag")),
 				Not(HaveKey("Last-Modified")),
 				HaveKeyWithValue("Cache-Control", []string{"no-store"})))
-		stream, _ := responding(typed(eventType, digests...), "data: {}\n\n")
+		stream, _ := responding(typed(eventType, digests...), "data: "+ping+"\n\n")
 		Expect(stream.Header()).
 			To(And(Not(HaveKey("Content-Length")), Not(HaveKey("Etag")), Not(HaveKey("Last-Modified"))))
 		refused, _ := responding(typed(jsonType, append(digests, "Content-Encoding", "gzip")...), open)
@@ -232,9 +235,9 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		recorder := httptest.NewRecorder()
 		w := NewWriter(recorder, Options{Lists: hiding, Release: func() {}})
 		w.Header().Set("Content-Type", eventType)
-		_, _ = w.Write([]byte("data: {}\n\ndata: {"))
+		_, _ = w.Write([]byte("data: " + ping + "\n\ndata: {"))
 		Expect(w.FlushError()).To(Succeed())
-		Expect(recorder.Body.String()).To(Equal("data: {}\n\n"))
+		Expect(recorder.Body.String()).To(Equal("data: " + ping + "\n\n"))
 		Expect(recorder.Flushed).To(BeTrue())
 	})
 
@@ -250,7 +253,7 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		},
 		Entry("of a length that no message has, in JSON", typed(jsonType), `{"result":{"x":"`, `"}}`, 16, "refused"),
 		Entry("of a length that no message has, in an event", typed(eventType), `data: {"result":{"x":"`,
-			"\"}}\n\ndata: {}\n\n", 16, "event: message\ndata: refused\n\ndata: {}\n\n"),
+			"\"}}\n\ndata: "+ping+"\n\n", 16, "event: message\ndata: refused\n\ndata: "+ping+"\n\n"),
 		Entry("of the memory, in JSON", typed(jsonType), `{"result":{"x":"`, `"}}`, 11, "refused"),
 	)
 })

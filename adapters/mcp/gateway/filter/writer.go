@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 // Options configure a Writer.
@@ -28,15 +28,15 @@ type Options struct {
 type Writer struct {
 	to      http.ResponseWriter
 	options Options
-	whole   buffer  // of a response that is not a stream
-	status  int     // 0 before WriteHeader
-	events  *events // nil for a response that is not a stream
+	whole   message.Buffer  // of a response that is not a stream
+	status  int             // 0 before WriteHeader
+	events  *message.Events // nil for a response that is not a stream
 	refused error
 }
 
 // NewWriter returns a Writer that sends the filtered response to w.
 func NewWriter(w http.ResponseWriter, o Options) *Writer {
-	return &Writer{to: w, options: o, whole: buffer{reserve: o.Reserve}}
+	return &Writer{to: w, options: o, whole: message.Buffer{Reserve: o.Reserve}}
 }
 
 // Header implements http.ResponseWriter.
@@ -53,9 +53,9 @@ func (w *Writer) WriteHeader(status int) {
 		w.refused = errors.New("the MCP server answered with a content encoding, although the request accepts none")
 		return
 	}
-	if jsonrpc.IsEventStream(header) {
+	if message.IsEventStream(header) {
 		removeDigests(header)
-		w.events = &events{event: buffer{reserve: w.options.Reserve}, emit: w.emit}
+		w.events = &message.Events{Reserve: w.options.Reserve, Emit: w.emit}
 		w.to.WriteHeader(status)
 	}
 }
@@ -74,10 +74,10 @@ func (w *Writer) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if w.events == nil {
-		w.whole.keep(p)
+		w.whole.Keep(p)
 		return len(p), nil
 	}
-	if err := w.events.write(p); err != nil {
+	if err := w.events.Read(p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -94,23 +94,21 @@ func (w *Writer) FlushError() error {
 // emit sends a filtered event.
 func (w *Writer) emit(raw []byte, failed error) error {
 	defer w.options.Release()
-	payload, _ := jsonrpc.ParseEvent(raw)
+	payload, _ := message.ParseEvent(raw)
 	if failed == nil && isJSON(payload) {
 		var filtered []byte
-		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, jsonrpc.ByteOrderMark))
-		switch {
-		case failed == nil && filtered == nil:
+		filtered, failed = w.options.Lists.Filter(bytes.TrimPrefix(payload, message.ByteOrderMark))
+		if failed == nil && filtered == nil {
 			return nil
-		case failed == nil && !bytes.Equal(filtered, payload):
-			raw = jsonrpc.WithEventData(raw, filtered)
 		}
+		raw = message.WithEventData(raw, filtered)
 	}
 	if failed != nil {
-		message := w.options.Failure(failed)
-		if message == nil {
+		failure := w.options.Failure(failed)
+		if failure == nil {
 			return nil
 		}
-		raw = jsonrpc.Event("message", "", message)
+		raw = message.Event("message", "", failure)
 	}
 	_, err := w.to.Write(raw)
 	return err
@@ -118,7 +116,7 @@ func (w *Writer) emit(raw []byte, failed error) error {
 
 // isJSON reports whether a text begins as a JSON-RPC message does.
 func isJSON(text []byte) bool {
-	text = bytes.TrimLeft(bytes.TrimPrefix(text, jsonrpc.ByteOrderMark), " \t\r\n")
+	text = bytes.TrimLeft(bytes.TrimPrefix(text, message.ByteOrderMark), " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
@@ -128,9 +126,7 @@ func (w *Writer) Finish() {
 	switch {
 	case w.status == 0:
 	case w.events != nil:
-		if w.events.event.Len() > 0 || w.events.event.failed != nil {
-			_ = w.events.end() // the client has gone
-		}
+		_ = w.events.End() // the client has gone
 	default:
 		w.finishWhole()
 	}
@@ -146,24 +142,22 @@ func (w *Writer) Drop() {
 func (w *Writer) finishWhole() {
 	reason := w.refused
 	if reason == nil {
-		reason = w.whole.failed
+		reason = w.whole.Failed
 	}
 	body, declared := w.whole.Bytes(),
 		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
 	filtered := body
 	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
-		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, jsonrpc.ByteOrderMark))
+		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
 	}
 	if reason != nil {
 		w.Drop()
 		w.options.Refuse(w.to, reason)
 		return
 	}
-	if !bytes.Equal(filtered, body) {
-		removeDigests(w.Header())
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("Content-Length", strconv.Itoa(len(filtered)))
-	}
+	removeDigests(w.Header())
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Length", strconv.Itoa(len(filtered)))
 	w.to.WriteHeader(w.status)
 	if len(filtered) > 0 {
 		_, _ = w.to.Write(filtered) // the client has gone

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -19,16 +19,21 @@ const (
 // readMessages calls handle with each message on its own line, and other with each line that
 // is not one, because many programs print text at their start. A long line uses the memory for
 // bodies until it is handled.
-func readMessages(from io.Reader, memory *jsonrpc.Reservation, handle func(message), other func(line string)) error {
+func readMessages(
+	from io.Reader,
+	memory *message.Reservation,
+	handle func(message.Message),
+	other func(line string),
+) error {
 	defer memory.Release()
 	reader := bufio.NewReaderSize(from, lineBuffer)
 	for {
 		line, err := readLine(reader, memory)
-		line = bytes.TrimPrefix(line, jsonrpc.ByteOrderMark)
-		var messages []message
+		line = bytes.TrimPrefix(line, message.ByteOrderMark)
+		var messages []message.Message
 		var wrong error
 		if err == nil {
-			messages, wrong = parse(line)
+			messages, _, wrong = message.Decode(line)
 		}
 		if wrong != nil || err != nil && len(line) > 0 {
 			other(textOf(line, err))
@@ -53,7 +58,7 @@ func textOf(line []byte, err error) string {
 }
 
 // readLine returns the next line, which is valid until the next call.
-func readLine(reader *bufio.Reader, memory *jsonrpc.Reservation) (line []byte, err error) {
+func readLine(reader *bufio.Reader, memory *message.Reservation) (line []byte, err error) {
 	part, err := reader.ReadSlice('\n')
 	if err != bufio.ErrBufferFull { //nolint:errorlint // bufio returns the value itself
 		return part, err

@@ -6,20 +6,20 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
 // listen answers a GET in a session: with the messages that belong to no call, or with the rest of
 // a response whose connection broke.
 func (s *session) listen(w http.ResponseWriter, r *http.Request) {
-	if !response.Accepts(r, jsonrpc.EventStream) {
-		response.NotAcceptable(w, "a stream of "+jsonrpc.EventStream)
+	if !response.Accepts(r, message.EventStream) {
+		response.NotAcceptable(w, "a stream of "+message.EventStream)
 		return
 	}
 	id, index, ok := lastEvent(r)
 	if !ok {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Last-Event-ID is not an event id")
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Last-Event-ID is not an event id")
 		return
 	}
 	s.mu.Lock()
@@ -27,7 +27,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 	if id == "" {
 		out = s.listening
 	}
-	if r.Header.Get(jsonrpc.LastEventHeader) == "" {
+	if r.Header.Get(message.LastEventHeader) == "" {
 		index = s.upstream.events.Seen(s.id)
 	}
 	s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 		response.Unavailable(w, response.TooManyBodies)
 		return
 	case err != nil:
-		jsonrpc.WriteError(w, http.StatusBadRequest,
+		message.WriteError(w, http.StatusBadRequest,
 			"Bad Request: the events after Last-Event-ID are not kept any more")
 		return
 	}
@@ -54,7 +54,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 
 // lastEvent returns the stream and the index of the last event that the client has.
 func lastEvent(r *http.Request) (stream string, index int, ok bool) {
-	last := r.Header.Get(jsonrpc.LastEventHeader)
+	last := r.Header.Get(message.LastEventHeader)
 	if last == "" {
 		return "", -1, true
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
 // serve answers a request in a session.
-func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) error {
+func (s *session) serve(w http.ResponseWriter, r *http.Request, messages []message.Message) error {
 	u := s.upstream
 	defer u.registry.Attend(s.id)()
 	queue, r := response.NewQueue(w, r, u.options.Bodies.Reserve(s.person), func(events []byte) {
@@ -21,10 +21,10 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) err
 	})
 	defer queue.Close()
 	w = queue
-	version := r.Header.Get(jsonrpc.VersionHeader)
+	version := r.Header.Get(message.VersionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
-		jsonrpc.WriteError(w, http.StatusBadRequest,
+		message.WriteError(w, http.StatusBadRequest,
 			"Bad Request: Mcp-Protocol-Version is not one of "+strings.Join(revisions, ", "))
 	case r.Method == http.MethodDelete:
 		s.end(errClosed)
@@ -32,7 +32,7 @@ func (s *session) serve(w http.ResponseWriter, r *http.Request, body []byte) err
 	case r.Method == http.MethodGet:
 		s.listen(w, r)
 	default:
-		s.answer(w, r, body)
+		s.answer(w, r, messages)
 	}
 	return nil
 }
@@ -44,24 +44,22 @@ func (s *session) negotiated() string {
 }
 
 // answer answers a POST.
-func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
-	messages, err := parse(body)
-	if err != nil {
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
-		return
-	}
-	if !slices.ContainsFunc(messages, message.isCall) {
+func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []message.Message) {
+	if !slices.ContainsFunc(messages, message.Message.IsCall) {
 		s.writeAll(messages)
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
 	out := newStream(newStreamID())
-	out.isJSON = !response.Accepts(r, jsonrpc.EventStream)
+	out.isJSON = !response.Accepts(r, message.EventStream)
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	done := out.attach(w)
 	defer out.detach(done)
-	s.register(out, messages) // attached, because a call without a reader counts as one whose client has gone
+	messages = s.register(
+		out,
+		messages,
+	) // attached, because a call without a reader counts as one whose client has gone
 	if s.negotiated() >= firstPrimed {
 		s.send(out, nil, false)
 	} else {
@@ -74,7 +72,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 
 // begin sets the headers of a stream of events.
 func begin(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", jsonrpc.EventStream)
+	w.Header().Set("Content-Type", message.EventStream)
 	w.Header().Set("Cache-Control", "no-cache, no-transform")
 }
 
@@ -88,22 +86,23 @@ func (s *session) hang(r *http.Request, done <-chan struct{}) {
 }
 
 // writeAll passes messages on, except for a cancellation that does not identify an open call.
-func (s *session) writeAll(messages []message) {
+func (s *session) writeAll(messages []message.Message) {
 	for _, m := range messages {
-		id, cancels := m.cancels()
+		id, cancels := m.Cancels()
 		if !cancels {
-			s.write(m.forProgram())
+			s.write(m)
 			continue
 		}
 		if c := s.cancelled(id); c != nil {
-			s.write(jsonrpc.WithRequestID(m.raw, strconv.FormatInt(c.number, 10)))
+			m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
+			s.write(m)
 			s.expectCancellation(c)
 		}
 	}
 }
 
 // cancelled returns the open call that a cancellation means, nil for none.
-func (s *session) cancelled(id jsonrpc.ID) *call {
+func (s *session) cancelled(id message.ID) *call {
 	number, _ := s.numbers.Cancelled(id, s.hasGone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,34 +129,43 @@ func (s *session) expectCancellation(c *call) {
 	})
 }
 
-// register records the calls of a POST, and numbers them.
-func (s *session) register(out *stream, messages []message) {
+// maxToken is the maximum length of a progress token that is kept.
+const maxToken = 1 << 10
+
+// register records the calls of a POST, and returns the messages as the program gets them: with the
+// number of a call instead of its id, and with a progress token that no other call has.
+func (s *session) register(out *stream, messages []message.Message) []message.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	numbered := slices.Clone(messages)
 	for i, m := range messages {
-		if m.isCall() {
-			number := s.numbers.Next(m.id)
-			messages[i].number = number
-			s.calls[number] = &call{id: m.id, stream: out, number: number}
-			out.open++
-			s.upstream.registry.BeginCall(s.id)
+		if !m.IsCall() {
+			continue
 		}
+		number := s.numbers.Next(m.ID)
+		numbered[i].ID.Text = strconv.FormatInt(number, 10)
+		if token := m.Meta.Get("progressToken"); len(token) <= maxToken {
+			numbered[i].Meta = m.Meta.With("progressToken", message.Numbered(number, string(token)))
+		}
+		s.calls[number] = &call{id: m.ID, stream: out, number: number}
+		out.open++
+		s.upstream.registry.BeginCall(s.id)
 	}
 	s.streams[out.id] = out
+	return numbered
 }
 
 // initialize answers the first POST of a session. It holds the response back until the program has
 // answered, so that a failure gets its status.
-func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, bound string) error {
+func (s *session) initialize(w http.ResponseWriter, r *http.Request, messages []message.Message, bound string) error {
 	defer s.upstream.registry.Attend(s.id)()
 	out := newStream(newStreamID())
 	out.isInitial = true
-	opening := []message{m}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
-	w.Header().Set(jsonrpc.SessionHeader, bound)
+	w.Header().Set(message.SessionHeader, bound)
 	done := out.attach(w)
-	s.register(out, opening)
+	opening := s.register(out, messages)
 	late := time.AfterFunc(s.upstream.options.StartTimeout, func() { s.end(errStart) })
 	defer late.Stop()
 	s.writeAll(opening)
@@ -169,7 +177,7 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, m message, 
 	}
 	s.end(errClosed) // unless it has ended: the client has gone
 	cause := s.endedBy()
-	for _, header := range []string{jsonrpc.SessionHeader, "Content-Type", "Cache-Control"} {
+	for _, header := range []string{message.SessionHeader, "Content-Type", "Cache-Control"} {
 		w.Header().Del(header)
 	}
 	if errors.Is(cause, errClosed) {

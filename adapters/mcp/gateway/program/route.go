@@ -3,10 +3,12 @@ package program
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -19,45 +21,51 @@ const (
 )
 
 // route sends a message of the program to the client.
-func (s *session) route(m message) {
-	if !m.isResponse() {
-		call, token, ok := jsonrpc.Unnumbered(m.progress)
+func (s *session) route(m message.Message) {
+	if !m.IsResponse() {
+		call, token, ok := message.Unnumbered(m.Params.Get("progressToken"))
 		if ok {
-			m.raw = jsonrpc.WithProgress(m.raw, token)
+			m.Params = m.Params.With("progressToken", token)
 		}
 		if out := s.streamOf(call); out != nil {
-			s.send(out, m.raw, false)
-		} else if m.isCall() {
-			refusal := jsonrpc.ErrorFor([]byte(m.id.Text), rpc.CodeMethodNotFound,
-				"the client accepts only JSON, and does not listen for requests")
-			go s.write([][]byte{refusal}) // the program may read only after its output has been read
+			s.send(out, m.Encode(), false)
+		} else if m.IsCall() {
+			// The program may read only after its output has been read.
+			go s.write(message.ErrorFor(m.ID, rpc.CodeMethodNotFound,
+				"the client accepts only JSON, and does not listen for requests"))
 		}
 		return
 	}
-	number, _ := m.answers()
-	call, last := s.removeCall(number)
+	call, last := s.removeCall(numberOf(m))
 	if call == nil { // as after a cancellation
-		s.output.unmatched(m.id.Text)
+		s.output.unmatched(m.ID.Text)
 		return
 	}
-	isRefused := call.stream.isInitial && m.isError
-	if !m.isError {
+	if m.Error == nil {
 		s.negotiate(m)
 	}
-	s.send(call.stream, jsonrpc.WithID(m.raw, call.id.Text), last)
-	if isRefused {
+	m.ID = call.id
+	s.send(call.stream, m.Encode(), last)
+	if call.stream.isInitial && m.Error != nil {
 		s.end(errRefused)
 	}
 }
 
+// numberOf returns the number of the call that a message answers, 0 for none. Some programs answer
+// a number with text.
+func numberOf(m message.Message) int64 {
+	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // 0 for another text
+	return number
+}
+
 // negotiate records the revision in the answer to initialize.
-func (s *session) negotiate(m message) {
+func (s *session) negotiate(m message.Message) {
 	var result struct {
 		Revision string `json:"protocolVersion"`
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.revision == "" && json.Unmarshal(m.result, &result) == nil {
+	if s.revision == "" && json.Unmarshal(m.Result, &result) == nil {
 		s.revision = result.Revision
 	}
 }
@@ -113,23 +121,19 @@ func (s *session) streamOf(named int64) *stream {
 	return s.listening
 }
 
-func errorAnswer(id jsonrpc.ID, text string) []byte {
-	return jsonrpc.ErrorFor([]byte(id.Text), codeEnded, text)
+func errorAnswer(id message.ID, text string) []byte {
+	return message.ErrorFor(id, codeEnded, text).Encode()
 }
 
 // refuseRevision answers a request of a revision without sessions, so that its client initializes a
 // session.
-func refuseRevision(w http.ResponseWriter, r *http.Request, m message) {
+func refuseRevision(w http.ResponseWriter, r *http.Request, m message.Message) {
 	// Texts always encode.
-	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(jsonrpc.VersionHeader)})
+	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(message.VersionHeader)})
 	failure := &rpc.Error{Code: codeUnsupportedRevision,
 		Message: "a program over stdio has sessions: initialize one", Data: data}
 	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
-	id := jsonrpc.ID{}
-	if m.isCall() {
-		id = m.id
-	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(jsonrpc.EncodeError([]byte(id.Text), failure))
+	_, _ = w.Write(message.ErrorResponse(m.ID, failure).Encode())
 }

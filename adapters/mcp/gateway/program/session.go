@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -26,7 +26,7 @@ type session struct {
 	child    *process.Process
 	ended    chan struct{}
 
-	numbers jsonrpc.Sequence // of the calls
+	numbers message.Sequence // of the calls
 
 	input sync.Mutex // serializes the messages to the program
 
@@ -40,7 +40,7 @@ type session struct {
 
 // call is a request of the client.
 type call struct {
-	id     jsonrpc.ID
+	id     message.ID
 	stream *stream
 	number int64 // in the order of the calls
 }
@@ -181,15 +181,10 @@ func (s *session) pump() {
 	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
 }
 
-// write sends the parts of a message to the program.
-func (s *session) write(message [][]byte) {
+// write sends a message to the program.
+func (s *session) write(m message.Message) {
 	s.input.Lock()
-	var err error
-	for _, part := range append(message, []byte{'\n'}) {
-		if err == nil {
-			_, err = s.child.Write(part)
-		}
-	}
+	_, err := s.child.Write(append(m.Encode(), '\n'))
 	s.input.Unlock()
 	if err != nil && !s.hasEnded() {
 		select { // a program that has just exited is the likelier reason

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 // eventSeparator is between the stream and the index in the id of an event; neither contains it.
@@ -108,7 +108,7 @@ func (o *stream) event(index int, body []byte) []byte {
 	if body == nil {
 		name = "prime"
 	}
-	return jsonrpc.Event(name, o.id+eventSeparator+strconv.Itoa(index), body)
+	return message.Event(name, o.id+eventSeparator+strconv.Itoa(index), body)
 }
 
 // resume sends the events after index, and attaches the response for further ones. It returns nil
@@ -131,7 +131,7 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.write(jsonrpc.OpeningComment)
+	o.write(message.OpeningComment)
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1

@@ -7,7 +7,6 @@
 //	listen    the streams that a client opens with GET
 //	stream    the events of a response, and their resumption
 //	lines     the lines of the program
-//	message   a JSON-RPC message
 //	route     the messages of the program, each to the stream that it belongs to
 //	log       what the program prints besides messages
 //
@@ -29,7 +28,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -41,7 +40,7 @@ type Options struct {
 	Environment secret.Environment
 	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
 
-	Bodies       *jsonrpc.BodyMemory // also for long messages of the program
+	Bodies       *message.BodyMemory // also for long messages of the program
 	Sessions     guard.Sessions
 	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
 	Limits       oauth.Limits             // MaxSessions and MaxSessionsPerPerson: the processes
@@ -95,25 +94,24 @@ const (
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 
-// Forward answers a request to the endpoint. It replaces ends of lines in the body by spaces. It
-// returns an error only if it has written nothing: oauth.ErrNotFound for a session of another
-// caller, oauth.ErrUnknownSession for one that has ended or is in another process, or a
-// *gateway.Failure.
-func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+// Forward answers a request to the endpoint. It returns an error only if it has written nothing:
+// oauth.ErrNotFound for a session of another caller, oauth.ErrUnknownSession for one that has ended
+// or is in another process, or a *gateway.Failure.
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Body, sender oauth.Caller,
 	host oauth.HostToken) error {
 	if r.Method == http.MethodPost {
-		to, finish, acceptable := response.Negotiate(w, r, body, u.options.Bodies.Reserve(sender.Subject))
+		to, finish, acceptable := response.Negotiate(w, r, b.IsBatch, u.options.Bodies.Reserve(sender.Subject))
 		if !acceptable {
 			return nil
 		}
 		defer finish()
 		w = to
 	}
-	isStateless := r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless
-	switch ids := r.Header.Values(jsonrpc.SessionHeader); {
+	isStateless := r.Header.Get(message.VersionHeader) >= message.FirstStateless
+	switch ids := r.Header.Values(message.SessionHeader); {
 	case r.Method != http.MethodPost && isStateless:
 		w.Header().Set("Allow", http.MethodPost)
-		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+		message.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 		return nil
 	case len(ids) > 1:
 		return oauth.ErrNotFound
@@ -122,16 +120,16 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, 
 		if err != nil {
 			return err
 		}
-		return s.serve(w, r, body)
+		return s.serve(w, r, b.Messages)
 	case r.Method == http.MethodDelete:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
 	case r.Method == http.MethodGet:
 		w.Header().Set("Allow", http.MethodPost)
-		jsonrpc.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: Mcp-Session-Id is missing")
+		message.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: Mcp-Session-Id is missing")
 		return nil
 	}
-	return u.open(w, r, body, sender, host)
+	return u.open(w, r, b.Messages, sender, host)
 }
 
 func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
@@ -165,18 +163,14 @@ func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.Digest) (*
 }
 
 // open answers a POST without a session.
-func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []message.Message, sender oauth.Caller,
 	host oauth.HostToken) error {
-	messages, err := parse(body)
 	switch {
-	case err != nil:
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: "+err.Error())
-		return nil
-	case r.Header.Get(jsonrpc.VersionHeader) >= jsonrpc.FirstStateless, messages[0].isStateless():
+	case r.Header.Get(message.VersionHeader) >= message.FirstStateless, messages[0].IsStateless():
 		refuseRevision(w, r, messages[0])
 		return nil
-	case len(messages) > 1 || !messages[0].isInitialize():
-		jsonrpc.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+	case len(messages) > 1 || !isInitialize(messages[0]):
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
 	}
 	s, err := u.start(r, sender, host)
@@ -188,8 +182,10 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, body []byte, sen
 		s.end(errClosed)
 		return fmt.Errorf("binding a session id: %w", err)
 	}
-	return s.initialize(w, r, messages[0], bound)
+	return s.initialize(w, r, messages, bound)
 }
+
+func isInitialize(m message.Message) bool { return m.IsCall() && m.Method == "initialize" }
 
 // failed returns the failure of a session that cannot be opened.
 func failed(status int, rule, text string, cause error) error {

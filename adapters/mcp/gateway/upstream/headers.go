@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -25,7 +25,7 @@ var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "U
 var neverForwarded = []string{
 	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest",
 	"Forwarded", "Origin",
-	"Signature", "Signature-Input", jsonrpc.SessionHeader, requestIDHeader,
+	"Signature", "Signature-Input", message.SessionHeader, requestIDHeader,
 	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
 	"Transfer-Encoding", "Upgrade",
 }
@@ -55,7 +55,7 @@ func forwards(more []string) func(header string) bool {
 		if strings.Contains(header, "_") { // CGI, WSGI and PHP read it as a hyphen
 			return false
 		}
-		return strings.HasPrefix(header, "Mcp-") && header != jsonrpc.SessionHeader || slices.Contains(list, header)
+		return strings.HasPrefix(header, "Mcp-") && header != message.SessionHeader || slices.Contains(list, header)
 	}
 }
 
@@ -67,7 +67,7 @@ func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
 		}
 	}
 	if x.session != "" {
-		header.Set(jsonrpc.SessionHeader, x.session)
+		header.Set(message.SessionHeader, x.session)
 	}
 	if x.body != nil {
 		header.Set("Content-Type", "application/json") // the guard has checked the media type and the encoding

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -13,7 +13,7 @@ func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwne
 // openSession returns the upstream's session id of a request, "" if it has none. It fails with
 // oauth.ErrNotFound for a session of another owner.
 func (u *Upstream) openSession(header http.Header, owner string) (string, error) {
-	ids := header.Values(jsonrpc.SessionHeader)
+	ids := header.Values(message.SessionHeader)
 	switch len(ids) {
 	case 0:
 		return "", nil

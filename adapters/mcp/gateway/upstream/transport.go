@@ -19,7 +19,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
 const (
@@ -255,13 +255,13 @@ func isJSONRPCError(answer *http.Response) bool {
 		return false
 	}
 	body, complete := peek(answer)
-	return complete && jsonrpc.IsError(bytes.TrimPrefix(body, jsonrpc.ByteOrderMark))
+	return complete && message.IsError(body)
 }
 
 // refusesHost reports whether the upstream refused the Host header. It reads the body of a 403
 // only.
 func refusesHost(answer *http.Response) bool {
-	if answer.StatusCode != http.StatusForbidden || jsonrpc.IsEventStream(answer.Header) {
+	if answer.StatusCode != http.StatusForbidden || message.IsEventStream(answer.Header) {
 		return outbound.RefusesHost(answer.StatusCode, nil)
 	}
 	body, _ := peek(answer)

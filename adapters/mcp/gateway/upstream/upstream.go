@@ -31,7 +31,7 @@ import (
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/adapters/mcp/jsonrpc"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -115,9 +115,15 @@ func New(o Options) (*Upstream, error) {
 // upstream answered 401 to the host token, oauth.ErrNotFound for a session of another caller,
 // oauth.ErrUnknownSession for one that the upstream does not know, or a *gateway.Failure. It has
 // written nothing then, except before the failure of a response that was cut off.
-func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, body []byte, sender oauth.Caller,
+func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Body, sender oauth.Caller,
 	host oauth.HostToken) error {
-	return u.send(w, r, &forwarding{sender: sender, host: host, body: body})
+	return u.send(w, r, &forwarding{
+		sender:       sender,
+		host:         host,
+		body:         b.Encode(),
+		setName:      b.SetName,
+		isRepeatable: r.Method != http.MethodPost || slices.Contains(repeatable, b.Only().Method),
+	})
 }
 
 func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
@@ -149,7 +155,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 			return
 		}
 		//nolint:errorlint // net/http compares the value
-		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !jsonrpc.IsEventStream(w.Header()) {
+		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !message.IsEventStream(w.Header()) {
 			panic(cut)
 		}
 		err = nil // a stream may end at any event: the grant or the service has ended
@@ -169,13 +175,14 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	}
 	p.Out.URL, p.Out.Host = &to, u.options.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
+	x.setName(p.Out.Header)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
 	if x.body != nil {
 		p.Out.ContentLength = int64(len(x.body))
 		p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 		p.Out.Body, _ = p.Out.GetBody()
 	}
-	if p.Out.Header[outbound.Repeatable] == nil && isRepeatable(p.In.Method, x.body) {
+	if x.isRepeatable {
 		p.Out.Header[outbound.Repeatable] = nil
 	}
 	x.credentials.AddTo(p.Out)
@@ -187,14 +194,6 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 var repeatable = []string{
 	"initialize", "server/discover", "ping", "notifications/initialized", "tools/list", "prompts/list", "prompts/get",
 	"resources/list", "resources/templates/list", "resources/read", "completion/complete", "logging/setLevel",
-}
-
-func isRepeatable(method string, body []byte) bool {
-	if method != http.MethodPost {
-		return true
-	}
-	messages, batch, err := jsonrpc.Scan(body, 1)
-	return err == nil && !batch && slices.Contains(repeatable, messages[0].Method)
 }
 
 // accept checks the header of a response before it is passed back.
@@ -211,12 +210,12 @@ func (u *Upstream) accept(answer *http.Response) error {
 	}
 	u.keepCookies(answer, x)
 	cleanAnswer(answer)
-	for i, session := range answer.Header.Values(jsonrpc.SessionHeader) {
+	for i, session := range answer.Header.Values(message.SessionHeader) {
 		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
 		if err != nil {
 			return err
 		}
-		answer.Header[jsonrpc.SessionHeader][i] = bound
+		answer.Header[message.SessionHeader][i] = bound
 	}
 	return nil
 }
@@ -227,7 +226,7 @@ func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
 		u.cookies.forget(x.key)
 		return
 	}
-	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(jsonrpc.SessionHeader)), x.key),
+	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(message.SessionHeader)), x.key),
 		answer.Cookies())
 }
 

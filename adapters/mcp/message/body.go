@@ -1,0 +1,276 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Body is the body of a POST. The zero value is a request without one.
+type Body struct {
+	Messages []Message // one, or those of a batch; none if it could not be read
+	IsBatch  bool
+	Names    Names
+	Refused  *Refusal // nil for a body that is passed on
+}
+
+// Names are what the calls of a body name. A call of a tool without a name has an empty one.
+type Names struct {
+	Tools, Prompts []string
+	Resources      []string // URIs, and the templates of completions
+}
+
+// maxNames is the number of names in a body, because each is compared with each rule.
+const maxNames = 1000
+
+// lastBatching is the last revision of MCP with batches.
+const lastBatching = "2025-03-26"
+
+// maxDepth is deeper than any schema, and protects recursive decoders.
+const maxDepth = 64
+
+// Read reads the body of a POST with these headers. A header that repeats the method or the name of
+// a call has to agree with the body, because a server may go by either.
+func Read(header http.Header, text []byte) (b Body, err error) {
+	switch {
+	case !isJSON(header.Get("Content-Type")):
+		return b, &messageError{
+			status: http.StatusUnsupportedMediaType,
+			code:   sdk.CodeInvalidRequest,
+			text:   "send application/json",
+		}
+	case len(bytes.TrimLeft(text, " \t\r\n")) == 0:
+		return b, &messageError{code: sdk.CodeParseError, text: "the body is empty"}
+	case bytes.HasPrefix(text, ByteOrderMark):
+		return b, &messageError{code: sdk.CodeParseError, text: "the body begins with a byte order mark"}
+	case !utf8.Valid(text):
+		return b, &messageError{code: sdk.CodeParseError, text: "the body is not valid UTF-8"}
+	case tooDeep(text):
+		return b, tooMany("the body nests deeper than %d levels", maxDepth)
+	}
+	if b.Messages, b.IsBatch, err = Decode(text); err != nil {
+		return Body{}, err
+	}
+	if revision := header.Get(VersionHeader); b.IsBatch && revision > lastBatching {
+		return b, &messageError{code: sdk.CodeInvalidRequest, text: "this revision of MCP has no batches"}
+	}
+	for _, m := range b.Messages {
+		if err := b.Names.add(m); err != nil {
+			return b, err
+		}
+	}
+	return b, b.checkHeaders(header)
+}
+
+func isJSON(contentType string) bool {
+	const wanted = "application/json"
+	if contentType == wanted {
+		return true
+	}
+	mediaType, parameters, err := mime.ParseMediaType(contentType)
+	charset := strings.ToLower(parameters["charset"])
+	return err == nil && mediaType == wanted && (charset == "" || charset == "utf-8" || charset == "utf8")
+}
+
+func tooDeep(text []byte) bool {
+	depth, isQuoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case isQuoted && c == '\\':
+			i++
+		case c == '"':
+			isQuoted = !isQuoted
+		case isQuoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// add adds the names of a message. It goes by the beginning of the method, so that it also finds
+// those of methods that a later revision adds.
+func (n *Names) add(m Message) (err error) {
+	kind, _, _ := strings.Cut(strings.ToLower(m.Method), "/")
+	switch kind {
+	case "tools":
+		if m.Method == "tools/call" && m.Params.Get("name") == nil {
+			n.Tools = append(n.Tools, "")
+		}
+		err = addString(&n.Tools, m.Params, "name")
+	case "prompts":
+		err = addString(&n.Prompts, m.Params, "name")
+	case "resources":
+		err = addString(&n.Resources, m.Params, "uri")
+	case "completion":
+		err = n.addReference(m.Params.Get("ref"))
+	case "subscriptions":
+		err = n.addSubscriptions(m.Params.Get("notifications"))
+	}
+	if err == nil && len(n.Tools)+len(n.Prompts)+len(n.Resources) > maxNames {
+		err = tooMany("the message names more than %d tools, prompts and resources", maxNames)
+	}
+	return err
+}
+
+// addString adds the value of a member.
+func addString(names *[]string, members Members, member string) error {
+	value := members.Get(member)
+	if value == nil {
+		return nil
+	}
+	name, ok := DecodeString(value)
+	if !ok {
+		return invalid("%s is not a string that all parsers read alike", member)
+	}
+	*names = append(*names, name)
+	return nil
+}
+
+// addReference adds the prompt and the resource of a reference. Its type may state another kind.
+func (n *Names) addReference(ref jsontext.Value) error {
+	if !IsPresent(ref) {
+		return nil
+	}
+	members, err := DecodeObject(ref, ofRef...)
+	if err != nil {
+		return err
+	}
+	if err := addString(&n.Prompts, members, "name"); err != nil {
+		return err
+	}
+	return addString(&n.Resources, members, "uri")
+}
+
+func (n *Names) addSubscriptions(notifications jsontext.Value) error {
+	if !IsPresent(notifications) {
+		return nil
+	}
+	members, err := DecodeObject(notifications, ofListen...)
+	if err != nil {
+		return err
+	}
+	var uris []string
+	list := members.Get("resourceSubscriptions")
+	if IsPresent(list) && json.Unmarshal(list, &uris) != nil {
+		return invalid("%s is not a list of strings", "resourceSubscriptions")
+	}
+	n.Resources = append(n.Resources, uris...)
+	return nil
+}
+
+func invalid(format, of string) error {
+	return &messageError{code: sdk.CodeInvalidRequest, text: fmt.Sprintf(format, of)}
+}
+
+// IsPresent reports whether a member has a value other than null.
+func IsPresent(value jsontext.Value) bool { return len(value) > 0 && value.Kind() != 'n' }
+
+// Only returns the only message, the zero value for a batch or a body without a message.
+func (b Body) Only() Message {
+	if b.IsBatch || len(b.Messages) != 1 {
+		return Message{}
+	}
+	return b.Messages[0]
+}
+
+// ID returns the id of the only call, the zero value for none.
+func (b Body) ID() ID {
+	if only := b.Only(); only.IsCall() {
+		return only.ID
+	}
+	return ID{}
+}
+
+// Has reports whether a message has the method.
+func (b Body) Has(method string) bool { return b.count(method) > 0 }
+
+func (b Body) count(method string) (count int) {
+	for _, m := range b.Messages {
+		if m.Method == method {
+			count++
+		}
+	}
+	return count
+}
+
+// IsStateless reports whether a message names its revision, as those of FirstStateless do.
+func (b Body) IsStateless() bool { return slices.ContainsFunc(b.Messages, Message.IsStateless) }
+
+// Listens reports whether the response is a long stream.
+func (b Body) Listens() bool { return b.Has("subscriptions/listen") }
+
+// Calls returns the number of calls of tools. A message that names a tool counts as one, because a
+// server may call the tool.
+func (b Body) Calls() int { return max(b.count("tools/call"), min(len(b.Names.Tools), 1)) }
+
+// Arguments returns the arguments of all messages that may call a tool, empty for none.
+func (b Body) Arguments() (all [][]byte) {
+	for _, m := range b.Messages {
+		if arguments := m.Params.Get("arguments"); arguments != nil || strings.HasPrefix(m.Method, "tools/") {
+			all = append(all, arguments)
+		}
+	}
+	return all
+}
+
+// Encode returns the text of the messages.
+func (b Body) Encode() []byte {
+	if len(b.Messages) == 0 {
+		return nil
+	}
+	return EncodeAll(b.Messages, b.IsBatch)
+}
+
+// SetOn makes the body that of a request.
+func (b Body) SetOn(r *http.Request) {
+	text := b.Encode()
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+}
+
+// Request is a request of a body, as the audit describes it.
+type Request struct {
+	Method    string
+	Name      string // of the tool or prompt
+	Arguments []byte // canonical (RFC 8785); nil for none
+}
+
+// Requests returns the requests of the body. Notifications and responses are none.
+func (b Body) Requests() (found []Request) {
+	for _, m := range b.Messages {
+		if !m.IsCall() {
+			continue
+		}
+		request := Request{Method: m.Method}
+		switch m.Method {
+		case "tools/call", "prompts/get":
+			request.Name, _ = DecodeString(m.Params.Get("name"))
+			request.Arguments = Canonical(m.Params.Get("arguments"))
+		case "resources/read":
+			uri, _ := DecodeString(m.Params.Get("uri"))
+			request.Arguments = ResourceArguments(uri)
+		}
+		found = append(found, request)
+	}
+	return found
+}
+
+// ResourceArguments returns the canonical arguments of resources/read. The URI counts as an
+// argument and not as a name, because it may hold a secret.
+func ResourceArguments(uri string) []byte {
+	raw, _ := json.Marshal(map[string]string{"uri": uri}) // strings always encode
+	return Canonical(raw)
+}

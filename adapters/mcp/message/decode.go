@@ -1,0 +1,253 @@
+package message
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// The members that a parser which ignores case could take for another one.
+var (
+	ofMessage = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+	ofParams  = []string{"name", "arguments", "uri", "ref", "notifications", "requestId", "progressToken", "_meta"}
+	ofRef     = []string{"type", "name", "uri"}
+	ofListen  = []string{"resourceSubscriptions"}
+)
+
+// maxBatch is the maximum number of messages in a batch. Only revision 2025-03-26 has batches, and
+// its clients send a few messages in each. The response could be many times as long.
+const maxBatch = 100
+
+// Decode returns the message in a text, or those of a batch. It refuses duplicate names, another
+// spelling of a name that MCP has, a value of another type than JSON-RPC and MCP allow, and data
+// after the message. It writes spaces in the place of line ends between values, so that a message
+// can be sent in one line. Values with unpaired surrogates pass, because clients cut texts.
+func Decode(text []byte) (messages []Message, isBatch bool, err error) {
+	d := newDecoder(text)
+	if messages, isBatch, err = d.messages(); err != nil {
+		return nil, isBatch, refusalOf(err)
+	}
+	for i, b := range text { // a string has no such bytes
+		if b == '\r' || b == '\n' {
+			text[i] = ' '
+		}
+	}
+	return messages, isBatch, nil
+}
+
+// DecodeObject returns the members of an object as strictly as Decode, none of which may be another
+// spelling of a known name.
+func DecodeObject(text jsontext.Value, known ...string) (found Members, err error) {
+	d := newDecoder(text)
+	err = d.members("the value", known, func(name string) error {
+		value, err := d.value()
+		found = append(found, Member{name, value})
+		return err
+	})
+	return found, err
+}
+
+// DecodeString returns the value of a string, and false for any other value, or one that parsers
+// read differently.
+func DecodeString(value jsontext.Value) (string, bool) {
+	if value.Kind() != '"' {
+		return "", false
+	}
+	text, err := jsontext.AppendUnquote(nil, value)
+	return string(text), err == nil
+}
+
+// decoder reads a text once, from its beginning to its end.
+type decoder struct {
+	text      []byte
+	tokens    *jsontext.Decoder
+	isLenient bool // takes the last of duplicate names, and any other value and spelling
+}
+
+func newDecoder(text []byte) *decoder {
+	return &decoder{
+		text:   text,
+		tokens: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)), // reads in place
+	}
+}
+
+// decodeAnyway returns what can be read of a text that Decode refuses.
+func decodeAnyway(text []byte) (messages []Message, isBatch bool) {
+	d := newDecoder(text)
+	d.tokens.Reset(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	d.isLenient = true
+	messages, isBatch, err := d.messages()
+	if err != nil {
+		return nil, isBatch
+	}
+	return messages, isBatch
+}
+
+func (d *decoder) messages() (found []Message, isBatch bool, err error) {
+	if isBatch = d.tokens.PeekKind() == '['; !isBatch {
+		m, err := d.message()
+		if err == nil {
+			err = d.end()
+		}
+		return []Message{m}, false, err
+	}
+	_, _ = d.tokens.ReadToken()
+	for d.tokens.PeekKind() != ']' {
+		if len(found) == maxBatch {
+			return nil, true, tooMany("the batch has more than %d messages", maxBatch)
+		}
+		m, err := d.message()
+		if err != nil {
+			return nil, true, err
+		}
+		found = append(found, m)
+	}
+	_, _ = d.tokens.ReadToken()
+	if len(found) == 0 && !d.isLenient {
+		return nil, true, d.errorf("the batch is empty")
+	}
+	return found, true, d.end()
+}
+
+func (d *decoder) end() error {
+	switch _, err := d.tokens.ReadToken(); {
+	case err == io.EOF: //nolint:errorlint // the decoder does not wrap it
+		return nil
+	case err != nil:
+		return err
+	}
+	return d.errorf("there is data after the message")
+}
+
+func (d *decoder) message() (m Message, err error) {
+	var version jsontext.Value
+	hasMethod := false
+	err = d.members("the message", ofMessage, func(name string) (err error) {
+		var value jsontext.Value
+		if name == "params" {
+			return d.params(&m)
+		}
+		if value, err = d.value(); err != nil {
+			return err
+		}
+		switch name {
+		case "jsonrpc":
+			version = value
+		case "id":
+			m.ID, err = ParseID(value)
+		case "method":
+			hasMethod = true
+			m.Method, _ = DecodeString(value)
+		case "result":
+			m.Result = value
+		case "error":
+			m.Error = value
+		}
+		return err
+	})
+	if m.Error.Kind() == 'n' {
+		m.Error = nil
+	}
+	switch {
+	case err != nil || d.isLenient:
+		return m, err
+	case string(version) != `"2.0"`:
+		return m, d.errorf(`jsonrpc is not "2.0"`)
+	case hasMethod && !methodName.MatchString(m.Method):
+		return m, d.errorf("method is not a string of 1 to 256 of the characters A-Z a-z 0-9 _ $ . / : -")
+	case hasMethod && (m.Result != nil || m.Error != nil), m.Result != nil && m.Error != nil:
+		return m, d.errorf("the message has more than one of method, result and error")
+	case m.Error != nil && m.Error.Kind() != '{':
+		return m, d.errorf("error is not an object")
+	case !hasMethod && m.Result == nil && m.Error == nil, m.Result != nil && m.ID.IsZero():
+		return m, d.errorf("the message is neither a request nor a response")
+	}
+	return m, nil
+}
+
+// methodName matches the methods of MCP and of its extensions.
+var methodName = regexp.MustCompile(`^[A-Za-z0-9_$./:-]{1,256}$`)
+
+func (d *decoder) params(m *Message) error {
+	if d.tokens.PeekKind() == 'n' {
+		return d.tokens.SkipValue()
+	}
+	m.Params, m.Meta = Members{}, nil
+	return d.members("params", ofParams, func(name string) error {
+		if name != "_meta" {
+			value, err := d.value()
+			m.Params = append(m.Params, Member{name, value})
+			return err
+		}
+		if d.tokens.PeekKind() == 'n' {
+			return d.tokens.SkipValue()
+		}
+		m.Meta = Members{}
+		return d.members("_meta", nil, func(name string) error {
+			value, err := d.value()
+			m.Meta = append(m.Meta, Member{name, value})
+			return err
+		})
+	})
+}
+
+// members reads an object, and calls read for the value of each member.
+func (d *decoder) members(of string, known []string, read func(name string) error) error {
+	switch kind := d.tokens.PeekKind(); {
+	case kind != '{' && kind != 0 && d.isLenient:
+		return d.tokens.SkipValue()
+	case kind != '{' && kind != 0: // 0 is a syntax error, which the next read returns
+		return d.errorf("%s is not an object", of)
+	}
+	_, err := d.tokens.ReadToken()
+	for err == nil && d.tokens.PeekKind() != '}' {
+		var token jsontext.Token
+		if token, err = d.tokens.ReadToken(); err != nil {
+			return err
+		}
+		name := token.String()
+		if exact := spelledAs(name, known); exact != "" && !d.isLenient {
+			return d.errorf("a member name is another spelling of %s", exact)
+		}
+		err = read(name)
+	}
+	if err == nil {
+		_, err = d.tokens.ReadToken()
+	}
+	return err
+}
+
+// spelledAs returns the known name of which a name is another spelling, "" for none. In JavaScript,
+// __proto__ can replace all members.
+func spelledAs(name string, known []string) string {
+	if name == "__proto__" {
+		return "a prototype"
+	}
+	at := slices.IndexFunc(known, func(exact string) bool { return name != exact && strings.EqualFold(name, exact) })
+	if at < 0 {
+		return ""
+	}
+	return known[at]
+}
+
+func (d *decoder) value() (jsontext.Value, error) {
+	value, err := d.tokens.ReadValue()
+	if err != nil {
+		return nil, err
+	}
+	end := int(d.tokens.InputOffset())
+	return d.text[end-len(value) : end : end], nil
+}
+
+func (d *decoder) errorf(format string, of ...any) error {
+	return &messageError{
+		code: sdk.CodeInvalidRequest,
+		text: fmt.Sprintf(format, of...) + fmt.Sprintf(" (at byte %d)", d.tokens.InputOffset()),
+	}
+}

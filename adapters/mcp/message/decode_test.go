@@ -1,0 +1,168 @@
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+var inJSON = http.Header{"Content-Type": {"application/json"}}
+
+const callOfRead = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read","arguments":{}}}`
+
+var _ = Describe("Reading a body", Label("U11"), func() {
+	DescribeTable("finds what the guard needs",
+		func(body string, stateless, initialize, listens bool, tools ...string) {
+			b, err := Read(inJSON, []byte(body))
+			Expect(err).NotTo(HaveOccurred())
+			Expect([]bool{b.IsStateless(), b.Has("initialize"), b.Listens()}).
+				To(Equal([]bool{stateless, initialize, listens}))
+			Expect(strings.Join(b.Names.Tools, " ")).To(Equal(strings.Join(tools, " ")))
+		},
+		Entry("in a call", callOfRead, false, false, false, "read"),
+		Entry("in a batch", "["+callOfRead+","+`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`+"]",
+			false, true, false, "read"),
+		Entry("in a modern request",
+			`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{`+
+				`"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, true, false, true),
+		Entry("in a response", `{"jsonrpc":"2.0","id":1,"result":{}}`, false, false, false),
+		Entry("after quoted brackets", `{"jsonrpc":"2.0","method":"tools/call","params":{"x":"`+
+			strings.Repeat(`[\"`, 300)+`","name":"read"}}`, false, false, false, "read"),
+	)
+
+	It("refuses what is nested too deeply", func() {
+		nested := func(depth int) []byte {
+			return []byte(`{"jsonrpc":"2.0","method":"a","params":{"x":` + strings.Repeat("[", depth) +
+				strings.Repeat("]", depth) + `}}`)
+		}
+		_, err := Read(inJSON, nested(maxDepth-2))
+		Expect(err).NotTo(HaveOccurred())
+		_, err = Read(inJSON, nested(maxDepth-1))
+		Expect(err).To(MatchError(ContainSubstring("deeper")))
+	})
+
+	DescribeTable("accepts the charset", func(contentType string) {
+		_, err := Read(http.Header{"Content-Type": {contentType}}, []byte(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("utf-8", "application/json; charset=utf-8"),
+		Entry("UTF-8 in quotes", `Application/JSON;charset="UTF-8"`),
+		Entry("utf8, as some clients call it", "application/json; charset=utf8"),
+	)
+})
+
+var _ = DescribeTable("A message goes on with its values as they were", Label("U11"), func(text, encoded string) {
+	messages, isBatch, err := Decode([]byte(text))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(string(EncodeAll(messages, isBatch))).To(Equal(encoded))
+},
+	Entry("a call", "{ \"method\":\"a\\u0062\",\r\n\"params\":{\"x\" :1.0e2,\n\"_meta\":{\"progressToken\": 7}},"+
+		`"id":1.0,"other":{},"jsonrpc":"2.0"}`,
+		`{"jsonrpc":"2.0","id":1.0,"method":"ab","params":{"_meta":{"progressToken":7},"x":1.0e2}}`),
+	Entry("a notification without params", `{"jsonrpc":"2.0","method":"a","params":null,"id":null}`,
+		`{"jsonrpc":"2.0","method":"a"}`),
+	Entry("a result", `{"jsonrpc":"2.0","id":"x","result":{"a" : "\ud83d"},"error":null}`,
+		`{"jsonrpc":"2.0","id":"x","result":{"a" : "\ud83d"}}`),
+	Entry("an error without an id", `{"jsonrpc":"2.0","id":null,"error":{"code":1}}`,
+		`{"jsonrpc":"2.0","error":{"code":1}}`),
+	Entry("a batch", ` [{"jsonrpc":"2.0","method":"a"} , {"jsonrpc":"2.0","method":"b"}]`,
+		`[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`),
+)
+
+// FuzzDecode compares what is found in a body with what other parsers find in what goes on.
+func FuzzDecode(f *testing.F) {
+	f.Fuzz(func(t *testing.T, body []byte) {
+		sent := bytes.Clone(body)
+		ours, err := Read(inJSON, body)
+		if err != nil {
+			if refused := Refuse(err, sent); refused.text == "" ||
+				refused.id.Text != "" && !json.Valid([]byte(refused.id.Text)) {
+				t.Fatalf("refused %q as %+v", sent, refused)
+			}
+			return
+		}
+		text := ours.Encode()
+		if again, err := Read(inJSON, bytes.Clone(text)); err != nil || !bytes.Equal(again.Encode(), text) {
+			t.Fatalf("%q became %q and then %q: %v", sent, text, again.Encode(), err)
+		}
+		if !ours.IsBatch {
+			if _, err := sdk.DecodeMessage(text); err != nil && !ours.Only().IsResponse() {
+				t.Fatalf("the SDK refuses %q, which was %q: %v", text, sent, err)
+			}
+		}
+		tools, prompts, resources := standardNames(t, text)
+		if !slices.Equal(ours.Names.Tools, tools) {
+			t.Fatalf("found calls of %q, and the standard library of %q", ours.Names.Tools, tools)
+		}
+		for _, name := range prompts {
+			if !slices.Contains(ours.Names.Prompts, name) {
+				t.Fatalf("found the prompts %q, and the standard library %q", ours.Names.Prompts, prompts)
+			}
+		}
+		for _, uri := range resources {
+			if !slices.Contains(ours.Names.Resources, uri) {
+				t.Fatalf("found the resources %q, and the standard library %q", ours.Names.Resources, resources)
+			}
+		}
+	})
+}
+
+// standardNames returns the names that encoding/json finds, which ignores case and takes the last
+// of duplicates.
+func standardNames(t *testing.T, body []byte) (tools, prompts, resources []string) {
+	type call struct {
+		Method string
+		Params json.RawMessage
+	}
+	var calls []call
+	if trimmed := bytes.TrimSpace(body); trimmed[0] == '[' {
+		if err := json.Unmarshal(body, &calls); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		calls = make([]call, 1)
+		if err := json.Unmarshal(body, &calls[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, one := range calls {
+		var params struct{ Name string }
+		if len(one.Params) > 0 {
+			if err := json.Unmarshal(one.Params, &params); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var further struct { // members that other methods may have with any type
+			Ref           struct{ Name, URI string }
+			URI           string
+			Notifications struct{ ResourceSubscriptions []string }
+		}
+		_ = json.Unmarshal(one.Params, &further)
+		if strings.HasPrefix(strings.ToLower(one.Method), "tools/") &&
+			(params.Name != "" || one.Method == "tools/call") {
+			tools = append(tools, params.Name)
+		}
+		switch one.Method {
+		case "prompts/get":
+			prompts = append(prompts, params.Name)
+		case "resources/read":
+			resources = append(resources, further.URI)
+		case "completion/complete":
+			prompts, resources = append(prompts, further.Ref.Name), append(resources, further.Ref.URI)
+		case "subscriptions/listen":
+			resources = append(resources, further.Notifications.ResourceSubscriptions...)
+		}
+	}
+	without := func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+	}
+	return tools, without(prompts), without(resources)
+}

@@ -1,0 +1,177 @@
+// Package message reads and writes the JSON-RPC messages of MCP.
+//
+// Decode reads strictly: it refuses a text that JSON parsers could read in different ways. A
+// message goes on as Encode writes it, to a server of the SDK, to a program and over HTTP, so that
+// every parser finds in it what was found here. Read does the same for the body of a POST, and
+// Refuse describes one that it refuses, with errors for the requests of the server that wait for
+// it.
+package message
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Message is a JSON-RPC message. Its values are parts of the text that was decoded.
+type Message struct {
+	ID     ID
+	Method string         // "" for a response
+	Params Members        // without Meta; nil for none
+	Meta   Members        // of the params; nil for none
+	Result jsontext.Value // nil for none
+	Error  jsontext.Value // nil for none
+}
+
+// IsCall reports whether the message is a request, which gets a response.
+func (m Message) IsCall() bool { return m.Method != "" && !m.ID.IsZero() }
+
+// IsResponse reports whether the message is the response to a request.
+func (m Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+// IsStateless reports whether the message names its revision, as those of FirstStateless do.
+func (m Message) IsStateless() bool {
+	return m.Method != "" && m.Meta.Get("io.modelcontextprotocol/protocolVersion") != nil
+}
+
+// Encode returns the text of the message.
+func (m Message) Encode() []byte { return m.appendTo(nil) }
+
+func (m Message) appendTo(text []byte) []byte {
+	text = append(text, `{"jsonrpc":"2.0"`...)
+	if !m.ID.IsZero() {
+		text = append(append(text, `,"id":`...), m.ID.Text...)
+	}
+	if m.Method != "" {
+		text = appendQuoted(append(text, `,"method":`...), m.Method)
+	}
+	if m.Params != nil || m.Meta != nil {
+		params := m.Params
+		if m.Meta != nil {
+			params = append(Members{{"_meta", m.Meta.appendTo(nil)}}, params...)
+		}
+		text = params.appendTo(append(text, `,"params":`...))
+	}
+	if m.Result != nil {
+		text = append(append(text, `,"result":`...), m.Result...)
+	}
+	if m.Error != nil {
+		text = append(append(text, `,"error":`...), m.Error...)
+	}
+	return append(text, '}')
+}
+
+// EncodeAll returns the text of one message, or of a batch.
+func EncodeAll(messages []Message, isBatch bool) []byte {
+	if !isBatch {
+		return messages[0].Encode()
+	}
+	text := []byte{'['}
+	for i, m := range messages {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = m.appendTo(text)
+	}
+	return append(text, ']')
+}
+
+// Member is a member of an object, with its value as it was written.
+type Member struct {
+	Name  string
+	Value jsontext.Value
+}
+
+// Members are the members of an object. No two have the same name.
+type Members []Member
+
+func (m Members) index(name string) int {
+	return slices.IndexFunc(m, func(one Member) bool { return one.Name == name })
+}
+
+// Get returns the value of a member, nil for none.
+func (m Members) Get(name string) jsontext.Value {
+	if at := m.index(name); at >= 0 {
+		return m[at].Value
+	}
+	return nil
+}
+
+// With returns the members with another value of one of them.
+func (m Members) With(name, value string) Members {
+	changed := slices.Clone(m)
+	if at := changed.index(name); at >= 0 {
+		changed[at].Value = jsontext.Value(value)
+	}
+	return changed
+}
+
+// Encode returns the text of the object.
+func (m Members) Encode() []byte { return m.appendTo(nil) }
+
+func (m Members) appendTo(text []byte) []byte {
+	text = append(text, '{')
+	for i, one := range m {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(appendQuoted(text, one.Name), ':'), one.Value...)
+	}
+	return append(text, '}')
+}
+
+// appendQuoted writes U+FFFD for an unpaired surrogate, as Decode reads it in a name.
+func appendQuoted(text []byte, name string) []byte {
+	text, _ = jsontext.AppendQuote(text, name)
+	return text
+}
+
+// Canonical returns a JSON value in the canonical form of RFC 8785, nil for none and for an invalid
+// one.
+func Canonical(raw []byte) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	value := jsontext.Value(slices.Clone(raw))
+	if value.Canonicalize(jsontext.AllowInvalidUTF8(true)) != nil {
+		return nil
+	}
+	return value
+}
+
+// CodeRefused is in the range of JSON-RPC for errors of servers.
+const CodeRefused = -32001
+
+// WriteError answers with a JSON-RPC error without an id.
+func WriteError(w http.ResponseWriter, status int, text string) {
+	WriteErrorFor(w, status, ID{}, sdk.CodeInvalidRequest, text)
+}
+
+// WriteErrorFor answers with a JSON-RPC error for the request with that id.
+func WriteErrorFor(w http.ResponseWriter, status int, id ID, code int64, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(ErrorFor(id, code, text).Encode())
+}
+
+// ErrorFor returns a JSON-RPC error response.
+func ErrorFor(id ID, code int64, text string) Message {
+	return ErrorResponse(id, &sdk.Error{Code: code, Message: text})
+}
+
+// ErrorResponse returns a JSON-RPC error response. Without an id it has none, because MCP's schema
+// does not allow null.
+func ErrorResponse(id ID, failure *sdk.Error) Message {
+	body, _ := json.Marshal(failure) // strings, numbers and valid JSON always encode
+	return Message{ID: id, Error: body}
+}
+
+// IsError reports whether a text is one JSON-RPC error.
+func IsError(text []byte) bool {
+	found, isBatch, err := Decode(bytes.TrimPrefix(text, ByteOrderMark))
+	return err == nil && !isBatch && found[0].Error != nil
+}
