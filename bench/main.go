@@ -95,15 +95,15 @@ func (b *bench) chosen() (chosen []line) {
 	return chosen
 }
 
-// besideBefore compares Pasteport with the same server of an earlier tree, on each database, under
-// a load without a fixed rate.
+// besideBefore compares Pasteport with the same server of an earlier tree, on each database, with
+// tools and as a gateway, under a load without a fixed rate.
 func (l line) besideBefore() line {
 	servers := l.servers
 	l.servers, l.compare = nil, nil
 	if l.scenario == "" || l.rate > 0 {
 		return l
 	}
-	for _, server := range []string{ours, onPostgres, onMariaDB} {
+	for _, server := range []string{ours, onPostgres, onMariaDB, ourTools, ourGateway} {
 		if slices.Contains(servers, server) {
 			l.servers = append(l.servers, server, server+earlier)
 			l.compare = append(l.compare, against(cpuTime, server, bar{peer: server + earlier})...)
