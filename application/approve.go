@@ -21,8 +21,7 @@ func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, err
 
 // Approve verifies the pasted token and returns the redirect with a code. A refusal that ends the
 // request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable,
-// ToolsNotListable, ToolsChanged and TooManyGuesses the person can try again. ToolsChanged is an
-// *oauth.ToolReview.
+// ToolsChanged and TooManyGuesses the person can try again. ToolsChanged is an *oauth.ToolReview.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
 	code, err := s.approve(ctx, consent, pasted)
 	if err != nil {
@@ -77,8 +76,7 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifiedToken,
 	pasted Pasted) (oauth.Secret, error) {
 	request := consent.Ticket.Request()
-	tools, err := s.bindTools(ctx, consent, token, pasted)
-	if err != nil {
+	if err := s.reviewTools(ctx, consent, token.host, pasted); err != nil {
 		return oauth.Secret{}, err
 	}
 	secret, err := consent.Ticket.Code(token.host, consent.Choice, s.settings.Keys)
@@ -90,7 +88,6 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 		Choice:    consent.Choice,
 		Host:      token.host,
 		Principal: token.principal,
-		Tools:     tools,
 		Code:      secret,
 		Random:    s.ports.Random,
 	}

@@ -27,7 +27,6 @@ type Ports struct {
 	Assertions    oauth.AssertionReader
 	Verifier      oauth.BearerVerifier                    // nil for a Server that verifies no token
 	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
-	Tools         oauth.ToolLister                        // for BindTools
 	Lanes         oauth.Lanes
 	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
 	Registrations oauth.RegistrationLimit // of clients that register themselves

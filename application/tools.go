@@ -2,85 +2,65 @@ package application
 
 import (
 	"context"
-	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// listTimeout is how long a person waits for the list of tools. Many proxies end a response after a
-// minute.
-const listTimeout = 45 * time.Second
+// RecordTools records a list of tools that a client of the grant gets, and returns which of them it
+// may see.
+func (s *Server) RecordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
+	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
+		return grant.Tools(), nil
+	}
+	grant, err := s.store.Grant(ctx, id)
+	if err != nil {
+		return oauth.ToolPins{}, err
+	}
+	pins := grant.Tools().After(list)
+	if pins == grant.Tools() {
+		return pins, nil
+	}
+	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+		g.RecordTools(list)
+		pins = g.Tools()
+		return nil
+	})
+	if changes := pins.Changes(); err == nil && !changes.Empty() {
+		s.ports.Logger.WarnContext(ctx, "the MCP server lists other tools than the client got first", "grant", id,
+			"new", changes.New, "changed", changes.Changed, "gone", changes.Gone, "rule", "G23")
+	}
+	return pins, err
+}
 
-// bindTools returns the tools that an approval binds, none without BindTools. It refuses with
-// ToolsNotListable when they are not known, and with an *oauth.ToolReview while the person has not
-// seen how they differ from those of an earlier consent.
-func (s *Server) bindTools(ctx context.Context, consent *Consent, token *verifiedToken,
-	pasted Pasted) (oauth.ToolDigests, error) {
-	if !s.settings.BindTools {
-		return oauth.ToolDigests{}, nil
-	}
-	listed, err := s.listTools(ctx, consent, token)
-	if err != nil {
-		return oauth.ToolDigests{}, refuseTools(err)
-	}
-	tools, err := oauth.NewToolDigests(listed)
-	if err != nil {
-		return oauth.ToolDigests{}, refuseTools(err)
-	}
-	earlier, err := s.earlierTools(ctx, consent.Ticket.Request(), token.host)
-	if err != nil {
-		return oauth.ToolDigests{}, err
-	}
-	changes := earlier.Changes(listed)
-	if changes.Empty() {
-		return tools, nil
+// reviewTools refuses with an *oauth.ToolReview while the person has not seen how the tools differ
+// from those of an earlier connection.
+func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.HostToken, pasted Pasted) error {
+	earlier, err := s.earlierTools(ctx, consent.Ticket.Request(), host)
+	if err != nil || earlier.Changes().Empty() {
+		return err
 	}
 	if pasted.Reviewed != "" {
 		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, consent.Ticket.ID(), s.settings, s.now())
-		if err != nil || reviewed.Include(tools) {
-			return tools, err
+		if err != nil || reviewed.Include(earlier) {
+			return err
 		}
 	}
-	return oauth.ToolDigests{}, oauth.NewToolReview(token.host, consent.Ticket.ID(), tools, changes, s.settings,
-		s.now())
-}
-
-func refuseTools(cause error) error {
-	return oauth.Refuse(oauth.ToolsNotListable, "B26", "the tools of the MCP server cannot be listed", cause)
-}
-
-// listTools lists the tools as the client will find them.
-func (s *Server) listTools(ctx context.Context, consent *Consent, token *verifiedToken) ([]oauth.Tool, error) {
-	request := consent.Ticket.Request()
-	ctx, cancel := context.WithTimeout(ctx, listTimeout)
-	defer cancel()
-	listings := s.guardFor(request.Resource()).listings
-	if err := listings.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer listings.Release(1)
-	return s.ports.Tools.Tools(ctx, request.Resource(), oauth.Caller{
-		Grant:   consent.Ticket.ID(),
-		Client:  request.Client(),
-		Subject: token.principal.Subject,
-		Roles:   token.principal.Roles,
-		Scopes:  request.Chosen(consent.Choice),
-	}, token.host)
+	return oauth.NewToolReview(host, consent.Ticket.ID(), earlier, s.settings, s.now())
 }
 
 // earlierTools returns the tools of the newest connection of the same client that was made with the
 // same token.
 func (s *Server) earlierTools(ctx context.Context, request *oauth.AuthorizationRequest,
-	host oauth.HostToken) (oauth.ToolDigests, error) {
+	host oauth.HostToken) (oauth.ToolPins, error) {
 	prints, err := s.settings.Fingerprints(host)
 	if err != nil {
-		return oauth.ToolDigests{}, err
+		return oauth.ToolPins{}, err
 	}
 	var all oauth.Authorizations
 	for _, print := range prints {
 		found, err := s.store.AuthorizationsOf(ctx, print)
 		if err != nil {
-			return oauth.ToolDigests{}, err
+			return oauth.ToolPins{}, err
 		}
 		all.Grants = append(all.Grants, found.Grants...)
 	}

@@ -24,7 +24,6 @@ type verifierGuard struct {
 	verifier oauth.BearerVerifier
 	calls    *semaphore.Weighted // under way, also those of a verifier that ignores its context
 	pasted   *semaphore.Weighted // calls for pasted tokens, which leave a quarter to refreshes
-	listings *semaphore.Weighted // lists of tools before an approval, which take longer
 	fields   credential.Fields
 	limited  oauth.LimitObserver
 	logger   *slog.Logger
@@ -36,7 +35,6 @@ func newVerifierGuard(verifier oauth.BearerVerifier, settings *oauth.Settings, p
 		verifier: verifier,
 		calls:    semaphore.NewWeighted(most),
 		pasted:   semaphore.NewWeighted(max(1, most*3/4)),
-		listings: semaphore.NewWeighted(most),
 		fields:   settings.HostFields,
 		limited:  ports.Limited,
 		logger:   ports.Logger,

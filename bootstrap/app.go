@@ -59,7 +59,6 @@ type OAuthServer struct {
 
 	registered registrations
 	upstreams  upstreamStates
-	tools      toolLists
 }
 
 // Appearance is the name, colour, logo, help link and wording of the pages.
@@ -115,7 +114,6 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Assertions:    jose.Reader{},
 		Verifier:      verifierOf(config),
 		Verifiers:     ownVerifiers(config),
-		Tools:         &authz.tools,
 		Lanes:         limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
 		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
 		Registrations: limits.NewRegistrations(settings.Limits),

@@ -59,7 +59,10 @@ type UpstreamOptions struct {
 	Headers []string // request headers to forward besides those of MCP
 	// Query parameters of the MCP endpoint to forward; a request with any other gets 400.
 	Parameters []string
-	Patience   time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
+	// BindTools lets a client see and call only the tools of its first list, while they are as they
+	// were then.
+	BindTools bool
+	Patience  time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
 
 	ProgramLimits ProgramLimits
 }
@@ -85,6 +88,9 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	}
 	protection := gateway.Options{Options: m.protection()}
 	protection.PassedHeaders = to.Headers
+	if to.BindTools {
+		protection.RecordTools = m.authz.server.RecordTools
+	}
 	own, _ := url.Parse(to.URL)
 	protection.Parameter = func(name string) bool {
 		return slices.Contains(to.Parameters, name) && !own.Query().Has(name)
@@ -93,11 +99,6 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		protection.HostTokens = m.authz.server
 	}
 	if to.Program != nil {
-		if protection.BindTools && to.ProgramLimits.MaxProcessesPerPerson < 2 {
-			return nil, fmt.Errorf("opening the gateway to an upstream: %w", oauth.Within("ProgramLimits",
-				oauth.NewMistake("%s is 1, but %s needs a process that lists the tools: choose 2 or more",
-					oauth.Field("MaxProcessesPerPerson"), oauth.Field(oauth.OfConfig+"BindTools"))))
-		}
 		m.mountProgram(to, protection, parsed.program)
 		return m, nil
 	}

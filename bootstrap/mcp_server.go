@@ -40,9 +40,6 @@ type guarded interface {
 	CloseGrant(grant string)
 	Open() (streams, sessions int)
 	Drain()
-
-	Access() guard.Access
-	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
 }
 
 // local returns the server if it uses the official SDK, so that its sessions and tools are in this
@@ -116,7 +113,6 @@ func (m *MCPServer) protection() guard.Options {
 	o.Issuer, o.Scopes, o.Links = settings.Issuer, settings.Resources[index].Scopes, settings.Links
 	o.Authorization, o.Now, o.Logger = m.authz.server, m.authz.config.Now, m.authz.config.Logger
 	o.Bodies = m.authz.bodies
-	o.BindTools = settings.BindTools
 	o.Limits, o.Limited, o.Calls = settings.Limits, m.authz.limited, m.authz.calls
 	follow := m.authz.follow
 	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
@@ -149,7 +145,6 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	m.warnOfLoopbackOrigins()
 	m.warnOfMissingPeers()
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
-	m.authz.tools.servers.Store(m.protection().Resource, m.mounted)
 	m.authz.ended.add(m.mounted)
 	m.mountOn(site)
 	m.authz.registered.add(site, m.protection().Resource, m.mountOn)

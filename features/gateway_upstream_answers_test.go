@@ -213,7 +213,7 @@ var _ = Describe("A key that the upstream repeats", Label("gateway", "U9", "N13"
 	}
 	asItIs := func(*service.Config) {}
 	withRules := func(c *service.Config) { c.Gateway.Policy.Tools = []string{"allow *"} }
-	binding := func(c *service.Config) { c.BindTools = true }
+	binding := func(c *service.Config) { c.Gateway.BindTools = true }
 
 	DescribeTable("is in no log, trace or page:",
 		func(ctx SpecContext, answer http.HandlerFunc, adjust func(*service.Config)) {

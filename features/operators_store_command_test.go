@@ -105,7 +105,7 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			environment := []string{"PASTEPORT_DATABASE=" + url}
 			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
 			Expect(migrated).To(And(HaveField("Code", 0),
-				HaveField("Out", ContainSubstring("applied: 0001_codes_grants_and_documents"))), migrated.Err)
+				HaveField("Out", ContainSubstring("applied: 0001_codes_and_grants_with_tools"))), migrated.Err)
 			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).
 				To(ContainSubstring("no migrations needed"))
 			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)

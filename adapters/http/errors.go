@@ -84,7 +84,6 @@ var statuses = map[oauth.Kind]int{
 	oauth.TooManyRegistrations:   http.StatusTooManyRequests,
 	oauth.ClientBusy:             http.StatusServiceUnavailable,
 	oauth.HostTokenNotVerifiable: http.StatusServiceUnavailable,
-	oauth.ToolsNotListable:       http.StatusServiceUnavailable,
 	oauth.MisconfiguredVerifier:  http.StatusServiceUnavailable,
 	oauth.TemporarilyUnavailable: http.StatusServiceUnavailable,
 }

@@ -154,9 +154,6 @@ func retryMessage(err error, fields bool) (message string, again bool) {
 	case oauth.MisconfiguredVerifier:
 		return "This site cannot check tokens because of a mistake in its configuration. Nothing was granted; tell " +
 			"the people who run it.", true
-	case oauth.ToolsNotListable:
-		return "The tools of this server cannot be listed just now, and you approve them together with the app. " +
-			"Nothing was granted; try again in a moment. If this lasts, tell the people who run this site.", true
 	case oauth.TooManyGuesses:
 		return "Many wrong tokens were tried from your network, so one token a second is checked from there, and too " +
 			"many wait. Try again in half a minute.", true

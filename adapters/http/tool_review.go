@@ -26,19 +26,12 @@ func (e *Endpoints) showToolReview(c echo.Context, consent *application.Consent,
 		ClientName:   request.ClientName(),
 		RedirectHost: request.RedirectURI().Host(),
 		Server:       pages.Server{Name: settings.NameOf(request.Resource()), URL: request.Resource().String()},
-		New:          pageTools(review.Changes.New),
-		Changed:      pageTools(review.Changes.Changed),
-		Gone:         pageTools(review.Changes.Gone),
+		New:          review.Changes.New,
+		Changed:      review.Changes.Changed,
+		Gone:         review.Changes.Gone,
 		Action:       settings.Issuer + authorizePath,
 		Form:         form,
 		Decision:     decision,
 		Manage:       e.connectionsURL(),
 	})
-}
-
-func pageTools(tools []oauth.Tool) (converted []pages.Tool) {
-	for _, tool := range tools {
-		converted = append(converted, pages.Tool{Name: tool.Name, Description: tool.Description})
-	}
-	return converted
 }

@@ -32,14 +32,14 @@ var tables = []maintenance.Table{
 func isReadableCode(c oauth.CodeSnapshot) bool {
 	back := oauth.RestoreCode(c).Snapshot()
 	back.ForgetAfter = c.ForgetAfter // derived from the others, by another version in another way
-	return c.HasKnownState() && oauth.RestoreToolDigests(c.Tools).IsReadable() && reflect.DeepEqual(back, c)
+	return c.HasKnownState() && reflect.DeepEqual(back, c)
 }
 
 // isReadableGrant reports that the domain restores all that the row holds.
 func isReadableGrant(g oauth.GrantSnapshot) bool {
 	back := oauth.RestoreGrant(g).Snapshot()
 	back.ForgetAfter = g.ForgetAfter
-	return g.HasKnownState() && oauth.RestoreToolDigests(g.Tools).IsReadable() && reflect.DeepEqual(back, g)
+	return g.HasKnownState() && oauth.RestoreToolPins(g.Tools).IsReadable() && reflect.DeepEqual(back, g)
 }
 
 // isReadableDocument reports that the row is a document under the digest of its URL.

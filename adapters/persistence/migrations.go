@@ -21,7 +21,7 @@ type migration struct {
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_codes_grants_and_documents", statements: []string{
+	{id: "0001_codes_and_grants_with_tools", statements: []string{
 		`CREATE TABLE authorization_codes (
 			id {id} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
 			code_challenge {text} NOT NULL, client_id {text} NOT NULL, client_name {text} NOT NULL,
@@ -31,7 +31,7 @@ var migrations = []migration{
 			state {word} NOT NULL, end_reason {word} NOT NULL,
 			created_at {integer}, expires_at {integer}, grant_end {integer}, redeemed_at {integer},
 			withdrawn_at {integer}, forget_after {integer}, host_print {digest}, host_box {bytes}, host_wrap {bytes},
-			host_key {digest}, host_new {bytes}, tools {text} NOT NULL
+			host_key {digest}, host_new {bytes}
 		) {keyed}`,
 		`CREATE INDEX authorization_codes_by_host ON authorization_codes (host_print, state)`,
 		`CREATE INDEX authorization_codes_by_end ON authorization_codes (forget_after)`,
@@ -90,7 +90,8 @@ func isDoneBefore(err error) bool {
 
 // unreleased are the first migrations of the schemas before the first release.
 var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_grant", "0001_grants_in_one_row",
-	"0001_codes_and_grants", "0001_codes_and_grants_in_json"}
+	"0001_codes_and_grants", "0001_codes_and_grants_in_json",
+	"0001_codes_grants_and_documents"}
 
 func isUnreleased(applied []string) bool {
 	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })

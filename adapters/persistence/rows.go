@@ -121,7 +121,7 @@ func numbered(db *gorm.DB, statement string) string {
 var codes = newTable("authorization_codes",
 	"digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, account, "+
 		"token_id, roles, state, end_reason, created_at, expires_at, grant_end, redeemed_at, withdrawn_at, "+
-		"forget_after, host_print, host_box, host_wrap, host_key, host_new, tools", "",
+		"forget_after, host_print, host_box, host_wrap, host_key, host_new", "",
 	func(c *oauth.CodeSnapshot) []any {
 		return []any{
 			&c.ID,
@@ -150,7 +150,6 @@ var codes = newTable("authorization_codes",
 			&c.HostWrap,
 			&c.HostKey,
 			&c.HostNew,
-			&c.Tools,
 		}
 	},
 	func(c *oauth.CodeSnapshot) *string { return &c.ID },

@@ -75,6 +75,8 @@ func (c *Config) gateway() settings.Group {
 			Example("X-Toolsets"),
 		settings.Texts("forward-parameters", &g.Parameters, "query parameters that clients may add to the address of "+
 			"the MCP server, and that are forwarded to the upstreams; any other is refused").Example("read_only"),
+		settings.Switch("bind-tools", &g.BindTools, "let clients see and call only the tools of their first list, "+
+			"while these are as they were then; a person sees what has changed and approves again"),
 	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
 }
 

@@ -110,8 +110,6 @@ func (c *Config) tokens() settings.Group {
 			Example("articles:read = Read articles", "articles:write articles:read = Change articles"),
 		settings.Texts("default-scopes", &c.DefaultScopes, "scopes for clients that request none").
 			DefaultText("the first of scopes").Example("articles:read"),
-		settings.Switch("bind-tools", &c.BindTools, "let clients call only tools that have not changed since the "+
-			"person approved them; people who approved while this setting was off have to approve again"),
 	}}
 }
 

@@ -56,6 +56,7 @@ type AccessGrant struct {
 	issuedAccess  uint32 // number of the newest access token
 	access        []accessToken
 	lastUse       Use
+	tools         ToolPins
 	host          sealedHostToken
 }
 

@@ -27,7 +27,6 @@ type consent struct {
 	roles      []string
 	createdAt  time.Time
 	hostPrint  Fingerprint
-	tools      ToolDigests
 }
 
 // ID returns the id of the approved ticket, which a code and its grant share. It is not a secret.

@@ -47,7 +47,6 @@ type Approval struct {
 	Choice    *Choice // nil for all that the ticket requests
 	Host      HostToken
 	Principal Principal
-	Tools     ToolDigests // with Settings.BindTools
 	Code      Secret
 	Random    io.Reader // source of the data key of the sealed host token
 }
@@ -82,7 +81,6 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 			roles:      slices.Clone(a.Principal.Roles),
 			createdAt:  now,
 			hostPrint:  print,
-			tools:      a.Tools,
 		},
 		digest:    a.Code.Digest(),
 		challenge: request.challenge,

@@ -84,7 +84,7 @@ type Caller struct {
 	Roles      []string
 	Scopes     Scopes
 	ExpiresAt  time.Time // of the access token
-	Tools      ToolDigests
+	Tools      ToolPins
 }
 
 // SessionOwner returns an opaque name for the owner of the caller's sessions at a resource, which

@@ -39,7 +39,6 @@ type CodeSnapshot struct {
 	HostWrap      []byte
 	HostKey       []byte // public half of the key pair of the data key
 	HostNew       []byte // host token that replaced that of HostBox, sealed to HostKey
-	Tools         string // ToolDigests
 }
 
 // HasKnownState reports whether this version knows the state.
@@ -78,7 +77,6 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 		HostWrap:      c.host.wrap,
 		HostKey:       c.host.public,
 		HostNew:       c.host.replacement,
-		Tools:         c.tools.text,
 	}
 }
 
@@ -101,7 +99,6 @@ func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 			tokenID:    s.TokenID,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,
-			tools:      RestoreToolDigests(s.Tools),
 		},
 		version:     s.Version,
 		challenge:   RestoreCodeChallenge(s.CodeChallenge),

@@ -52,10 +52,6 @@ type Config struct {
 	// access token. It is verified at most once in a minute, and opens no grant.
 	AcceptHostTokens bool
 
-	// BindTools lets a client call only the tools of an MCP server that are as they were when the
-	// person approved it. The person has to approve a tool that is new or has changed.
-	BindTools bool
-
 	// HostFields are the fields that people enter instead of one token, such as a user and a key.
 	// They are sealed together. A Verifier that is not a FieldsVerifier gets the field "token".
 	HostFields credential.Fields
@@ -130,7 +126,6 @@ func (c Config) Settings() (*Settings, error) {
 		RefreshTokens:        c.RefreshTokens,
 		HostTokenInUse:       c.HostTokenInUse,
 		AcceptHostTokens:     c.AcceptHostTokens,
-		BindTools:            c.BindTools,
 		HostFields:           c.HostFields,
 		IdentityFields:       c.identityFields(),
 		SelfRegistration:     c.SelfRegistration,

@@ -59,7 +59,6 @@ var (
 	WrongHostToken         = Kind{"wrong_host_token", "access_denied"}
 	OtherHostToken         = Kind{"other_host_token", "access_denied"}
 	ToolsChanged           = Kind{"tools_changed", "access_denied"}
-	ToolsNotListable       = Kind{"tools_not_listable", "temporarily_unavailable"}
 	HostTokenNotVerifiable = Kind{"host_token_not_verifiable", "temporarily_unavailable"}
 	MisconfiguredVerifier  = Kind{"misconfigured_verifier", "temporarily_unavailable"}
 )
@@ -77,7 +76,6 @@ var (
 	ErrReused              = errors.New("oauth: refresh token reused")
 	ErrHostTokenLost       = errors.New("oauth: sealed host token cannot be opened")
 	ErrUnknownSession      = errors.New("oauth: the MCP server does not know this session")
-	ErrUnlistedTool        = errors.New("oauth: the MCP server does not list this tool")
 	ErrUnknownBearer       = errors.New("oauth: the site does not know this token")
 	ErrBadAssertion        = errors.New("oauth: client assertion is malformed or wrongly signed")
 	ErrMetadataUnreachable = errors.New("oauth: fetch the client metadata document")

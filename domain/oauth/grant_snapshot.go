@@ -45,7 +45,7 @@ type GrantSnapshot struct {
 	HostWrap      []byte
 	HostKey       []byte // public half of the key pair of the data key
 	HostNew       []byte // host token that replaced that of HostBox, sealed to HostKey
-	Tools         string // ToolDigests
+	Tools         string // ToolPins
 }
 
 // RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at
@@ -130,9 +130,9 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 			tokenID:    s.TokenID,
 			roles:      restoreRoles(s.Roles),
 			createdAt:  s.CreatedAt,
-			tools:      RestoreToolDigests(s.Tools),
 		},
 		version:       s.Version,
+		tools:         RestoreToolPins(s.Tools),
 		state:         grantState(s.State),
 		endReason:     EndReason(s.EndReason),
 		endedAt:       s.EndedAt,

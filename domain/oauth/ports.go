@@ -49,11 +49,6 @@ func (c VerifierMisconfigured) Error() string { return string(c) }
 // Unwrap returns the same reason as VerifierUnavailable.
 func (c VerifierMisconfigured) Unwrap() error { return VerifierUnavailable(c) }
 
-// ToolLister lists the tools of the MCP server of a resource, as it lists them to the caller now.
-type ToolLister interface {
-	Tools(ctx context.Context, resource Resource, caller Caller, host HostToken) ([]Tool, error)
-}
-
 // ClientDirectory finds the metadata document of a client. If a cached document does not list
 // redirectURI, a directory fetches it again, at most once a minute; an empty redirectURI never
 // causes that. The errors are the refusals of NewClientMetadata, and ErrMetadataUnreachable,

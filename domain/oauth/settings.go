@@ -26,7 +26,6 @@ type Settings struct {
 	RefreshTokens    string
 	HostTokenInUse   bool
 	AcceptHostTokens bool
-	BindTools        bool
 	HostFields       credential.Fields
 	// The HostFields that identify a credential: those that the verifier verifies and that have a
 	// value; nil for the token.

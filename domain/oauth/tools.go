@@ -3,7 +3,6 @@ package oauth
 import (
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -12,165 +11,182 @@ import (
 	"time"
 )
 
-// Tool is a tool as its MCP server lists it.
-type Tool struct {
-	Name        string
-	Description string // for people; cut after maxToolDescription
-	digest      string
-}
+// Tool is a tool as an MCP server lists it.
+type Tool struct{ name, digest string }
 
 // toolDigestSize is larger than a second preimage needs: the author of an MCP server chooses both
-// the definition that people approve and the one that replaces it.
+// the definition that a client gets first and the one that replaces it.
 const toolDigestSize = 24
-
-// maxToolDescription is in bytes, more than a page shows: gateways keep the lists of many people.
-const maxToolDescription = 1_000
 
 // NewTool returns a tool with its definition: a canonical text of all that clients and people go
 // by.
-func NewTool(name, description string, definition []byte) Tool {
-	if len(description) > maxToolDescription {
-		description = strings.ToValidUTF8(strings.Clone(description[:maxToolDescription]), "")
-	}
-	return Tool{Name: name, Description: description, digest: toolDigest(definition)}
-}
+func NewTool(name string, definition []byte) Tool { return Tool{name, toolDigest(definition)} }
 
 func toolDigest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return base64.RawURLEncoding.EncodeToString(sum[:toolDigestSize])
 }
 
-// toolDigests returns the digest of each tool by its name. One for all definitions stands for a
-// name that is listed more than once.
-func toolDigests(tools []Tool) map[string]string {
-	digests := make(map[string]string, len(tools))
-	for _, tool := range tools {
+// ToolList is a list of tools that a client gets, or a page of one.
+type ToolList struct {
+	Tools   []Tool
+	More    bool // further pages follow
+	IsWhole bool // it has no other pages
+}
+
+// digests returns the digest of each tool by its name. One for all definitions stands for a name
+// that is listed more than once.
+func (l ToolList) digests() map[string]string {
+	digests := make(map[string]string, len(l.Tools))
+	for _, tool := range l.Tools {
 		digest := tool.digest
-		if earlier, twice := digests[tool.Name]; twice {
+		if earlier, twice := digests[tool.name]; twice {
 			digest = toolDigest([]byte(earlier + digest))
 		}
-		digests[tool.Name] = digest
+		digests[tool.name] = digest
 	}
 	return digests
 }
 
-// maxToolsText is the length in bytes that every store can keep in a text.
-const maxToolsText = 60_000
+const (
+	maxPinnedTools = 1000
+	maxPinsText    = 60_000 // bytes that every store can keep in a text
+	maxToolChanges = 50     // of each kind, which a page shows
+)
 
-var errManyTools = errors.New("the MCP server lists more tools than a grant can keep, which is 60,000 bytes of " +
-	"names and digests")
+// ToolPins are the tools that the clients of a grant got with their first list, and how later lists
+// differ from it. The zero value has no list yet.
+type ToolPins struct{ text string }
 
-// ToolDigests are the tools that a person has approved. The zero value is for a consent that does
-// not bind tools.
-type ToolDigests struct{ text string }
-
-// boundPrefix tells a consent to no tools from one that does not bind tools.
-const boundPrefix = "?"
-
-// NewToolDigests returns the digests of tools. It fails if they are too long for a store.
-func NewToolDigests(tools []Tool) (ToolDigests, error) {
-	digests := newToolDigests(toolDigests(tools))
-	if len(digests.text) > maxToolsText {
-		return ToolDigests{}, errManyTools
-	}
-	return digests, nil
+// pinnedTools is the content of ToolPins.
+type pinnedTools struct {
+	digests map[string]string // by name
+	isOpen  bool              // the first list has more pages
+	ToolChanges
 }
 
-func newToolDigests(digests map[string]string) ToolDigests {
-	query := url.Values{}
-	for name, digest := range digests {
-		query.Set(name, digest)
-	}
-	return ToolDigests{boundPrefix + query.Encode()}
-}
-
-// RestoreToolDigests rebuilds them from their text.
-func RestoreToolDigests(text string) ToolDigests { return ToolDigests{text} }
-
-// String returns a query with the digest of each tool by its name, sorted; "" for a consent that
-// does not bind tools.
-func (d ToolDigests) String() string { return d.text }
-
-// AreBound reports whether the consent binds tools.
-func (d ToolDigests) AreBound() bool { return d.text != "" }
-
-// Of returns the digests of the named tools.
-func (d ToolDigests) Of(names []string) ToolDigests {
-	if !d.AreBound() {
-		return d
-	}
-	digests := d.parse()
-	maps.DeleteFunc(digests, func(name, _ string) bool { return !slices.Contains(names, name) })
-	return newToolDigests(digests)
-}
-
-// IsReadable reports whether the text is as NewToolDigests writes it.
-func (d ToolDigests) IsReadable() bool {
-	return d.text == "" || d == newToolDigests(d.parse())
-}
-
-// parse returns nothing for a text that cannot be read, so that no tool is as it was.
-func (d ToolDigests) parse() map[string]string {
-	text, isBound := strings.CutPrefix(d.text, boundPrefix)
-	query, err := url.ParseQuery(text)
-	if err != nil || !isBound {
-		return nil
-	}
-	digests := map[string]string{}
-	for name := range query {
-		digests[name] = query.Get(name)
-	}
-	return digests
-}
-
-// Check compares a tool with what the MCP server lists now. It refuses one that is new or has
-// changed with InsufficientScope, and returns ErrUnlistedTool for one that is not listed.
-func (d ToolDigests) Check(name string, listed []Tool) error {
-	digest, isListed := toolDigests(listed)[name]
-	if !isListed {
-		return ErrUnlistedTool
-	}
-	if approved, known := d.parse()[name]; !known || approved != digest {
-		return Refuse(InsufficientScope, "G23", "the tool is new or has changed")
-	}
-	return nil
-}
-
-// ToolChanges is how the tools of a server differ from those of an earlier consent.
-type ToolChanges struct{ New, Changed, Gone []Tool }
+// ToolChanges is how the tools of a server differ from those of an earlier connection, by their
+// names.
+type ToolChanges struct{ New, Changed, Gone []string }
 
 // Empty reports whether nothing differs.
 func (c ToolChanges) Empty() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
 
-// Changes compares the tools of the consent with those that the MCP server lists now. Those of a
-// consent that does not bind tools are not known, and do not differ.
-func (d ToolDigests) Changes(listed []Tool) (changes ToolChanges) {
-	if !d.AreBound() {
-		return changes
+// RestoreToolPins rebuilds pins from their text.
+func RestoreToolPins(text string) ToolPins { return ToolPins{text} }
+
+// String returns the pins as a query, "" for none.
+func (p ToolPins) String() string { return p.text }
+
+// IsReadable reports whether the text is as String returns it.
+func (p ToolPins) IsReadable() bool { return p.text == "" || p == p.parse().pins() }
+
+const (
+	pinsPrefix = "?" // tells pins without tools from none
+	toolPrefix = "tool "
+)
+
+// parse returns no tools for a text that cannot be read, so that no tool is as it was.
+func (p ToolPins) parse() pinnedTools {
+	t := pinnedTools{digests: map[string]string{}}
+	text, isPinned := strings.CutPrefix(p.text, pinsPrefix)
+	query, err := url.ParseQuery(text)
+	if err != nil || !isPinned {
+		return t
 	}
-	approved, now := d.parse(), toolDigests(listed)
-	for _, tool := range listed {
-		switch digest, known := approved[tool.Name]; {
-		case !known:
-			changes.New = append(changes.New, tool)
-		case digest != now[tool.Name]:
-			changes.Changed = append(changes.Changed, tool)
+	t.isOpen = query.Has("open")
+	t.New, t.Changed, t.Gone = query["new"], query["changed"], query["gone"]
+	for key := range query {
+		if name, isTool := strings.CutPrefix(key, toolPrefix); isTool {
+			t.digests[name] = query.Get(key)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(approved)) {
-		if _, isListed := now[name]; !isListed {
-			changes.Gone = append(changes.Gone, Tool{Name: name})
+	return t
+}
+
+func (t pinnedTools) pins() ToolPins {
+	query := url.Values{"new": t.New, "changed": t.Changed, "gone": t.Gone}
+	if t.isOpen {
+		query.Set("open", "yes")
+	}
+	for name, digest := range t.digests {
+		query.Set(toolPrefix+name, digest)
+	}
+	return ToolPins{pinsPrefix + query.Encode()}
+}
+
+// Permits returns a function that reports whether a client may see and call the tool of a name: if
+// it is as it was in the first list, or if the client has not got all of that list yet.
+func (p ToolPins) Permits() func(name string) bool {
+	t := p.parse()
+	return func(name string) bool {
+		if _, isPinned := t.digests[name]; isPinned {
+			return !slices.Contains(t.Changed, name)
+		}
+		return t.isOpen || p.text == ""
+	}
+}
+
+// Changes returns how later lists differ from the first one.
+func (p ToolPins) Changes() ToolChanges { return p.parse().ToolChanges }
+
+// After returns the pins after a list. The first list pins its tools, and so do its further pages;
+// later ones are compared. Tools beyond the number or the length that a grant can keep count as
+// new.
+func (p ToolPins) After(list ToolList) ToolPins {
+	t, listed := p.parse(), list.digests()
+	if p.text == "" {
+		t.isOpen = true
+	}
+	length := len(p.text)
+	for _, name := range slices.Sorted(maps.Keys(listed)) {
+		digest, isPinned := t.digests[name]
+		if !isPinned && t.isOpen && len(t.digests) < maxPinnedTools && length < maxPinsText {
+			t.digests[name], digest, isPinned = listed[name], listed[name], true
+			length += 2*len(name) + len(digest)
+		}
+		t.New = with(t.New, name, !isPinned)
+		t.Changed = with(t.Changed, name, isPinned && digest != listed[name])
+		t.Gone = with(t.Gone, name, false)
+	}
+	t.isOpen = t.isOpen && list.More
+	if list.IsWhole {
+		t.New = slices.DeleteFunc(t.New, func(name string) bool { return listed[name] == "" })
+		for _, name := range slices.Sorted(maps.Keys(t.digests)) {
+			t.Gone = with(t.Gone, name, listed[name] == "")
 		}
 	}
-	return changes
+	return t.pins()
+}
+
+// with returns sorted names with or without a name, and at most maxToolChanges.
+func with(names []string, name string, isIn bool) []string {
+	at, found := slices.BinarySearch(names, name)
+	switch {
+	case found && !isIn:
+		return slices.Delete(slices.Clone(names), at, at+1)
+	case !found && isIn && len(names) < maxToolChanges:
+		return slices.Insert(slices.Clone(names), at, name)
+	}
+	return names
+}
+
+// Tools returns the tools that the clients of the grant got.
+func (g *AccessGrant) Tools() ToolPins { return g.tools }
+
+// RecordTools records a list that a client gets.
+func (g *AccessGrant) RecordTools(list ToolList) {
+	if g.state == grantActive {
+		g.tools = g.tools.After(list)
+	}
 }
 
 // LatestTools returns the tools of the newest active grant of a client for a resource.
-func (a Authorizations) LatestTools(client ClientID, resource Resource, now time.Time) (latest ToolDigests) {
+func (a Authorizations) LatestTools(client ClientID, resource Resource, now time.Time) (latest ToolPins) {
 	var newest time.Time
 	for _, grant := range a.Grants {
 		if grant.client.raw == client.raw && grant.resource == resource && grant.active(now) &&
-			grant.tools.AreBound() && grant.createdAt.After(newest) {
+			grant.createdAt.After(newest) {
 			latest, newest = grant.tools, grant.createdAt
 		}
 	}
@@ -180,7 +196,7 @@ func (a Authorizations) LatestTools(client ClientID, resource Resource, now time
 const reviewPurpose = "tools"
 
 // ToolReview is the refusal of an approval before the person has seen how the tools differ from
-// those of an earlier consent. It contains the sealed pasted token, so that the person does not
+// those of an earlier connection. It contains the sealed pasted token, so that the person does not
 // have to paste it again.
 type ToolReview struct {
 	error
@@ -192,27 +208,24 @@ type ToolReview struct {
 func (r *ToolReview) Unwrap() error { return r.error }
 
 // NewToolReview returns a *ToolReview for a token that was pasted into the form of a ticket.
-func NewToolReview(host HostToken, ticket string, shown ToolDigests, changes ToolChanges, settings *Settings,
-	now time.Time) error {
+func NewToolReview(host HostToken, ticket string, shown ToolPins, settings *Settings, now time.Time) error {
 	sealed, err := sealValues(settings.Keys, reviewPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
 		"token", host.Reveal(), "tools", toolDigest([]byte(shown.text)))
 	if err != nil {
 		return fmt.Errorf("sealing a review of tools: %w", err)
 	}
 	refusal := Refuse(ToolsChanged, "B26", "the person has to see first how the tools have changed")
-	return &ToolReview{refusal, sealed, changes}
+	return &ToolReview{refusal, sealed, shown.Changes()}
 }
 
 // ReviewedTools is what ToolReview.Sealed contains.
 type ReviewedTools struct {
 	Host  HostToken // that the person pasted
-	tools string    // digest of the ToolDigests that were shown
+	tools string    // digest of the ToolPins that were shown
 }
 
 // Include reports whether the person has seen these tools.
-func (r ReviewedTools) Include(tools ToolDigests) bool {
-	return r.tools == toolDigest([]byte(tools.text))
-}
+func (r ReviewedTools) Include(tools ToolPins) bool { return r.tools == toolDigest([]byte(tools.text)) }
 
 // OpenToolReview opens ToolReview.Sealed of the same ticket. It refuses with InvalidTicket or
 // ExpiredTicket.

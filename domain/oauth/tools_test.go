@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,63 +10,74 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func tool(name, definition string) Tool { return NewTool(name, definition, []byte(definition)) }
+func tool(name, definition string) Tool { return NewTool(name, []byte(definition)) }
 
-var _ = Describe("Tools that a person has approved", func() {
-	digestsOf := func(tools ...Tool) ToolDigests {
-		GinkgoHelper()
-		digests, err := NewToolDigests(tools)
-		Expect(err).NotTo(HaveOccurred())
-		return digests
-	}
-	approved := digestsOf(tool("read", "reads"), tool("write", "writes"), tool("old", "is old"))
+// after returns the pins after a first list.
+func after(tools ...Tool) ToolPins { return ToolPins{}.After(ToolList{Tools: tools, IsWhole: true}) }
 
-	It("are compared with those that the server lists", Label("G23"), func() {
-		listed := []Tool{tool("read", "reads"), tool("write", "writes more"), tool("new", "is new")}
-		Expect(approved.Check("read", listed)).To(Succeed())
-		Expect(approved.Check("write", listed)).To(Refused(InsufficientScope))
-		Expect(approved.Check("new", listed)).To(Refused(InsufficientScope))
-		Expect(approved.Check("old", listed)).To(MatchError(ErrUnlistedTool))
-		Expect(ToolDigests{}.Check("read", listed)).To(Refused(InsufficientScope))
-		Expect(RestoreToolDigests("damaged").Check("read", listed)).To(Refused(InsufficientScope))
-		changes := approved.Changes(listed)
-		Expect(changes.New).To(ConsistOf(tool("new", "is new")))
-		Expect(changes.Changed).To(ConsistOf(tool("write", "writes more")))
-		Expect(changes.Gone).To(ConsistOf(HaveField("Name", "old")))
-		Expect(approved.Changes([]Tool{tool("old", "is old"), tool("write", "writes"), tool("read", "reads")}).Empty()).
-			To(BeTrue())
-		Expect(ToolDigests{}.Changes(listed).Empty()).To(BeTrue())
+var _ = Describe("The tools that a client got first", func() {
+	approved := after(tool("read", "reads"), tool("write", "writes"), tool("old", "is old"))
+
+	It("are compared with those of later lists", Label("G23"), func() {
+		later := ToolList{
+			Tools:   []Tool{tool("read", "reads"), tool("write", "writes more"), tool("new", "is new")},
+			IsWhole: true,
+		}
+		pins := approved.After(later)
+		Expect(pins.Changes()).To(Equal(ToolChanges{[]string{"new"}, []string{"write"}, []string{"old"}}))
+		for name, permitted := range map[string]bool{
+			"read":  true,
+			"write": false,
+			"new":   false,
+			"other": false,
+			"old":   true,
+		} {
+			Expect(pins.Permits()(name)).To(Equal(permitted), name)
+		}
+		Expect(pins.After(later)).To(Equal(pins), "the same list again")
+		same := ToolList{
+			Tools:   []Tool{tool("old", "is old"), tool("write", "writes"), tool("read", "reads")},
+			IsWhole: true,
+		}
+		Expect(pins.After(same).Changes().Empty()).To(BeTrue())
+		Expect(approved.After(same)).To(Equal(approved))
+		Expect(ToolPins{}.Permits()("read")).To(BeTrue(), "no list yet")
+		Expect(RestoreToolPins("damaged").Permits()("read")).To(BeFalse())
 	})
 
-	It("are described in at most 1,000 bytes of whole characters", Label("B26"), func() {
-		long := NewTool("read", "a"+strings.Repeat("ö", 1000), nil)
-		Expect(long.Description).To(Equal("a" + strings.Repeat("ö", 499)))
+	It("may come on several pages", Label("G23"), func() {
+		first := ToolPins{}.After(ToolList{Tools: []Tool{tool("a", "a")}, More: true})
+		Expect(first.Permits()("b")).To(BeTrue())
+		all := first.After(ToolList{Tools: []Tool{tool("b", "b")}})
+		Expect(all.Permits()("b")).To(BeTrue())
+		later := all.After(ToolList{Tools: []Tool{tool("c", "c")}, More: true})
+		Expect(later.Changes()).To(Equal(ToolChanges{New: []string{"c"}}), "no page tells what has gone")
 	})
 
 	It("differ when a name is listed twice", Label("G23"), func() {
 		twice := []Tool{tool("read", "reads"), tool("read", "reads and tells")}
-		Expect(approved.Check("read", twice)).To(Refused(InsufficientScope))
-		Expect(digestsOf(twice...).Check("read", twice[1:])).To(Refused(InsufficientScope))
-		Expect(digestsOf(twice...).Check("read", twice)).To(Succeed())
+		Expect(approved.After(ToolList{Tools: twice}).Permits()("read")).To(BeFalse())
+		Expect(after(twice...).After(ToolList{Tools: twice[1:]}).Permits()("read")).To(BeFalse())
+		Expect(after(twice...).After(ToolList{Tools: twice}).Permits()("read")).To(BeTrue())
 	})
 
-	It("are kept as a text that is sorted, and bounded by what every store can keep", Label("H4"), func() {
-		Expect(digestsOf(tool("b", "1"), tool("a", "2")).String()).
-			To(MatchRegexp(`^\?a=[\w-]{32}&b=[\w-]{32}$`))
-		Expect(digestsOf()).To(And(HaveField("String()", "?"), HaveField("AreBound()", true)))
+	It("are kept as a text that is bounded by what every store can keep", Label("H4"), func() {
+		Expect(after(tool("b", "1"), tool("a", "2")).String()).
+			To(MatchRegexp(`^\?tool\+a=[\w-]{32}&tool\+b=[\w-]{32}$`))
 		Expect(approved.IsReadable()).To(BeTrue())
-		Expect(RestoreToolDigests("?b=1&a=1").IsReadable()).To(BeFalse())
+		Expect(RestoreToolPins("?x=1").IsReadable()).To(BeFalse())
 		var many []Tool
-		for i := range 1000 {
+		for i := range 2000 {
 			many = append(many, tool(fmt.Sprintf("%s-%d", strings.Repeat("x", 60), i), ""))
 		}
-		_, err := NewToolDigests(many)
-		Expect(err).To(MatchError(ContainSubstring("60,000 bytes")))
+		pins := after(many...)
+		Expect(len(pins.String())).To(BeNumerically("<", 64_000))
+		Expect(pins.Changes().New).To(HaveLen(maxToolChanges))
 	})
 
 	It("are those of the newest active connection of the same client", Label("B26"), func() {
 		resource := NewResource("https://cms.example/mcp")
-		grant := func(client string, at time.Time, tools ToolDigests) *AccessGrant {
+		grant := func(client string, at time.Time, tools ToolPins) *AccessGrant {
 			return RestoreGrant(GrantSnapshot{
 				ClientID:  client,
 				Resource:  resource.String(),
@@ -77,18 +87,18 @@ var _ = Describe("Tools that a person has approved", func() {
 				Tools:     tools.String(),
 			})
 		}
-		newer := digestsOf(tool("read", "reads"))
-		ended := grant("https://app.example/", noon.Add(2*time.Minute), digestsOf())
+		newer := after(tool("read", "reads"))
+		ended := grant("https://app.example/", noon.Add(2*time.Minute), after())
 		ended.End(EndedByPerson, noon)
 		all := Authorizations{Grants: []*AccessGrant{
 			grant("https://app.example/", noon.Add(time.Minute), newer), grant("https://app.example/", noon, approved),
-			ended, grant("https://app.example/", noon.Add(3*time.Minute), ToolDigests{}),
+			ended,
 			grant("https://other.example/", noon.Add(4*time.Minute), approved),
 		}}
 		client := RestoreClientID("https://app.example/")
 		Expect(all.LatestTools(client, resource, noon)).To(Equal(newer))
-		Expect(all.LatestTools(client, NewResource("https://cms.example/more"), noon)).To(Equal(ToolDigests{}))
-		Expect(all.LatestTools(client, resource, noon.Add(time.Hour))).To(Equal(ToolDigests{}))
+		Expect(all.LatestTools(client, NewResource("https://cms.example/more"), noon)).To(Equal(ToolPins{}))
+		Expect(all.LatestTools(client, resource, noon.Add(time.Hour))).To(Equal(ToolPins{}))
 	})
 
 	It("have been reviewed with the form that was shown, in its time", Label("B26", "B4"), func() {
@@ -96,13 +106,13 @@ var _ = Describe("Tools that a person has approved", func() {
 		host, err := ParseHostToken("host-token")
 		Expect(err).NotTo(HaveOccurred())
 		var review *ToolReview
-		Expect(errors.As(NewToolReview(host, "ticket", approved, ToolChanges{}, settings, noon), &review)).To(BeTrue())
+		Expect(errors.As(NewToolReview(host, "ticket", approved, settings, noon), &review)).To(BeTrue())
 		Expect(review.Sealed).NotTo(ContainSubstring("host-token"))
 		opened, err := OpenToolReview(review.Sealed, "ticket", settings, noon)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(opened.Host).To(Equal(host))
 		Expect(opened.Include(approved)).To(BeTrue())
-		Expect(opened.Include(digestsOf())).To(BeFalse())
+		Expect(opened.Include(after())).To(BeFalse())
 		_, err = OpenToolReview(review.Sealed, "other", settings, noon)
 		Expect(err).To(Refused(InvalidTicket))
 		_, err = OpenToolReview(review.Sealed, "ticket", settings, noon.Add(settings.TicketTTL))
@@ -111,24 +121,5 @@ var _ = Describe("Tools that a person has approved", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = OpenToolReview(sealed, "", settings, noon)
 		Expect(err).To(Refused(InvalidTicket))
-	})
-
-	It("pass from the code to the grant", Label("G23", "I2"), func() {
-		request, err := ask(settingsOf())
-		Expect(err).NotTo(HaveOccurred())
-		ticket, err := NewTicket(request, rand.Reader, noon)
-		Expect(err).NotTo(HaveOccurred())
-		host, err := ParseHostToken("host-token")
-		Expect(err).NotTo(HaveOccurred())
-		code, err := IssueCode(Approval{
-			Ticket:    ticket,
-			Host:      host,
-			Principal: Principal{Subject: "ann"},
-			Tools:     approved,
-			Code:      newSecret(CodeSecret),
-			Random:    rand.Reader,
-		}, settingsOf(), noon)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(RestoreCode(code.Snapshot()).tools).To(Equal(approved))
 	})
 })

@@ -22,9 +22,6 @@ func appName(text string) string { return claim(quotationMarks.ReplaceAllString(
 
 var quotationMarks = regexp.MustCompile("[\"“”„‟«»「」『』〝〞＂]")
 
-// excerpt is claim for a longer text.
-func excerpt(text string) string { return shorten(text, 3*longest) }
-
 func shorten(text string, longest int) string {
 	shown := []rune(clean(text))
 	if len(shown) <= longest {

@@ -8,25 +8,19 @@ import (
 	"slices"
 )
 
-// mostTools is how many tools of each kind the page shows.
-const mostTools = 50
-
 // ToolReview is the page that tells a person how the tools of a server differ from those that they
 // approved for the app before. The page escapes and shortens texts from the server.
 type ToolReview struct {
 	ClientName         string // name that the client claims
 	RedirectHost       string // as in Consent
 	Server             Server
-	New, Changed, Gone []Tool
+	New, Changed, Gone []string // names of tools, of which the server has more than it shows
 
 	Action   string     // URL that the form is posted to
 	Form     url.Values // hidden fields
 	Decision string     // the value of the button that approves
 	Manage   string     // URL of the connections page
 }
-
-// Tool is a tool of a server, in the words of that server.
-type Tool struct{ Name, Description string }
 
 type field struct{ name, value string }
 

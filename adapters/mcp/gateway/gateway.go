@@ -69,7 +69,6 @@ type Gateway struct {
 	*guard.Guard
 	options  Options
 	upstream Upstream
-	tools    *toolLists
 
 	hasToolScopes bool
 	failing       atomic.Bool // since a failure was logged
@@ -92,9 +91,7 @@ func New(to Upstream, o Options) *Gateway {
 	responses := o.Responses()
 	responses.Relays, responses.StreamLimits = true, o.Limits
 	keeper, keepsSessions := to.(SessionKeeper)
-	tools := newToolLists(listFreshness, listTimeout)
 	if keepsSessions {
-		tools = newToolLists(programFreshness, programTimeout)
 		responses.Limits, responses.IdleTimeout = keeper.SessionLimits()
 	}
 	registry := response.NewRegistry(responses)
@@ -105,7 +102,6 @@ func New(to Upstream, o Options) *Gateway {
 		Guard:    guard.New(o.Options, registry),
 		options:  o,
 		upstream: to,
-		tools:    tools,
 
 		hasToolScopes: hasToolScopes,
 	}
@@ -120,7 +116,7 @@ func (g *Gateway) Read(out *response.Writer, r *http.Request, text []byte) messa
 	switch {
 	case err != nil:
 		b.Refused = message.Refuse(err, text)
-	case b.IsBatch && (g.options.HasPolicy() || g.hasToolScopes || g.options.BindTools):
+	case b.IsBatch && (g.options.HasPolicy() || g.hasToolScopes):
 		b.Refused = message.RefuseBatch(b)
 	default:
 		b.Refused = g.refuseNames(out, r, b)
@@ -145,7 +141,7 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	if b.Refused == nil && b.Listens() || r.Method == http.MethodGet {
 		out.LimitStream()
 	}
-	switch err := g.forward(g.observed(out, r, b), r, b); {
+	switch err := g.forward(out, r, b); {
 	case err == nil:
 		g.failing.Store(false)
 	case r.Context().Err() == nil:
@@ -170,7 +166,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, b message.Body
 	case b.Refused != nil:
 		return deliver(response.Discard(w))
 	case g.options.HasPolicy():
-		return g.filtered(w, r, b.ID(), deliver)
+		return g.filtered(w, r, b, deliver)
 	}
 	return deliver(w)
 }

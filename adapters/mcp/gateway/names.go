@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,32 +64,40 @@ func limit(allowed guard.Policy, fold func(name string) (string, bool)) guard.Po
 	}
 }
 
-// listsFor returns what a caller may see.
-func listsFor(access guard.Access, caller oauth.Caller) filter.Lists {
+// listsFor returns what a caller may see in the response to a body.
+func (g *Gateway) listsFor(ctx context.Context, caller oauth.Caller, b message.Body) filter.Lists {
+	access := g.Access()
 	of := func(allowed guard.Policy) func(string) bool {
 		if allowed == nil {
 			return nil
 		}
 		return func(name string) bool { return allowed(caller, name) }
 	}
-	return filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
+	lists := filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
+	if record := g.options.RecordTools; record != nil && !caller.IsDirect() {
+		request := b.Only()
+		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
+		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }
+	}
+	return lists
 }
 
 // unfiltered is the text for a client whose response cannot be read.
 const unfiltered = "The answer of the MCP server cannot be read, so it is not passed on"
 
 // filtered calls deliver with a writer that filters the response of the upstream.
-func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, id message.ID,
+func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Body,
 	deliver func(http.ResponseWriter) error) error {
 	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
 	r.Header.Set("Accept-Encoding", "identity")
 	memory := g.options.Bodies.Reserve(caller.Subject)
 	defer memory.Release()
+	id := b.ID()
 	report := func(reason error) {
 		g.options.Logger.WarnContext(ctx, "cannot filter a response of the MCP server", "rule", "U27", "error", reason)
 	}
 	out := filter.NewWriter(w, filter.Options{
-		Lists:   listsFor(g.Access(), caller),
+		Lists:   g.listsFor(ctx, caller, b),
 		Reserve: memory.Extend,
 		Release: memory.Release,
 		Refuse: func(w http.ResponseWriter, reason error) {

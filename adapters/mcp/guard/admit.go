@@ -112,8 +112,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 		g.refuseCalls(out, r, b, wait)
 		return b, false
 	}
-	admitted = g.admitTools(to, out, r, &b)
-	return b, admitted
+	return b, !g.refuseChanged(out.ResponseWriter, r, b)
 }
 
 // serve passes a body to next. For a refused response to a request of the server it passes a

@@ -215,7 +215,7 @@ func insufficientScope(scope oauth.Scopes) refusal {
 	}
 }
 
-// ruleOfChange is the rule of a call of a tool that is not as it was at the consent.
+// ruleOfChange is the rule of a call of a tool that is not as it was in the first list.
 const ruleOfChange = "G23"
 
 func changedTool(scope oauth.Scopes) refusal {

@@ -13,7 +13,6 @@ package guard
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -36,10 +35,6 @@ type Backend interface {
 	// Serve answers a request to the endpoint. The body of a refused message is a JSON-RPC error
 	// for a request of the server, and the client must not get the response to it.
 	Serve(out *response.Writer, r *http.Request, b message.Body)
-	// Tools lists the tools as they are for the caller now, also those that a policy hides.
-	Tools(ctx context.Context, caller oauth.Caller, host oauth.HostToken) ([]oauth.Tool, error)
-	// RefuseUnlisted answers a request after an error of Tools.
-	RefuseUnlisted(out *response.Writer, r *http.Request, b message.Body, err error)
 }
 
 // LegacyBackend is a Backend that also supports HTTP+SSE (2024-11-05).

@@ -62,8 +62,9 @@ type Options struct {
 	// either means the defaults of Scopes.
 	CallScopes func(tool string, arguments map[string]any) oauth.Scopes
 
-	// BindTools lets a call reach only a tool that is as it was at the consent of the caller.
-	BindTools bool
+	// RecordTools lets a client see and call only the tools of its first list, while they are as
+	// they were then; nil for all.
+	RecordTools RecordTools
 
 	Calls oauth.CallLimit // counts calls for CallsPerMinute; nil for no limit
 
@@ -83,7 +84,9 @@ type Options struct {
 }
 
 // HasPolicy reports whether responses have to be filtered.
-func (o Options) HasPolicy() bool { return o.Tools != nil || o.Prompts != nil || o.Resources != nil }
+func (o Options) HasPolicy() bool {
+	return o.Tools != nil || o.Prompts != nil || o.Resources != nil || o.RecordTools != nil
+}
 
 // Responses returns the options of the registry of a Backend.
 func (o Options) Responses() response.Options {

@@ -139,7 +139,7 @@ type Pass struct {
 	RequestID string       // for the audit
 	Session   string       // its id for clients
 
-	Client, Tools  string // fields of the Caller that JSON does not read
+	Client         string // of the Caller, which JSON does not read
 	Scopes         []string
 	Method, Target string
 	Digest         [sha256.Size]byte // of the body
@@ -149,7 +149,7 @@ type Pass struct {
 
 // seal completes a pass for a replica.
 func (p *Peers) seal(pass *Pass, r *http.Request, body []byte, to string) (string, error) {
-	pass.Client, pass.Tools = pass.Caller.Client.String(), pass.Caller.Tools.String()
+	pass.Client = pass.Caller.Client.String()
 	pass.Scopes = pass.Caller.Scopes.Values()
 	pass.Method, pass.Target, pass.Digest = r.Method, r.URL.RequestURI(), sha256.Sum256(body)
 	pass.At, pass.Answer = p.Now(), rand.Text()
@@ -174,7 +174,7 @@ func (p *Peers) Open(r *http.Request, session string) (pass Pass, ok bool) {
 	if err != nil || json.Unmarshal(plain, &pass) != nil {
 		return Pass{}, false
 	}
-	pass.Caller.Client, pass.Caller.Tools = oauth.RestoreClientID(pass.Client), oauth.RestoreToolDigests(pass.Tools)
+	pass.Caller.Client = oauth.RestoreClientID(pass.Client)
 	pass.Caller.Scopes = oauth.NewScopes(pass.Scopes...)
 	_, isOwn, err := p.OpenSession(session, pass.Caller.SessionOwner(p.Resource))
 	return pass, err == nil && isOwn && pass.Session == session && pass.Method == r.Method &&
