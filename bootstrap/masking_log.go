@@ -47,8 +47,8 @@ func maskAll(attributes ...slog.Attr) []slog.Attr {
 		switch value.Kind() {
 		case slog.KindGroup:
 			value = slog.GroupValue(maskAll(value.Group()...)...)
-		case slog.KindString, slog.KindAny: // such as an error or the value of a panic
-			text := fmt.Sprint(value.Any())
+		case slog.KindString, slog.KindAny: // such as an error, the value of a panic, or bytes
+			text := fmt.Sprintf("%s", value.Any())
 			if safe := oauth.MaskTokens(text); safe != text {
 				value = slog.StringValue(safe)
 			}

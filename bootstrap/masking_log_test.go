@@ -2,6 +2,7 @@ package bootstrap_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,11 +22,12 @@ var _ = Describe("A log that masks tokens", Label("H8"), func() {
 		Expect(bootstrap.MaskTokens(logger)).To(BeIdenticalTo(logger))
 		logger.With("kept", token).WithGroup("group").Error("panic of "+token,
 			"text", "/"+token, "error", fmt.Errorf("reading: %w", errors.New("no "+token)),
-			slog.Group("inner", "list", []string{token}), "number", 7)
+			slog.Group("inner", "list", []string{token}), "number", 7, "body", json.RawMessage(`"`+token+`"`))
 		Expect(written.String()).To(And(Not(ContainSubstring("ppa_")),
 			ContainSubstring(`kept="[access token]"`), ContainSubstring(`msg="panic of [access token]"`),
 			ContainSubstring(`group.text="/[access token]"`),
 			ContainSubstring(`group.error="reading: no [access token]"`),
-			ContainSubstring(`group.inner.list="[[access token]]"`), ContainSubstring("group.number=7")))
+			ContainSubstring(`group.inner.list="[[access token]]"`), ContainSubstring("group.number=7"),
+			ContainSubstring(`group.body="\"[access token]\""`)))
 	})
 })

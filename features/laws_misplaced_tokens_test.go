@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -41,12 +42,13 @@ var _ = Describe("Tokens of Pasteport in the wrong place", Label("H8", "V2"), fu
 			get("/" + misplaced)
 			Get(ctx, world.MCP()+"/"+url.PathEscape("token="+misplaced))
 			talk := world.Converse(ctx, stateless, tokens.Access)
-			talk.Use(ctx, "no_tool_"+misplaced, params{misplaced: misplaced})
+			escaped := json.RawMessage(`"\u0070` + misplaced[1:] + `"`)
+			talk.Use(ctx, "no_tool_"+misplaced, params{misplaced: misplaced, "escaped": escaped})
 			talk.Ask(ctx, misplaced, params{})
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 		}
 		Eventually(func() string { return string(filesOf(filepath.Dir(audited))["calls.jsonl"]) }).
-			WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("no_tool_[client secret]"))
+			WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(`"escaped":"[client secret]"`))
 		world.Stop()
 		places := filesOf(world.Dir)
 		places["log"], places["audit"] = []byte(world.Log.String()), filesOf(filepath.Dir(audited))["calls.jsonl"]
