@@ -110,8 +110,8 @@ func (s *Server) CheckIssuer(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("the issuer is %s, but the connections in the store were made for %s and would be useless: set "+
-		"issuer back to the address that they were made at; if the site has moved, run \"pasteport grants end --all\" "+
-		"first, and people connect again", s.settings.Issuer, elsewhere)
+		"issuer back to the address that they were made at; if the site has moved or that server is gone, run "+
+		"\"pasteport grants end --all\" first, and people connect again", s.settings.Issuer, elsewhere)
 }
 
 // enforceGrantLimit ends the surplus connections of a host token, made under any server secret,

@@ -51,4 +51,15 @@ var _ = Describe("An issuer that changes over the same store", Label("F9"), func
 			Resource: before + "/mcp",
 		}, store, nil)
 	})
+
+	It("is no change where a server on a host of its own was removed", func() {
+		openHost(oauth.Config{
+			Issuer:   after,
+			Resource: "https://first.example/mcp",
+		}, store, nil).code()
+		openHost(oauth.Config{
+			Issuer:   after,
+			Resource: "https://second.example/mcp",
+		}, store, nil)
+	})
 })

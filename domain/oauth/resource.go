@@ -151,10 +151,12 @@ func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
 
 // MayHaveIssued reports whether a server with these settings may have issued tokens for the
-// resource. One on this computer may: its port changes, and it tries out what will be elsewhere.
+// resource. One on this computer may: its port changes, and it tries out what will be elsewhere. So
+// may one with resources outside of its issuer: they do not change with it, but one can be removed.
 func (s *Settings) MayHaveIssued(resource Resource) bool {
-	return s.protects(resource) || strings.HasPrefix(resource.canonical, s.Issuer+"/") ||
-		loopbackIssuer(s.Issuer) || loopbackIssuer(resource.canonical)
+	isBelow := func(r Resource) bool { return strings.HasPrefix(r.canonical, s.Issuer+"/") }
+	return isBelow(resource) || loopbackIssuer(s.Issuer) || loopbackIssuer(resource.canonical) ||
+		slices.ContainsFunc(s.Resources, func(r ProtectedResource) bool { return !isBelow(r.Resource) })
 }
 
 // selectResource returns the resource that all requested URIs name. It refuses with InvalidTarget
