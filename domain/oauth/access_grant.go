@@ -1,7 +1,7 @@
 package oauth
 
 import (
-	"encoding/hex"
+	"strings"
 	"time"
 )
 
@@ -135,8 +135,8 @@ func (g *AccessGrant) forgetAfter() time.Time {
 }
 
 // ReasonToEnd returns why a grant ends when the site names this principal for its host token. It is
-// "" for the same person, and for the first one whom the site names for this token, who may still
-// grant one of the scopes.
+// "" for the same person, and for the first one whom the site names, who may still grant one of the
+// scopes.
 func (c *consent) ReasonToEnd(principal Principal, settings *Settings) EndReason {
 	switch {
 	case principal.Subject != c.subject && !c.isKeyed():
@@ -147,8 +147,10 @@ func (c *consent) ReasonToEnd(principal Principal, settings *Settings) EndReason
 	return ""
 }
 
-// isKeyed reports whether the subject is the KeyedSubject of the host token.
-func (c *consent) isKeyed() bool { return c.subject == hex.EncodeToString(c.hostPrint[:]) }
+// isKeyed reports whether the subject is a KeyedSubject, perhaps of a token that was replaced.
+func (c *consent) isKeyed() bool {
+	return strings.HasPrefix(c.subject, keyedPrefix) && len(c.subject) == len(keyedPrefix)+2*len(c.hostPrint)
+}
 
 // RecordVerification records the principal of a verification that began at the given time. It can
 // remove scopes, but never adds one. It ignores the rest of a verification older than the recorded

@@ -53,12 +53,10 @@ func (c *consent) Scopes() Scopes { return c.scopes }
 // HostPrint returns the fingerprint of the host token.
 func (c *consent) HostPrint() Fingerprint { return c.hostPrint }
 
-// accountName returns what a person knows the account by. A subject that is the fingerprint of a
-// host token, because the site names none, says nothing; that token may have been replaced.
+// accountName returns what a person knows the account by. The fingerprint of a host token says
+// nothing.
 func (c *consent) accountName() string {
-	_, notHex := hex.DecodeString(c.subject)
-	isPrint := notHex == nil && len(c.subject) == hex.EncodedLen(len(c.hostPrint))
-	if c.account == "" && !isPrint {
+	if c.account == "" && !c.isKeyed() {
 		return c.subject
 	}
 	return c.account

@@ -54,11 +54,14 @@ func (p Principal) stored() []string {
 	return append([]string{p.Subject, p.Name, p.TokenID}, p.Roles...)
 }
 
+// keyedPrefix tells a KeyedSubject from the digests by which a site may name people.
+const keyedPrefix = "token-"
+
 // KeyedSubject returns the subject of a person for whom the site names none: the fingerprint of the
 // token with which they connect.
 func KeyedSubject(host HostToken, keys seal.KeyRing) (string, error) {
 	print, err := keys.Fingerprint(host)
-	return hex.EncodeToString(print[:]), err
+	return keyedPrefix + hex.EncodeToString(print[:]), err
 }
 
 // shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text

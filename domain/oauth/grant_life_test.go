@@ -3,6 +3,7 @@ package oauth
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -52,13 +53,12 @@ var _ = Describe("The life of a grant", func() {
 		It("ends for another person, also when their name has the form of a fingerprint", func() {
 			f := redeemed(settings)
 			Expect(reasonOf(f, Principal{Subject: "bob"})).To(Equal(EndedByNewPerson))
-			other, err := ParseHostToken("another-token")
-			Expect(err).NotTo(HaveOccurred())
-			f = approved(settings)
-			f.issued.subject, err = KeyedSubject(other, settings.Keys)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(f.redeem(noon)).To(Succeed())
-			Expect(reasonOf(f, ann)).To(Equal(EndedByNewPerson))
+			for _, name := range []string{strings.Repeat("0a", 32), "token-12", "token"} {
+				f = approved(settings)
+				f.issued.subject = name
+				Expect(f.redeem(noon)).To(Succeed())
+				Expect(reasonOf(f, ann)).To(Equal(EndedByNewPerson))
+			}
 		})
 
 		It("ends when the token no longer grants any of its scopes", func() {
@@ -66,7 +66,19 @@ var _ = Describe("The life of a grant", func() {
 			Expect(reasonOf(redeemed(settings), nothing)).To(Equal(EndedByLostScopes))
 		})
 
-		It("takes no name from a token that replaces its own", Label("J19"), func() {
+		It("takes the name also from a token that has replaced its own", Label("J19"), func() {
+			f := keyed()
+			other, err := ParseHostToken("another-token")
+			Expect(err).NotTo(HaveOccurred())
+			by := NewReplacement(other, noon)
+			by.Verified[settings.Resource()] = Principal{}
+			Expect(Authorizations{Grants: []*AccessGrant{f.grant}}.Replace(by, settings, noon)).To(Equal(1))
+			Expect(reasonOf(f, ann)).To(BeEmpty())
+			f.grant.RecordVerification(ann, settings, noon.Add(time.Hour))
+			Expect(shown(f)).To(HaveField("Subject", "ann"))
+		})
+
+		It("takes no name while a token replaces its own", Label("J19"), func() {
 			f := keyed()
 			other, err := ParseHostToken("another-token")
 			Expect(err).NotTo(HaveOccurred())

@@ -151,8 +151,8 @@ func (s *Settings) Resource() Resource { return s.Resources[0].Resource }
 func (s *Settings) protects(resource Resource) bool { return s.index(resource) >= 0 }
 
 // MayHaveIssued reports whether a server with these settings may have issued tokens for the
-// resource. One on this computer may: its port changes, and it tries out what will be elsewhere. So
-// may one with resources outside of its issuer: they do not change with it, but one can be removed.
+// resource. It may for one on this computer, and while a resource outside of its issuer shows that
+// resources do not follow the issuer.
 func (s *Settings) MayHaveIssued(resource Resource) bool {
 	isBelow := func(r Resource) bool { return strings.HasPrefix(r.canonical, s.Issuer+"/") }
 	return isBelow(resource) || loopbackIssuer(s.Issuer) || loopbackIssuer(resource.canonical) ||
