@@ -128,7 +128,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	m.mounted = gateway.New(proxy, protection)
-	m.keepState(proxy.Health, proxy.Failed(), to.judging(proxy.Check))
+	m.keepState(proxy.Health, proxy.Failed(), proxy.Check)
 	return m, nil
 }
 
@@ -266,7 +266,7 @@ func (u UpstreamOptions) presented(fields credential.Fields) credential.Fields {
 	return fields
 }
 
-func (u UpstreamOptions) credential(protection guard.Options, presented secret.Presentation) upstream.Credential {
+func (u Upstream) credential(protection guard.Options, presented secret.Presentation) upstream.Credential {
 	switch u.Credential {
 	case CredentialStatic:
 		return upstream.Static{
@@ -278,5 +278,5 @@ func (u UpstreamOptions) credential(protection guard.Options, presented secret.P
 	case CredentialNone:
 		return upstream.None{}
 	}
-	return upstream.HostToken{Presentation: presented}
+	return upstream.HostToken{Presentation: presented, VerifiesKeys: u.VerifiesTokens}
 }

@@ -24,7 +24,7 @@ type MCPServer struct {
 	address  string // for other replicas; "" for none
 	resource string // "" for the first of the Config
 	mounted  guarded
-	upstream *upstreamState
+	upstream upstreamState
 
 	keepsSessions bool // in this process
 
@@ -50,7 +50,7 @@ func (m *MCPServer) local() (server *inprocess.Server, isLocal bool) {
 }
 
 func newMCPServer(options []MCPOption) *MCPServer {
-	m := &MCPServer{upstream: newUpstreamState(alwaysHealthy, nil, neverChecked)}
+	m := &MCPServer{}
 	for i, option := range options {
 		if option == nil {
 			m.wrongOptions = append(m.wrongOptions, errNilOption(i))
@@ -183,7 +183,12 @@ func (m *MCPServer) Open() (streams, sessions int) {
 
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed
 // repeatedly, and after a failed call. It is nil for other servers.
-func (m *MCPServer) Health() error { return m.upstream.health() }
+func (m *MCPServer) Health() error {
+	if m.upstream.health == nil {
+		return nil
+	}
+	return m.upstream.health()
+}
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.
 func (m *MCPServer) Drain() {

@@ -165,10 +165,11 @@ func (p Program) find() (string, error) {
 }
 
 // check reports whether the command is found; only a session starts it.
-func (p Program) check(context.Context, check.Result) check.Result {
+func (p Program) check(context.Context) check.Result {
 	path, err := p.find()
 	if err != nil {
-		return check.NoProgram(fmt.Sprintf("the command %q cannot be run", p.Command))
+		return check.Mistake(fmt.Sprintf("the command %q cannot be run", p.Command),
+			"install it where the PATH of the gateway finds it, or write its full path in upstream")
 	}
 	return check.Program(path)
 }

@@ -106,7 +106,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Expect(service.AskAdmin(ctx, "/readyz").Text).
 			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},` +
 				`{"name":"proxies"},{"name":"upstream of ` + service.MCP() +
-				`","state":"refuses-unknown-keys","detail":` +
+				`","state":"refuses","detail":` +
 				`"reachable, refuses unknown keys, sent as bearer token in the header Authorization"}]}`))
 	})
 })

@@ -14,58 +14,7 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// challenging answers every request with a challenge that names metadata.
-func challenging(metadata string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="`+metadata+`"`)
-		w.WriteHeader(http.StatusUnauthorized)
-	}
-}
-
 var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U33"), func() {
-	It("reports the first failed call everywhere, until a call succeeds", func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey)
-		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
-		talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
-		up := func(value int) string {
-			return fmt.Sprintf("pasteport_upstream_up{resource=%q} %d\n", service.MCP(), value)
-		}
-
-		// checks have no valid key, and get 401
-		upstream.Answer(failing(http.StatusServiceUnavailable, "text/plain", "no"))
-		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusServiceUnavailable))
-		ready := service.AskAdmin(ctx, "/readyz").Text
-		Expect(ready).To(And(ContainSubstring(`"status":"degraded"`),
-			ContainSubstring("the last call failed: it answered 503"),
-			Not(ContainSubstring("reachable"))))
-		Expect(service.AskAdmin(ctx, "/metrics").Text).
-			To(And(ContainSubstring(up(0)), ContainSubstring(`state="down"`)))
-		Expect(service.NewClient().Consent(ctx).Text).To(ContainSubstring(pageOfOutage))
-		service.service.CheckUpstreams(ctx)
-		Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring(`"state":"down"`),
-			"a check asks for less than a call")
-
-		upstream.Answer(nil)
-		Expect(talk.Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusOK))
-		Expect(service.AskAdmin(ctx, "/readyz").Text).
-			To(And(ContainSubstring(`"status":"ok"`), ContainSubstring("reachable")))
-		Expect(service.AskAdmin(ctx, "/metrics").Text).To(ContainSubstring(up(1)))
-		Expect(service.NewClient().Consent(ctx).Text).NotTo(ContainSubstring(pageOfOutage))
-	})
-
-	DescribeTable("reports a call that is answered with",
-		func(ctx SpecContext, answer http.HandlerFunc, problem string) {
-			upstream := NewUpstream(apiKey)
-			service, _ := operateChecked(ctx, upstream.URL+"/mcp")
-			talk := service.Converse(ctx, stateless, service.NewClient().Connect(ctx).Access)
-			upstream.Answer(answer)
-			talk.Post(ctx, "tools/list", params{})
-			Expect(service.AskAdmin(ctx, "/readyz").Text).To(ContainSubstring("the last call failed: " + problem))
-		},
-		Entry("an error page", failing(500, "text/html", "no"), "it answered 500"),
-		Entry("a redirect", http.HandlerFunc(redirected), "it redirects to the same address with a slash"),
-	)
-
 	It("checks the upstream at once after a failed call", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		service, _ := operateChecked(ctx, upstream.URL+"/mcp")
@@ -75,19 +24,6 @@ var _ = Describe("Noticing an outage of an upstream", Label("gateway", "U31", "U
 		Eventually(func() string {
 			return service.AskAdmin(ctx, "/readyz").Text
 		}).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(`"state":"down"`))
-	})
-
-	It("finds out that the upstream is the gateway itself", func(ctx SpecContext) {
-		self := httptest.NewUnstartedServer(nil)
-		DeferCleanup(self.Close)
-		_, report := operateChecked(ctx, "http://"+self.Listener.Addr().String()+"/mcp", func(c *service.Config) {
-			issuer := "http://" + freeAddress()
-			c.Issuer = issuer
-			self.Config.Handler = challenging(issuer + "/.well-known/oauth-protected-resource/mcp")
-			self.Start()
-		})
-		Expect(report.State.String()).To(Equal("it names the OAuth metadata of this gateway, so it is the gateway " +
-			"itself: set upstream to the URL of the MCP server behind the gateway"))
 	})
 })
 

@@ -38,11 +38,19 @@ func (l startLines) print(text, message string, attributes ...any) {
 func (l startLines) upstreams(all []service.UpstreamStatus) {
 	for _, upstream := range all {
 		warning := ""
-		if !upstream.State.Works() {
+		if upstream.State.Remedy != "" {
 			warning = "warning: "
 		}
-		l.print(fmt.Sprintf("%supstream %s: %s", warning, upstream.Name, upstream.State),
-			"upstream", "upstream", upstream.Name, "works", upstream.State.Works(), "state", upstream.State.String())
+		l.print(
+			fmt.Sprintf("%supstream %s: %s", warning, upstream.Name, upstream.State),
+			"upstream",
+			"upstream",
+			upstream.Name,
+			"works",
+			!upstream.State.IsProblem(),
+			"state",
+			upstream.State.String(),
+		)
 	}
 }
 

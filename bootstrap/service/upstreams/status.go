@@ -46,10 +46,10 @@ var errCalls = errors.New("calls fail")
 
 func (s Status) causes(ofCheck string, ofCalls error) string {
 	var causes []string
-	if !s.State.MayWork() {
+	if s.State.IsProblem() {
 		causes = append(causes, ofCheck)
 	}
-	if s.Calls != nil && !s.State.OfCalls { // whose cause it is
+	if s.Calls != nil {
 		causes = append(causes, ofCalls.Error())
 	}
 	return strings.Join(causes, "; ")
@@ -95,7 +95,7 @@ func (w *Watch) Results() (results []admin.Upstream) {
 // Gauges leave out upstreams of which nothing is known.
 func (w *Watch) Gauges() (gauges []telemetry.UpstreamGauge) {
 	for _, s := range w.Statuses() {
-		if s.State.IsKnown() {
+		if s.State != bootstrap.UpstreamUnknown {
 			gauges = append(gauges,
 				telemetry.UpstreamGauge{Resource: s.Resource, State: string(s.State.State), Up: s.Err() == nil})
 		}

@@ -17,15 +17,13 @@ import (
 // limit is the time limit of a check. A server that takes longer is slow.
 const limit = 5 * time.Second
 
-// The intervals of the checks, to which up to a tenth is added at random. In an outage the first
-// one is short, because an upstream that starts with the gateway is reachable soon; each further
-// one is twice as long, up to the longest. A server that wants fewer requests gets the next one
-// after the longest, or after the time that it names. A failed call of an upstream without a known
-// problem asks for a check at once, but not twice within the first interval.
+// The intervals of the checks, to which up to a tenth is added at random. A server that is down and
+// names a time gets the next one then. A failed call asks for a check at once, but not twice within
+// the shortest interval.
 const (
-	interval              = time.Minute
-	firstOutageInterval   = time.Second
-	longestOutageInterval = 10 * time.Second
+	interval         = time.Minute
+	outageInterval   = 5 * time.Second
+	shortestInterval = time.Second
 )
 
 // Watch checks upstreams until it is closed.
@@ -76,9 +74,10 @@ func (w *Watch) follow(u *watched, checked func()) {
 	found := w.check(w.running, u)
 	checked()
 	var asked time.Time // when a failed call asked for a check last
-	for pause := next(found, interval); ; pause = next(found, pause) {
+	for {
+		pause := next(found)
 		failed := u.Gateway.UpstreamFailed()
-		if !found.MayWork() { // a problem is known, and checked at its intervals
+		if found.IsProblem() { // which is checked at its intervals
 			failed = nil
 		}
 		select {
@@ -86,7 +85,7 @@ func (w *Watch) follow(u *watched, checked func()) {
 			return
 		case <-time.After(pause + rand.N(pause/10)): //nolint:gosec // no secret
 		case <-failed:
-			if !w.sleep(firstOutageInterval - time.Since(asked)) {
+			if !w.sleep(shortestInterval - time.Since(asked)) {
 				return
 			}
 			asked = time.Now()
@@ -105,17 +104,12 @@ func (w *Watch) sleep(pause time.Duration) bool {
 	}
 }
 
-// next returns the interval that follows the last one.
-func next(found bootstrap.UpstreamState, last time.Duration) time.Duration {
-	switch {
-	case found.WantsFewer():
-		return max(found.RetryAfter, longestOutageInterval)
-	case !found.IsOutage():
-		return interval
-	case last >= interval:
-		return firstOutageInterval
+// next returns the time until the check after one with this result.
+func next(found bootstrap.UpstreamState) time.Duration {
+	if found.State == bootstrap.UpstreamDown {
+		return max(found.RetryAfter, outageInterval)
 	}
-	return min(2*last, longestOutageInterval)
+	return interval
 }
 
 // Check checks every upstream now and returns the statuses in their order.
@@ -137,11 +131,11 @@ func (w *Watch) check(ctx context.Context, u *watched) bootstrap.UpstreamState {
 	before, found := u.last, u.Gateway.CheckUpstream(limited)
 	u.last = found
 	switch {
-	case found.State == before.State && (found.Cause == before.Cause || found.IsOutage()):
-	case !found.Works():
+	case found.State == before.State && (found.Cause == before.Cause || found.State == bootstrap.UpstreamDown):
+	case found.IsProblem():
 		w.logger.WarnContext(ctx, "an upstream does not work", "upstream", u.Name, "state", string(found.State),
 			"cause", found.Cause, "remedy", found.Remedy, "rule", "U31")
-	case !before.Works():
+	case before.IsProblem():
 		w.logger.InfoContext(ctx, "an upstream works again", "upstream", u.Name, "state", string(found.State),
 			"rule", "U31")
 	}

@@ -1,13 +1,16 @@
-// Package check asks an MCP server whether it accepts a credential, without side effects. Probe.Run
-// sends requests until one decides, and returns a Result: a State of a closed list, with the cause
-// and the remedy, for the verifier of pasted tokens, the start of a gateway, /readyz, the metrics
-// and doctor.
+// Package check asks an MCP server whether it works and accepts a credential, without side effects.
+// Probe.Run returns a Result: one of four states with the cause and the remedy, for the verifier of
+// pasted tokens, the start of a gateway, /readyz, the metrics and doctor.
 package check
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,99 +29,141 @@ type Probe struct {
 }
 
 // request reveals whether a server accepts a credential.
-type request struct {
-	method, revision, name, body string
-}
+type request struct{ method, revision, name, body string }
 
-// requests begin with the newest revision. After a 4xx of a server that does not support one, the
-// next is sent.
-var requests = []request{
-	{http.MethodPost, "2026-07-28", "server/discover",
+var (
+	initialize = request{http.MethodPost, "", "initialize",
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+			`"clientInfo":{"name":"pasteport","version":"1"}}}`}
+	// discover is for a server that has only revisions without initialize.
+	discover = request{http.MethodPost, "2026-07-28", "server/discover",
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{` +
 			`"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
 			`"io.modelcontextprotocol/clientInfo":{"name":"pasteport","version":"1"},` +
-			`"io.modelcontextprotocol/clientCapabilities":{}}}}`},
-	{http.MethodPost, "", "initialize",
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
-			`"clientInfo":{"name":"pasteport","version":"1"}}}`},
-}
+			`"io.modelcontextprotocol/clientCapabilities":{}}}}`}
+	// listen is the first request of HTTP+SSE, whose answer is a stream.
+	listen = request{method: http.MethodGet}
+)
 
-// Initialize is the index of the request that needs no session on any server.
-const Initialize = 1
-
-// Answer is the result of a probe with the request that decided.
-type Answer struct {
-	Result
-	Request *http.Request // the last one
-	Index   int           // of the request that was accepted
-}
-
-// Run sends the requests until one decides, first the one with the index. 401 to initialize means
-// that the credential is refused. 401 to another request can mean that a session is required, so it
-// counts only if the server does not support initialize. 403, 400 and 422 refuse the credential if
-// the server answers 401 without one; otherwise they may also be about the gateway.
-func (p Probe) Run(ctx context.Context, credentials secret.Credentials, first int) (answer Answer, err error) {
-	seen := answers{}
-	for _, i := range beginningWith(first) {
-		sent, err := p.newRequest(ctx, requests[i], credentials)
-		if err != nil {
-			return answer, err
-		}
-		answer.Request, answer.Index = sent, i
-		got, err := p.head(sent)
-		if err != nil {
-			answer.Result = judgeError(err)
-			return answer, nil
-		}
-		if got.isSuccess() {
-			p.endSession(ctx, credentials, got)
-		}
-		var decided bool
-		if answer.Result, decided = seen.judge(got, i); decided {
-			return answer, nil
-		}
+// Run asks the server with the credentials. A refusal with 403, 400 or 422 is about the credentials
+// if the server answers 401 without any; otherwise it may also be about the gateway.
+func (p Probe) Run(ctx context.Context, credentials secret.Credentials) Result {
+	got := p.send(ctx, initialize, credentials)
+	if !got.isUnsupported() {
+		return p.judge(ctx, got)
 	}
-	answer.Result = seen.conclude()
+	newer := p.send(ctx, discover, credentials)
 	switch {
-	case (answer.IsMistake() || seen.invalid) && p.ask(ctx, listen, credentials).content == resultOfMCP:
-		answer.Result = speaksOldTransport
-	case (answer.State == Forbids || seen.invalid) && p.refusesWithout(ctx):
-		answer.Result = refusesKeys("")
+	case newer.isResult() || newer.status == http.StatusUnauthorized:
+		return p.judge(ctx, newer)
+	case p.send(ctx, listen, credentials).isEventStream():
+		return Mistake("it speaks HTTP+SSE of 2024-11-05", "run it with Streamable HTTP")
 	}
-	return answer, nil
+	return p.judge(ctx, got)
 }
-
-// listen is the first request of HTTP+SSE. Its answer is a stream, although initialize has failed.
-var listen = request{method: http.MethodGet}
 
 // RandomKey returns a key that no server has issued.
 func RandomKey() string { return "pasteport-probe-" + rand.Text() }
 
-// beginningWith returns the indexes of all requests.
-func beginningWith(first int) []int {
-	order := []int{first}
-	for i := range requests {
-		if i != first {
-			order = append(order, i)
-		}
+const (
+	maxAnswer    = 1 << 20 // bytes of a result, which has the instructions of the server
+	longestRetry = time.Hour
+)
+
+// answer is a response to a probe.
+type answer struct {
+	err         error
+	status      int
+	contentType string
+	body        []byte // not of a stream, which can be endless
+	target      string // of a redirect, in our own words
+	retryAfter  time.Duration
+}
+
+func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
+
+func (a answer) isEventStream() bool {
+	return a.isSuccess() && strings.HasPrefix(a.contentType, message.EventStream)
+}
+
+// response returns the JSON-RPC response in the body, the zero value for none.
+func (a answer) response() message.Message {
+	found, isBatch, err := message.Decode(bytes.TrimPrefix(a.body, message.ByteOrderMark))
+	if err != nil || isBatch {
+		return message.Message{}
 	}
-	return order
+	return found[0]
 }
 
-// refusesWithout reports whether the server answers 401 to initialize without a credential. Then
-// its refusal of a credential is about that credential; a firewall or a server that refuses the
-// gateway answers 403 to both.
-func (p Probe) refusesWithout(ctx context.Context) bool {
-	return p.ask(ctx, requests[Initialize], secret.Credentials{}).status == http.StatusUnauthorized
+func (a answer) isResult() bool {
+	return a.isEventStream() || a.isSuccess() && a.response().Result.Kind() == '{'
 }
 
-// ask returns the answer to a request, the zero value without one.
-func (p Probe) ask(ctx context.Context, r request, credentials secret.Credentials) head {
+// isUnsupported reports whether a server of another revision or transport can answer like this.
+func (a answer) isUnsupported() bool {
+	switch a.status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+		http.StatusUnsupportedMediaType, http.StatusNotImplemented:
+		return !outbound.RefusesHost(a.status, a.body)
+	}
+	return a.isSuccess() && a.response().Error != nil
+}
+
+func (p Probe) judge(ctx context.Context, got answer) Result {
+	status := strconv.Itoa(got.status)
+	switch {
+	case got.err != nil:
+		return judgeError(got.err)
+	case outbound.RefusesHost(got.status, got.body):
+		return Mistake("it refuses the host name of the request with "+status, outbound.HostAdvice)
+	case got.isSuccess() && strings.HasPrefix(got.contentType, "text/html"):
+		return Mistake("it answered with an HTML page, so that it is not an MCP server",
+			pathRemedy+", not to a page for people")
+	case got.isResult():
+		return Result{State: Works, Cause: "reachable"}
+	case got.status == http.StatusUnauthorized:
+		return Result{State: Refuses, Cause: "reachable, refuses unknown keys"}
+	case got.status == http.StatusTooManyRequests, got.status >= 500, got.retryAfter > 0:
+		return Result{Down, "it answered " + status, serverRemedy, got.retryAfter}
+	case got.status == http.StatusForbidden, got.status == http.StatusBadRequest,
+		got.status == http.StatusUnprocessableEntity, got.isSuccess() && got.response().Error != nil:
+		if p.send(ctx, initialize, secret.Credentials{}).status == http.StatusUnauthorized {
+			return Result{State: Refuses, Cause: "reachable, refuses unknown keys"}
+		}
+		return Result{State: Refuses, Cause: "it refuses the request with " + status, Remedy: keyRemedy}
+	case got.status >= 300 && got.status < 400:
+		return Mistake("it redirects "+got.target+", which is not followed",
+			"set upstream to the address of the MCP server itself")
+	}
+	return Mistake("it answered "+status+" to initialize, and not as an MCP server", pathRemedy)
+}
+
+// send returns the response to a request.
+func (p Probe) send(ctx context.Context, r request, credentials secret.Credentials) (got answer) {
 	request, err := p.newRequest(ctx, r, credentials)
 	if err != nil {
-		return head{}
+		return answer{err: err}
 	}
-	got, _ := p.head(request)
+	response, err := p.Client.Do(request) //nolint:gosec // the operator has configured the URL
+	if err != nil {
+		return answer{err: err}
+	}
+	defer response.Body.Close()
+	defer p.endSession(ctx, credentials, response)
+	got = answer{
+		status:      response.StatusCode,
+		contentType: strings.ToLower(response.Header.Get("Content-Type")),
+		target:      outbound.Target(response),
+	}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		got.retryAfter = time.Duration(min(seconds, int(longestRetry/time.Second))) * time.Second
+	}
+	if !got.isEventStream() {
+		got.body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	}
+	if err != nil && got.isSuccess() {
+		got.err = fmt.Errorf("reading the response: %w", err)
+	}
 	return got
 }
 
@@ -132,9 +177,9 @@ func (p Probe) newRequest(ctx context.Context, r request, credentials secret.Cre
 	credentials.AddTo(request)
 	// For the log of the server, in which a key of RandomKey needs an explanation.
 	request.Header.Set("User-Agent", "pasteport")
-	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Accept", message.EventStream)
 	if r.method == http.MethodPost {
-		request.Header.Set("Accept", "application/json, text/event-stream")
+		request.Header.Set("Accept", "application/json, "+message.EventStream)
 		request.Header.Set("Content-Type", "application/json")
 	}
 	if r.revision != "" {
@@ -151,8 +196,9 @@ const endTimeout = time.Second // of the request that ends a session, for which 
 
 // endSession ends the session that a request has opened, even after ctx has ended. A server without
 // DELETE expires it itself.
-func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, opened head) {
-	if opened.session == "" {
+func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, opened *http.Response) {
+	session := opened.Header.Get(message.SessionHeader)
+	if session == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
@@ -161,10 +207,12 @@ func (p Probe) endSession(ctx context.Context, credentials secret.Credentials, o
 	if err != nil {
 		return
 	}
-	request.Header.Set(message.SessionHeader, opened.session)
-	for _, cookie := range opened.cookies { // by which a balancer finds the session
+	request.Header.Set(message.SessionHeader, session)
+	for _, cookie := range opened.Cookies() { // by which a balancer finds the session
 		//nolint:gosec // a request has no attributes
 		request.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value, Quoted: cookie.Quoted})
 	}
-	_, _ = p.head(request)
+	if ended, err := p.Client.Do(request); err == nil { //nolint:gosec // the operator has configured the URL
+		_ = ended.Body.Close()
+	}
 }

@@ -2,9 +2,7 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"sync/atomic"
 	"time"
@@ -23,8 +21,7 @@ const probeInterval = 10 * time.Minute
 // request.
 type Verifier struct {
 	options  VerifierOptions
-	client   *http.Client
-	answered atomic.Int64              // index of the request that it accepted last
+	probe    Probe
 	probed   atomic.Pointer[time.Time] // when it last refused a random secret
 	accepted atomic.Bool               // a key
 	refusals atomic.Int64              // before the first accepted key
@@ -46,7 +43,7 @@ type VerifierOptions struct {
 
 // NewVerifier returns a verifier. The options must be checked.
 func NewVerifier(o VerifierOptions) *Verifier {
-	return &Verifier{options: o, client: o.Reach.Client()}
+	return &Verifier{options: o, probe: Probe{Client: o.Reach.Client(), URL: o.URL, Host: o.Host}}
 }
 
 var _ oauth.FieldsVerifier = (*Verifier)(nil)
@@ -65,9 +62,9 @@ func (v *Verifier) VerifyFields(ctx context.Context, values map[string]string) (
 	switch {
 	case err != nil:
 		return oauth.Principal{}, err
-	case answer.State == RefusesKeys:
+	case answer.RefusesKey():
 		return oauth.Principal{}, v.refused(ctx)
-	case answer.State != Accepted:
+	case answer.State != Works:
 		return oauth.Principal{}, v.unavailable(ctx, answer)
 	}
 	if err := v.checkRefusal(ctx, values); err != nil {
@@ -106,10 +103,9 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 	switch {
 	case err != nil:
 		return err
-	case answer.State == Accepted:
-		answer.Result = AcceptsAny
-		return v.unavailable(ctx, answer)
-	case answer.IsOutage():
+	case answer.State == Works:
+		return v.unavailable(ctx, AcceptsAny)
+	case answer.State == Down:
 		return v.unavailable(ctx, answer)
 	} // any other answer differs from the one to the valid key
 	v.probed.Store(&now)
@@ -117,32 +113,22 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 }
 
 // ask returns what the server answers to the values.
-func (v *Verifier) ask(ctx context.Context, values credential.Values) (Answer, error) {
+func (v *Verifier) ask(ctx context.Context, values credential.Values) (Result, error) {
 	credentials, err := v.options.Presentation.Render(values)
 	if err != nil {
-		return Answer{}, oauth.ErrUnknownBearer // no server can have accepted it
+		return Result{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
-	asked := Probe{
-		Client: v.client,
-		URL:    v.options.URL,
-		Host:   v.options.Host,
-	}
-	// First the request that the server accepted last, to save requests.
-	answer, err := asked.Run(ctx, credentials, int(v.answered.Load()))
-	if err != nil {
-		return answer, fmt.Errorf("verifying a token: %w", err)
-	}
-	if answer.State == Accepted {
-		v.answered.Store(int64(answer.Index))
-	}
-	return answer, nil
+	return v.probe.Run(ctx, credentials), nil
 }
 
 // unavailable does not name the path of an MCP server, which may have a key.
-func (v *Verifier) unavailable(ctx context.Context, answer Answer) error {
-	to := &url.URL{Scheme: answer.Request.URL.Scheme, Host: answer.Request.URL.Host}
+func (v *Verifier) unavailable(ctx context.Context, answer Result) error {
+	to := &url.URL{}
+	if at, err := url.Parse(v.options.URL); err == nil {
+		to.Scheme, to.Host = at.Scheme, at.Host
+	}
 	var reason error = outbound.Problem(answer.String())
-	if answer.IsMistake() {
+	if answer.State == Misconfigured {
 		reason = outbound.Mistake(answer.String())
 	}
 	return outbound.CannotVerify(ctx, v.options.Logger, to, reason)

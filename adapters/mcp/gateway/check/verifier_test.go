@@ -165,7 +165,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 			Expect(mcp.log.String()).NotTo(ContainSubstring(token))
 		}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true),
 		Entry(nil, 307, "it redirects", true),
-		Entry(nil, 200, "other content than a result of MCP", true),
+		Entry(nil, 200, "it answered 200 to initialize, and not as an MCP server", true),
 		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
 
 	It("reports a server that answers only the first request of HTTP+SSE", Label("U13"), func(ctx SpecContext) {
@@ -225,7 +225,7 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 			Label("B9"), func(ctx SpecContext) {
 				forbidding(http.StatusForbidden, nil)
 				_, err := verifier.VerifyBearer(ctx, "another")
-				Expect(err).To(beUnavailable("403 with the token and without one"))
+				Expect(err).To(beUnavailable("it refuses the request with 403"))
 			})
 
 		It("leaves a token undecided if the server names a time to try again", Label("B9"), func(ctx SpecContext) {

@@ -26,7 +26,7 @@ type Credential interface {
 	identify(out *http.Request, x *forwarding)
 	// sample returns what a check presents, and judge what its result means for calls.
 	sample() (secret.Credentials, error)
-	judge(found check.Result) check.Result
+	judge(found check.Result, acceptsAny, proven bool) check.Result
 	// sent describes how the credential is sent, "" for none.
 	sent() string
 	// ofSender reports whether the credential is the sender's own, so that a 401 concerns the
@@ -35,7 +35,10 @@ type Credential interface {
 }
 
 // HostToken sends the host token of the caller.
-type HostToken struct{ Presentation secret.Presentation }
+type HostToken struct {
+	Presentation secret.Presentation
+	VerifiesKeys bool // the upstream is the only one that checks keys
+}
 
 func (HostToken) ofSender() bool { return true }
 

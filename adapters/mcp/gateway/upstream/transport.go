@@ -44,7 +44,7 @@ type transport struct {
 	patience time.Duration
 	probe    time.Duration // probeTimeout; shorter in tests
 	observe  func(Request)
-	calls    *calls
+	failed   chan struct{} // receives after a failed call
 }
 
 // Request is a request to the upstream, for metrics.
@@ -57,12 +57,20 @@ type Request struct {
 // errOpen is the state of an upstream that gets no requests.
 var errOpen = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, openTimeout)
 
-// health returns an error while the breaker is open, or after a failed call.
+// health returns an error while the breaker is open.
 func (t *transport) health() error {
 	if t.breaker.State() == gobreaker.StateOpen {
 		return errOpen
 	}
-	return t.calls.health()
+	return nil
+}
+
+// askCheck asks for a check after a failed call. It does not wait for one.
+func (t *transport) askCheck() {
+	select {
+	case t.failed <- struct{}{}:
+	default:
+	}
 }
 
 // newTransport returns a transport whose breaker is open for the given time after repeated
@@ -75,7 +83,7 @@ func newTransport(o Options, open time.Duration) *transport {
 		patience: o.Patience,
 		probe:    probeTimeout,
 		observe:  o.Observe,
-		calls:    newCalls(),
+		failed:   make(chan struct{}, 1),
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Timeout:     open,
 			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
@@ -116,32 +124,31 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		broken := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken)
 		err = failureOf(err, ctx)
 		cancel(nil)
+		if r.Context().Err() == nil { // else the client has given up
+			t.askCheck()
+		}
 		if broken { // the server has closed an idle connection; that is not an outage
 			report(errIdle)
-			t.calls.askCheck()
 			return nil, err
 		}
 		report(err)
-		t.calls.end(err)
 		return nil, err
 	}
 	failed := gatewayError(answer)
-	report(failed)
-	t.calls.end(failed)
+	if report(failed); failed != nil {
+		t.askCheck()
+	}
 	decode(answer, r.Header.Get("Accept-Encoding"))
 	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func() { t.cut(r) }}
 	return answer, nil
 }
 
 // cut records a response that broke off. A stream without an end can break off whenever the server
-// restarts, so it only asks for a check.
+// restarts.
 func (t *transport) cut(r *http.Request) {
-	if r.Method == http.MethodGet {
-		t.calls.askCheck()
-		return
+	if t.askCheck(); r.Method != http.MethodGet {
+		forwardingOf(r).cut = errCut
 	}
-	t.calls.end(errCut)
-	forwardingOf(r).cut = errCut
 }
 
 // timed sends the request and reports it to the observer.

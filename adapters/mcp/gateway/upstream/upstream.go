@@ -8,7 +8,6 @@
 //	check        the check whether the upstream works
 //	transport    the timeout, the circuit breaker, and the errors of the upstream
 //	cookies      the cookies of sessions
-//	calls        what the last call has shown
 //	body         a body that is compressed or breaks off
 package upstream
 
@@ -63,26 +62,23 @@ const (
 
 // Upstream is one MCP server behind the gateway.
 type Upstream struct {
-	options Options
-	url     *url.URL
-	passes  func(header string) bool
-	proxy   *httputil.ReverseProxy
-	health  func() error
-	calls   *calls
-	cookies *cookies
-	checks  *http.Client // of Check
+	options   Options
+	url       *url.URL
+	passes    func(header string) bool
+	proxy     *httputil.ReverseProxy
+	transport *transport
+	cookies   *cookies
+	checks    *http.Client // of Check
 
-	withoutKey atomic.Value // check.State of the last check without a key
-	withKey    atomic.Value // check.State of the last check with a key that was not an outage
-	proven     atomic.Bool  // a call had success with the key of a person
+	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
+	proven     atomic.Bool          // a call had success with the key of a person
 }
 
-// Health returns an error while the upstream gets no requests, because it has failed
-// repeatedly, and after a call that it failed.
-func (u *Upstream) Health() error { return u.health() }
+// Health returns an error while the upstream gets no requests, because it has failed repeatedly.
+func (u *Upstream) Health() error { return u.transport.health() }
 
 // Failed returns a channel that receives after failed calls, when a check can find out more.
-func (u *Upstream) Failed() <-chan struct{} { return u.calls.failed }
+func (u *Upstream) Failed() <-chan struct{} { return u.transport.failed }
 
 // New returns an upstream. The options must be checked.
 func New(o Options) (*Upstream, error) {
@@ -93,13 +89,12 @@ func New(o Options) (*Upstream, error) {
 	o.Patience = cmp.Or(o.Patience, DefaultPatience)
 	transport := newTransport(o, openTimeout)
 	u := &Upstream{
-		options: o,
-		url:     target,
-		passes:  forwards(o.Headers),
-		health:  transport.health,
-		calls:   transport.calls,
-		cookies: newCookies(target, o.Host),
-		checks:  newChecks(o),
+		options:   o,
+		url:       target,
+		passes:    forwards(o.Headers),
+		transport: transport,
+		cookies:   newCookies(target, o.Host),
+		checks:    newChecks(o),
 	}
 	u.proxy = &httputil.ReverseProxy{
 		Transport:      transport,
@@ -200,8 +195,8 @@ var repeatable = []string{
 func (u *Upstream) accept(answer *http.Response) error {
 	x := forwardingOf(answer.Request)
 	if err := u.checkAnswer(answer, x); err != nil {
-		if failure := new(gateway.Failure); errors.As(err, &failure) {
-			u.calls.end(failure)
+		if errors.As(err, new(*gateway.Failure)) {
+			u.transport.askCheck()
 		}
 		return err
 	}

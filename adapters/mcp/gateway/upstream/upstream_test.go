@@ -17,8 +17,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
-
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -118,36 +116,6 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 		}
 		Expect(ask(ctx)).To(MatchError(gobreaker.ErrOpenState))
 	})
-
-	It("remembers the failed call after it admits a probe", Label("U31"), func(ctx SpecContext) {
-		next := t.next
-		t = newTransport(open().options, time.Millisecond)
-		t.next = next
-		for range failuresInARow {
-			Expect(ask(ctx)).NotTo(Succeed())
-		}
-		Eventually(t.breaker.State).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(gobreaker.StateHalfOpen))
-		Expect(t.health()).To(MatchError(ContainSubstring("the last call failed")))
-		result = nil
-		Expect(ask(ctx)).To(Succeed())
-		Expect(t.health()).To(Succeed())
-	})
-
-	DescribeTable("believes a check that finds the server working after a failed call",
-		Label("U31"), func(age time.Duration, before []check.State, believed bool) {
-			c := newCalls()
-			c.end(errors.New("no"))
-			c.at = c.at.Add(-age)
-			for _, state := range before {
-				c.checked(time.Now(), check.Result{State: state})
-			}
-			c.checked(time.Now(), check.Result{State: check.RefusesKeys})
-			Expect(c.health() == nil).To(Equal(believed))
-		},
-		Entry("not at once, because calls may ask for more", time.Duration(1), nil, false),
-		Entry("if an earlier check has confirmed the outage", time.Duration(1), []check.State{check.Down}, true),
-		Entry("if the call was long ago", settled, nil, true),
-	)
 
 	It("closes when the probe is only slow", func(ctx SpecContext) {
 		next := t.next
