@@ -122,9 +122,6 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		s.responses.BeginCall(session)
 		defer s.responses.EndCall(session)
 		result, err := next(ctx, method, req)
-		if sender := senderOf(req); sender != nil {
-			sender.Served()
-		}
 		if err != nil {
 			return result, err
 		}

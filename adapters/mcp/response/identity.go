@@ -26,12 +26,7 @@ type Sender struct {
 	Caller    oauth.Caller
 	RequestID string      // for the audit; "" without one
 	Audited   atomic.Bool // the SDK got the request, and the audit has it
-	served    atomic.Bool
 }
-
-// Served records that the SDK has the result of the call, so that the next flush may wait for the
-// end of the response.
-func (s *Sender) Served() { s.served.Store(true) }
 
 const senderKey = "pasteport/sender"
 

@@ -40,9 +40,8 @@ type Options struct {
 // a grant.
 type Registry struct {
 	// Change these before the first response.
-	KeepAlive  time.Duration // between keep-alive comments
-	FlushDelay time.Duration // see flushDelay
-	BodyLimit  time.Duration // see bodyLimit
+	KeepAlive time.Duration // between keep-alive comments
+	BodyLimit time.Duration // see bodyLimit
 
 	options Options
 
@@ -60,17 +59,16 @@ type Registry struct {
 // NewRegistry returns an empty registry.
 func NewRegistry(o Options) *Registry {
 	return &Registry{
-		KeepAlive:  keepAliveInterval,
-		FlushDelay: flushDelay,
-		BodyLimit:  bodyLimit,
-		options:    o,
-		responses:  map[*Writer]struct{}{},
-		sessions:   map[string]*openSession{},
-		ended:      map[string]time.Time{},
-		evicted:    newRecentSessions(),
-		closed:     newRecentSessions(),
-		limiter:    oauth.NewSessionLimiter[string](o.Limits),
-		relayed:    oauth.NewSessionLimiter[*Writer](o.StreamLimits),
+		KeepAlive: keepAliveInterval,
+		BodyLimit: bodyLimit,
+		options:   o,
+		responses: map[*Writer]struct{}{},
+		sessions:  map[string]*openSession{},
+		ended:     map[string]time.Time{},
+		evicted:   newRecentSessions(),
+		closed:    newRecentSessions(),
+		limiter:   oauth.NewSessionLimiter[string](o.Limits),
+		relayed:   oauth.NewSessionLimiter[*Writer](o.StreamLimits),
 	}
 }
 

@@ -52,7 +52,7 @@ func (d *writeDeadline) SetWriteDeadline(until time.Time) error {
 func openStream(relayed bool) (*Writer, *writeDeadline) {
 	to := &writeDeadline{ResponseRecorder: httptest.NewRecorder()}
 	g := NewRegistry(Options{Now: time.Now, Relays: relayed})
-	g.KeepAlive, g.FlushDelay = time.Hour, time.Hour
+	g.KeepAlive = time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
 	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}, Token: "t"})

@@ -47,7 +47,6 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if w.observe != nil {
 		w.observe(w.Header(), p)
 	}
-	w.unsent += len(p)
 	if w.written += len(p); w.written > buffered || w.events || w.long || w.limited {
 		w.setWriteDeadline()
 	}
@@ -75,9 +74,8 @@ func (w *Writer) takesComment() bool {
 		strings.HasSuffix(tail, "\r\r")
 }
 
-// FlushError is called by http.ResponseController. It delays the result of a call by FlushDelay, to
-// send it together with the end of the response. A stream without a first event gets the
-// opening comment.
+// FlushError is called by http.ResponseController. A stream without a first event gets the opening
+// comment.
 func (w *Writer) FlushError() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,29 +83,13 @@ func (w *Writer) FlushError() error {
 		return fmt.Errorf("flushing an ended stream: %w", err)
 	}
 	w.sendComments = true // a response that flushes may take long
-	if !w.id.IsZero() && w.ctx.identity.served.Load() && !w.long && w.unsent <= buffered {
-		if w.flushTimer == nil {
-			w.flushTimer = time.AfterFunc(w.registry.FlushDelay, w.delayedFlush)
-		}
-		return nil
-	}
 	if w.long && w.written == 0 && w.takesComment() {
 		w.written, _ = w.ResponseWriter.Write(message.OpeningComment)
 	}
 	return w.flush()
 }
 
-// delayedFlush flushes a response that has not ended within FlushDelay.
-func (w *Writer) delayedFlush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.flushTimer = nil; w.ended() == nil {
-		_ = w.flush() // the next write returns the error
-	}
-}
-
 func (w *Writer) flush() error {
-	w.unsent = 0
 	w.setWriteDeadline()
 	return w.control.Flush()
 }

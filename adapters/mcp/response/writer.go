@@ -16,9 +16,6 @@ const (
 	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval,
 	// because over HTTP/2 it ends idle streams too.
 	writeTimeout = time.Minute
-	// flushDelay is how long the result of a call waits for the end of its response, to send both
-	// in one packet. The end usually follows at once, but takes longer on a busy processor.
-	flushDelay = 50 * time.Millisecond
 	// buffered is the number of bytes that net/http keeps until a flush or the end. A slow client
 	// cannot block them.
 	buffered = 2 << 10
@@ -54,7 +51,6 @@ type Writer struct {
 	begun        bool       // it has a status
 	events       bool       // it is a stream of events, whose header or first event was written
 	written      int        // bytes
-	unsent       int        // bytes since the last flush
 	tail         [longestSeparator]byte
 	refused      int  // status of a refusal whose text the SDK has not written yet
 	stopped      bool // by Finish
@@ -66,7 +62,6 @@ type Writer struct {
 	keepAlive    *time.Timer // calls refresh; nil before Identify
 	bodyTimer    *time.Timer // calls expireBody
 	expiry       *time.Timer // ends a stream with its access token
-	flushTimer   *time.Timer // for a delayed flush
 }
 
 // Context returns the context of the request, which ends with the response. It may be kept longer
@@ -236,7 +231,7 @@ func (w *Writer) Finish() {
 	if !w.limited {
 		w.setWriteDeadline()
 	}
-	for _, timer := range []*time.Timer{w.keepAlive, w.expiry, w.flushTimer} {
+	for _, timer := range []*time.Timer{w.keepAlive, w.expiry} {
 		if timer != nil {
 			timer.Stop()
 		}
