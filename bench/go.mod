@@ -15,7 +15,7 @@ require (
 	github.com/ory/fosite v0.49.0
 	github.com/pasteport/pasteport v0.0.0
 	golang.org/x/sys v0.50.0
-	modernc.org/sqlite v1.61.1
+	modernc.org/sqlite v1.62.0
 )
 
 require (
@@ -145,7 +145,7 @@ require (
 	gorm.io/driver/postgres v1.6.1 // indirect
 	gorm.io/driver/sqlite v1.6.0 // indirect
 	gorm.io/gorm v1.30.1 // indirect
-	modernc.org/libc v1.79.0 // indirect
+	modernc.org/libc v1.80.1 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
