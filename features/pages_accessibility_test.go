@@ -123,10 +123,12 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			upstream.AddTool("publish_article", "Publish an article on the site.")
 			world = NewGateway(upstream.URL+"/mcp", bindingTools)
 			client = world.NewClient()
-			client.Connect(ctx)
+			talk := world.Converse(ctx, stateless, client.Connect(ctx).Access)
+			talk.Ask(ctx, "tools/list", params{})
 			upstream.AddTool("publish_article", "Publish an article on the site and on all social networks.")
 			upstream.AddTool("export_"+strings.Repeat("subscriber_", 6)+"list", strings.Repeat("Export all. ", 30))
 			upstream.tools.RemoveTools("hang")
+			talk.Ask(ctx, "tools/list", params{})
 			return client.Consent(ctx).Approve(ctx, world.Token, with("Accept-Language", language))
 		}
 	}
