@@ -62,7 +62,9 @@ type UpstreamOptions struct {
 	// BindTools lets a client see and call only the tools of its first list, while they are as they
 	// were then.
 	BindTools bool
-	Patience  time.Duration // until the response to a POST begins; the default is upstream.DefaultPatience
+	// Until the response to a POST begins, and a Program has answered initialize; the default is
+	// upstream.DefaultPatience.
+	Patience time.Duration
 
 	ProgramLimits ProgramLimits
 }

@@ -32,65 +32,52 @@ type Program struct {
 
 // ProgramLimits are the limits of the processes of an Upstream. A zero field has its default.
 type ProgramLimits struct {
-	MaxProcesses          int           // of all people; the default is 200
-	MaxProcessesPerPerson int           // the default is 10
-	IdleTimeout           time.Duration // without a request, open call or listening client; the default is 15 minutes
-	StartTimeout          time.Duration // until a process has answered initialize; the default is a minute
-	Memory                int64         // bytes of data of each process, on Linux; the default is 2 GiB
-	CPUTime               time.Duration // of each process, on Linux and macOS; the default is an hour
+	MaxProcesses int           // of all people, of which one person may have a twentieth; the default is 200
+	IdleTimeout  time.Duration // without a request, open call or listening client; the default is 15 minutes
+	Memory       int64         // bytes of data of each process, on Linux; the default is 2 GiB
 }
 
 const (
 	minMemory = 32 << 20
+	// cpuTime is the processor time of a process, on Linux.
+	cpuTime = time.Hour
+	// peopleAtLimit is how many people with as many processes as one may have reach MaxProcesses.
+	peopleAtLimit = 20
 
 	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // DefaultProgramLimits returns the limits of an Upstream that sets none.
 func DefaultProgramLimits() ProgramLimits {
-	return ProgramLimits{
-		MaxProcesses:          200,
-		MaxProcessesPerPerson: 10,
-		IdleTimeout:           15 * time.Minute,
-		StartTimeout:          time.Minute,
-		Memory:                2 << 30,
-		CPUTime:               time.Hour,
-	}
+	return ProgramLimits{MaxProcesses: 200, IdleTimeout: 15 * time.Minute, Memory: 2 << 30}
 }
 
 func (l ProgramLimits) withDefaults() ProgramLimits {
 	defaults := DefaultProgramLimits()
 	return ProgramLimits{
-		MaxProcesses:          cmp.Or(l.MaxProcesses, defaults.MaxProcesses),
-		MaxProcessesPerPerson: cmp.Or(l.MaxProcessesPerPerson, defaults.MaxProcessesPerPerson),
-		IdleTimeout:           cmp.Or(l.IdleTimeout, defaults.IdleTimeout),
-		StartTimeout:          cmp.Or(l.StartTimeout, defaults.StartTimeout),
-		Memory:                cmp.Or(l.Memory, defaults.Memory),
-		CPUTime:               cmp.Or(l.CPUTime, defaults.CPUTime),
+		MaxProcesses: cmp.Or(l.MaxProcesses, defaults.MaxProcesses),
+		IdleTimeout:  cmp.Or(l.IdleTimeout, defaults.IdleTimeout),
+		Memory:       cmp.Or(l.Memory, defaults.Memory),
 	}
 }
+
+// perPerson returns the most processes of one person.
+func (l ProgramLimits) perPerson() int { return max(1, l.MaxProcesses/peopleAtLimit) }
 
 // Check reports all mistakes in one error.
 func (l ProgramLimits) Check() error {
 	var mistakes []error
-	for _, limit := range []struct {
-		name         oauth.Field
-		set          string
-		value, least int64
-		choose       string
-	}{
-		{"MaxProcesses", fmt.Sprint(l.MaxProcesses), int64(l.MaxProcesses), 1, "1 or more"},
-		{"MaxProcessesPerPerson", fmt.Sprint(l.MaxProcessesPerPerson), int64(l.MaxProcessesPerPerson), 1,
-			"1 or more"},
-		{"IdleTimeout", l.IdleTimeout.String(), int64(l.IdleTimeout), int64(time.Second), "1s or more"},
-		{"StartTimeout", l.StartTimeout.String(), int64(l.StartTimeout), int64(time.Second), "1s or more"},
-		{"CPUTime", l.CPUTime.String(), int64(l.CPUTime), int64(time.Second), "1s or more"},
-		{"Memory", fmt.Sprintf("%d bytes", l.Memory), l.Memory, minMemory,
-			"32MiB or more, with which most programs can start"},
-	} {
-		if limit.value < limit.least {
-			mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose %s", limit.name, limit.set, limit.choose))
-		}
+	if l.MaxProcesses < 1 {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %d: choose 1 or more", oauth.Field("MaxProcesses"),
+			l.MaxProcesses))
+	}
+	if l.IdleTimeout < time.Second {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s or more", oauth.Field("IdleTimeout"),
+			l.IdleTimeout))
+	}
+	if l.Memory < minMemory {
+		mistakes = append(mistakes, oauth.NewMistake("%s is %d bytes: choose 32MiB or more, with which most programs "+
+			"can start", oauth.Field("Memory"), l.Memory))
 	}
 	return errors.Join(mistakes...)
 }
@@ -226,7 +213,7 @@ func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed
 		Args:    to.Program.Args,
 		Dir:     cmp.Or(to.Program.Dir, string(filepath.Separator)),
 		Memory:  limits.Memory,
-		CPUTime: limits.CPUTime,
+		CPUTime: cpuTime,
 	}
 	if !parsed.environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
 		run.Env = []string{"PATH=" + filepath.Dir(parsed.path) + string(filepath.ListSeparator) + systemPath}
@@ -240,11 +227,11 @@ func (m *MCPServer) mountProgram(to Upstream, protection gateway.Options, parsed
 		Resource:    protection.Resource,
 		Limits: oauth.Limits{
 			MaxSessions:          limits.MaxProcesses,
-			MaxSessionsPerPerson: limits.MaxProcessesPerPerson,
+			MaxSessionsPerPerson: limits.perPerson(),
 		},
 		IdleTimeout:  limits.IdleTimeout,
-		StartTimeout: limits.StartTimeout,
-		MayStart:     newStarts(limits.MaxProcessesPerPerson),
+		StartTimeout: to.Patience,
+		MayStart:     newStarts(limits.perPerson()),
 		Logger:       to.Logger,
 	})
 	m.mounted = gateway.New(started, protection)

@@ -101,32 +101,6 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 		Expect(proxy.Connects.Load()).To(BeZero())
 	})
 
-	It("opens no more connections than upstream-connections, and lets other requests wait", func(ctx SpecContext) {
-		upstream := NewUpstream(apiKey)
-		world := connecting(upstream.URL+"/mcp", service.ConnectConfig{MaxConnections: 1})
-		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
-		reached, release := make(chan struct{}), make(chan struct{})
-		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
-			reached <- struct{}{}
-			<-release
-			failing(http.StatusOK, "application/json", `{"jsonrpc":"2.0","id":7,"result":{}}`)(w, nil)
-		})
-		answers := make(chan int, 2)
-		for range 2 {
-			go func() {
-				defer GinkgoRecover()
-				answers <- talk.Post(ctx, "tools/list", params{}).StatusCode
-			}()
-		}
-		Eventually(reached).WithTimeout(patience).Should(Receive())
-		Consistently(reached).WithTimeout(100 * time.Millisecond).ShouldNot(Receive())
-		close(release)
-		Eventually(reached).WithTimeout(patience).Should(Receive())
-		for range 2 {
-			Eventually(answers).WithTimeout(patience).Should(Receive(Equal(http.StatusOK)))
-		}
-	})
-
 	DescribeTable("is refused at the start when", func(ctx SpecContext, remedy string, args ...string) {
 		workingFolder()
 		write("empty.pem", "no certificate")
@@ -143,8 +117,6 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 			"--upstream-key=empty.pem"),
 		Entry("the proxy is not a URL", "--upstream-proxy is not a URL of an HTTP proxy",
 			"--upstream-proxy=socks5://me:s3cret@proxy.internal"),
-		Entry("the number of connections is negative",
-			`--upstream-connections is "-1": write a whole number of 0 or more`, "--upstream-connections=-1"),
 	)
 })
 

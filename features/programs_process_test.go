@@ -16,14 +16,13 @@ import (
 	"github.com/onsi/gomega/gbytes"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 var _ = Describe("The process of a program over stdio", Label("gateway"), func() {
 	Context("limits", Label("U25"), func() {
-		It("the processes of a person, and of all, and ends the idlest", Label("G20"), func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
-				l.MaxProcesses, l.MaxProcessesPerPerson = 3, 2
-			}))
+		It("the processes of a person, and ends the idlest", Label("G20"), func(ctx SpecContext) {
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses = 40 }))
 			access := connectedTo(ctx, world)
 			var talks []*Conversation
 			var pids []int
@@ -33,21 +32,22 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			}
 			Eventually(survivors(pids)).Should(Equal(pids[1:]))
 			Expect(talks[0].Post(ctx, "tools/list", params{}).StatusCode).To(Equal(http.StatusNotFound))
+		})
+
+		It("the processes of all people", Label("G20"), func(ctx SpecContext) {
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses = 1 }))
+			first := pidOf(ctx, world.Converse(ctx, sessions, connectedTo(ctx, world)))
 			world.Token = bobKey
-			bob := connectedTo(ctx, world)
-			for range 2 {
-				pids = append(pids, pidOf(ctx, world.Converse(ctx, sessions, bob)))
-			}
-			Eventually(survivors(pids)).Should(HaveLen(3))
-			Expect(survivors(pids[3:])()).To(HaveLen(2))
+			second := pidOf(ctx, world.Converse(ctx, sessions, connectedTo(ctx, world)))
+			Eventually(survivors([]int{first, second})).Should(Equal([]int{second}))
 		})
 
 		It("the memory and processor time of a process, and allows no core file", func(ctx SpecContext) {
 			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
-				l.Memory, l.CPUTime = 1<<30, time.Minute
+				l.Memory = 1 << 30
 			}))
 			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-			Expect(talk.Use(ctx, "limits", params{}).Text()).To(Equal("0 1073741824 60 "))
+			Expect(talk.Use(ctx, "limits", params{}).Text()).To(Equal("0 1073741824 3600 "))
 		})
 
 		It("the length of a message", func(ctx SpecContext) {
@@ -135,9 +135,11 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			}
 			to := stdioProgram()
 			change(&to)
-			world := NewProgramGateway(to, peopleOfPrograms(ctx), programLimits(func(l *bootstrap.ProgramLimits) {
-				l.StartTimeout = starting
-			}))
+			world := NewProgramGateway(
+				to,
+				peopleOfPrograms(ctx),
+				func(c *service.Config) { c.Gateway.Patience = starting },
+			)
 			world.Token = adaKey
 			talk := &Conversation{
 				World:    world,
@@ -220,7 +222,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 
 	It("returns to no process after 200 abandoned sessions", Label("U24", "soak"), func(ctx SpecContext) {
 		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
-			l.IdleTimeout, l.MaxProcessesPerPerson = 20*time.Second, 200
+			l.IdleTimeout, l.MaxProcesses = 20*time.Second, 4000
 		}))
 		access := connectedTo(ctx, world)
 		var pids []int

@@ -46,7 +46,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 	DescribeTable("with an open call ends for a newer session only after those without one",
 		Label("G20"), func(ctx SpecContext, revision string) {
 			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
-				l.MaxProcessesPerPerson = 2
+				l.MaxProcesses = 40
 			}))
 			access := connectedTo(ctx, world)
 			busy := world.Converse(ctx, revision, access)
@@ -61,7 +61,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 			world.Converse(ctx, sessions, access)
 			Eventually(survivors(pids)).WithTimeout(patience).Should(Equal(pids[:1]))
 			Expect(world.Log.String()).To(ContainSubstring(
-				"a newer session has replaced it, because the limit of sessions is 2 for each person and 200 for all"))
+				"a newer session has replaced it, because the limit of sessions is 2 for each person and 40 for all"))
 		},
 		Entry("whose client waits", batching),
 		Entry("whose client has gone", sessions),

@@ -89,7 +89,7 @@ var _ = Describe("Using replicas of a gateway to a program", Label("replicas", "
 		to := stdioProgram()
 		fleet := NewFleet(BuildBinary(), "PostgreSQL", "gateway", "--verifier", "file", "--token-file",
 			peopleOfPrograms(ctx), "--upstream", "stdio: API_KEY={token} "+to.Command+" "+programWord,
-			"--stdio-max-processes-per-person", fmt.Sprint(connections))
+			"--stdio-max-processes", fmt.Sprint(20*connections))
 		fleet.Token = adaKey
 		published := fleet.NewClient()
 		all, pids := make([]*mcp.ClientSession, connections), make([]int, connections)

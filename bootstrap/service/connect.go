@@ -18,7 +18,6 @@ type ConnectConfig struct {
 	CAFile            string   // PEM file with authorities that are trusted besides those of the system
 	CertFile, KeyFile string   // PEM files of the certificate that the gateway presents (mutual TLS)
 	Proxy             *url.URL // http or https, of a proxy for https upstreams, with its password; nil for none
-	MaxConnections    int      // to each upstream; 0 for no limit
 }
 
 func (c *ConnectConfig) settings() []*settings.Setting {
@@ -34,16 +33,13 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 		settings.SecretURL("upstream-proxy", &c.Proxy,
 			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
 			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
-		settings.Number("upstream-connections", &c.MaxConnections,
-			"maximum number of connections to each upstream, including those of open streams; further requests "+
-				"wait; 0 for no limit").Example("500"),
 	}
 }
 
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,
 // because most upstreams run on this computer.
 func (c ConnectConfig) open(config Config) (upstream.Reach, error) {
-	reach := upstream.Reach{Proxy: c.Proxy, MaxConnections: c.MaxConnections}
+	reach := upstream.Reach{Proxy: c.Proxy}
 	mistakes := []error{reach.CheckProxy()}
 	var err error
 	reach.RootCAs, err = c.roots(config.RootCAs)

@@ -65,7 +65,7 @@ func (c *Config) gateway() settings.Group {
 			"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more").
 			Example("another-long-random-text-of-32-bytes"),
 		settings.Duration("upstream-timeout", &g.Patience,
-			"time limit for the start of an upstream's response, "+
+			"time limit for the start of an upstream's response, and of a program, "+
 				settings.FormatDuration(upstream.LeastPatience)+" to "+settings.FormatDuration(upstream.MostPatience)),
 		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem,
 			"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
@@ -154,7 +154,6 @@ func (c ConnectConfig) fields() []configured {
 	return []configured{
 		{"Gateway.Connect.CAFile", c.CAFile != ""}, {"Gateway.Connect.CertFile", c.CertFile != ""},
 		{"Gateway.Connect.KeyFile", c.KeyFile != ""}, {"Gateway.Connect.Proxy", c.Proxy != nil},
-		{"Gateway.Connect.MaxConnections", c.MaxConnections != 0},
 	}
 }
 

@@ -163,17 +163,11 @@ func (g *GatewayConfig) programSettings() []*settings.Setting {
 	l := &g.ProgramLimits
 	return []*settings.Setting{
 		settings.Number("stdio-max-processes", &l.MaxProcesses,
-			"maximum number of processes of each upstream that is a program; beyond it, a new session ends the "+
-				"longest-idle process of the person who has the most"),
-		settings.Number("stdio-max-processes-per-person", &l.MaxProcessesPerPerson,
-			"maximum number of such processes for one person"),
+			"maximum number of processes of each upstream that is a program, of which one person may have a "+
+				"twentieth; beyond it, a new session ends the longest-idle process of the person who has the most"),
 		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
 			"time after which the process of an idle session ends: "+
 				"one without a request, an open call or a listening client"),
-		settings.Duration("stdio-start-timeout", &l.StartTimeout,
-			"time limit for the start of a process, until it has answered initialize"),
 		settings.Size("stdio-memory", &l.Memory, "limit on the data memory of each process, on Linux"),
-		settings.Duration("stdio-cpu-time", &l.CPUTime,
-			"limit on the processor time of each process, on Linux"),
 	}
 }

@@ -29,10 +29,9 @@ const (
 
 // Options configures the connections to the site.
 type Options struct {
-	RootCAs        *x509.CertPool // nil uses the system's
-	Certificate    Certificate    // of this client, for servers that require one (mutual TLS); nil for none
-	Proxy          *url.URL       // http or https, for https requests; nil connects directly
-	MaxConnections int            // to each server; requests over the limit wait; 0 for no limit
+	RootCAs     *x509.CertPool // nil uses the system's
+	Certificate Certificate    // of this client, for servers that require one (mutual TLS); nil for none
+	Proxy       *url.URL       // http or https, for https requests; nil connects directly
 }
 
 // Certificate returns the certificate of this client for a handshake.
@@ -100,7 +99,6 @@ func (o Options) Transport(idle int, idleLimit time.Duration) *http.Transport {
 		MaxResponseHeaderBytes: headerBytes,
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleLimit,
-		MaxConnsPerHost:        o.MaxConnections,
 	}
 	if o.Proxy != nil {
 		o.connectThrough(transport, dialer, plain)
