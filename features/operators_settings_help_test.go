@@ -39,7 +39,7 @@ var _ = Describe("Describing the settings to editors", Label("configuration"), f
 		Expect(shown.Settings()).To(HaveLen(5))
 		Expect(shown.Settings()).To(HaveKeyWithValue("upstream", ConsistOf("http://127.0.0.1:9000/mcp")))
 		Expect(shown.Out).To(ContainSubstring("# file pasteport.yaml:"))
-		Expect(Run(ctx, "config").Settings()).To(HaveKey("ticket-ttl"))
+		Expect(Run(ctx, "config").Settings()).To(HaveKey("auth-code-ttl"))
 	})
 
 	It("accepts every line of the example file, and the output of config", func(ctx SpecContext) {

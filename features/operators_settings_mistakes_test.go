@@ -22,7 +22,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "1m")
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKN", "x")
 		for _, command := range []string{"serve", "config"} {
-			ran := Run(ctx, command, "--ticket-ttl=1s", "--logo=missing.svg", "--addr=nowhere")
+			ran := Run(ctx, command, "--auth-code-ttl=1s", "--logo=missing.svg", "--addr=nowhere")
 			Expect(ran.Code).To(Equal(1))
 			Expect(ran.Out).To(BeEmpty())
 			Expect(ran.Err).To(HavePrefix("pasteport: 9 settings are wrong:\n  "))
@@ -34,7 +34,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 				"access-token-ttl (from pasteport.yaml:3) is 30h0m0s: choose from 1m0s to 24h0m0s",
 				`accent (from pasteport.yaml:5) is "red": write a colour as #0b5a4a`,
 				"PASTEPORT_GRANT_TTL is 1m0s: choose from 1h0m0s to 8760h0m0s",
-				"--ticket-ttl is 1s: choose from 1m0s to 30m0s",
+				"--auth-code-ttl is 1s: choose from 10s to 10m0s",
 				HavePrefix("--logo cannot be read: stat missing.svg"),
 				HavePrefix(`--addr is "nowhere", which is not a valid address: write host:port`),
 			))
@@ -47,8 +47,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"--resource=https://mcp.example.com/mcp")
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(HavePrefix("pasteport: the issuer, the public https URL of this service, is missing: "))
-		Expect(Run(ctx, "config", "--ticket-ttl=1s").Err).To(And(HavePrefix("pasteport: 2 settings are wrong:"),
-			ContainSubstring("--ticket-ttl is 1s"), ContainSubstring("the issuer, the public https URL")))
+		Expect(Run(ctx, "config", "--auth-code-ttl=1s").Err).To(And(HavePrefix("pasteport: 2 settings are wrong:"),
+			ContainSubstring("--auth-code-ttl is 1s"), ContainSubstring("the issuer, the public https URL")))
 	})
 
 	DescribeTable("refuses a file", func(ctx SpecContext, text string, complaints ...string) {
@@ -152,10 +152,10 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		write("odd", "ada:s3cret\n")
 		write("spaced", "a s3cret\n")
 		for _, command := range []string{"config", "serve"} {
-			ran := Run(ctx, append(flags, command, "--issuer=https://cms.example.com", "--ticket-ttl=1s")...)
+			ran := Run(ctx, append(flags, command, "--issuer=https://cms.example.com", "--auth-code-ttl=1s")...)
 			Expect(ran.Code).To(Equal(1))
 			Expect(ran.Err).
-				To(And(HavePrefix("pasteport: 2 settings are wrong:"), ContainSubstring("--ticket-ttl is 1s"),
+				To(And(HavePrefix("pasteport: 2 settings are wrong:"), ContainSubstring("--auth-code-ttl is 1s"),
 					MatchRegexp(complaint)))
 			Expect(ran.Err).NotTo(ContainSubstring("s3cret"))
 		}
@@ -248,7 +248,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 	It("reports wrong values of flags together with all others, with the same exit code", func(ctx SpecContext) {
 		GinkgoT().Setenv("PASTEPORT_GRANT_TTL", "30")
 		ran := Run(ctx, "serve", "--access-token-ttl", "30", "--dev=maybe", "--allow-clients=https://x",
-			"--allow-clients=y", "--log-level=loud", "--ticket-ttl=1s")
+			"--allow-clients=y", "--log-level=loud", "--auth-code-ttl=1s")
 		Expect(ran.Code).To(Equal(1))
 		Expect(strings.Split(strings.TrimSpace(ran.Err), "\n  ")).To(ContainElements("pasteport: 7 settings are wrong:",
 			`--access-token-ttl is "30": write a duration such as 1h30m`,
@@ -256,7 +256,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			`--allow-clients is "https://x": write a list of host names without scheme, port and path, such as `+
 				`claude.ai`,
 			`--log-level is "loud": write debug or info or warn or error`,
-			HavePrefix("--ticket-ttl is 1s: choose"),
+			HavePrefix("--auth-code-ttl is 1s: choose"),
 			`PASTEPORT_GRANT_TTL is "30": write a duration such as 1h30m`))
 	})
 

@@ -14,7 +14,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		ran := Run(ctx, append([]string{"config"}, args...)...)
 		Expect(ran.Settings()).To(HaveKeyWithValue("demo-token", "[hidden]"))
 		Expect(ran.comment("demo-token")).To(Equal(from))
-		wrong := Run(ctx, append([]string{"config", "--ticket-ttl=1s"}, args...)...)
+		wrong := Run(ctx, append([]string{"config", "--auth-code-ttl=1s"}, args...)...)
 		Expect(wrong.Code).To(Equal(1))
 		Expect(ran.Out + ran.Err + wrong.Out + wrong.Err).NotTo(ContainSubstring("known-to-few"))
 	},

@@ -129,7 +129,6 @@ func (c *Config) lifetimes() settings.Group {
 		c.lifetime("refresh-grace", &c.RefreshGrace,
 			"time for which each of the last four replaced refresh tokens still returns the newest tokens; the last "+
 				"one does so longer while these are unused"),
-		c.lifetime("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
 		c.lifetime("recheck-every", &c.RecheckEvery,
 			"interval at which the pasted token is verified again while its grant is in use, in addition to each "+
 				"refresh").DefaultText("5m with verifier file, http or introspection, else 0s"),
@@ -159,8 +158,6 @@ func (c *Config) clients() settings.Group {
 		settings.Switch("doctor-client", &c.DoctorClient,
 			"publish a client document for \"pasteport doctor\", so that it can check a whole login").
 			DefaultText("off; on with dev"),
-		settings.Texts("trusted-redirect-hosts", &c.TrustedRedirectHosts,
-			"hosts to which errors are redirected without a click").Example("claude.ai"),
 		settings.Switch("auto-error-redirect", &c.AutoErrorRedirect, "redirect errors to every host without a click"),
 		settings.Texts("allowed-private-schemes", &c.AllowedPrivateSchemes,
 			"custom URL schemes of installed apps that are allowed as redirect URIs").Example("cursor"),

@@ -7,12 +7,12 @@
 // To add a setting, give it a field in service.Config and one entry in
 // bootstrap/service/settings.go:
 //
-//	settings.Duration("ticket-ttl", &c.TicketTTL, "time to submit a consent page"),
+//	settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of a code"),
 //
 // The value of the field when the Table is made is the default. Then run the
 // specs with UPDATE=1 for docs/settings.md. The code that uses a value checks it: Table.Explain
-// reports an oauth.Mistake about the field TicketTTL as one about ticket-ttl, in the spelling that
-// was used. Start reading at Table and Setting.
+// reports an oauth.Mistake about the field AuthCodeTTL as one about auth-code-ttl, in the spelling
+// that was used. Start reading at Table and Setting.
 package settings
 
 import (

@@ -243,7 +243,7 @@ func OpenConnections(sealed string, settings *Settings, now time.Time) (prints [
 		return nil, HostToken{}, err
 	}
 	_, _, replaced := openValuesWith(sealers[:1], sealed)
-	if replaced != nil || expired(sealedAt.Add(settings.TicketTTL), now) {
+	if replaced != nil || expired(sealedAt.Add(TicketTTL), now) {
 		return nil, HostToken{}, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	joined, err := hex.DecodeString(values.Get("prints"))

@@ -30,7 +30,6 @@ type Config struct {
 	AuthCodeTTL    time.Duration
 	RefreshIdleTTL time.Duration // also at least AccessTokenTTL
 	GrantTTL       time.Duration
-	TicketTTL      time.Duration
 	// GrantChoices are the times for which people may connect a client, the default the longest of
 	// them; each from 1 hour to GrantTTL. Without any, it is GrantTTL.
 	GrantChoices []time.Duration
@@ -77,7 +76,6 @@ type Config struct {
 	// SelfRegistered.
 	AllowClient func(host string) bool
 
-	TrustedRedirectHosts          []string // hosts to which an error is redirected without a click
 	AutoErrorRedirect             bool     // redirects errors to every host without a click
 	AllowedPrivateSchemes         []string // private-use redirect schemes such as "cursor"
 	AllowDocumentsWithoutClientID bool     // accepts metadata documents without a client_id
@@ -108,31 +106,29 @@ func (c Config) Settings() (*Settings, error) {
 	hosted := c.hostedClients()
 	clientID.Hosted = slices.Sorted(maps.Keys(hosted))
 	return &Settings{
-		Issuer:               c.Issuer,
-		Resources:            c.ProtectedResources(),
-		Metadata:             metadata,
-		ClientID:             clientID,
-		Keys:                 seal.NewKeyRing(c.keeper()),
-		Limits:               c.Limits,
-		Links:                c.Links,
-		AccessTokenTTL:       c.AccessTokenTTL,
-		AuthCodeTTL:          c.AuthCodeTTL,
-		RefreshIdleTTL:       c.RefreshIdleTTL,
-		GrantTTL:             c.GrantTTL,
-		RefreshGrace:         max(c.RefreshGrace, 0),
-		TicketTTL:            c.TicketTTL,
-		RecheckEvery:         max(c.RecheckEvery, 0),
-		GrantChoices:         c.grantChoices(),
-		RefreshTokens:        c.RefreshTokens,
-		HostTokenInUse:       c.HostTokenInUse,
-		AcceptHostTokens:     c.AcceptHostTokens,
-		HostFields:           c.HostFields,
-		IdentityFields:       c.identityFields(),
-		SelfRegistration:     c.SelfRegistration,
-		hosted:               hosted,
-		allowClient:          c.AllowClient,
-		trustedRedirectHosts: c.TrustedRedirectHosts,
-		autoErrorRedirect:    c.AutoErrorRedirect,
+		Issuer:            c.Issuer,
+		Resources:         c.ProtectedResources(),
+		Metadata:          metadata,
+		ClientID:          clientID,
+		Keys:              seal.NewKeyRing(c.keeper()),
+		Limits:            c.Limits,
+		Links:             c.Links,
+		AccessTokenTTL:    c.AccessTokenTTL,
+		AuthCodeTTL:       c.AuthCodeTTL,
+		RefreshIdleTTL:    c.RefreshIdleTTL,
+		GrantTTL:          c.GrantTTL,
+		RefreshGrace:      max(c.RefreshGrace, 0),
+		RecheckEvery:      max(c.RecheckEvery, 0),
+		GrantChoices:      c.grantChoices(),
+		RefreshTokens:     c.RefreshTokens,
+		HostTokenInUse:    c.HostTokenInUse,
+		AcceptHostTokens:  c.AcceptHostTokens,
+		HostFields:        c.HostFields,
+		IdentityFields:    c.identityFields(),
+		SelfRegistration:  c.SelfRegistration,
+		hosted:            hosted,
+		allowClient:       c.AllowClient,
+		autoErrorRedirect: c.AutoErrorRedirect,
 	}, nil
 }
 

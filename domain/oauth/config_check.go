@@ -150,13 +150,6 @@ func (c Config) checkRequired() (mistakes []error) {
 
 // checkClientRules checks the fields about redirect URIs of clients.
 func (c Config) checkClientRules() (mistakes []error) {
-	for _, host := range c.TrustedRedirectHosts {
-		if host == "" || strings.ContainsAny(host, "/@?# ") {
-			mistakes = append(mistakes,
-				NewMistake("%s has %q: write host or host:port, without scheme and path",
-					Field("TrustedRedirectHosts"), host))
-		}
-	}
 	for _, scheme := range c.AllowedPrivateSchemes {
 		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
 		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {

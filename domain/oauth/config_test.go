@@ -13,7 +13,7 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		settings := settingsOf()
 		Expect(settings.Resource().String()).To(Equal("https://cms.example/mcp"))
 		Expect([]time.Duration{settings.AccessTokenTTL, settings.AuthCodeTTL, settings.RefreshIdleTTL,
-			settings.GrantTTL, settings.RefreshGrace, settings.TicketTTL}).
+			settings.GrantTTL, settings.RefreshGrace, TicketTTL}).
 			To(Equal([]time.Duration{time.Hour, 5 * time.Minute, 720 * time.Hour, 4320 * time.Hour, 5 * time.Minute,
 				10 * time.Minute}))
 	})

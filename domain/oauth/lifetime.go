@@ -24,7 +24,6 @@ func (c *Config) Lifetimes() []Lifetime {
 		{"AuthCodeTTL", &c.AuthCodeTTL, 5 * time.Minute, 10 * time.Second, 10 * time.Minute, false},
 		{"GrantTTL", &c.GrantTTL, 180 * day, shortestGrant, MaxGrantTTL, false},
 		{"RefreshIdleTTL", &c.RefreshIdleTTL, 30 * day, max(time.Hour, c.AccessTokenTTL), MaxGrantTTL, false},
-		{"TicketTTL", &c.TicketTTL, 10 * time.Minute, time.Minute, 30 * time.Minute, false},
 		{"RefreshGrace", &c.RefreshGrace, 5 * time.Minute, time.Second, time.Hour, true},
 		{"RecheckEvery", &c.RecheckEvery, Off, time.Minute, MaxGrantTTL, true},
 	}

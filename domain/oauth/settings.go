@@ -2,7 +2,6 @@ package oauth
 
 import (
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ type Settings struct {
 	Limits    Limits
 	Links     Links
 
-	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, TicketTTL, RecheckEvery time.Duration
+	AccessTokenTTL, AuthCodeTTL, RefreshIdleTTL, GrantTTL, RefreshGrace, RecheckEvery time.Duration
 
 	GrantChoices     []time.Duration // the longest first; empty for GrantTTL alone
 	RefreshTokens    string
@@ -32,10 +31,9 @@ type Settings struct {
 	IdentityFields   credential.Fields
 	SelfRegistration bool
 
-	hosted               map[string]*ClientMetadata // by client_id
-	allowClient          func(host string) bool
-	trustedRedirectHosts []string
-	autoErrorRedirect    bool
+	hosted            map[string]*ClientMetadata // by client_id
+	allowClient       func(host string) bool
+	autoErrorRedirect bool
 }
 
 // withKeys returns a copy with a snapshot of the key ring.
@@ -94,5 +92,5 @@ func (s *Settings) ceiling(p Principal, at Resource) Scopes {
 }
 
 func (s *Settings) trustsRedirect(target RedirectURI) bool {
-	return target.Loopback() || s.autoErrorRedirect || slices.Contains(s.trustedRedirectHosts, target.Host())
+	return target.Loopback() || s.autoErrorRedirect
 }

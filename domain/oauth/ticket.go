@@ -94,6 +94,9 @@ func (t *Ticket) Code(host HostToken, by *Choice, keys seal.KeyRing) (Secret, er
 	return NewSecret(CodeSecret, t.id, 0, Entropy(tags[0]), keys)
 }
 
+// TicketTTL is how long a page can be answered.
+const TicketTTL = 10 * time.Minute
+
 // OpenTicket refuses a ticket that was not sealed by this issuer for one of its resources with
 // InvalidTicket, an old one with ExpiredTicket.
 func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, error) {
@@ -105,7 +108,7 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 	if !settings.protects(resource) {
 		return nil, Refuse(InvalidTicket, "B4", "the form was made for a resource that is not protected here")
 	}
-	if expired(issuedAt.Add(settings.TicketTTL), now) {
+	if expired(issuedAt.Add(TicketTTL), now) {
 		return nil, Refuse(ExpiredTicket, "B4", "the form is too old")
 	}
 	checkedAt, err := parseMillis(values.Get("checked_at"))
@@ -139,7 +142,7 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 	if err != nil {
 		return Redirect{}, err
 	}
-	if expired(issuedAt.Add(settings.TicketTTL), now) {
+	if expired(issuedAt.Add(TicketTTL), now) {
 		return Redirect{}, Refuse(ExpiredTicket, "B17", "the form is too old")
 	}
 	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil

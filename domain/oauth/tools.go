@@ -236,7 +236,7 @@ func OpenToolReview(sealed, ticket string, settings *Settings, now time.Time) (R
 		return ReviewedTools{}, err
 	case values.Get("ticket") != ticket:
 		return ReviewedTools{}, Refuse(InvalidTicket, "B26", "the review of tools is for another form")
-	case expired(issuedAt.Add(settings.TicketTTL), now):
+	case expired(issuedAt.Add(TicketTTL), now):
 		return ReviewedTools{}, Refuse(ExpiredTicket, "B26", "the review of tools is too old")
 	}
 	return ReviewedTools{Host: HostToken{conceal(values.Get("token"))}, tools: values.Get("tools")}, nil

@@ -115,7 +115,7 @@ var _ = Describe("The tools that a client got first", func() {
 		Expect(opened.Include(after())).To(BeFalse())
 		_, err = OpenToolReview(review.Sealed, "other", settings, noon)
 		Expect(err).To(Refused(InvalidTicket))
-		_, err = OpenToolReview(review.Sealed, "ticket", settings, noon.Add(settings.TicketTTL))
+		_, err = OpenToolReview(review.Sealed, "ticket", settings, noon.Add(TicketTTL))
 		Expect(err).To(Refused(ExpiredTicket))
 		sealed, err := SealReturn(Redirect{}, settings, noon)
 		Expect(err).NotTo(HaveOccurred())
