@@ -53,7 +53,7 @@ var _ = Describe("The life of a grant", func() {
 		It("ends for another person, also when their name has the form of a fingerprint", func() {
 			f := redeemed(settings)
 			Expect(reasonOf(f, Principal{Subject: "bob"})).To(Equal(EndedByNewPerson))
-			for _, name := range []string{strings.Repeat("0a", 32), "token-12", "token"} {
+			for _, name := range []string{strings.Repeat("0a", len(Fingerprint{})), "token-12", "token"} {
 				f = approved(settings)
 				f.issued.subject = name
 				Expect(f.redeem(noon)).To(Succeed())
