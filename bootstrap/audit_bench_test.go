@@ -24,7 +24,7 @@ import (
 // BenchmarkAuditedCall measures what the audit adds to a guarded tools/call without a network.
 // Compare cpu-us/op, because other processes change ns/op.
 func BenchmarkAuditedCall(b *testing.B) {
-	for _, variant := range []string{"none", "recorder", "file", "chain"} {
+	for _, variant := range []string{"none", "recorder", "file"} {
 		b.Run(variant, func(b *testing.B) {
 			RegisterTestingT(b)
 			store, err := persistence.OpenSQLite(filepath.Join(b.TempDir(), "oauth.db"))
@@ -40,9 +40,8 @@ func BenchmarkAuditedCall(b *testing.B) {
 			switch variant {
 			case "recorder":
 				options = append(options, bootstrap.WithAudit(func(context.Context, domain.Call) {}))
-			case "file", "chain":
-				file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl"),
-					Chain: variant == "chain"})
+			case "file":
+				file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl")})
 				Expect(err).NotTo(HaveOccurred())
 				defer file.Close()
 				options = append(options, bootstrap.WithAudit(file.Record))

@@ -197,6 +197,12 @@ func WithAudit(record audit.Recorder) MCPOption {
 	return func(m *MCPServer) { m.options.Audit = record }
 }
 
+// WithAuditReady sets a function that returns an error while calls cannot be recorded, such as
+// Ready of an audit.File. Calls then get 503.
+func WithAuditReady(ready func() error) MCPOption {
+	return func(m *MCPServer) { m.options.AuditReady = ready }
+}
+
 // WithAllowedOrigins allows web pages of other origins (scheme://host or scheme://host:port) to
 // call the MCP endpoint. LoopbackOrigins allows the pages of the person's own computer, for
 // development. Register reports an origin that no browser sends.

@@ -66,7 +66,7 @@ var _ = Describe("JSON log lines", Label("operations"), func() {
 		Expect(lines).To(ContainElement(And(HaveKeyWithValue("level", "ERROR"),
 			HaveKeyWithValue("error", ContainSubstring(problem)))))
 	},
-		Entry("a mistake in a setting", "audit-chain is set, but audit-file is not", "--audit-chain"),
+		Entry("a mistake in a setting", "audit-arguments is set, but neither", "--audit-arguments"),
 		Entry("a file that cannot be opened", "opening the audit file", "--audit-file", "/dev/null/calls.jsonl"),
 	)
 })

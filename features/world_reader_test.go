@@ -149,7 +149,7 @@ func NewReader(withDatabase bool) *Reader {
 		Expect(os.MkdirAll(folder, 0o700)).To(Succeed())
 	}
 	r.world = NewWorld(func(c *service.Config) {
-		c.Audit = service.AuditConfig{File: filepath.Join(r.dir, "var/log/pasteport/calls.jsonl"), Chain: true}
+		c.Audit = service.AuditConfig{File: filepath.Join(r.dir, "var/log/pasteport/calls.jsonl")}
 	})
 	r.client = r.world.NewClient()
 	Expect(os.Symlink(r.world.Dir, "var/lib/pasteport")).To(Succeed())

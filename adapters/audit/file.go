@@ -1,13 +1,12 @@
 // Package audit writes the calls of MCP servers to a file and to a log, and verifies files.
 //
-// Open opens a File, whose Record appends one JSON line for each call. Reopen follows a file that
-// logrotate has renamed. With Options.Chain each line has a number, the hash of the line before it
-// and its own hash; Verify finds lines that were changed, removed, moved or added. Log writes calls
-// to a slog.Logger.
+// Open opens a File, whose Record appends one JSON line for each call. Each line has a number, the
+// hash of the line before it and its own hash; Verify finds lines that were changed, removed, moved
+// or added. Reopen follows a file that logrotate has renamed. Log writes calls to a slog.Logger.
 //
 // The file is not that of a logging library, because the first line of a new file has to continue
 // the chain of the file before it, which such libraries have no hook for, and because they drop a
-// line that cannot be written without saying so later.
+// line that cannot be written.
 package audit
 
 import (
@@ -16,6 +15,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,42 +28,48 @@ import (
 
 // The errors of a file that cannot be continued.
 var (
-	ErrUnchained = errors.New("its last line is not that of this chain: it was changed, or written without one or " +
-		"in another; verify the file with \"pasteport audit verify\", and move it away to begin another")
+	ErrUnchained = errors.New("its last line is not that of this chain: it was changed, or written in another; " +
+		"verify the file with \"pasteport audit verify\", and move it away to begin another")
 	ErrLocked = errors.New("another process writes to it: give each process its own file")
 )
 
 // Options configure a File.
 type Options struct {
 	Path      string
-	Chain     bool // add hashes, for Verify
 	Arguments bool // write the arguments of calls, and not only their digests
 
 	Now    func() time.Time // nil for time.Now
 	Logger *slog.Logger     // nil for none
 }
 
+// ownerOnly is the mode of a new file, because subjects are personal data.
+const ownerOnly = 0o600
+
 // File is an audit file in JSON Lines. Each line is written by one system call before Record
 // returns, so that a crash of the process loses none.
 type File struct {
 	options Options
-	gap     gapFile
+	lock    *flock.Flock
 	written atomic.Int64
-	lost    atomic.Int64
 
 	mu      sync.Mutex // guards what follows
 	file    *os.File
-	lock    *flock.Flock
 	last    link
-	events  []eventLine // to write before the next line
-	torn    int64       // bytes of a part of a line at the end of the file
-	missing eventLine   // the event of lines that could not be written since the last one
+	waiting []line // to write next; more than one while the file cannot be written
+	torn    int64  // bytes of a part of a line at the end of the file
+	failed  bool   // the last write, which the log has
 	closed  bool
 }
 
+// line is a line before it has its place in the chain.
+type line struct {
+	text   []byte
+	isCall bool
+}
+
 // Open opens a file, and creates it for its owner only. It removes a line that a crash has cut off,
-// and reports that in the file and in the log. With Options.Chain it fails for a file whose last
-// line is not of a chain.
+// and reports that in the file and in the log. It fails for a file whose last line is not of a
+// chain, and while another process has it open.
 func Open(o Options) (*File, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -70,49 +77,57 @@ func Open(o Options) (*File, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	f := &File{options: o, gap: gapOf(o.Path)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err := f.open(true); err != nil {
-		return nil, err
+	// The file itself is renamed. The dot keeps the lock out of patterns such as calls.jsonl*.
+	lock := flock.New(filepath.Join(filepath.Dir(o.Path), "."+filepath.Base(o.Path)+".lock"),
+		flock.SetPermissions(ownerOnly))
+	switch locked, err := lock.TryLock(); {
+	case err != nil:
+		return nil, fmt.Errorf("opening the audit file %s: locking it: %w", o.Path, err)
+	case !locked:
+		return nil, fmt.Errorf("opening the audit file %s: %w", o.Path, ErrLocked)
 	}
-	f.findGap()
+	f := &File{options: o, lock: lock}
+	if err := f.open(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := f.Ready(); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the audit file: %w", err), f.Close())
+	}
 	return f, nil
 }
 
-// Record appends the line of a call. If that fails, the call goes on: the log has the error once,
-// Lost counts the line, and the next line that can be written says how many are missing, also if
-// that is the first line of the next process.
+// Record appends the line of a call. A line that cannot be written waits in memory, and is written
+// before the next one.
 func (f *File) Record(_ context.Context, call audit.Call) {
-	line := encodeCall(call, f.options.Arguments)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed {
-		f.lose(os.ErrClosed)
-		return
-	}
-	if err := f.append(line); err != nil {
-		f.lose(err)
-		return
-	}
-	f.written.Add(1)
+	f.waiting = append(f.waiting, line{encodeCall(call, f.options.Arguments), true})
+	_ = f.flush() // it has logged the error, and Ready returns the next one
 }
 
-// Written returns the number of calls that are in the file.
+// Ready writes the lines that wait, and returns an error while the file cannot be written. Then no
+// call should begin.
+func (f *File) Ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.flush()
+}
+
+// Written returns the number of calls that were written.
 func (f *File) Written() int64 { return f.written.Load() }
 
-// Lost returns the number of calls that could not be written.
-func (f *File) Lost() int64 { return f.lost.Load() }
-
-// Reopen opens the file at the path if the open one was renamed or removed. The chain continues, so
-// it fails for a file that has lines of another. Then lines go on in the renamed file.
+// Reopen opens the file at the path, which logrotate may have renamed. The chain continues, so it
+// fails for a file that has lines of another. Then lines go on in the renamed file.
 func (f *File) Reopen() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.isAtPath() {
+	if f.closed {
 		return nil
 	}
-	return f.open(false)
+	if err := f.open(); err != nil {
+		return err
+	}
+	return f.flush()
 }
 
 // Close closes the file.
@@ -123,105 +138,96 @@ func (f *File) Close() error {
 		return nil
 	}
 	f.closed = true
-	if err := finish(f.file, f.lock); err != nil {
+	if err := errors.Join(f.flush(), f.file.Sync(), f.file.Close(), f.lock.Close()); err != nil {
 		return fmt.Errorf("closing the audit file: %w", err)
 	}
 	return nil
 }
 
-func (f *File) lose(err error) {
-	f.lost.Add(1)
-	now := formatTime(f.options.Now())
-	if f.missing.Lines == 0 {
-		f.missing = eventLine{Event: eventLost, Since: now}
+// open makes the file at the path the current one. It changes nothing if it fails.
+func (f *File) open() error {
+	file, err := os.OpenFile(f.options.Path, os.O_APPEND|os.O_CREATE|os.O_RDWR, ownerOnly)
+	if err != nil {
+		return fmt.Errorf("opening the audit file: %w", err)
 	}
-	f.missing.Lines++
-	f.missing.Time = now
-	kept := f.gap.keep(f.missing)
-	if f.missing.Lines == 1 {
-		f.reportOutage(errors.Join(err, kept))
-	}
-}
-
-func (f *File) reportOutage(err error) {
-	f.options.Logger.Error("cannot write the audit file; calls go on without a line until it can be written",
-		"file", f.options.Path, "error", err)
-}
-
-// findGap writes how many calls an earlier process could not write, or makes room to keep such a
-// number.
-func (f *File) findGap() {
-	var err error
-	if f.missing, err = f.gap.read(); f.missing.Lines > 0 {
-		if err := f.writeMissing(); err != nil {
-			f.reportOutage(err)
-		}
-		return
-	}
+	end, err := readTail(file)
+	last := f.last
 	if err == nil {
-		err = f.gap.keep(eventLine{})
+		last, err = f.continues(end)
+	}
+	if err == nil && len(end.torn) > 0 {
+		err = removeEnd(file, int64(len(end.torn)))
 	}
 	if err != nil {
-		f.options.Logger.Warn("calls that cannot be written to the audit file will be forgotten at a restart",
-			"file", f.options.Path, "error", err)
+		return fmt.Errorf("opening the audit file %s: %w", f.options.Path, errors.Join(err, file.Close()))
 	}
-}
-
-// append writes a line, after the events that have to come before it.
-func (f *File) append(line []byte) error {
-	if err := f.writeEvents(); err != nil {
-		return err
+	if before := f.file; before != nil {
+		go func() { _ = errors.Join(before.Sync(), before.Close()) }() // a disk may be slow
 	}
-	if err := f.writeMissing(); err != nil {
-		return err
-	}
-	return f.write(line)
-}
-
-// writeMissing writes how many lines are missing before the next one. A process that is killed in
-// here reports them twice rather than not at all.
-func (f *File) writeMissing() error {
-	if f.missing.Lines == 0 {
-		return nil
-	}
-	if err := f.writeEvent(f.missing); err != nil {
-		return err
-	}
-	f.options.Logger.Warn("the audit file can be written again",
-		"file", f.options.Path, "lost", f.missing.Lines, "since", f.missing.Since)
-	f.missing = eventLine{}
-	if err := f.gap.keep(f.missing); err != nil {
-		f.options.Logger.Warn("the audit file will report lost calls again at a restart",
-			"file", f.options.Path, "error", err)
-	}
+	f.file, f.last, f.torn = file, last, 0
+	f.waiting = append(f.eventsOf(end), f.waiting...)
 	return nil
 }
 
-func (f *File) writeEvents() error {
-	for len(f.events) > 0 {
-		if err := f.writeEvent(f.events[0]); err != nil {
+// continues returns the link from which the chain continues in a file with that end.
+func (f *File) continues(end tail) (link, error) {
+	if end.last == nil {
+		return f.last, nil
+	}
+	sealed, err := parseSealed(end.last)
+	if err != nil || f.file != nil && sealed.link != f.last {
+		return link{}, ErrUnchained
+	}
+	return sealed.link, nil
+}
+
+const maxTornText = 1 << 10 // bytes of a torn line that its event contains
+
+// eventsOf returns the next lines of a file that ends so.
+func (f *File) eventsOf(end tail) (events []line) {
+	now := formatTime(f.options.Now())
+	if end.last == nil {
+		events = append(events, line{encode(eventLine{Time: now, Event: eventFile}), false})
+	}
+	if torn := len(end.torn); torn > 0 {
+		text := strings.ToValidUTF8(string(end.torn[:min(torn, maxTornText)]), "\ufffd")
+		events = append(events, line{encode(eventLine{now, eventTorn, text, int64(torn)}), false})
+		f.options.Logger.Warn("removed a line of the audit file that a crash has cut off",
+			"file", f.options.Path, "bytes", torn)
+	}
+	return events
+}
+
+// flush writes the lines that wait.
+func (f *File) flush() error {
+	for len(f.waiting) > 0 {
+		if err := f.write(f.waiting[0].text); err != nil {
+			if !f.failed {
+				f.options.Logger.Error("cannot write the audit file; calls get 503 until it can be written",
+					"file", f.options.Path, "error", err)
+			}
+			f.failed = true
 			return err
 		}
-		f.events = f.events[1:]
+		if f.waiting[0].isCall {
+			f.written.Add(1)
+		}
+		f.waiting = f.waiting[1:]
+	}
+	if f.failed {
+		f.failed = false
+		f.options.Logger.Warn("the audit file can be written again", "file", f.options.Path)
 	}
 	return nil
-}
-
-func (f *File) writeEvent(line eventLine) error {
-	line.Time = formatTime(f.options.Now())
-	return f.write(encode(line))
 }
 
 // write writes one line in one system call, and removes what a failed one has written.
-func (f *File) write(line []byte) error {
-	next := f.last
-	if f.options.Chain {
-		line, next = f.last.seal(line)
-	}
+func (f *File) write(text []byte) error {
+	sealed, next := f.last.seal(text)
 	if err := f.removeTorn(); err != nil {
 		return err
 	}
-	n, err := f.file.Write(append(line, '\n'))
+	n, err := f.file.Write(append(sealed, '\n'))
 	if err != nil {
 		f.torn = int64(n)
 		return errors.Join(fmt.Errorf("writing a line: %w", err), f.removeTorn())

@@ -37,7 +37,6 @@ type callLine struct {
 const (
 	eventFile = "file" // the first line of a file
 	eventTorn = "torn" // a crash cut off the line that was here, and it was removed
-	eventLost = "lost" // calls before this line could not be written
 )
 
 // eventLine is the line of an event of the file itself.
@@ -46,8 +45,6 @@ type eventLine struct {
 	Event string `json:"event"`           // "" in the line of a call
 	Text  string `json:"text,omitempty"`  // the beginning of a torn line
 	Bytes int64  `json:"bytes,omitempty"` // of the torn line
-	Lines int64  `json:"lines,omitempty"` // that were lost
-	Since string `json:"since,omitempty"` // time of the first one that was lost
 }
 
 const timeFormat = "2006-01-02T15:04:05.000000Z"
@@ -106,7 +103,9 @@ const (
 // seal adds the number of the line, the hash of the line before it and the hash of its own text so
 // far.
 func (l link) seal(line []byte) ([]byte, link) {
-	line = append(bytes.TrimSuffix(line, []byte("}")), fmt.Sprintf(`,"seq":%d,"prev":"%s"`, l.Seq+1, l.Hash)...)
+	line = append(
+		bytes.TrimSuffix(bytes.Clone(line), []byte("}")),
+		fmt.Sprintf(`,"seq":%d,"prev":"%s"`, l.Seq+1, l.Hash)...)
 	next := link{l.Seq + 1, hashOf(line)}
 	return append(line, hashField+next.Hash+`"}`...), next
 }

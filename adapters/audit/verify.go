@@ -151,6 +151,8 @@ func (v *verifier) follow(sealed sealedLine) {
 	switch expected := v.last.Seq + 1; {
 	case !v.begun:
 		v.begin(sealed)
+	case v.line == 1 && sealed.Event == eventFile && sealed.Seq == 1 && *sealed.Prev == "":
+		v.note("another chain begins: the service was started without a file at its path")
 	case sealed.Seq == v.last.Seq && sealed.Hash == v.last.Hash:
 		v.problem("it is there twice: it is the same as the line before")
 	case sealed.Seq > expected:
@@ -174,10 +176,7 @@ func (v *verifier) begin(sealed sealedLine) {
 }
 
 func (v *verifier) event(sealed sealedLine) {
-	switch sealed.Event {
-	case eventTorn:
+	if sealed.Event == eventTorn {
 		v.note("a line of %d bytes after the one before was cut off by a crash", sealed.Bytes)
-	case eventLost:
-		v.note("calls before it that could not be written: %d since %s", sealed.Lines, sealed.Since)
 	}
 }

@@ -15,7 +15,6 @@ import (
 type AuditConfig struct {
 	Log       bool   // in the log of the service
 	File      string // in a file; "" for none
-	Chain     bool   // with a hash of the line before in each line of the file
 	Arguments bool   // with the arguments of calls, and not only their digests
 }
 
@@ -26,8 +25,6 @@ func (c *Config) audit() settings.Group {
 		settings.File("audit-file", &a.File,
 			"file to which each call to an MCP server is appended, in JSON Lines; reopened on SIGHUP").
 			DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
-		settings.Switch("audit-chain", &a.Chain,
-			"add the hash of the previous line to each line of audit-file, for \"pasteport audit verify\""),
 		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256"),
 	}}
 }
@@ -39,10 +36,6 @@ func (a AuditConfig) check(logLevel string) error {
 		mistakes = append(mistakes,
 			oauth.NewMistake("%s is %s, but %s logs calls at level info: set info, or use only %s",
 				oauth.Field("LogLevel"), logLevel, oauth.Field("Audit.Log"), oauth.Field("Audit.File")))
-	}
-	if a.File == "" {
-		mistakes = append(mistakes, unused("%s is not: leave it out, or name the file", oauth.Field("Audit.File"),
-			configured{"Audit.Chain", a.Chain}))
 	}
 	if a.Arguments && a.File == "" && !a.Log {
 		mistakes = append(mistakes,
@@ -60,7 +53,6 @@ func (s *Service) openAudit(config Config) (err error) {
 	}
 	s.audit, err = audit.Open(audit.Options{
 		Path:      a.File,
-		Chain:     a.Chain,
 		Arguments: a.Arguments,
 		Now:       config.Now,
 		Logger:    config.Logger,
@@ -71,10 +63,6 @@ func (s *Service) openAudit(config Config) (err error) {
 	s.operations.metrics.Counter("pasteport_audit_lines_total",
 		"Calls that were written to the audit file.", func() float64 {
 			return float64(s.audit.Written())
-		})
-	s.operations.metrics.Counter("pasteport_audit_lost_lines_total",
-		"Calls that could not be written to the audit file.", func() float64 {
-			return float64(s.audit.Lost())
 		})
 	return nil
 }
@@ -91,11 +79,15 @@ func (s *Service) auditOptions(config Config) []bootstrap.MCPOption {
 	if len(recorders) == 0 {
 		return nil
 	}
-	return []bootstrap.MCPOption{bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
+	options := []bootstrap.MCPOption{bootstrap.WithAudit(func(ctx context.Context, call domain.Call) {
 		for _, record := range recorders {
 			record(ctx, call)
 		}
 	})}
+	if s.audit != nil {
+		options = append(options, bootstrap.WithAuditReady(s.audit.Ready))
+	}
+	return options
 }
 
 // ReopenAudit opens the audit file again if it was renamed. If that fails, lines go on in the

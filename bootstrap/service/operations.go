@@ -109,6 +109,12 @@ func (o *operations) checks(s *Service) []admin.Check {
 		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
 	}
+	if s.audit != nil {
+		checks = append(checks, admin.Check{
+			Name: "audit file",
+			Run:  func(context.Context) error { return s.audit.Ready() },
+		})
+	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
 		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))

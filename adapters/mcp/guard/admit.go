@@ -36,7 +36,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 		if g.isBrowser(r) {
 			return g.welcome(ctx, c)
 		}
-		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) {
+		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) || g.refuseUnrecorded(out, r) {
 			return nil
 		}
 		audited := g.audit.begin(out, r)
@@ -76,6 +76,17 @@ func (g *Guard) refuseQuery(ctx context.Context, out *response.Writer, r *http.R
 	connection.From(ctx).RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "U34",
 		"the address has a query that cannot be read, or a parameter that forward-parameters does not name"))
 	response.WriteError(out, http.StatusBadRequest, oauth.InvalidRequest.Code(), err.Error())
+	return true
+}
+
+// refuseUnrecorded refuses a message while the audit cannot record it.
+func (g *Guard) refuseUnrecorded(out *response.Writer, r *http.Request) (refused bool) {
+	if g.options.AuditReady == nil || r.Method != http.MethodPost || g.options.AuditReady() == nil {
+		return false
+	}
+	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.TemporarilyUnavailable, "V5",
+		"the audit cannot record the call"))
+	response.Unavailable(out, "Calls cannot be recorded just now")
 	return true
 }
 

@@ -75,6 +75,7 @@ type Options struct {
 	Bodies         *message.BodyMemory // shared by the servers of a process; nil for a separate limit of 256 MiB
 
 	Audit       audit.Recorder              // nil for none
+	AuditReady  func() error                // an error while calls cannot be recorded, which then get 503; nil for none
 	ClientLabel func(oauth.ClientID) string // a short name of a client, for the audit
 
 	Peers *peers.Peers // for sessions of other replicas of a Backend with sessions in this process; nil for none
