@@ -74,7 +74,7 @@ func (s *Server) withPublisher(id oauth.ClientID, err error) error {
 // AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is
 // read.
 func (s *Server) AdmitRegistration(ctx context.Context) error {
-	wait := s.ports.Registrations.Admit(oauth.RequesterFrom(ctx), s.now())
+	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).Registration()...)
 	if wait == 0 {
 		return nil
 	}

@@ -21,23 +21,22 @@ import (
 
 // Ports are the dependencies of the use cases.
 type Ports struct {
-	Store         oauth.Store
-	Clients       oauth.ClientDirectory
-	Keys          oauth.KeyDirectory
-	Assertions    oauth.AssertionReader
-	Verifier      oauth.BearerVerifier                    // nil for a Server that verifies no token
-	Verifiers     map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
-	Lanes         oauth.Lanes
-	Failures      oauth.FailureLimit      // counts unknown codes and refresh tokens
-	Registrations oauth.RegistrationLimit // of clients that register themselves
-	Witness       oauth.SecretVerifier    // nil when the store keeps no fingerprint
-	Trace         connection.Log          // nil: connections are not traced
-	Journal       connection.Journal      // buffers the writes to Trace; nil without it
-	OnDecision    func(event string)      // called with each audit event; may be nil
-	Limited       oauth.LimitObserver     // may be nil
-	Now           func() time.Time
-	Random        io.Reader
-	Logger        *slog.Logger
+	Store      oauth.Store
+	Clients    oauth.ClientDirectory
+	Keys       oauth.KeyDirectory
+	Assertions oauth.AssertionReader
+	Verifier   oauth.BearerVerifier                    // nil for a Server that verifies no token
+	Verifiers  map[oauth.Resource]oauth.BearerVerifier // of the resources with a separate verifier
+	Lanes      oauth.Lanes
+	Rates      oauth.RateLimit      // of unknown tokens and registrations
+	Witness    oauth.SecretVerifier // nil when the store keeps no fingerprint
+	Trace      connection.Log       // nil: connections are not traced
+	Journal    connection.Journal   // buffers the writes to Trace; nil without it
+	OnDecision func(event string)   // called with each audit event; may be nil
+	Limited    oauth.LimitObserver  // may be nil
+	Now        func() time.Time
+	Random     io.Reader
+	Logger     *slog.Logger
 }
 
 // Server runs the use cases. It is safe for concurrent use.

@@ -58,11 +58,7 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 // TooManyFailures when there are too many. It runs after the lookup, so that a known secret is
 // never refused for its address.
 func (s *Server) refuseUnknown(ctx context.Context) error {
-	requester := oauth.RequesterFrom(ctx)
-	if !requester.Limited() {
-		return oauth.RefuseUnknownGrant()
-	}
-	wait := s.ports.Failures.Failed(requester.Address(), s.now())
+	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...)
 	if wait == 0 {
 		return oauth.RefuseUnknownGrant()
 	}

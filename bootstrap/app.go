@@ -54,7 +54,7 @@ type OAuthServer struct {
 	host      serverCheck
 	bodies    *message.BodyMemory
 	limited   oauth.LimitObserver
-	calls     oauth.CallLimit
+	calls     oauth.RateLimit
 	replicas  bool // may share the store
 
 	registered registrations
@@ -101,30 +101,29 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz := &OAuthServer{
 		config:   config,
 		limited:  chosen.limited,
-		calls:    limits.NewCalls(),
+		calls:    limits.NewRates(),
 		bodies:   message.NewBodyMemory(memory.Limit() / bodiesDivisor),
 		replicas: isShared && shared.SharedByReplicas(),
 	}
 	steps := authz.openTrace(store)
 	witness, _ := store.(oauth.SecretVerifier)
 	authz.server = application.NewServer(settings, application.Ports{
-		Store:         store,
-		Clients:       clients,
-		Keys:          keys,
-		Assertions:    jose.Reader{},
-		Verifier:      verifierOf(config),
-		Verifiers:     ownVerifiers(config),
-		Lanes:         limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
-		Failures:      limits.NewFailures(settings.Limits.MaxUnknownTokensPerMinute),
-		Registrations: limits.NewRegistrations(settings.Limits),
-		Witness:       witness,
-		Trace:         authz.trace,
-		Journal:       steps,
-		OnDecision:    chosen.decided,
-		Limited:       chosen.limited,
-		Now:           config.Now,
-		Random:        config.Random,
-		Logger:        config.Logger,
+		Store:      store,
+		Clients:    clients,
+		Keys:       keys,
+		Assertions: jose.Reader{},
+		Verifier:   verifierOf(config),
+		Verifiers:  ownVerifiers(config),
+		Lanes:      limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
+		Rates:      limits.NewRates(),
+		Witness:    witness,
+		Trace:      authz.trace,
+		Journal:    steps,
+		OnDecision: chosen.decided,
+		Limited:    chosen.limited,
+		Now:        config.Now,
+		Random:     config.Random,
+		Logger:     config.Logger,
 	})
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
 		Appearance: chosen.appearance,

@@ -9,7 +9,7 @@ import (
 func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Store,
 	chosen oauthOptions) (*cimd.Directory, error) {
 	directory := directoryConfig(config, settings, chosen)
-	directory.Fetches = limits.NewFetches()
+	directory.Fetches = limits.NewRates()
 	directory.Store, _ = store.(oauth.ClientDocumentStore)
 	if chosen.documents == "" {
 		return cimd.New(directory), nil

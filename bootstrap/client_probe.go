@@ -33,7 +33,7 @@ func NewClientProbe(config oauth.Config, options ...OAuthOption) (*ClientProbe, 
 		return nil, err
 	}
 	asked := directoryConfig(config, &oauth.Settings{Issuer: config.Issuer, Metadata: metadata}, chosen)
-	asked.Now, asked.Fetches = time.Now, limits.NewFetches()
+	asked.Now, asked.Fetches = time.Now, limits.NewRates()
 	return &ClientProbe{rules, asked}, nil
 }
 

@@ -4,17 +4,20 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/limits"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// The starts of one person in a minute.
 const (
-	leastStarts      = 30 // of one person at once
-	startsPerProcess = 3  // that the person may have
-	startInterval    = 2 * time.Second
+	leastStarts      = 30
+	startsPerProcess = 3 // that the person may have
 )
 
 // newStarts limits how often a person starts a program, because each start costs much more than the
 // request for it.
 func newStarts(maxProcesses int) func(person string) bool {
-	starts := limits.NewRates[string](startInterval, max(leastStarts, startsPerProcess*maxProcesses))
-	return func(person string) bool { return starts.Take(person, time.Now()) == 0 }
+	starts, perMinute := limits.NewRates(), max(leastStarts, startsPerProcess*maxProcesses)
+	return func(person string) bool {
+		return starts.Take(time.Now(), oauth.Rate{Of: person, Events: 1, PerMinute: perMinute}) == 0
+	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 var _ = Describe("Starting a program", Label("U25"), func() {
-	It("is limited for each person, to thirty at once or three for each process of theirs", func() {
+	It("is limited for each person, to thirty in a minute or three for each process of theirs", func() {
 		for processes, atOnce := range map[int]int{1: 30, 20: 60} {
 			mayStart := newStarts(processes)
 			for range atOnce {

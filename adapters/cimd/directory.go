@@ -42,7 +42,7 @@ type Config struct {
 	Logger        *slog.Logger              // nil for none
 	RootCAs       *x509.CertPool            // nil for those of the system
 	Resolver      *net.Resolver             // nil for Go's; its addresses are checked
-	Fetches       oauth.FetchLimit          // how many a minute
+	Fetches       oauth.RateLimit           // how many a minute
 	Limited       oauth.LimitObserver       // called when a limit slows or refuses; nil for none
 	Pinned        *Pinned                   // documents that are used without a fetch; nil for none
 	Store         oauth.ClientDocumentStore // keeps documents of approved clients; nil keeps them in memory only
@@ -112,7 +112,7 @@ func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) 
 	o := d.options
 	if !known {
 		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
-		if wait := o.Fetches.Take(oauth.RequesterFrom(ctx), host, o.Now()); wait > 0 {
+		if wait := o.Fetches.Take(o.Now(), oauth.RequesterFrom(ctx).Fetch(host)...); wait > 0 {
 			return nil, oauth.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
 				oauth.ErrMetadataBudget))
 		}

@@ -113,7 +113,7 @@ func patient() limits {
 // openDirectory opens a directory with the default limits on fetches, unless the options have some.
 func openDirectory(o Config, l limits) *Directory {
 	if o.Fetches == nil {
-		o.Fetches = fetching.NewFetches()
+		o.Fetches = fetching.NewRates()
 	}
 	return newDirectory(o, l)
 }

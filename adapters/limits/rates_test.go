@@ -11,60 +11,72 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-var _ = Describe("Limiting failures", Label("D31"), func() {
-	It("makes an address wait after too many failures in a minute, and no other", func() {
-		failures := NewFailures(3)
-		for range 3 {
-			Expect(failures.Failed("a", noon)).To(BeZero())
+var _ = Describe("Limiting unknown tokens", Label("D31"), func() {
+	It("makes an address wait after too many in a minute, and no other", func() {
+		limit, address, other := NewRates(), requesterAt("203.0.113.7"), requesterAt("203.0.113.8")
+		for range oauth.UnknownTokensPerMinute {
+			Expect(limit.Take(noon, address.UnknownToken()...)).To(BeZero())
 		}
-		Expect(failures.Failed("a", noon.Add(5*time.Second))).To(Equal(15 * time.Second))
-		Expect(failures.Failed("b", noon)).To(BeZero())
-		Expect(failures.Failed("a", noon.Add(20*time.Second))).To(BeZero())
-		Expect(failures.Failed("a", noon.Add(20*time.Second))).To(Equal(20 * time.Second))
+		Expect(limit.Take(noon.Add(time.Second/4), address.UnknownToken()...)).To(Equal(3 * time.Second / 4))
+		Expect(limit.Take(noon, other.UnknownToken()...)).To(BeZero())
+		Expect(limit.Take(noon.Add(time.Second), address.UnknownToken()...)).To(BeZero())
+		Expect(limit.Take(noon.Add(time.Second), address.UnknownToken()...)).To(Equal(time.Second))
+		for range 2 * oauth.UnknownTokensPerMinute {
+			Expect(limit.Take(noon, oauth.Requester{}.UnknownToken()...)).To(BeZero())
+		}
 	})
 
 	It("starts again when the clock is set back", Label("I23"), func() {
-		failures := NewFailures(1)
-		Expect(failures.Failed("a", noon)).To(BeZero())
-		Expect(failures.Failed("a", noon.Add(-oauth.MaxClockDifference))).NotTo(BeZero())
-		Expect(failures.Failed("a", noon.AddDate(-4, 0, 0))).To(BeZero())
+		limit, one := NewRates(), oauth.Rate{Of: "a", Events: 1, PerMinute: 1}
+		Expect(limit.Take(noon, one)).To(BeZero())
+		Expect(limit.Take(noon.Add(-oauth.MaxClockDifference), one)).NotTo(BeZero())
+		Expect(limit.Take(noon.AddDate(-4, 0, 0), one)).To(BeZero())
 	})
 
 	It("remembers a limited number of addresses", func() {
-		rates := NewRates[int](time.Second, 1)
+		limit := NewRates()
 		for key := range maxKeys + 1 {
-			Expect(rates.Take(key, noon)).To(BeZero())
+			Expect(limit.Take(noon, oauth.Rate{Of: fmt.Sprint(key), Events: 1, PerMinute: 1})).To(BeZero())
 		}
-		Expect(rates.buckets.Len()).To(Equal(maxKeys))
+		Expect(limit.buckets.Len()).To(Equal(maxKeys))
 	})
 })
 
 var _ = Describe("Limiting registrations", Label("L10"), func() {
-	from := func(address string) oauth.Requester {
-		return oauth.RequesterAt(netip.MustParseAddr(address), oauth.Limits{})
-	}
-
 	It("counts a refused registration nowhere", func() {
-		registrations := NewRegistrations(oauth.Limits{
-			MaxRegistrationsPerMinute: 3, MaxRegistrationsPerMinuteAndAddress: 2,
-		})
-		for range 2 {
-			Expect(registrations.Admit(from("203.0.113.7"), noon)).To(BeZero())
+		limit, address := NewRates(), requesterAt("203.0.113.7")
+		for range oauth.AddressRegistrationsPerMinute {
+			Expect(limit.Take(noon, address.Registration()...)).To(BeZero())
 		}
-		for range 20 {
-			Expect(registrations.Admit(from("203.0.113.7"), noon)).To(Equal(30 * time.Second))
+		for range oauth.RegistrationsPerMinute {
+			Expect(limit.Take(noon, address.Registration()...)).To(Equal(2 * time.Second))
 		}
-		Expect(registrations.Admit(from("198.51.100.1"), noon)).To(BeZero())
-		Expect(registrations.Admit(from("198.51.100.2"), noon)).To(Equal(20 * time.Second))
-		Expect(registrations.Admit(oauth.Requester{}, noon.Add(20*time.Second))).To(BeZero())
+		for range oauth.RegistrationsPerMinute - oauth.AddressRegistrationsPerMinute {
+			Expect(limit.Take(noon, oauth.Requester{}.Registration()...)).To(BeZero())
+		}
+		Expect(limit.Take(noon, requesterAt("198.51.100.1").Registration()...)).To(Equal(10 * time.Millisecond))
+	})
+
+	It("allows five times as many to each larger network", func() {
+		limit := NewRates()
+		taken := 0
+		for n := range 0x1000 { // a /48
+			address := requesterAt(fmt.Sprintf("2001:db8:0:%x::1", n))
+			for range oauth.AddressRegistrationsPerMinute {
+				if limit.Take(noon, address.Registration()...) == 0 {
+					taken++
+				}
+			}
+		}
+		Expect(taken).To(Equal(25 * oauth.AddressRegistrationsPerMinute))
 	})
 })
 
 var _ = Describe("Limiting calls", Label("G21"), func() {
 	It("does not count the calls of a refused message", func() {
-		calls := NewCalls()
+		calls := NewRates()
 		take := func(n int) time.Duration {
-			return calls.Take(oauth.CallQuota{Key: "ada", Calls: n, PerMinute: 6}, noon)
+			return calls.Take(noon, oauth.Rate{Of: "ada", Events: n, PerMinute: 6})
 		}
 		Expect(take(6)).To(BeZero())
 		for range 20 {
@@ -75,10 +87,15 @@ var _ = Describe("Limiting calls", Label("G21"), func() {
 })
 
 var _ = Describe("Limiting fetches", Label("C21"), func() {
-	const host = "client.example"
+	const host, other = "client.example", "other.example"
+	var fetches *Rates
+	BeforeEach(func() { fetches = NewRates() })
+	wait := func(address, host string) time.Duration {
+		return fetches.Take(noon, requesterAt(address).Fetch(host)...)
+	}
 	// spent takes fetches until one is refused, and returns their number.
-	spent := func(fetches Fetches, from func(i int) string, host string) (taken int) {
-		for taken < 100 && fetches.Take(requesterAt(from(taken)), host, noon) == 0 {
+	spent := func(from func(i int) string, host string) (taken int) {
+		for taken < 100 && wait(from(taken), host) == 0 {
 			taken++
 		}
 		return taken
@@ -86,24 +103,29 @@ var _ = Describe("Limiting fetches", Label("C21"), func() {
 	always := func(address string) func(int) string { return func(int) string { return address } }
 
 	It("allows a network 30 in a minute from all hosts, and takes none from others", func() {
-		fetches := NewFetches()
-		Expect(spent(fetches, func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, host)).To(Equal(30))
-		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon)).To(Equal(2 * time.Second))
-		Expect(spent(fetches, always("198.51.100.1"), host)).To(Equal(30), "refused ones do not count for the host")
-		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon.Add(2*time.Second))).To(BeZero())
+		Expect(spent(func(i int) string { return fmt.Sprintf("203.0.113.%d", i) }, host)).To(Equal(30))
+		Expect(wait("203.0.113.1", other)).To(Equal(2 * time.Second))
+		Expect(spent(always("198.51.100.1"), host)).To(Equal(30), "refused ones do not count for the host")
+		Expect(fetches.Take(noon.Add(2*time.Second), requesterAt("203.0.113.1").Fetch(other)...)).To(BeZero())
 	})
 
 	It("counts a /56 as one network, and the one beside it as another", func() {
-		fetches := NewFetches()
-		Expect(spent(fetches, func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }, host)).To(Equal(30))
-		Expect(fetches.Take(requesterAt("2001:db8:0:100::1"), host, noon)).To(BeZero())
+		Expect(spent(func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i) }, host)).To(Equal(30))
+		Expect(wait("2001:db8:0:100::1", host)).To(BeZero())
 	})
 
 	It("allows 60 in a minute from a host to all networks, also to those without limits", func() {
-		fetches := NewFetches()
-		Expect(spent(fetches, always(""), host)).To(Equal(60))
-		Expect(fetches.Take(requesterAt("203.0.113.1"), host, noon)).To(Equal(time.Second))
-		Expect(fetches.Take(requesterAt("203.0.113.1"), "other.example", noon)).To(BeZero())
+		Expect(spent(always(""), host)).To(Equal(60))
+		Expect(wait("203.0.113.1", host)).To(Equal(time.Second))
+		Expect(wait("203.0.113.1", other)).To(BeZero())
+	})
+
+	It("counts no fetch for a network that the limit of the host refuses", func() {
+		Expect(spent(always(""), host)).To(Equal(60))
+		for range 100 {
+			Expect(wait("203.0.113.1", host)).To(Equal(time.Second))
+		}
+		Expect(spent(always("203.0.113.1"), other)).To(Equal(30))
 	})
 })
 

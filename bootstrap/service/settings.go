@@ -234,13 +234,6 @@ func (c *Config) limits() settings.Group {
 			"before its tokens take turns, one a second"),
 		settings.Number("max-verifications", &l.MaxVerifications,
 			"concurrent checks of one verifier; a quarter is kept for refreshes"),
-		settings.Number("max-unknown-tokens-per-minute", &l.MaxUnknownTokensPerMinute,
-			"unknown codes and refresh tokens from one address in 1m"),
-		settings.Number("max-registrations-per-minute-and-address", &l.MaxRegistrationsPerMinuteAndAddress,
-			"clients that register themselves from an IPv4 address or an IPv6 /64 in 1m; five times as many from "+
-				"each larger network around it"),
-		settings.Number("max-registrations-per-minute", &l.MaxRegistrationsPerMinute,
-			"clients that register themselves in 1m from all addresses"),
 		settings.Number("max-sessions", &l.MaxSessions, "open MCP sessions (in a gateway: streams) at one server per "+
 			"replica; a further one ends the longest-idle session of the person who has the most"),
 		settings.Number("max-sessions-per-person", &l.MaxSessionsPerPerson,

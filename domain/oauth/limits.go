@@ -15,11 +15,6 @@ type Limits struct {
 	WrongTokens      int // 10 different ones of a network (/24, /56) in five minutes, before it takes turns
 	MaxVerifications int // 64 tokens that one verifier checks at once; a quarter is kept for refreshes
 
-	MaxUnknownTokensPerMinute int // 60 unknown codes and refresh tokens of one address at the token endpoint
-
-	MaxRegistrationsPerMinuteAndAddress int // 30 clients that register themselves
-	MaxRegistrationsPerMinute           int // 6000 of them, from all addresses together
-
 	MaxSessions          int // 10 000 sessions of an MCP server, and streams through a gateway, in each process
 	MaxSessionsPerPerson int // 100 of them, in all clients together
 	MaxGrantsPerToken    int // 100 connections made with one host token
@@ -29,14 +24,11 @@ type Limits struct {
 // DefaultLimits returns the limits of a Config that sets none.
 func DefaultLimits() Limits {
 	return Limits{
-		WrongTokens:                         10,
-		MaxVerifications:                    64,
-		MaxUnknownTokensPerMinute:           60,
-		MaxRegistrationsPerMinuteAndAddress: 30,
-		MaxRegistrationsPerMinute:           6000,
-		MaxSessions:                         10_000,
-		MaxSessionsPerPerson:                100,
-		MaxGrantsPerToken:                   100,
+		WrongTokens:          10,
+		MaxVerifications:     64,
+		MaxSessions:          10_000,
+		MaxSessionsPerPerson: 100,
+		MaxGrantsPerToken:    100,
 	}
 }
 

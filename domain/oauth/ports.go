@@ -81,36 +81,16 @@ type AssertionReader interface {
 	ReadAssertion(assertion string, keyOf func(KeyReference) (Key, error)) (ClientAssertion, error)
 }
 
-// RegistrationLimit limits the registrations of clients from an address and in total. Each process
-// counts separately, because a registration costs only its time. Admit counts one unless a limit is
-// reached; then it returns how long to wait.
-type RegistrationLimit interface {
-	Admit(by Requester, now time.Time) (wait time.Duration)
+// Rate is what happens now, and how much of it may happen in a minute, as at once.
+type Rate struct {
+	Of        string // such as the calls of a person
+	Events    int
+	PerMinute int
 }
 
-// FetchLimit limits the fetches of unknown documents in a minute, for a network and from a host.
-// Each process counts separately. Take counts one unless a limit is reached; then it returns how
-// long to wait.
-type FetchLimit interface {
-	Take(by Requester, host string, now time.Time) (wait time.Duration)
-}
-
-// FailureLimit counts the unknown codes and refresh tokens of an address. Each process counts
-// separately, because a secret of 256 bits cannot be guessed. Failed counts one, and returns how
-// long an address over the limit has to wait.
-type FailureLimit interface {
-	Failed(address string, now time.Time) (wait time.Duration)
-}
-
-// CallQuota is a number of calls that may be made in a minute, and how many of them a message
-// makes.
-type CallQuota struct {
-	Key              string
-	Calls, PerMinute int
-}
-
-// CallLimit counts calls of tools. Each process counts separately. Take counts the calls of a
-// message, or returns how long to wait.
-type CallLimit interface {
-	Take(quota CallQuota, now time.Time) (wait time.Duration)
+// RateLimit limits events by rates. Each process counts separately.
+type RateLimit interface {
+	// Take counts the events and returns 0. If a rate does not allow its events now, Take counts
+	// nothing for any rate and returns when all of them will.
+	Take(now time.Time, rates ...Rate) (wait time.Duration)
 }

@@ -49,6 +49,45 @@ func (r Requester) Address() string {
 	return r.networks[0].String()
 }
 
+// The events in a minute that are limited besides those of Limits.
+const (
+	UnknownTokensPerMinute = 60 // codes and refresh tokens of an address; no secret of 256 bits can be guessed
+
+	RegistrationsPerMinute        = 6000 // of clients that register themselves
+	AddressRegistrationsPerMinute = 30
+
+	NetworkFetchesPerMinute = 30 // of documents that are not in the cache, for a /24 or a /56
+	HostFetchesPerMinute    = 60
+)
+
+// UnknownToken returns the rates of an unknown code or refresh token.
+func (r Requester) UnknownToken() (rates []Rate) {
+	if r.Limited() {
+		rates = append(rates, Rate{"unknown tokens of " + r.Address(), 1, UnknownTokensPerMinute})
+	}
+	return rates
+}
+
+// Registration returns the rates of a client that registers itself. Each larger network around an
+// address may register five times as many.
+func (r Requester) Registration() []Rate {
+	rates, perMinute := []Rate{{"registrations", 1, RegistrationsPerMinute}}, AddressRegistrationsPerMinute
+	for _, network := range r.networks {
+		rates = append(rates, Rate{"registrations of " + network.String(), 1, perMinute})
+		perMinute *= 5
+	}
+	return rates
+}
+
+// Fetch returns the rates of a fetch of an unknown document from a host.
+func (r Requester) Fetch(host string) []Rate {
+	rates := []Rate{{"fetches from " + host, 1, HostFetchesPerMinute}}
+	if r.Limited() {
+		rates = append(rates, Rate{"fetches for " + r.networks[1].String(), 1, NetworkFetchesPerMinute})
+	}
+	return rates
+}
+
 type requesterKey struct{}
 
 // WithRequester returns a context with the requester.

@@ -66,7 +66,7 @@ type Options struct {
 	// they were then; nil for all.
 	RecordTools RecordTools
 
-	Calls oauth.CallLimit // counts calls for CallsPerMinute; nil for no limit
+	Calls oauth.RateLimit // counts calls for CallsPerMinute; nil for no limit
 
 	// MaxSessions and MaxSessionsPerPerson of this server in this process, and CallsPerMinute
 	Limits         oauth.Limits

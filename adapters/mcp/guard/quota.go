@@ -21,7 +21,7 @@ func (g *Guard) takeCalls(caller oauth.Caller, b message.Body) (wait time.Durati
 		return 0
 	}
 	person := g.options.Resource.String() + "\x00" + caller.Subject
-	return g.options.Calls.Take(oauth.CallQuota{Key: person, Calls: calls, PerMinute: limit}, g.options.Now())
+	return g.options.Calls.Take(g.options.Now(), oauth.Rate{Of: person, Events: calls, PerMinute: limit})
 }
 
 // refuseCalls answers a body with too many calls.
