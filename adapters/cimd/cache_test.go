@@ -287,6 +287,18 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
 	})
 
+	It("does not ask the budget again within ten seconds once it has expired", Label("C21"), func(ctx SpecContext) {
+		clock.advance(24 * time.Hour)
+		leave := fill(ctx, directory)
+		Expect(lists(ctx, done)).To(BeTrue())
+		leave()
+		Expect(lists(ctx, done)).To(BeTrue())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(1))
+		clock.advance(renewInterval)
+		Expect(lists(ctx, done)).To(BeTrue())
+		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
+	})
+
 	It("does not fetch it while the budget is exhausted", Label("C21"), func(ctx SpecContext) {
 		leave := fill(ctx, directory)
 		Expect(lists(ctx, other)).To(BeFalse())

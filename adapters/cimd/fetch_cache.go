@@ -119,12 +119,6 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 	if wasFresh && (latest != known || within(latest.triedAt, refetchInterval, now())) {
 		return latest, nil
 	}
-	release, err := c.directory.acquire(ctx, at, latest != nil)
-	if err != nil {
-		c.directory.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
-		return nil, err
-	}
-	defer release()
 	fetched, err := c.fetch(ctx, at, latest)
 	switch {
 	case err == nil:
@@ -134,6 +128,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 		c.kept.Add(url, fetched)
 	case oauth.IsMetadataWithdrawal(err):
 		c.withdraw(ctx, url)
+	case wasFresh && errors.Is(err, oauth.ErrMetadataBudget): // the next request may fetch what it lacks
 	case latest != nil:
 		c.kept.Add(url, latest.afterFailure(err, now()))
 	}
@@ -142,6 +137,12 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
+	release, err := d.acquire(ctx, at, known != nil)
+	if err != nil {
+		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
+		return nil, err
+	}
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, d.limits.fetch)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)
@@ -198,7 +199,7 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 		c.warn(ctx, "stored document of a client is not used", at.String(), err)
 		return nil
 	}
-	return &entry[T]{value: value, body: stored.Body, checkedAt: stored.CheckedAt}
+	return &entry[T]{value: value, body: stored.Body, checkedAt: stored.CheckedAt, freshUntil: stored.CheckedAt}
 }
 
 // save stores the document in memory, unless the store has this version or a newer one.

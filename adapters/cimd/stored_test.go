@@ -103,6 +103,15 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		Expect(redirects(ctx, other)).To(ConsistOf(old))
 	})
 
+	It("serves one to the token endpoint for an hour, while the host fails", Label("D33"), func(ctx SpecContext) {
+		approve(ctx, one, old)
+		client.answer = status(http.StatusInternalServerError)
+		clock.advance(oauth.KeysStaleFor - time.Second)
+		Expect(other.Connected(ctx, id)).NotTo(BeNil())
+		clock.advance(time.Minute)
+		Expect(other.Connected(ctx, id)).Error().To(MatchError(oauth.ErrMetadataUnreachable))
+	})
+
 	It("stores only the documents of approved clients, and each version once", func(ctx SpecContext) {
 		publish(old)
 		Expect(redirects(ctx, other)).To(ConsistOf(old))

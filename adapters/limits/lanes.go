@@ -37,8 +37,8 @@ type Lanes struct {
 
 	mu       sync.Mutex
 	networks *lru.Cache[netip.Prefix, *lane]
-	right    *lru.Cache[oauth.Fingerprint, time.Time]
-	wrong    *lru.Cache[wrongToken, time.Time]
+	right    *lru.Cache[tokenAt, time.Time]
+	wrong    *lru.Cache[tokenAt, time.Time]
 }
 
 // lane is the state of a network: a /24 or a /56.
@@ -52,8 +52,8 @@ type lane struct {
 	waiters  map[string]int // by address
 }
 
-// wrongToken is a token that the verifier of a resource does not know.
-type wrongToken struct {
+// tokenAt is a token at the verifier of a resource, and at "" on the connections page.
+type tokenAt struct {
 	token    oauth.Fingerprint
 	resource string
 }
@@ -66,8 +66,8 @@ func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver
 		now:         now,
 		observe:     observe,
 		networks:    newCache[netip.Prefix, *lane](maxKeys),
-		right:       newCache[oauth.Fingerprint, time.Time](maxKeys),
-		wrong:       newCache[wrongToken, time.Time](maxKeys),
+		right:       newCache[tokenAt, time.Time](2 * maxKeys), // a resource and the connections page
+		wrong:       newCache[tokenAt, time.Time](maxKeys),
 	}
 }
 
@@ -78,11 +78,12 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 	for {
 		l.mu.Lock()
 		now := l.now()
-		if within(l.wrong, wrongToken{guess.Token, guess.Resource}, refusedFor, now) {
+		token := tokenAt{guess.Token, guess.Resource}
+		if within(l.wrong, token, refusedFor, now) {
 			l.mu.Unlock()
 			return nil, oauth.Refuse(oauth.WrongHostToken, "B8", "the site did not know this token a moment ago")
 		}
-		if !guess.By.Limited() || within(l.right, guess.Token, knownFor, now) {
+		if !guess.By.Limited() || within(l.right, token, knownFor, now) {
 			l.mu.Unlock()
 			return func(result oauth.GuessResult) { l.leave(guess, nil, result) }, nil
 		}
@@ -176,22 +177,35 @@ func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResul
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
-	id := wrongToken{guess.Token, guess.Resource}
+	token := tokenAt{guess.Token, guess.Resource}
 	switch result {
 	case oauth.GuessRight:
-		l.wrong.Remove(id)
-		l.right.Add(guess.Token, now)
+		l.remember(token, now)
 	case oauth.GuessWrong:
-		if guess.By.Limited() && !within(l.wrong, id, wrongTokensIn, now) {
+		if guess.By.Limited() && !within(l.wrong, token, wrongTokensIn, now) {
 			l.laneOf(guess.By, now).free.AllowN(now, 1)
 		}
-		l.wrong.Add(id, now)
+		l.wrong.Add(token, now)
 	}
 	if checking != nil {
 		checking.checking--
 		close(checking.checked)
 		checking.checked = make(chan struct{})
 	}
+}
+
+// Remember implements oauth.Lanes.
+func (l *Lanes) Remember(token oauth.Fingerprint, resource string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.remember(tokenAt{token, resource}, l.now())
+}
+
+// remember makes a right token known to its resource, and to the connections page.
+func (l *Lanes) remember(token tokenAt, now time.Time) {
+	l.wrong.Remove(token)
+	l.right.Add(token, now)
+	l.right.Add(tokenAt{token: token.token}, now)
 }
 
 // within reports whether the time of a key is less than interval before now. It ignores a time

@@ -118,6 +118,26 @@ var _ = Describe("The lanes of pasted tokens", Label("B6", "B18"), func() {
 		Expect(check(known, oauth.GuessRight)).NotTo(Succeed())
 	})
 
+	It("know a token at the server that knows it, and on the connections page", func() {
+		token := guess(office)
+		token.Resource = "https://cms.example/one"
+		Expect(check(token, oauth.GuessRight)).To(Succeed())
+		wrong(free+1, office)
+		Expect(check(token, oauth.GuessRight)).To(Succeed())
+		token.Resource = ""
+		Expect(check(token, oauth.GuessRight)).To(Succeed())
+		token.Resource = "https://cms.example/two"
+		Expect(check(token, oauth.GuessRight)).NotTo(Succeed())
+	})
+
+	It("know a token that was checked without a lane", func() {
+		token := guess(office)
+		token.Resource = "https://cms.example/one"
+		lanes.Remember(token.Token, token.Resource)
+		wrong(free+1, office)
+		Expect(check(token, oauth.GuessRight)).To(Succeed())
+	})
+
 	It("count the same wrong token once, and refuse it without a check for five seconds", Label("B8"), func() {
 		mistyped := guess(office)
 		for range 3 * free {

@@ -27,4 +27,7 @@ type Lanes interface {
 	// result. It refuses with WrongHostToken (wrong a moment ago), TooManyGuesses (too many of the
 	// network wait) or HostTokenNotVerifiable (checks in the network take too long).
 	Enter(ctx context.Context, guess Guess) (leave func(GuessResult), err error)
+	// Remember records that a resource's verifier knows a token, as leave does with GuessRight. A
+	// refresh, for example, checks a token without a lane.
+	Remember(token Fingerprint, resource string)
 }
