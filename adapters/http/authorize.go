@@ -161,6 +161,7 @@ func (e *Endpoints) showConsent(c echo.Context, status int, consent *application
 		Manage:          e.connectionsURL(),
 		Ticket:          consent.Sealed,
 		Problem:         asked.problem,
+		RetryIn:         asked.retryIn,
 		Fields:          asked.fields,
 		Upstream:        e.upstream(request.Resource()),
 	})

@@ -69,7 +69,7 @@ func (e *Endpoints) replaceToken(c echo.Context, form oauth.Parameters) error {
 		o := e.logError(c, err)
 		o.setRetryAfter(c)
 		shown := e.connectionsPage(found, pageIn(form))
-		shown.Replacement, shown.ReplacementProblem = asked.fields, asked.problem
+		shown.Replacement, shown.ReplacementProblem, shown.RetryIn = asked.fields, asked.problem, asked.retryIn
 		return e.writeConnections(c, o.status, shown)
 	}
 	if err != nil {
@@ -126,8 +126,12 @@ func pageIn(form oauth.Parameters) int {
 func (e *Endpoints) askForToken(c echo.Context, status int, asked question) error {
 	e.secureTransport(c)
 	return e.edition(c).
-		WriteConnections(c.Response(), status,
-			pages.Connections{Action: e.connectionsURL(), Problem: asked.problem, Fields: asked.fields})
+		WriteConnections(c.Response(), status, pages.Connections{
+			Action:  e.connectionsURL(),
+			Problem: asked.problem,
+			RetryIn: asked.retryIn,
+			Fields:  asked.fields,
+		})
 }
 
 // connectionsOnPage bounds the size of a page.

@@ -49,6 +49,7 @@ func (e *Endpoints) pasted(c echo.Context, form oauth.Parameters) application.Pa
 type question struct {
 	fields  []pages.Field
 	problem string
+	retryIn string // seconds
 }
 
 // pageFields returns fields as a page shows them at first.
@@ -83,6 +84,9 @@ func retryQuestion(fields credential.Fields, form oauth.Parameters, err error) (
 	asked.fields = entered(fields, form)
 	if asked.problem, again = retryMessage(err, len(asked.fields) > 0); !again {
 		return question{}, false
+	}
+	if kind, _ := oauth.KindOf(err); kind == oauth.TooManyGuesses {
+		asked.retryIn = outcomeOf(err).retryAfter
 	}
 	wrong := new(credential.ValueError)
 	isWrong := errors.As(err, &wrong)
@@ -156,7 +160,7 @@ func retryMessage(err error, fields bool) (message string, again bool) {
 			"the people who run it.", true
 	case oauth.TooManyGuesses:
 		return "Many wrong tokens were tried from your network, so one token a second is checked from there, and too " +
-			"many wait. Try again in half a minute.", true
+			"many wait.", true
 	}
 	return "", false
 }

@@ -13,6 +13,7 @@ type Connections struct {
 	Action  string       // URL that the forms are posted to
 	Ticket  string       // sealed, posted back unchanged
 	Problem string       // why the last attempt failed
+	RetryIn string       // seconds after which the next one may succeed; empty if that is unknown
 	Fields  []Field      // that the person fills in; none for the token alone
 	Done    string       // what the last submitted form has done
 	Ended   int          // how many connections it has ended; Done is about one

@@ -120,7 +120,7 @@ func (s sheet) connections(c Connections) templ.Component {
 				}
 			}
 			if c.Ticket != "" {
-				templ_7745c5c3_Err = s.alert(c.Problem).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = s.alert(c.Problem, c.RetryIn).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -171,7 +171,7 @@ func (s sheet) connections(c Connections) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = s.alert(c.Problem).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = s.alert(c.Problem, c.RetryIn).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -486,7 +486,7 @@ func (s sheet) replacement(c Connections) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = s.alert(c.ReplacementProblem).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = s.alert(c.ReplacementProblem, c.RetryIn).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -37,6 +37,7 @@ type Consent struct {
 	Manage  string // URL of the connections page
 	Ticket  string // sealed ticket, posted back unchanged
 	Problem string // why the last attempt failed; empty at first
+	RetryIn string // seconds after which the next one may succeed; empty if that is unknown
 
 	Fields []Field // inputs instead of the one for a token; nil for a token
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	"golang.org/x/text/message/catalog"
@@ -27,24 +26,10 @@ var (
 	printers = readAll()
 )
 
-// The limits of the cache of Accept-Language headers.
-const (
-	maxHeaders      = 256
-	maxHeaderLength = 100
-)
-
-var matched, _ = lru.New[string, language.Tag](maxHeaders) // fails only for a size below one
-
 // languageFor returns the best language for an Accept-Language header.
 func languageFor(accept string) language.Tag {
-	if found, known := matched.Get(accept); known {
-		return found
-	}
 	wanted, _, _ := language.ParseAcceptLanguage(accept) // an invalid header matches the default
 	_, index, _ := matcher.Match(wanted...)
-	if len(accept) <= maxHeaderLength {
-		matched.Add(accept, languages[index])
-	}
 	return languages[index]
 }
 

@@ -1,10 +1,10 @@
 // Package pages renders the HTML pages for people: Welcome, Consent, ToolReview, Callback,
-// Connections, Proof, Problem and Notice. Pages are those of one site with its Appearance;
+// Connections, Problem and Notice. Pages are those of one site with its Appearance;
 // Pages.For returns an Edition in one language, whose Write methods answer a request.
 //
 // Texts of a client are cleaned, shortened and marked as its claim; hosts, which the server has
-// checked, are shown as facts. A page needs no second request, and only Proof and Callback have a
-// script, which they can do without. Every response has the security headers with a new style
+// checked, are shown as facts. A page needs no second request, and only Callback has a script,
+// which it can do without. Every response has the security headers with a new style
 // nonce.
 package pages
 
