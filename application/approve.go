@@ -60,6 +60,8 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 
 // approve verifies the pasted token and returns the new code.
 func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Secret, error) {
+	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
+	defer cancel()
 	request := consent.Ticket.Request()
 	recorder := connection.From(ctx)
 	recorder.Record(connection.TokenJudged)

@@ -96,8 +96,8 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 		return Connections{}, err
 	}
 	var found Connections
-	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func() (err error) {
-		if found, err = s.connectionsOf(context.WithoutCancel(ctx), host); err == nil && len(found.Active) == 0 {
+	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func(ctx context.Context) (err error) {
+		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
 			err = errNoConnections
 		}
 		return err

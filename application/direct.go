@@ -16,7 +16,7 @@ import (
 const (
 	// directLife is how long an answer of a verifier about a direct token counts.
 	directLife = time.Minute
-	// maxDirect bounds the tokens that are known, that are refused, and that have ended.
+	// maxDirect bounds the tokens that have an answer, and those that have ended.
 	maxDirect = 10_000
 )
 
@@ -33,36 +33,33 @@ type directAnswer struct {
 	at        time.Time
 	ends      int // directTokens.endsOf when the verifier was asked
 	principal oauth.Principal
+	refusal   error
 }
 
-// directTokens remembers answers about direct tokens. Wrong ones have a cache of their own, so that
-// strangers cannot displace the answers about right ones.
+// directTokens remembers answers about direct tokens.
 type directTokens struct {
 	asking singleflight.Group
 
-	mu             sync.Mutex
-	known, refused *lru.Cache[string, directAnswer]
-	ends           *lru.Cache[oauth.Fingerprint, int] // how often grants of a token have ended
+	mu      sync.Mutex
+	answers *lru.Cache[string, directAnswer]
+	ends    *lru.Cache[oauth.Fingerprint, int] // how often grants of a token have ended
 }
 
 func newDirectTokens() *directTokens {
-	known, _ := lru.New[string, directAnswer](maxDirect) // fails only for a size below one
-	refused, _ := lru.New[string, directAnswer](maxDirect)
+	answers, _ := lru.New[string, directAnswer](maxDirect) // fails only for a size below one
 	ends, _ := lru.New[oauth.Fingerprint, int](maxDirect)
-	return &directTokens{known: known, refused: refused, ends: ends}
+	return &directTokens{answers: answers, ends: ends}
 }
 
 // lookup returns an answer that still counts; ok is false when there is none.
 func (d *directTokens) lookup(token directToken, now time.Time) (principal oauth.Principal, err error, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if last, found := d.known.Get(token.id); found && last.isFresh(now) && last.ends == d.endsOf(token) {
-		return last.principal, nil, true
+	last, found := d.answers.Get(token.id)
+	if !found || !last.isFresh(now) || last.refusal == nil && last.ends != d.endsOf(token) {
+		return oauth.Principal{}, nil, false
 	}
-	if last, found := d.refused.Get(token.id); found && last.isFresh(now) {
-		return oauth.Principal{}, oauth.RefuseDirectToken(), true
-	}
-	return oauth.Principal{}, nil, false
+	return last.principal, last.refusal, true
 }
 
 // isFresh is false for a time in the future: the clock was set back.
@@ -102,16 +99,11 @@ func (d *directTokens) ask(token directToken, now func() time.Time,
 func (d *directTokens) add(token directToken, principal oauth.Principal, err error, now time.Time, before int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kind, _ := oauth.KindOf(err)
-	switch {
-	case err == nil && d.endsOf(token) != before:
+	if err == nil && d.endsOf(token) != before {
 		return false
-	case err == nil:
-		d.refused.Remove(token.id)
-		d.known.Add(token.id, directAnswer{now, before, principal})
-	case kind == oauth.InvalidToken:
-		d.known.Remove(token.id)
-		d.refused.Add(token.id, directAnswer{at: now})
+	}
+	if kind, _ := oauth.KindOf(err); err == nil || kind == oauth.InvalidToken {
+		d.answers.Add(token.id, directAnswer{now, before, principal, err})
 	}
 	return true
 }
@@ -179,8 +171,8 @@ func (s *Server) askOnce(ctx context.Context, token directToken) (oauth.Principa
 	return principal, err
 }
 
-// verifyDirectAgain is VerifyAfterRefusal for a token of the site.
-func (s *Server) verifyDirectAgain(ctx context.Context, bearer string, resource oauth.Resource) error {
+// recheckDirect is VerifyAfterRefusal for a token of the site.
+func (s *Server) recheckDirect(ctx context.Context, bearer string, resource oauth.Resource) error {
 	token, err := s.newDirectToken(bearer, resource)
 	if err != nil {
 		return err

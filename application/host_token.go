@@ -50,7 +50,7 @@ const (
 // verification, and its result is cached for some seconds.
 func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error {
 	if s.isDirect(bearer) {
-		return s.verifyDirectAgain(ctx, bearer, resource)
+		return s.recheckDirect(ctx, bearer, resource)
 	}
 	token, err := s.accessToken(bearer)
 	if err != nil {

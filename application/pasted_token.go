@@ -48,18 +48,18 @@ func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fie
 func (s *Server) check(ctx context.Context, guess oauth.Guess, resource oauth.Resource,
 	host oauth.HostToken) (principal oauth.Principal, err error) {
 	guess.Resource = resource.String()
-	err = s.enterLane(ctx, guess, host, func() error {
-		// A client that hangs up could otherwise have tokens verified without being counted.
-		principal, err = s.guardFor(resource).verifyPasted(context.WithoutCancel(ctx), host)
+	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
+		principal, err = s.guardFor(resource).verifyPasted(ctx, host)
 		principal, err = s.withSubject(principal, err, host, "")
 		return err
 	})
 	return principal, err
 }
 
-// enterLane waits for the lane of a guess, and reports to it what check has found.
-func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.HostToken, check func() error) error {
-	var err error
+// enterLane waits for the lane of a guess, and reports to it what check has found. A client that
+// hangs up does not cancel the check, or it could have tokens checked without being counted.
+func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.HostToken,
+	check func(context.Context) error) (err error) {
 	if guess.Token, err = s.settings.Keys.Fingerprint(host); err != nil {
 		return err
 	}
@@ -69,7 +69,13 @@ func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.Ho
 	}
 	result := oauth.GuessUndecided
 	defer func() { leave(result) }()
-	err = check()
+	checking := context.WithoutCancel(ctx)
+	if deadline, has := ctx.Deadline(); has {
+		var cancel context.CancelFunc
+		checking, cancel = context.WithDeadline(checking, deadline)
+		defer cancel()
+	}
+	err = check(checking)
 	switch kind, _ := oauth.KindOf(err); {
 	case err == nil:
 		result = oauth.GuessRight
@@ -82,8 +88,16 @@ func (s *Server) enterLane(ctx context.Context, guess oauth.Guess, host oauth.Ho
 // verifyAgain verifies the host token of a grant whose subject is previous.
 func (s *Server) verifyAgain(ctx context.Context, resource oauth.Resource, host oauth.HostToken,
 	previous string) (oauth.Principal, error) {
-	principal, err := s.guardFor(resource).verifyGranted(ctx, host)
-	return s.withSubject(principal, err, host, previous)
+	principal, err := s.guardFor(resource).verify(ctx, host, func() {})
+	if err != nil {
+		return principal, err
+	}
+	print, err := s.settings.Keys.Fingerprint(host)
+	if err != nil {
+		return principal, err
+	}
+	s.ports.Lanes.Remember(print, resource.String())
+	return s.withSubject(principal, nil, host, previous)
 }
 
 // withSubject sets a missing subject: the previous one of a grant, which neither a new server

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -80,7 +81,7 @@ var _ = Describe("Verifying pasted tokens", Label("B20"), func() {
 		go func() {
 			host, err := oauth.ParseHostToken("of a grant")
 			if err == nil {
-				_, err = server.guard.verifyGranted(ctx, host)
+				_, err = server.guard.verify(ctx, host, func() {})
 			}
 			refreshed <- err
 		}()
@@ -116,7 +117,7 @@ var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
 		server.ports.Lanes = told
 		host, parseErr := oauth.ParseHostToken("token")
 		Expect(parseErr).NotTo(HaveOccurred())
-		checked := server.enterLane(ctx, oauth.Guess{}, host, func() error { return err })
+		checked := server.enterLane(ctx, oauth.Guess{}, host, func(context.Context) error { return err })
 		if err == nil {
 			Expect(checked).To(Succeed())
 		} else {
@@ -140,9 +141,83 @@ var _ = Describe("Reporting the check of a pasted token", Label("B6"), func() {
 		})
 })
 
+var _ = Describe("The deadline of an approval", Label("B20"), func() {
+	It("is before the server closes the connection, and holds for the verifier also when the client hangs up",
+		func(ctx SpecContext) {
+			server := serverOver(openStore(), func(*oauth.Config) {})
+			lanes := make(deadlines, 1)
+			server.ports.Lanes = lanes
+			verifying := make(deadlines, 2)
+			server.answering(func(ctx context.Context, _ string) (oauth.Principal, error) {
+				verifying.note(ctx)
+				return oauth.Principal{Subject: "ada"}, nil
+			})
+			Expect(server.Approve(ctx, server.consent(ctx, ""), Pasted{Token: "host-token"})).Error().To(Succeed())
+			Expect(<-lanes).To(BeTemporally("<", time.Now().Add(55*time.Second)), "the server waits 60 s")
+			first, confirmed := <-verifying, <-verifying
+			Expect(confirmed).To(BeTemporally(">=", first))
+
+			hurried, cancel := context.WithTimeout(ctx, 4*time.Second)
+			defer cancel()
+			soon, _ := hurried.Deadline()
+			Expect(server.Approve(hurried, server.consent(ctx, ""), Pasted{Token: "another"})).Error().To(Succeed())
+			Expect(<-lanes).To(Equal(soon))
+			Expect(<-verifying).To(Equal(soon))
+			Expect(<-verifying).To(Equal(soon))
+		})
+})
+
+// deadlines are those of the contexts that lanes or a verifier get.
+type deadlines chan time.Time
+
+func (d deadlines) note(ctx context.Context) {
+	deadline, _ := ctx.Deadline()
+	d <- deadline
+}
+
+func (d deadlines) Enter(ctx context.Context, _ oauth.Guess) (func(oauth.GuessResult), error) {
+	d.note(ctx)
+	return func(oauth.GuessResult) {}, nil
+}
+
+func (deadlines) Remember(oauth.Fingerprint, string) {}
+
+var _ = Describe("Knowing a token as right", Label("B6"), func() {
+	DescribeTable("comes also from", func(ctx SpecContext, check func(context.Context, *Server, *oauth.Tokens) error) {
+		server := serverOver(openStore(), func(c *oauth.Config) { c.HostTokenInUse = true })
+		tokens := server.connect(ctx, "mcp offline_access")
+		restarted := limits.NewLanes(1, time.Now, nil)
+		server.ports.Lanes = restarted
+		Expect(check(ctx, server, tokens)).To(Succeed())
+		by := oauth.RequesterAt(netip.MustParseAddr("203.0.113.7"), server.settings.Limits)
+		for i := range 2 { // the wrong token, and the turn of this second
+			wrong := oauth.Guess{By: by, Token: oauth.Fingerprint{byte(i)}, AtOnce: true}
+			leave, err := restarted.Enter(ctx, wrong)
+			Expect(err).NotTo(HaveOccurred())
+			leave(oauth.GuessWrong)
+		}
+		host, err := oauth.ParseHostToken("host-token")
+		Expect(err).NotTo(HaveOccurred())
+		right := oauth.Guess{By: by, Resource: server.settings.Resource().String(), AtOnce: true}
+		right.Token, err = server.settings.Keys.Fingerprint(host)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(restarted.Enter(ctx, right)).Error().NotTo(HaveOccurred())
+	},
+		Entry("a refresh", func(ctx context.Context, s *Server, t *oauth.Tokens) error {
+			_, err := s.refresh(ctx, t.Refresh)
+			return err
+		}),
+		Entry("a check of a token in use", func(ctx context.Context, s *Server, t *oauth.Tokens) error {
+			return s.VerifyAfterRefusal(ctx, t.Access.Reveal(), s.settings.Resource())
+		}),
+	)
+})
+
 // reports are the results that lanes get.
 type reports chan oauth.GuessResult
 
 func (r reports) Enter(context.Context, oauth.Guess) (func(oauth.GuessResult), error) {
 	return func(result oauth.GuessResult) { r <- result }, nil
 }
+
+func (r reports) Remember(oauth.Fingerprint, string) {}

@@ -14,23 +14,21 @@ import (
 // Any other error is an outage.
 func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	_, err, _ := s.rechecks.Do(grant.ID(), func() (any, error) {
-		return nil, s.verifyInUse(context.WithoutCancel(ctx), grant, token)
+		ctx := context.WithoutCancel(ctx)
+		err := s.recheckOnce(ctx, grant, token)
+		if !errors.Is(err, errReplaced) {
+			return nil, err
+		}
+		newest, err := s.store.Grant(ctx, grant.ID())
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.recheckOnce(ctx, newest, token)
 	})
 	return err
 }
 
-func (s *Server) verifyInUse(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
-	err := s.verifyOnce(ctx, grant, token)
-	if !errors.Is(err, errReplaced) {
-		return err
-	}
-	if grant, err = s.store.Grant(ctx, grant.ID()); err != nil {
-		return err
-	}
-	return s.verifyOnce(ctx, grant, token)
-}
-
-func (s *Server) verifyOnce(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
+func (s *Server) recheckOnce(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	host, err := grant.UnsealWithAccessToken(token, s.settings)
 	if errors.Is(err, oauth.ErrHostTokenLost) {
 		return s.endByLostKey(ctx, grant, oauth.RefuseUnknownToken())

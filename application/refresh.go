@@ -34,9 +34,9 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	if refusal := grant.MayRefresh(by, s.settings, now); refusal != nil {
 		return nil, s.refuseRefresh(ctx, grant, refusal)
 	}
-	if by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token); errors.Is(err, errReplaced) {
+	if by.Host, by.Principal, err = s.recheckForRefresh(ctx, grant, token); errors.Is(err, errReplaced) {
 		if grant, err = s.grantOf(ctx, token); err == nil {
-			by.Host, by.Principal, err = s.verifyForRefresh(ctx, grant, token)
+			by.Host, by.Principal, err = s.recheckForRefresh(ctx, grant, token)
 		}
 	}
 	if err != nil {
@@ -49,10 +49,14 @@ func (s *Server) Refresh(ctx context.Context, client oauth.Credentials, p oauth.
 	return s.rotate(ctx, grant, by, now)
 }
 
-// verifyForRefresh unseals the host token and verifies it. The caller must call Forget on it.
-func (s *Server) verifyForRefresh(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (
+// recheckForRefresh unseals the host token and verifies it, or ends the grant. The caller must call
+// Forget on the token.
+func (s *Server) recheckForRefresh(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) (
 	*oauth.UnsealedHostToken, oauth.Principal, error) {
-	host, err := s.unsealHost(ctx, grant, token)
+	host, err := grant.UnsealWithRefreshToken(token, s.settings)
+	if errors.Is(err, oauth.ErrHostTokenLost) {
+		err = s.endByLostKey(ctx, grant, oauth.RefuseUnknownGrant())
+	}
 	if err != nil {
 		return nil, oauth.Principal{}, err
 	}
@@ -62,16 +66,6 @@ func (s *Server) verifyForRefresh(ctx context.Context, grant *oauth.AccessGrant,
 		return nil, oauth.Principal{}, err
 	}
 	return host, principal, nil
-}
-
-// unsealHost unseals the host token. It ends a grant whose host token cannot be unsealed any more.
-func (s *Server) unsealHost(ctx context.Context, grant *oauth.AccessGrant,
-	token oauth.Secret) (*oauth.UnsealedHostToken, error) {
-	host, err := grant.UnsealWithRefreshToken(token, s.settings)
-	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return nil, s.endByLostKey(ctx, grant, oauth.RefuseUnknownGrant())
-	}
-	return host, err
 }
 
 // rotate counts the grace window from now, the time at which the token was presented, even if the

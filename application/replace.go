@@ -47,6 +47,8 @@ func parseHost(fields credential.Fields, values map[string]string) (oauth.HostTo
 // ReplaceConnections is ReplaceHostToken for the sealed Connections of a pasted token, with the
 // limits on wrong tokens. It returns the connections of the new token.
 func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted Pasted) (Connections, error) {
+	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
+	defer cancel()
 	prints, old, err := oauth.OpenConnections(sealed, s.settings, s.now())
 	if err != nil {
 		return Connections{}, err
@@ -63,9 +65,8 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 		return found, err
 	}
 	replaced, guess := 0, oauth.Guess{By: pasted.By, Resource: found.Active[0].Resource.String()}
-	err = s.enterLane(ctx, guess, host, func() error {
-		// Like that of an approval, the verification ignores a canceled request.
-		replaced, err = s.replaceHost(context.WithoutCancel(ctx), prints, old, host)
+	err = s.enterLane(ctx, guess, host, func(ctx context.Context) error {
+		replaced, err = s.replaceHost(ctx, prints, old, host)
 		return err
 	})
 	if err == nil && replaced == 0 { // another form was faster
@@ -80,7 +81,7 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 // replaceHost replaces the host token with these fingerprints.
 func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (all int,
 	err error) {
-	by, err := s.verifyReplacement(ctx, prints, old, host)
+	by, err := s.checkReplacement(ctx, prints, old, host)
 	if err != nil {
 		return 0, err
 	}
@@ -101,9 +102,9 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 	return all, s.confirmReplacement(ctx, by)
 }
 
-// verifyReplacement asks the verifier of every resource with a connection about the new host token,
+// checkReplacement asks the verifier of every resource with a connection about the new host token,
 // and refuses it unless all connections can go on with it.
-func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
+func (s *Server) checkReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
 	host oauth.HostToken) (by oauth.Replacement, err error) {
 	by = oauth.NewReplacement(host, s.now())
 	for _, print := range prints {
@@ -112,7 +113,7 @@ func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerpri
 			return by, err
 		}
 		for _, connection := range found.Connections(s.settings, s.now()) {
-			if err := s.verifyFor(ctx, connection.Resource, by, old); err != nil {
+			if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
 				return by, err
 			}
 		}
@@ -123,8 +124,8 @@ func (s *Server) verifyReplacement(ctx context.Context, prints []oauth.Fingerpri
 	return by, nil
 }
 
-// verifyFor adds the answer of the verifier of a resource.
-func (s *Server) verifyFor(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
+// addAnswer adds the answer of the verifier of a resource.
+func (s *Server) addAnswer(ctx context.Context, resource oauth.Resource, by oauth.Replacement,
 	old oauth.HostToken) (err error) {
 	if _, asked := by.Verified[resource]; asked || s.settings.NameOf(resource) == "" {
 		return nil

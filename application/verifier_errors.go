@@ -22,7 +22,7 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 				err: oauth.VerifierUnavailable("the site's verifier panicked with a value of type " + panicked.Type)}
 		}
 	}()
-	principal, err := g.verifyValues(ctx, host.Values())
+	principal, err := g.ask(ctx, host.Values())
 	if err != nil {
 		return verifierResult{err: g.failure(ctx, err, host)}
 	}
@@ -38,9 +38,9 @@ func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifi
 	return verifierResult{principal, nil}
 }
 
-// verifyValues verifies all fields if the verifier can, else the token. Values that the fields do
+// ask verifies all fields if the verifier can, else the token. Values that the fields do
 // not accept any more are invalid, so that the person connects again.
-func (g verifierGuard) verifyValues(ctx context.Context, values credential.Values) (oauth.Principal, error) {
+func (g verifierGuard) ask(ctx context.Context, values credential.Values) (oauth.Principal, error) {
 	if !g.fields.Accept(values) {
 		return oauth.Principal{}, fmt.Errorf("the fields of the site have changed: %w", oauth.ErrUnknownBearer)
 	}

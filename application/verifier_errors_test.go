@@ -123,7 +123,7 @@ var _ = Describe("Logging the errors of a host", Label("J17", "B9", "B15"), func
 			return oauth.Principal{}, oauth.ErrUnknownBearer
 		}))
 		guard.logger = slog.New(slog.NewTextHandler(log, nil))
-		_, err := guard.verifyGranted(ctx, oauth.HostToken{})
+		_, err := guard.verify(ctx, oauth.HostToken{}, func() {})
 		Expect(err).To(HaveOccurred())
 		Expect(log.Contents()).To(BeEmpty())
 	})

@@ -16,6 +16,9 @@ const (
 	verifyTimeout = 5 * time.Second
 	// queueTimeout bounds the wait of a pasted token for a call.
 	queueTimeout = 10 * time.Second
+	// approvalTimeout bounds the submission of a form, with its waits and all calls, so that the
+	// person gets an answer before the server closes the connection after a minute.
+	approvalTimeout = 50 * time.Second
 )
 
 // verifierGuard calls a verifier of the site, recovers from its panics and bounds its running time.
@@ -54,14 +57,9 @@ type verifierResult struct {
 	err       error
 }
 
-// verifyGranted verifies the token of a grant. It refuses with WrongHostToken when the site does
-// not know the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too
-// long.
-func (g verifierGuard) verifyGranted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
-	return g.verify(ctx, host, func() {})
-}
-
-// verify calls done when the verifier has returned, which may outlast its context.
+// verify verifies the token of a grant. It refuses with WrongHostToken when the site does not know
+// the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too long. It
+// calls done when the verifier has returned, which may outlast its context.
 func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done func()) (oauth.Principal, error) {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -83,7 +81,7 @@ func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done fu
 	}
 }
 
-// verifyPasted is verifyGranted for a pasted token, which waits while many are being verified.
+// verifyPasted is verify for a pasted token, which waits while many are being verified.
 func (g verifierGuard) verifyPasted(ctx context.Context, host oauth.HostToken) (oauth.Principal, error) {
 	waiting, cancel := context.WithTimeout(ctx, queueTimeout)
 	defer cancel()

@@ -44,12 +44,12 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		verifier := newGuard(site(func(_ context.Context, token string) (oauth.Principal, error) {
 			return oauth.Principal{Subject: "of " + token[:4]}, nil
 		}))
-		Expect(verifier.verifyGranted(ctx, host)).To(Equal(oauth.Principal{Subject: "of host"}))
+		Expect(verifier.verify(ctx, host, func() {})).To(Equal(oauth.Principal{Subject: "of host"}))
 	})
 
 	DescribeTable("describes the mistake of a verifier that",
 		Label("H3", "B24"), func(ctx SpecContext, expected oauth.Kind, said string, answer site) {
-			_, err := newGuard(answer).verifyGranted(ctx, host)
+			_, err := newGuard(answer).verify(ctx, host, func() {})
 			kind, _ := oauth.KindOf(err)
 			Expect(kind).To(Equal(expected))
 			why := errors.Unwrap(err)
@@ -83,7 +83,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 	)
 
 	DescribeTable("survives a verifier that", func(ctx SpecContext, kind oauth.Kind, answer site) {
-		_, err := newGuard(answer).verifyGranted(ctx, host)
+		_, err := newGuard(answer).verify(ctx, host, func() {})
 		found, _ := oauth.KindOf(err)
 		Expect(found).To(Equal(kind))
 		var refusal *oauth.Error
@@ -116,7 +116,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			leave()
 			<-hanging
 			return oauth.Principal{}, nil
-		})).verifyGranted(impatient, host)
+		})).verify(impatient, host, func() {})
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 	})
@@ -130,7 +130,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 				}),
 			}})
 		Expect(server.guardFor(hanging).calls.Acquire(ctx, mostCalls)).To(Succeed())
-		Expect(server.guardFor(kind).verifyGranted(ctx, host)).To(HaveField("Subject", "ada"))
+		Expect(server.guardFor(kind).verify(ctx, host, func() {})).To(HaveField("Subject", "ada"))
 	})
 
 	It("keeps a quarter of the calls for refreshes while a verifier ignores its context", Label("B20"),
@@ -159,7 +159,7 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 			Expect(oauth.RuleOf(err)).To(Equal("B20"))
 			granted, err := oauth.ParseHostToken("granted")
 			Expect(err).NotTo(HaveOccurred())
-			Expect(guard.verifyGranted(ctx, granted)).To(HaveField("Subject", "ada"))
+			Expect(guard.verify(ctx, granted, func() {})).To(HaveField("Subject", "ada"))
 		})
 
 	It("makes no more calls while too many hang", func(ctx SpecContext) {
@@ -176,12 +176,12 @@ var _ = Describe("Verifying a host token", Label("B8", "B9", "B15", "J7"), func(
 		for range mostCalls {
 			impatient, leave := context.WithCancel(ctx)
 			asked <- leave
-			_, err := verifier.verifyGranted(impatient, host)
+			_, err := verifier.verify(impatient, host, func() {})
 			Expect(err).To(HaveOccurred())
 		}
 		impatient, leave := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer leave()
-		_, err := verifier.verifyGranted(impatient, host)
+		_, err := verifier.verify(impatient, host, func() {})
 		kind, _ := oauth.KindOf(err)
 		Expect(kind).To(Equal(oauth.HostTokenNotVerifiable))
 		Expect(calls.Load()).To(BeEquivalentTo(mostCalls))

@@ -199,7 +199,12 @@ func (c *fetchCache[T]) load(ctx context.Context, at oauth.ClientID) *entry[T] {
 		c.warn(ctx, "stored document of a client is not used", at.String(), err)
 		return nil
 	}
-	return &entry[T]{value: value, body: stored.Body, checkedAt: stored.CheckedAt, freshUntil: stored.CheckedAt}
+	return &entry[T]{
+		value:      value,
+		body:       stored.Body,
+		checkedAt:  stored.CheckedAt,
+		freshUntil: stored.CheckedAt,
+	}
 }
 
 // save stores the document in memory, unless the store has this version or a newer one.

@@ -29,8 +29,8 @@ func spoken() map[string]bool {
 		}
 		unread += len(regexp.MustCompile(`\bs\.(say|tell)\([^"]`).FindAllString(string(source), -1))
 	}
-	Expect(unread).To(Equal(13), "texts that others bring along: the title twice, the text, the advice, the problem twice, "+
-		"that of a field, what was done, scopes five times")
+	Expect(unread).To(Equal(13), "texts that others bring along: the title twice, the text, the advice, the problem "+
+		"twice, that of a field, what was done, scopes five times")
 	Expect(texts).NotTo(BeEmpty())
 	return texts
 }
