@@ -35,8 +35,12 @@ type trustedGrant struct {
 }
 
 func newCachingStore(store oauth.Store) *cachingStore {
-	trusted, _ := lru.New[string, *trustedGrant](trustedAtMost) // fails for a size that is not positive
-	return &cachingStore{store, time.Now, trusted}
+	return &cachingStore{store, time.Now, newCache[string, *trustedGrant](trustedAtMost)}
+}
+
+func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
+	empty, _ := lru.New[K, V](size) // fails only for a size below one
+	return empty
 }
 
 // Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache.

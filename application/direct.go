@@ -46,9 +46,10 @@ type directTokens struct {
 }
 
 func newDirectTokens() *directTokens {
-	answers, _ := lru.New[string, directAnswer](maxDirect) // fails only for a size below one
-	ends, _ := lru.New[oauth.Fingerprint, int](maxDirect)
-	return &directTokens{answers: answers, ends: ends}
+	return &directTokens{
+		answers: newCache[string, directAnswer](maxDirect),
+		ends:    newCache[oauth.Fingerprint, int](maxDirect),
+	}
 }
 
 // lookup returns an answer that still counts; ok is false when there is none.

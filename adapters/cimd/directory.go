@@ -106,28 +106,27 @@ func newDirectory(o Config, l limits) *Directory {
 	return d
 }
 
-// acquire counts the fetch of an unknown document, and waits for a slot. It returns
+// acquire counts the fetch of an unknown document, and waits for one of the slots. It returns
 // oauth.ErrMetadataBudget.
-func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) (release func(), err error) {
+func (d *Directory) acquire(ctx context.Context, at oauth.ClientID, known bool) error {
 	o := d.options
 	if !known {
 		host := strings.TrimSuffix(strings.ToLower(at.Host()), ":443")
 		if wait := o.Fetches.Take(o.Now(), oauth.RequesterFrom(ctx).Fetch(host)...); wait > 0 {
-			return nil, oauth.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
+			return oauth.RetryableAfter(wait, fmt.Errorf("%w in a minute for one network or from one host",
 				oauth.ErrMetadataBudget))
 		}
 	}
-	release = func() { d.slots.Release(1) }
 	if d.slots.TryAcquire(1) {
-		return release, nil
+		return nil
 	}
 	o.Limited.Observe(oauth.LimitFetches, oauth.LimitSlowed)
 	ctx, cancel := context.WithTimeout(ctx, d.limits.wait)
 	defer cancel()
 	if d.slots.Acquire(ctx, 1) != nil {
-		return nil, fmt.Errorf("%w at the same time: no slot became free in time", oauth.ErrMetadataBudget)
+		return fmt.Errorf("%w at the same time: no slot became free in time", oauth.ErrMetadataBudget)
 	}
-	return release, nil
+	return nil
 }
 
 // Client returns the document at id: the pinned one, the cached one while it is fresh, otherwise

@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -21,7 +21,7 @@ type fetchCache[T any] struct {
 	store     oauth.ClientDocumentStore // nil for documents that are in memory only
 	bodyBytes int64
 	read      reader[T]
-	kept      *lru.Cache[string, *entry[T]]
+	kept      *cache.LRU[string, *entry[T]]
 	flights   singleflight.Group
 }
 
@@ -29,22 +29,19 @@ type fetchCache[T any] struct {
 type reader[T any] func(ctx context.Context, at oauth.ClientID, members map[string]any) (T, error)
 
 const (
-	// refetchInterval is the minimum time between two fetches of a fresh document in which
-	// something is missing.
+	// refetchInterval is the least time between two fetches of a fresh document that lacks a part.
 	refetchInterval = time.Minute
 	// renewInterval is the minimum time between two attempts to renew an expired document that
 	// stays in use.
 	renewInterval = 10 * time.Second
 )
 
-// newFetchCache returns an empty cache of a positive size.
 func newFetchCache[T any](d *Directory, size int, bodyBytes int64, read reader[T]) *fetchCache[T] {
-	kept, _ := lru.New[string, *entry[T]](size) // fails only for a size that is not positive
 	return &fetchCache[T]{
 		directory: d,
 		bodyBytes: bodyBytes,
 		read:      read,
-		kept:      kept,
+		kept:      cache.New[string, *entry[T]](size),
 	}
 }
 
@@ -128,8 +125,7 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 		c.kept.Add(url, fetched)
 	case oauth.IsMetadataWithdrawal(err):
 		c.withdraw(ctx, url)
-	case wasFresh && errors.Is(err, oauth.ErrMetadataBudget): // the next request may fetch what it lacks
-	case latest != nil:
+	case latest != nil && !(wasFresh && errors.Is(err, oauth.ErrMetadataBudget)): // it may be asked for again
 		c.kept.Add(url, latest.afterFailure(err, now()))
 	}
 	return fetched, err
@@ -137,12 +133,11 @@ func (c *fetchCache[T]) refresh(ctx context.Context, at oauth.ClientID, known *e
 
 func (c *fetchCache[T]) fetch(ctx context.Context, at oauth.ClientID, known *entry[T]) (*entry[T], error) {
 	d := c.directory
-	release, err := d.acquire(ctx, at, known != nil)
-	if err != nil {
+	if err := d.acquire(ctx, at, known != nil); err != nil {
 		d.options.Limited.Observe(oauth.LimitFetches, oauth.LimitRefused)
 		return nil, err
 	}
-	defer release()
+	defer d.slots.Release(1)
 	ctx, cancel := context.WithTimeout(ctx, d.limits.fetch)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), http.NoBody)

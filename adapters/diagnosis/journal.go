@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/connection"
 )
 
@@ -37,7 +36,7 @@ type Journal struct {
 	queue  chan connection.Step
 	lost   atomic.Int64
 	mu     sync.Mutex                          // makes reading and adding to seen in remember one action
-	seen   *lru.Cache[source, connection.Step] // the last queued step of each source
+	seen   *cache.LRU[source, connection.Step] // the last queued step of each source
 	pause  time.Duration                       // after each batch
 	open   context.Context                     // until Close
 	close  context.CancelFunc
@@ -57,12 +56,11 @@ func NewJournal(log connection.Log, logger *slog.Logger) *Journal {
 }
 
 func start(log connection.Log, logger *slog.Logger, pause time.Duration) *Journal {
-	seen, _ := lru.New[source, connection.Step](maxRemembered) // fails only for a size below one
 	j := &Journal{
 		log:    log,
 		logger: logger,
 		queue:  make(chan connection.Step, queueSize),
-		seen:   seen,
+		seen:   cache.New[source, connection.Step](maxRemembered),
 		pause:  pause,
 		closed: make(chan struct{}),
 	}

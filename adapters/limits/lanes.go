@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -36,9 +36,9 @@ type Lanes struct {
 	observe     oauth.LimitObserver
 
 	mu       sync.Mutex
-	networks *lru.Cache[netip.Prefix, *lane]
-	right    *lru.Cache[tokenAt, time.Time]
-	wrong    *lru.Cache[tokenAt, time.Time]
+	networks *cache.LRU[netip.Prefix, *lane]
+	right    *cache.LRU[tokenAt, time.Time]
+	wrong    *cache.LRU[tokenAt, time.Time]
 }
 
 // lane is the state of a network: a /24 or a /56.
@@ -65,9 +65,9 @@ func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver
 		wrongTokens: wrongTokens,
 		now:         now,
 		observe:     observe,
-		networks:    newCache[netip.Prefix, *lane](maxKeys),
-		right:       newCache[tokenAt, time.Time](2 * maxKeys), // a resource and the connections page
-		wrong:       newCache[tokenAt, time.Time](maxKeys),
+		networks:    cache.New[netip.Prefix, *lane](maxKeys),
+		right:       cache.New[tokenAt, time.Time](2 * maxKeys), // a resource and the connections page
+		wrong:       cache.New[tokenAt, time.Time](maxKeys),
 	}
 }
 
@@ -210,7 +210,7 @@ func (l *Lanes) remember(token tokenAt, now time.Time) {
 
 // within reports whether the time of a key is less than interval before now. It ignores a time
 // after now: the clock was set back.
-func within[K comparable](times *lru.Cache[K, time.Time], key K, interval time.Duration, now time.Time) bool {
+func within[K comparable](times *cache.LRU[K, time.Time], key K, interval time.Duration, now time.Time) bool {
 	at, found := times.Get(key)
 	age := now.Sub(at)
 	return found && 0 <= age && age < interval

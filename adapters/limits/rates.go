@@ -4,24 +4,19 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const maxKeys = 30_000 // of each cache
 
-func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
-	cache, _ := lru.New[K, V](size) // fails only for a size below one
-	return cache
-}
-
 // Rates is an oauth.RateLimit of this process alone, with a token bucket for each rate. It evicts
 // the least recently used ones, and is safe for concurrent use.
 type Rates struct {
 	mu      sync.Mutex
-	buckets *lru.Cache[string, *bucket]
+	buckets *cache.LRU[string, *bucket]
 }
 
 type bucket struct {
@@ -30,7 +25,7 @@ type bucket struct {
 }
 
 // NewRates returns a limit that has counted nothing.
-func NewRates() *Rates { return &Rates{buckets: newCache[string, *bucket](maxKeys)} }
+func NewRates() *Rates { return &Rates{buckets: cache.New[string, *bucket](maxKeys)} }
 
 // Take implements oauth.RateLimit. It also returns a wait for more events than a minute allows,
 // which never happen at once.

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -66,12 +65,9 @@ func (s *openSession) removeGrants(ended map[string]oauth.EndedGrant) (left int)
 }
 
 // recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
-type recentSessions = lru.Cache[string, struct{}]
+type recentSessions = cache.LRU[string, struct{}]
 
-func newRecentSessions() *recentSessions {
-	recent, _ := lru.New[string, struct{}](1000) // fails only for a size below one
-	return recent
-}
+func newRecentSessions() *recentSessions { return cache.New[string, struct{}](1000) }
 
 // IsDraining reports whether Drain was called.
 func (r *Registry) IsDraining() bool {

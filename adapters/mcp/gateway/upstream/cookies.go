@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
+	"github.com/pasteport/pasteport/adapters/internal/cache"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 type cookies struct {
 	of    *url.URL
 	mu    sync.Mutex // so that parallel responses of a new session share a jar
-	byKey *lru.Cache[string, *cookiejar.Jar]
+	byKey *cache.LRU[string, *cookiejar.Jar]
 }
 
 // newCookies returns the cookies of an upstream, whose Host header may differ from the host of its
@@ -33,8 +33,7 @@ func newCookies(target *url.URL, host string) *cookies {
 	if host != "" {
 		of.Host = host
 	}
-	byKey, _ := lru.New[string, *cookiejar.Jar](maxSessions) // fails only for a size below one
-	return &cookies{of: of, byKey: byKey}
+	return &cookies{of: of, byKey: cache.New[string, *cookiejar.Jar](maxSessions)}
 }
 
 // sessionKey returns the key of a session of an owner, "" without a session.
