@@ -34,6 +34,7 @@ const (
 var Extra = []string{
 	"browser", // runs in Chromium
 	"engines", // runs on PostgreSQL or MariaDB
+	"parsers", // runs the JSON parsers of Node and Python
 	"long",    // takes seconds
 	"soak",    // takes minutes
 }
