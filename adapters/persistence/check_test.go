@@ -117,7 +117,7 @@ var _ = Describe("Checking a store", func() {
 				forgets := forgetful[name]
 				Expect(engine.running(ctx).Exec(ctx, forgets[0])).To(Succeed())
 				DeferCleanup(func(ctx SpecContext) { Expect(engine.running(ctx).Exec(ctx, forgets[1])).To(Succeed()) })
-				store, err := OpenUncheckedServer(at.url, ServerOptions{SecretFile: at.secretFile})
+				store, err := OpenUnchecked(at.url, ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)
 				Expect(problems(store.Checks(ctx))).
@@ -136,7 +136,7 @@ var _ = Describe("Checking a store", func() {
 		Expect(err).NotTo(HaveOccurred())
 		copy(content[len(content)-3*4096:], make([]byte, 2*4096))
 		Expect(os.WriteFile(file, content, 0o600)).To(Succeed())
-		store, err = OpenUnchecked(file)
+		store, err = OpenUnchecked(file, ServerOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(store.Close)
 		Expect(problems(store.Checks(ctx))).To(HaveKeyWithValue("file", ContainSubstring("restore it")))

@@ -56,7 +56,7 @@ func (s *Store) ClientDocument(ctx context.Context, url string) (oauth.ClientDoc
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
 	row := newClientDocumentRow(document)
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
+	return s.transaction(ctx, func(tx *gorm.DB) error {
 		if err := tx.Save(&row).Error; err != nil {
 			return overtaken(err, "storing a client's document")
 		}

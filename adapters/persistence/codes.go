@@ -45,7 +45,7 @@ func (s *Store) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, 
 // RedeemCode implements oauth.Store.
 func (s *Store) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
 	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
+	return s.transaction(ctx, func(tx *gorm.DB) error {
 		return fromKnown(tx, codes, known.Snapshot(), func(before oauth.CodeSnapshot) error {
 			code := oauth.RestoreCode(before)
 			grant, err := redeem(code)

@@ -28,7 +28,7 @@ var _ = Describe("A SQLite file that is damaged", Label("J2", "H7"), func() {
 		before, _ := os.ReadFile(file)
 		for _, open := range []func() error{
 			func() error { _, err := OpenSQLite(file); return err },
-			func() error { _, err := MigrateSQLite(file); return err },
+			func() error { _, err := Migrate(file, ServerOptions{}); return err },
 		} {
 			Expect(open()).To(
 				MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring("restore"),

@@ -82,7 +82,7 @@ func (s *Store) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (o
 // UpdateAuthorizationsOf implements oauth.Store.
 func (s *Store) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
 	change func(oauth.Authorizations) error) error {
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
+	return s.transaction(ctx, func(tx *gorm.DB) error {
 		rows, err := authorizationsOf(tx, host)
 		if err != nil {
 			return err

@@ -148,7 +148,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	row := newMark()
-	err := s.changeAll(ctx, func(tx *gorm.DB) error {
+	err := s.transaction(ctx, func(tx *gorm.DB) error {
 		return failed("writing", cmp.Or(tx.Create(&row).Error, tx.Delete(&row).Error))
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -124,6 +125,51 @@ func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err er
 	}
 	return applied, overtaken(err, "migrating the schema")
 }
+
+// prepare migrates the schema and creates the server secret, which processes that start together do
+// once.
+func (s *Store) prepare() error {
+	_, err := s.migrate(s.createSecret)
+	return err
+}
+
+// migrate migrates and then runs also, both under a lock.
+func (s *Store) migrate(also func(tx *gorm.DB) error) (applied []string, err error) {
+	if err := s.durable(); err != nil {
+		return nil, err
+	}
+	work := func(tx *gorm.DB) (err error) {
+		if applied, err = migrate(tx, s.engine, migrations); err != nil {
+			return err
+		}
+		return also(tx)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), migrationLimit)
+	defer cancel()
+	if s.file != nil {
+		return applied, s.transaction(ctx, work)
+	}
+	err = s.retryCollisions(ctx, func() error {
+		return s.attempt(ctx, func(tx *gorm.DB) error {
+			if err := s.engine.lock(tx); err != nil {
+				return failed("waiting for other replicas to migrate the schema", err)
+			}
+			return errors.Join(work(tx), s.engine.unlock(tx))
+		})
+	})
+	return applied, err
+}
+
+// durable refuses settings under which answered commits can be lost.
+func (s *Store) durable() error {
+	if s.engine.server {
+		return s.engine.durable(s.writer)
+	}
+	return s.file.CheckPragmas()
+}
+
+// compare refuses a schema that is not the one of this program, and such settings.
+func (s *Store) compare() error { return cmp.Or(s.compareSchema(), s.durable()) }
 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {

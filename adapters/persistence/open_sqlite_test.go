@@ -83,7 +83,7 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 
 	It("reads and writes it", func(ctx SpecContext) {
 		openIn(directory)
-		store, err := OpenExisting(file)
+		store, err := OpenExisting(file, ServerOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		Expect(store.Close()).To(Succeed())
@@ -92,7 +92,7 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 	DescribeTable("changes nothing and refuses it", func(prepare func(file string), reason string) {
 		prepare(file)
 		before, _ := os.ReadFile(file)
-		_, err := OpenExisting(file)
+		_, err := OpenExisting(file, ServerOptions{})
 		Expect(err).To(MatchError(And(ContainSubstring("opening the OAuth database "+file), ContainSubstring(reason))))
 		after, _ := os.ReadFile(file)
 		Expect(after).To(Equal(before))
@@ -143,7 +143,7 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = OpenSQLite(file)
 		Expect(err).To(MatchError(ContainSubstring("name a new data folder or database, and people connect once more")))
-		_, err = OpenExisting(file)
+		_, err = OpenExisting(file, ServerOptions{})
 		Expect(err).To(MatchError(ContainSubstring("name a new data folder or database, and people connect once more")))
 		Expect(os.ReadFile(file)).To(Equal(before))
 	},

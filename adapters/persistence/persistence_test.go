@@ -63,7 +63,7 @@ var migratedFile = sync.OnceValues(func() ([]byte, error) {
 	}
 	defer func() { _ = os.RemoveAll(directory) }()
 	file := filepath.Join(directory, "oauth.db")
-	if _, err := MigrateSQLite(file); err != nil {
+	if _, err := Migrate(file, ServerOptions{}); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(file)

@@ -55,7 +55,7 @@ var _ = Describe("A pooler in front of PostgreSQL that knows no prepared stateme
 				go pool(conn)
 			}
 		}()
-		_, err = OpenExistingServer("postgres://me@"+listener.Addr().String()+"/db?sslmode=disable",
+		_, err = OpenExisting("postgres://me@"+listener.Addr().String()+"/db?sslmode=disable",
 			ServerOptions{SecretFile: "unused"})
 		Expect(err).To(MatchError(And(ContainSubstring("prepared statement already exists"),
 			ContainSubstring("add default_query_exec_mode=exec to the address"),

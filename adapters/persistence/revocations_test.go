@@ -53,7 +53,7 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 	})
 
 	It("is an outage while the file cannot be read", Label("D30"), func(ctx SpecContext) {
-		Expect(disconnect(store.reader)).To(Succeed())
+		Expect(store.disconnect()).To(Succeed())
 		_, err := store.EndedSince(ctx, then.Add(-time.Hour))
 		Expect(err).To(MatchError(ContainSubstring("asking which grants have ended")))
 	})

@@ -60,7 +60,7 @@ func (s *server) place(ctx context.Context) (at place) {
 		at, s.places = newPlace(s.places[last].url), s.places[:last]
 	} else {
 		at = placeOn(ctx, s.running(ctx))
-		Expect(MigrateServer(at.url, ServerOptions{})).To(HaveLen(len(migrations)))
+		Expect(Migrate(at.url, ServerOptions{})).To(HaveLen(len(migrations)))
 		store := at.connect()
 		s.schema = s.columns(store)
 		Expect(store.Close()).To(Succeed())

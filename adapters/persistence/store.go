@@ -21,6 +21,7 @@ import (
 // Store is an oauth.Store in a SQLite file, where one connection writes and a few read, or on a
 // database server, where every connection does both.
 type Store struct {
+	name           string // for people: the file, or the address without its password
 	engine         engine
 	file           *sqlite.Database // nil on a server
 	writer, reader *gorm.DB
@@ -44,7 +45,18 @@ func (s *Store) Close() error {
 	if s.file != nil {
 		return s.file.Close()
 	}
-	return failed("closing the connections", disconnect(s.writer))
+	return s.disconnect()
+}
+
+func (s *Store) disconnect() error {
+	if s.file != nil {
+		return s.file.Disconnect()
+	}
+	pool, err := s.writer.DB()
+	if err == nil {
+		err = pool.Close()
+	}
+	return failed("closing the connections", err)
 }
 
 // UseOnce implements oauth.Store: the primary key accepts one row.

@@ -14,16 +14,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// transaction runs work that may change anything in a transaction. In a file, the end of ctx must
-// not interrupt a statement: SQLite would roll back the changes of others with it.
-func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return s.changeAll(ctx, func(tx *gorm.DB) error {
-		ctx, done := s.detached(ctx)
-		defer done()
-		return work(tx.WithContext(ctx))
-	})
-}
-
 // change runs work that writes with one statement. On a server the statement is a transaction of
 // its own, and work runs again when another process has changed the row since work has read it.
 // In a file work runs in a transaction, where nothing collides. A call waits for its turn no
@@ -37,16 +27,14 @@ func (s *Store) change(ctx context.Context, work func(tx *gorm.DB) error) error 
 	return s.retryCollisions(ctx, func() error { return work(s.writer.WithContext(ctx)) })
 }
 
-// changeAll is change for work with several statements, which a transaction keeps together.
-func (s *Store) changeAll(ctx context.Context, work func(tx *gorm.DB) error) error {
+// transaction is change for work with several statements, which belong together.
+func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
 	if s.file != nil {
 		return s.file.Write(ctx, s.lockTimeout, work)
 	}
-	ctx, cancel := s.detached(ctx)
-	defer cancel()
-	return s.retryCollisions(ctx, func() error {
-		return s.attempt(ctx, cancel, work)
-	})
+	ctx, done := s.detached(ctx)
+	defer done()
+	return s.retryCollisions(ctx, func() error { return s.attempt(ctx, work) })
 }
 
 // retryCollisions runs work again, after a random pause, when it collides with a
@@ -68,34 +56,16 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	}
 }
 
-// attempt runs work once, on a server. GORM's own Transaction drops the error of a failed rollback.
-func (s *Store) attempt(ctx context.Context, cancel func(), work func(tx *gorm.DB) error) error {
-	waiting := time.AfterFunc(s.lockTimeout, cancel)
-	tx := s.writer.WithContext(ctx).Begin(&sql.TxOptions{Isolation: s.engine.isolation})
-	waiting.Stop()
-	if tx.Error != nil {
-		return failed("beginning a transaction", tx.Error)
-	}
-	finished := false
-	defer func() {
-		if !finished { // work panics: return the connection to the pool
-			tx.Rollback()
-		}
-	}()
-	err := work(tx)
-	finished = true
+// attempt runs work once in a transaction of a server.
+func (s *Store) attempt(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
+	ended := s.writer.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		err = work(tx)
+		return err
+	}, &sql.TxOptions{Isolation: s.engine.isolation})
 	if err == nil {
-		return failed("committing", tx.Commit().Error)
+		err = failed("beginning or committing a transaction", ended)
 	}
-	return errors.Join(err, rollback(tx))
-}
-
-func rollback(tx *gorm.DB) error {
-	err := tx.Rollback().Error
-	if errors.Is(err, sql.ErrTxDone) { // the end of the context has rolled back
-		return nil
-	}
-	return failed("rolling back", err)
+	return err
 }
 
 // failed wraps an error with a description of the operation, and translates the driver's error to

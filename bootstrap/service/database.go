@@ -125,14 +125,7 @@ func (l StoreLocation) Open() (*persistence.Store, error) {
 
 // OpenExisting opens a database that exists; services may be running on it.
 func (l StoreLocation) OpenExisting() (*persistence.Store, error) {
-	if l.IsServer() {
-		return persistence.OpenExistingServer(l.url, l.options)
-	}
-	if err := l.checkFile(); err != nil {
-		return nil, err
-	}
-	store, err := persistence.OpenExisting(l.file)
-	return store, l.explain(err)
+	return l.openExisting(persistence.OpenExisting)
 }
 
 // UseExisting opens a database that exists for use; services may be running on it.
@@ -146,22 +139,24 @@ func (l StoreLocation) UseExisting(use func(*persistence.Store) error) error {
 
 // OpenUnchecked opens a database without checking its schema and secret.
 func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
+	return l.openExisting(persistence.OpenUnchecked)
+}
+
+func (l StoreLocation) openExisting(
+	open func(address string, options persistence.ServerOptions) (*persistence.Store, error)) (*persistence.Store, error) {
 	if l.IsServer() {
-		return persistence.OpenUncheckedServer(l.url, l.options)
+		return open(l.url, l.options)
 	}
 	if err := l.checkFile(); err != nil {
 		return nil, err
 	}
-	store, err := persistence.OpenUnchecked(l.file)
+	store, err := open(l.file, l.options)
 	return store, l.explain(err)
 }
 
 // Migrate updates the schema, creates a missing file, and returns the applied migrations.
 func (l StoreLocation) Migrate() (applied []string, err error) {
-	if l.IsServer() {
-		return persistence.MigrateServer(l.url, l.options)
-	}
-	return persistence.MigrateSQLite(l.file)
+	return persistence.Migrate(cmp.Or(l.url, l.file), l.options)
 }
 
 func (l StoreLocation) checkFile() error {

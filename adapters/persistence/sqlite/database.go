@@ -58,21 +58,10 @@ type Database struct {
 	changes        *groupCommit
 }
 
-// Open opens a file that exists, in WAL mode. It refuses a file for which SQLite does not keep the
-// settings that the store relies on.
-func Open(path string) (*Database, error) {
-	d, err := open(path, walDSN)
-	if err != nil {
-		return nil, err
-	}
-	if err := d.CheckPragmas(); err != nil {
-		return nil, errors.Join(err, d.Disconnect())
-	}
-	return d, nil
-}
+// Open opens a file that exists, in WAL mode.
+func Open(path string) (*Database, error) { return open(path, walDSN) }
 
 // OpenAsIs opens a file that exists without changing its journal mode, which is stored in the file.
-// It checks nothing.
 func OpenAsIs(path string) (*Database, error) { return open(path, dsn) }
 
 func open(path string, dsn func(path string, more ...string) string) (d *Database, err error) {
@@ -109,17 +98,7 @@ func (d *Database) Disconnect() error {
 	)
 }
 
-// SortInFiles runs work while SQLite sorts in files, because a new index may need more than memory
-// holds.
-func (d *Database) SortInFiles(work func() error) (err error) {
-	if err := d.Writer.Exec("PRAGMA temp_store = 0").Error; err != nil {
-		return unavailable("setting temp_store", err)
-	}
-	defer func() { err = errors.Join(err, d.Writer.Exec("PRAGMA "+undoInMemory).Error) }()
-	return work()
-}
-
-// CheckPragmas reports settings that SQLite does not keep.
+// CheckPragmas refuses a file for which SQLite does not keep the settings that the store relies on.
 func (d *Database) CheckPragmas() error {
 	return errors.Join(checkPragmas(d.Writer), checkPragmas(d.Reader))
 }
