@@ -135,7 +135,7 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 
 			again := binary.Do(environment, "store", "copy", "--data", world.Dir)
 			Expect(again).To(
-				And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a service has used the destination"))))
+				And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the destination has to be empty"))))
 		}, NodeTimeout(2*time.Minute))
 
 		It("of "+name+" is refused at the start of a replica with another server secret", func(ctx SpecContext) {
@@ -194,7 +194,7 @@ var _ = Describe("Maintaining a store on the command line", func() {
 				HaveField("Problem", ContainSubstring("restore the database from a backup")))))
 	})
 
-	It("completes an interrupted copy", func(ctx SpecContext) {
+	It("copies again after an interrupted copy, and never to a copy", func(ctx SpecContext) {
 		world := NewWorld()
 		world.inFile()
 		world.NewClient().Connect(ctx)
@@ -204,10 +204,10 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		interrupted, press := context.WithCancel(ctx)
 		press()
 		Expect(Run(interrupted, copying...)).
-			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the same command completes it"))))
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("has left nothing: run the same command"))))
 		Expect(Run(ctx, copying...).Code).To(BeZero())
 		Expect(Run(ctx, copying...)).
-			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("a copy to it was finished"))))
+			To(And(HaveField("Code", 1), HaveField("Err", ContainSubstring("the destination has to be empty"))))
 	})
 
 	DescribeTable("fails with a message that contains no password",

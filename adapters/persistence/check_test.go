@@ -9,13 +9,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
 )
 
 // problems are what does not hold, by name.
-func problems(checks []maintenance.Check) map[string]string {
+func problems(checks []Check) map[string]string {
 	found := map[string]string{}
 	for _, check := range checks {
 		if check.Problem != "" {
@@ -46,8 +45,8 @@ var _ = Describe("Checking a store", func() {
 				for range 2 {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
-					Expect(checks).To(ContainElements(maintenance.Check{Name: "grants", Found: "rows: 1, all readable"},
-						maintenance.Check{Name: "used_assertions", Found: "rows: 0"}))
+					Expect(checks).To(ContainElements(Check{Name: "grants", Found: "rows: 1, all readable"},
+						Check{Name: "used_assertions", Found: "rows: 0"}))
 					Expect(fingerprints(store.reader)).To(BeEmpty(), "it was only looked at")
 				}
 				Expect(store.VerifySecret(ctx, prints)).To(Succeed())

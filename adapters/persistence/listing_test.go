@@ -29,7 +29,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 	It("lists each of more than two pages once, in the order of the ids", func(ctx SpecContext) {
 		var ids []string
 		Expect(store.change(ctx, func(tx *gorm.DB) error {
-			for i := range 2*listPage + 1 {
+			for i := range 2*pageSize + 1 {
 				ids = append(ids, fmt.Sprintf("g%04d", i))
 				if err := grants.add(tx, aGrant(ids[i]).Snapshot()); err != nil {
 					return err
@@ -46,10 +46,10 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 	})
 
 	It("lists exactly one page", func(ctx SpecContext) {
-		for i := range listPage {
+		for i := range pageSize {
 			Expect(keep(ctx, store, aGrant(fmt.Sprintf("g%04d", i)))).To(Succeed())
 		}
-		Expect(listed(ctx, store)).To(HaveLen(listPage))
+		Expect(listed(ctx, store)).To(HaveLen(pageSize))
 	})
 
 	It("lists once what is redeemed meanwhile", func(ctx SpecContext) {
@@ -60,7 +60,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 			toGrant := func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return aGrant(id), nil }
 			Expect(store.RedeemCode(ctx, oauth.UnreadCode(id), toGrant)).To(Succeed())
 		}
-		for i := range listPage {
+		for i := range pageSize {
 			Expect(keep(ctx, store, aGrant(fmt.Sprintf("2%04d", i)))).To(Succeed())
 		}
 		Expect(keep(ctx, store, aGrant("4"))).To(Succeed())
@@ -73,7 +73,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 				redeem("5")
 			}
 		}
-		Expect(ids).To(HaveLen(listPage + 4))
+		Expect(ids).To(HaveLen(pageSize + 4))
 		Expect(ids).To(Equal(slices.Compact(slices.Sorted(slices.Values(ids)))))
 	})
 

@@ -9,13 +9,9 @@ import (
 
 var _ oauth.EndWatcher = (*Store)(nil)
 
-// endedPage is the number of grants that one query returns, so that no query is long when an
-// operator ends many grants at once. A page begins after the last row of the page before; ids order
-// the rows of one millisecond.
-const (
-	endedPage  = 1000
-	endedAfter = "revoked_at >= ? AND (revoked_at > ? OR id > ?) ORDER BY revoked_at, id LIMIT ?"
-)
+// endedAfter begins a page after the last row of the page before; ids order the rows of one
+// millisecond.
+const endedAfter = "revoked_at >= ? AND (revoked_at > ? OR id > ?) ORDER BY revoked_at, id LIMIT ?"
 
 // EndedSince implements oauth.EndWatcher.
 func (s *Store) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, error) {
@@ -23,14 +19,14 @@ func (s *Store) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, e
 	reader := s.reader.WithContext(ctx)
 	for last := (oauth.GrantSnapshot{RevokedAt: since}); ; {
 		at := last.RevokedAt.UnixMilli()
-		page, err := grants.read(reader, endedAfter, at, at, last.ID, endedPage)
+		page, err := grants.read(reader, endedAfter, at, at, last.ID, pageSize)
 		if err != nil {
 			return oauth.Ended{}, failed("asking which grants have ended", err)
 		}
 		for _, row := range page {
 			addEnded(&ended, row, since)
 		}
-		if len(page) < endedPage {
+		if len(page) < pageSize {
 			return ended, nil
 		}
 		last = page[len(page)-1]

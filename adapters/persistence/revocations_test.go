@@ -16,7 +16,7 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 
 	DescribeTable("tells all of it, however much ended in one millisecond or shortly after it:",
 		func(ctx SpecContext, apart int) {
-			const many = 2*endedPage + 7
+			const many = 2*pageSize + 7
 			var rows []oauth.GrantSnapshot
 			for i := range many {
 				at := then.Add(time.Duration(i*apart) * time.Millisecond)
@@ -46,7 +46,7 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 	It("reads only what has ended", func() {
 		var plan []struct{ Detail string }
 		query := "EXPLAIN QUERY PLAN " + grants.rows + " WHERE " + endedAfter
-		Expect(store.reader.Raw(query, 1, 1, "", endedPage).Scan(&plan).Error).To(Succeed())
+		Expect(store.reader.Raw(query, 1, 1, "", pageSize).Scan(&plan).Error).To(Succeed())
 		Expect(plan).To(ContainElement(HaveField("Detail",
 			ContainSubstring("USING INDEX grants_by_revocation (revoked_at>?)"))))
 		Expect(plan).NotTo(ContainElement(HaveField("Detail", MatchRegexp(`SCAN grants`))))

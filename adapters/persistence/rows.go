@@ -2,6 +2,7 @@ package persistence
 
 import (
 	"errors"
+	"iter"
 	"reflect"
 	"strconv"
 	"strings"
@@ -56,6 +57,30 @@ func (t table[R]) read(db *gorm.DB, condition string, values ...any) (all []R, e
 		all = append(all, row)
 	}
 	return all, found.Err()
+}
+
+// pageSize is the number of rows that one query returns, so that no query is long and few rows are
+// in memory.
+const pageSize = 500
+
+// each iterates over all rows in the order of their ids.
+func (t table[R]) each(db *gorm.DB) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		for last, more := "", true; more; {
+			page, err := t.read(db, "id > ? ORDER BY id LIMIT ?", last, pageSize)
+			if err != nil {
+				yield(*new(R), err)
+				return
+			}
+			for _, row := range page {
+				if !yield(row, nil) {
+					return
+				}
+				last = *t.id(&row)
+			}
+			more = len(page) == pageSize
+		}
+	}
 }
 
 // find returns the row with the id.

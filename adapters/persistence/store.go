@@ -2,8 +2,8 @@
 // on a database server that replicas share (OpenServer). Store has one method for each operation of
 // the port. The rows of codes and grants are read and written in plain SQL (rows.go), all others by
 // GORM; engine holds what differs between SQLite, PostgreSQL and MySQL. Package sqlite opens the
-// file, package secretfile keeps the server secret beside the database, and package maintenance
-// checks and copies whole stores. SCHEMA.md explains the tables.
+// file, and package secretfile keeps the server secret beside the database. SCHEMA.md explains the
+// tables.
 package persistence
 
 import (

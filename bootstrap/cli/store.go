@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
@@ -103,7 +102,7 @@ func newStoreBackup(out io.Writer) *cobra.Command {
 }
 
 // report prints the checks and fails when one of them has a problem.
-func report(t term.Terminal, checks []maintenance.Check, asJSON bool) error {
+func report(t term.Terminal, checks []persistence.Check, asJSON bool) error {
 	if asJSON {
 		if err := term.PrintJSON(t.Out, checks); err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/adapters/persistence/maintenance"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -28,7 +27,7 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 			"a SQLite file is locked during the copy, so services would respond with 503, and a copy of a database " +
 			"server fails at the end if\n" +
 			"it changed meanwhile. The destination must be empty; its schema is created or updated first.\n" +
-			"To complete an interrupted copy, run the same command again.\n\n" +
+			"An interrupted copy leaves nothing: run the same command again.\n\n" +
 			"The default source is the SQLite file in data, and the default destination is the server in the setting " +
 			"database, so that no\n" +
 			"password is on the command line. To copy from a database server, set server-secret to its secret file.",
@@ -94,14 +93,14 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	t.Printf("from %s\nto   %s\n", from, to)
-	err = persistence.Copy(ctx, source, target, func(step maintenance.CopyStep) { printStep(t, step) })
+	err = persistence.Copy(ctx, source, target, func(step persistence.CopyStep) { printStep(t, step) })
 	t.ClearLine()
 	if err == nil {
 		err = target.VerifySecret(ctx, prints) // a service with another secret then refuses to start on the copy
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return errors.New("the copy was interrupted: the same command completes it")
+		return errors.New("the copy was interrupted and has left nothing: run the same command again")
 	case errors.Is(err, oauth.ErrOtherSecret):
 		return fmt.Errorf(
 			"copying the store: %w, so a service could not read the copy: name an empty database with --to", err)
@@ -113,7 +112,7 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 }
 
 // printStep prints one line per table; a colour terminal also shows progress.
-func printStep(t term.Terminal, step maintenance.CopyStep) {
+func printStep(t term.Terminal, step persistence.CopyStep) {
 	t.ClearLine()
 	switch done := step.Rows == step.Of; {
 	case step.Comparing && t.Colour:

@@ -143,7 +143,7 @@ func (l StoreLocation) OpenUnchecked() (*persistence.Store, error) {
 }
 
 func (l StoreLocation) openExisting(
-	open func(address string, options persistence.ServerOptions) (*persistence.Store, error)) (*persistence.Store, error) {
+	open func(string, persistence.ServerOptions) (*persistence.Store, error)) (*persistence.Store, error) {
 	if l.IsServer() {
 		return open(l.url, l.options)
 	}
