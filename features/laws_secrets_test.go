@@ -97,8 +97,8 @@ func serverSecret(world *World) string {
 	if len(content) == 32 {
 		return string(content)
 	}
-	lines := strings.Split(string(content), "\n")
-	_, encoded, _ := strings.Cut(lines[1], " ")
+	newest, _, _ := strings.Cut(string(content), "\n")
+	_, encoded, _ := strings.Cut(newest, " ")
 	secret, err := base64.StdEncoding.DecodeString(encoded)
 	Expect(err).NotTo(HaveOccurred())
 	return string(secret)

@@ -152,7 +152,7 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 				HaveField("Err", ContainSubstring("copy it from another replica"))))
 			checked := Run(ctx, "store", "check", "--data", elsewhere, "--database", url)
 			Expect(checked.Code).To(Equal(1))
-			Expect(checked.Out).To(MatchRegexp(`(?m)^FAILED  server secret .*name the file that the replicas have`))
+			Expect(checked.Out).To(MatchRegexp(`(?m)^FAILED  server secret .*name it with server-secret`))
 			back := filepath.Join(elsewhere, "back.db")
 			Expect(Run(ctx, "store", "copy", "--data", world.Dir, "--from", url, "--to", "sqlite://"+back).Out).
 				To(ContainSubstring("copy the server secret, " + filepath.Join(world.Dir, "oauth.db.secret") + ", to " +

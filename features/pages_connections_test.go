@@ -298,7 +298,7 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 	It("works with any number of retired secrets", Label("B1", "J2"), func(ctx SpecContext) {
 		oldest := client.Connect(ctx)
 		file := filepath.Join(world.Dir, "oauth.db.secret")
-		lines := []string{"pasteport secrets, the newest first"}
+		var lines []string
 		for n := range 500 {
 			lines = append(lines,
 				"2026-01-01T00:00:00Z "+base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%032d", n)))

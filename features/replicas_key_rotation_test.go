@@ -37,7 +37,7 @@ func (w *World) keepSecrets(secrets ...string) {
 	GinkgoHelper()
 	text := secrets[0]
 	if len(secrets) > 1 {
-		text = "pasteport secrets, the newest first\n"
+		text = ""
 		for _, secret := range secrets {
 			text += time.Now().UTC().Format(time.RFC3339) + " " +
 				base64.StdEncoding.EncodeToString([]byte(secret)) + "\n"

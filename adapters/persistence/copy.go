@@ -156,7 +156,7 @@ func (t copiedTable) compare(source, target *gorm.DB) error {
 		if err := target.Table(t.name).Where(t.key+" IN ?", keys).Find(&copied).Error; err != nil {
 			return err
 		}
-		slices.SortFunc(rows, byKey)
+		rows = slices.SortedFunc(slices.Values(rows), byKey)
 		slices.SortFunc(copied, byKey)
 		if !reflect.DeepEqual(rows, copied) {
 			return errDiffer

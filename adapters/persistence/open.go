@@ -188,11 +188,14 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), store.lockTimeout)
 	defer cancel()
 	if err := store.writer.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
-		return nil, errors.Join(refusal(store.name, fmt.Errorf(
-			"the server does not let us in: check its address, the database, the user and the password: %w", err)),
-			store.disconnect())
+		return nil, errors.Join(unreachable(store.name, err), store.disconnect())
 	}
 	return store, nil
+}
+
+func unreachable(server string, err error) error {
+	return refusal(server, fmt.Errorf(
+		"the server does not let us in: check its address, the database, the user and the password: %w", err))
 }
 
 func connectToServer(address string, options ServerOptions) (*Store, error) {
@@ -218,7 +221,7 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	db, err := gorm.Open(dialector,
 		&gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true})
 	if err != nil {
-		return nil, errors.Join(refusal(Redacted(address), err), pool.Close())
+		return nil, errors.Join(unreachable(Redacted(address), err), pool.Close())
 	}
 	return &Store{
 		name:        Redacted(address),

@@ -193,7 +193,7 @@ var _ = Describe("The server secret", Label("J2"), func() {
 		store := openIn(directory)
 		write("short")(store.secretFile.Path())
 		_, err := store.KeptSecrets()
-		Expect(err).To(And(MatchError(ContainSubstring("has 5 bytes, which are neither one secret of 32 nor a list")),
+		Expect(err).To(And(MatchError(ContainSubstring("is not one secret of 32 bytes")),
 			MatchError(oauth.ErrUnavailable)))
 		Expect(os.Remove(store.secretFile.Path())).To(Succeed())
 		_, err = store.KeptSecrets()

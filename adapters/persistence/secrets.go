@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -23,27 +22,10 @@ var (
 )
 
 // Secrets implements oauth.SecretKeeper. It looks at the file each time, because another process
-// may have replaced the secret and sealed with the new one already.
+// may have replaced the secret and sealed with the new one already. It refuses a file that has been
+// replaced by one without the secret that the database is used with, so that nothing is issued under
+// another.
 func (s *Store) Secrets() ([][]byte, error) {
-	secrets, err := s.readSecrets()
-	if err != nil {
-		return nil, err
-	}
-	return secrets.Bytes, nil
-}
-
-// KeptSecrets returns the server secret, followed by those that it replaced.
-func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
-	secrets, err := s.readSecrets()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(secrets.All), nil
-}
-
-// readSecrets refuses a file that has been replaced by one without the secret that the database is
-// used with, so that nothing is issued under another.
-func (s *Store) readSecrets() (*secretfile.Secrets, error) {
 	secrets, err := s.secretFile.Read()
 	if err != nil {
 		return nil, err
@@ -56,7 +38,16 @@ func (s *Store) readSecrets() (*secretfile.Secrets, error) {
 		}
 	}
 	s.secrets.Store(secrets)
-	return secrets, nil
+	return secrets.Bytes, nil
+}
+
+// KeptSecrets returns the server secret, followed by those that it replaced.
+func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
+	secrets, err := s.secretFile.Read()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Clone(secrets.All), nil
 }
 
 // ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were
@@ -64,7 +55,14 @@ func (s *Store) readSecrets() (*secretfile.Secrets, error) {
 // from their next use. A secret that is lost, or not the store's, can only be forgotten.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		if err := s.replaceSecretFile(tx, now, forget); err != nil {
+		_, err := s.compareSecret(tx)
+		switch forgetsAll := forget.Equal(now); {
+		case forgetsAll && errors.Is(err, fs.ErrNotExist):
+			err = s.secretFile.Create()
+		case err == nil || forgetsAll && errors.Is(err, oauth.ErrOtherSecret):
+			err = s.secretFile.Replace(now, forget)
+		}
+		if err != nil {
 			return err
 		}
 		if s.engine.server { // the first replica that is given the new secret stores its fingerprint
@@ -75,50 +73,23 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		if err != nil {
 			return err
 		}
-		return failed("storing the fingerprint of the server secret",
-			tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
+		return failed(storingFingerprint, tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
 	})
 }
 
-func (s *Store) replaceSecretFile(tx *gorm.DB, now, forget time.Time) error {
-	_, err := s.secretFile.Read()
-	forgetsAll := forget.Equal(now)
-	switch {
-	case forgetsAll && errors.Is(err, fs.ErrNotExist):
-		return s.secretFile.Create()
-	case !forgetsAll && err == nil:
-		_, err = s.compareSecret(tx)
-	}
-	if err != nil {
-		return err
-	}
-	return s.secretFile.Replace(now, forget)
-}
-
-// compareSecret refuses a secret file other than the one that the database was used with. It
+// compareSecret refuses a secret file without the secret that the database was used with. It
 // reports whether one was used.
 func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
-	known, err := fingerprints(db) // before the file, which a replacement changes first
-	if err == nil {
-		err = s.compareFile(known)
+	known, err := fingerprint(db) // before the file, which a replacement changes first
+	if err != nil {
+		return false, err
 	}
-	isOther := errors.Is(err, oauth.ErrOtherSecret)
-	switch {
-	case s.engine.server && (isOther || errors.Is(err, fs.ErrNotExist)):
-		err = fmt.Errorf("%w: name the file that the replicas have with server-secret", err)
-	case isOther:
-		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database", err, s.secretFile.Path())
-	}
-	return len(known) > 0, err
-}
-
-// compareFile returns oauth.ErrOtherSecret if the file is without the secret of the database.
-func (s *Store) compareFile(known []fingerprintRow) error {
 	prints, err := s.fingerprintsOfFile()
-	if err == nil && len(known) > 0 && !known[0].isAmong(prints) {
-		return oauth.ErrOtherSecret
+	if err == nil && known != nil && !slices.Contains(prints, *known) {
+		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database, or copy it from another "+
+			"replica and name it with server-secret", oauth.ErrOtherSecret, s.secretFile.Path())
 	}
-	return err
+	return known != nil, err
 }
 
 // fingerprintsOfFile returns the fingerprints of the secrets in the file, the newest first.
@@ -139,24 +110,12 @@ func (s *Store) createSecret(tx *gorm.DB) error {
 	if exists && s.engine.server {
 		return errors.Join(err, s.secretFile.ProtectShared())
 	}
-	known, err := fingerprints(tx)
-	if err != nil || !exists && len(known) > 0 {
+	known, err := fingerprint(tx)
+	if err != nil || !exists && known != nil {
 		return err
 	}
 	return s.secretFile.Create()
 }
-
-// fingerprintRow is the fingerprint of the newest server secret that a process has sealed
-// with. The table has one row.
-type fingerprintRow struct {
-	ID    int `gorm:"primaryKey;autoIncrement:false"`
-	Print []byte
-}
-
-// TableName implements GORM's Tabler.
-func (fingerprintRow) TableName() string { return "secret_witness" }
-
-const onlyFingerprint = 1
 
 // VerifySecret implements oauth.SecretVerifier.
 func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) error {
@@ -165,33 +124,45 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	if known, err := fingerprints(s.reader.WithContext(ctx)); err != nil || len(known) > 0 &&
-		bytes.Equal(known[0].Print, prints[0][:]) {
+	if known, err := fingerprint(s.reader.WithContext(ctx)); err != nil || known != nil && *known == prints[0] {
 		return err
 	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		known, err := fingerprints(s.engine.locking(tx))
+		known, err := fingerprint(s.engine.locking(tx))
 		newest := fingerprintRow{onlyFingerprint, prints[0][:]}
 		switch {
 		case err != nil:
 			return err
-		case len(known) == 0:
-			return overtaken(tx.Create(&newest).Error, "storing the fingerprint of the server secret")
-		case bytes.Equal(known[0].Print, newest.Print):
-			return nil
-		case !known[0].isAmong(prints):
+		case known == nil:
+			return overtaken(tx.Create(&newest).Error, storingFingerprint)
+		case !slices.Contains(prints, *known):
 			return oauth.ErrOtherSecret
 		}
-		return failed("storing the fingerprint of the server secret", tx.Save(&newest).Error)
+		return failed(storingFingerprint, tx.Save(&newest).Error)
 	})
 }
 
-// fingerprints returns one row, or none before the first service has started.
-func fingerprints(db *gorm.DB) (known []fingerprintRow, err error) {
-	err = db.Find(&known).Error
-	return known, failed("reading the fingerprint of the server secret", err)
+// fingerprintRow is the fingerprint of the newest server secret that a process has sealed with. The
+// table has one row, or none before the first service has started.
+type fingerprintRow struct {
+	ID    int `gorm:"primaryKey;autoIncrement:false"`
+	Print []byte
 }
 
-func (f fingerprintRow) isAmong(prints []oauth.Fingerprint) bool {
-	return slices.ContainsFunc(prints, func(own oauth.Fingerprint) bool { return bytes.Equal(own[:], f.Print) })
+// TableName implements GORM's Tabler.
+func (fingerprintRow) TableName() string { return "secret_witness" }
+
+const (
+	onlyFingerprint    = 1
+	storingFingerprint = "storing the fingerprint of the server secret"
+)
+
+func fingerprint(db *gorm.DB) (*oauth.Fingerprint, error) {
+	var rows []fingerprintRow
+	if err := db.Find(&rows).Error; err != nil || len(rows) == 0 {
+		return nil, failed("reading the fingerprint of the server secret", err)
+	}
+	var known oauth.Fingerprint
+	copy(known[:], rows[0].Print)
+	return &known, nil
 }

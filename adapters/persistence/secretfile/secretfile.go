@@ -21,11 +21,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const (
-	secretLength = 32
-	// The first line of a list; a file with one secret may hold only its 32 bytes.
-	listTitle = "pasteport secrets, the newest first"
-)
+const secretLength = 32
 
 // Secret is one server secret.
 type Secret struct {
@@ -54,8 +50,8 @@ func New(path string) *File { return &File{path: path} }
 // Path returns the name of the file.
 func (f *File) Path() string { return f.path }
 
-var errMissing = errors.New("restore the file, or copy it from another replica; if it is lost, " +
-	"\"pasteport keys rotate --forget-old\" generates another secret, and clients connect again")
+var errMissing = errors.New("restore the file, or copy it from another replica and name it with server-secret; if it " +
+	"is lost, \"pasteport keys rotate --forget-old\" generates another secret, and clients connect again")
 
 // Read returns the secrets. It reads the file again only when it has changed: a new secret comes as
 // a new file.
@@ -67,61 +63,48 @@ func (f *File) Read() (*Secrets, error) {
 	if err != nil {
 		return nil, failed("reading the server secrets", err)
 	}
-	if last := f.last.Load(); last != nil && unchanged(last.file, found) {
+	if last := f.last.Load(); last != nil && os.SameFile(last.file, found) &&
+		last.file.ModTime().Equal(found.ModTime()) && last.file.Size() == found.Size() {
 		return last, nil
 	}
-	secrets, err := f.read(found)
-	if err == nil {
-		f.last.Store(secrets)
-	}
-	return secrets, err
-}
-
-func unchanged(before, now fs.FileInfo) bool {
-	return os.SameFile(before, now) && before.ModTime().Equal(now.ModTime()) && before.Size() == now.Size()
-}
-
-func (f *File) read(found fs.FileInfo) (*Secrets, error) {
 	content, err := os.ReadFile(f.path)
 	if err != nil {
 		return nil, failed("reading the server secrets", err)
 	}
-	secrets := &Secrets{file: found, All: []Secret{{found.ModTime().UTC(), content}}}
+	read := &Secrets{file: found, All: []Secret{{found.ModTime().UTC(), content}}}
 	if len(content) != secretLength {
-		if secrets.All, err = parse(string(content)); err != nil {
+		if read.All, err = parse(string(content)); err != nil {
 			return nil, failed("reading the server secrets", fmt.Errorf("%s %w: restore it", f.path, err))
 		}
 	}
-	for _, secret := range secrets.All {
-		secrets.Bytes = append(secrets.Bytes, secret.bytes)
+	for _, secret := range read.All {
+		read.Bytes = append(read.Bytes, secret.bytes)
 	}
-	return secrets, nil
+	f.last.Store(read)
+	return read, nil
 }
 
-func format(secrets []Secret) []byte {
-	lines := []string{listTitle}
+// format writes a line for each secret: the time of its generation and the secret in base64.
+func format(secrets []Secret) (content []byte) {
 	for _, secret := range secrets {
-		lines = append(lines,
-			secret.GeneratedAt.Format(time.RFC3339)+" "+base64.StdEncoding.EncodeToString(secret.bytes))
+		content = fmt.Appendf(content, "%s %s\n", secret.GeneratedAt.Format(time.RFC3339),
+			base64.StdEncoding.EncodeToString(secret.bytes))
 	}
-	return []byte(strings.Join(lines, "\n") + "\n")
+	return content
 }
 
 func parse(content string) (secrets []Secret, err error) {
-	body, titled := strings.CutPrefix(content, listTitle+"\n")
-	body, whole := strings.CutSuffix(body, "\n")
-	if !titled || !whole {
-		return nil, fmt.Errorf("has %d bytes, which are neither one secret of %d nor a list", len(content),
-			secretLength)
-	}
-	for i, line := range strings.Split(body, "\n") {
-		generated, encoded, _ := strings.Cut(line, " ")
+	for line := range strings.Lines(content) {
+		generated, encoded, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		at, timeErr := time.Parse(time.RFC3339, generated)
 		secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
 		if timeErr != nil || err != nil || len(secret) != secretLength {
-			return nil, fmt.Errorf("is damaged in line %d", i+2)
+			return nil, fmt.Errorf("is damaged in line %d, or is not one secret of %d bytes", len(secrets)+1, secretLength)
 		}
 		secrets = append(secrets, Secret{at.UTC(), secret})
+	}
+	if len(secrets) == 0 {
+		return nil, errors.New("is empty")
 	}
 	return secrets, nil
 }
@@ -138,7 +121,7 @@ func (f *File) Create() error {
 	if err := Protect(f.path); !errors.Is(err, fs.ErrNotExist) {
 		return failed("looking for the server secret", err)
 	}
-	return writeFile(f.path, generate(), func(*os.File) error { return nil })
+	return failed("writing the server secret", writeFile(f.path, generate(), nil))
 }
 
 // Replace generates a new secret and keeps the earlier ones, except those that were replaced at the
@@ -156,7 +139,12 @@ func (f *File) Replace(now, forget time.Time) error {
 		}
 		replaced = secret.GeneratedAt
 	}
-	return f.rewrite(format(slices.Insert(kept, 0, Secret{now.UTC(), generate()})))
+	content := format(slices.Insert(kept, 0, Secret{now.UTC(), generate()}))
+	path, err := filepath.EvalSymlinks(f.path)
+	if err != nil {
+		return failed("looking for the server secret", err)
+	}
+	return failed("writing the server secret", writeFile(path, content, secrets.file))
 }
 
 func generate() []byte {
@@ -165,51 +153,36 @@ func generate() []byte {
 	return secret
 }
 
-// rewrite keeps the owner and the mode of the file, because the service may run as another user
-// than the command that replaces its secret. It follows a link to the file.
-func (f *File) rewrite(content []byte) error {
-	path, err := filepath.EvalSymlinks(f.path)
-	if err != nil {
-		return failed("looking for the server secret", err)
-	}
-	old, err := os.Stat(path)
-	if err != nil {
-		return failed("looking for the server secret", err)
-	}
-	return writeFile(path, content, func(draft *os.File) error { return copyOwner(old, draft) })
-}
-
-// writeFile gives the file its name only when it is complete, prepared and on the disk.
-func writeFile(path string, content []byte, prepare func(draft *os.File) error) error {
+// writeFile gives the file its name only when it is complete and on the disk. It keeps the owner and
+// the mode of the old file, because the service may run as another user than the command that
+// replaces its secret. It refuses a draft that exists: root must not follow a link that another user
+// has placed in the folder.
+func writeFile(path string, content []byte, old fs.FileInfo) (err error) {
 	draft := path + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return failed("writing the server secret", err)
+		return err
 	}
-	if err := writeSynced(draft, content, prepare); err != nil {
-		return failed("writing the server secret", errors.Join(err, os.Remove(draft)))
-	}
-	if err := os.Rename(draft, path); err != nil {
-		return failed("naming the server secret", err)
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return failed("keeping the name of the server secret", err)
-	}
-	return failed("keeping the name of the server secret", errors.Join(folder.Sync(), folder.Close()))
-}
-
-// writeSynced refuses an existing name: root must not follow a link that another user has placed in
-// the folder.
-func writeSynced(path string, content []byte, prepare func(*os.File) error) error {
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	err = prepare(file)
+	if old != nil {
+		err = copyOwner(old, file)
+	}
 	if err == nil {
 		_, err = file.Write(content)
 	}
-	return errors.Join(err, file.Sync(), file.Close())
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	if err := os.Rename(draft, path); err != nil {
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // Protect makes a file readable by its owner only; a copy that was restored may have lost that.
