@@ -23,8 +23,8 @@ var (
 
 // Secrets implements oauth.SecretKeeper. It looks at the file each time, because another process
 // may have replaced the secret and sealed with the new one already. It refuses a file that has been
-// replaced by one without the secret that the database is used with, so that nothing is issued under
-// another.
+// replaced by one without the secret that the database is used with, so that nothing is issued
+// under another.
 func (s *Store) Secrets() ([][]byte, error) {
 	secrets, err := s.secretFile.Read()
 	if err != nil {

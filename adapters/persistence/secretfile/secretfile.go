@@ -99,7 +99,8 @@ func parse(content string) (secrets []Secret, err error) {
 		at, timeErr := time.Parse(time.RFC3339, generated)
 		secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
 		if timeErr != nil || err != nil || len(secret) != secretLength {
-			return nil, fmt.Errorf("is damaged in line %d, or is not one secret of %d bytes", len(secrets)+1, secretLength)
+			return nil, fmt.Errorf("is damaged in line %d, or is not one secret of %d bytes", len(secrets)+1,
+				secretLength)
 		}
 		secrets = append(secrets, Secret{at.UTC(), secret})
 	}
@@ -153,10 +154,10 @@ func generate() []byte {
 	return secret
 }
 
-// writeFile gives the file its name only when it is complete and on the disk. It keeps the owner and
-// the mode of the old file, because the service may run as another user than the command that
-// replaces its secret. It refuses a draft that exists: root must not follow a link that another user
-// has placed in the folder.
+// writeFile gives the file its name only when it is complete and on the disk. It keeps the owner
+// and the mode of the old file, because the service may run as another user than the command that
+// replaces its secret. It refuses a draft that exists: root must not follow a link that another
+// user has placed in the folder.
 func writeFile(path string, content []byte, old fs.FileInfo) (err error) {
 	draft := path + ".new"
 	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
