@@ -51,21 +51,21 @@ type GrantSnapshot struct {
 // RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at
 // most four, the newest last.
 type RotationSnapshot struct {
-	Number     uint32
-	Digest     Digest
-	Access     uint32
-	Box        []byte
-	ReplacedAt time.Time
+	Number     uint32    `json:"n"`
+	Digest     Digest    `json:"d"`
+	Access     uint32    `json:"a"`
+	Box        []byte    `json:"b,omitempty"`
+	ReplacedAt time.Time `json:"r,omitzero"`
 }
 
 // AccessTokenSnapshot is an access token. A grant has at most eight, the newest last.
 type AccessTokenSnapshot struct {
-	Number    uint32
-	Digest    Digest
-	Scopes    string // of a token that has fewer than its grant; "" means all
-	Wrap      []byte // of a token that can open the host token
-	ExpiresAt time.Time
-	RevokedAt time.Time
+	Number    uint32    `json:"n"`
+	Digest    Digest    `json:"d"`
+	Scopes    string    `json:"s,omitempty"` // of a token that has fewer than its grant; "" means all
+	Wrap      []byte    `json:"w,omitempty"` // of a token that can open the host token
+	ExpiresAt time.Time `json:"e,omitzero"`
+	RevokedAt time.Time `json:"r,omitzero"`
 }
 
 // HasKnownState reports whether this version knows the state.

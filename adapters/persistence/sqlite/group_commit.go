@@ -41,8 +41,6 @@ func newGroupCommit(writer *gorm.DB) *groupCommit {
 	return g
 }
 
-var errClosed = errors.New("the database is closed")
-
 // do waits for its turn no longer than lockTimeout, and then for the result.
 func (g *groupCommit) do(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
 	c := &queuedChange{ctx: ctx, change: change, answered: make(chan struct{})}
@@ -59,7 +57,7 @@ func (g *groupCommit) do(ctx context.Context, lockTimeout time.Duration, change 
 		case <-turn.Done():
 			gaveUp = turn.Err()
 		case <-g.closed.Done():
-			gaveUp = errClosed
+			gaveUp = errors.New("the database is closed")
 		}
 		if gaveUp != nil && c.begun.CompareAndSwap(false, true) {
 			return unavailable("beginning a transaction", gaveUp)
@@ -106,7 +104,8 @@ func (g *groupCommit) carryOut(first *queuedChange) {
 	if err == nil {
 		err = unavailable("committing", tx.Commit().Error)
 	} else {
-		err = errors.Join(err, unavailable("rolling back", tx.Rollback().Error))
+		undone := unavailable("rolling back", tx.Rollback().Error)
+		err, first.err = errors.Join(err, undone), errors.Join(first.err, undone)
 	}
 	answer(group, err)
 }
