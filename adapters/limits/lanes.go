@@ -6,6 +6,7 @@ package limits
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	refusedFor    = 5 * time.Second     // a wrong token, without another check
 	turn          = time.Second
 	fastWait      = 10 * time.Second // for the checks of others in the network
+
+	maxRight = 60_000 // tokens, each for a resource and for the connections page
 
 	// How many of a network, and of one address in it, may wait for a turn.
 	maxWaiting           = 16
@@ -46,10 +49,9 @@ type lane struct {
 	free     *rate.Limiter // wrong tokens that do not slow it down
 	used     time.Time
 	checking int           // tokens in the fast lane, which may turn out wrong
-	checked  chan struct{} // closed when one of them has left
-	turns    *rate.Limiter
-	waiting  int
-	waiters  map[string]int // by address
+	checked  chan struct{} // closed when one of them has left; nil while none waits for that
+	next     time.Time     // when the next turn begins
+	waiting  []string      // addresses that wait for a turn
 }
 
 // tokenAt is a token at the verifier of a resource, and at "" on the connections page.
@@ -66,7 +68,7 @@ func NewLanes(wrongTokens int, now func() time.Time, observe oauth.LimitObserver
 		now:         now,
 		observe:     observe,
 		networks:    cache.New[netip.Prefix, *lane](maxKeys),
-		right:       cache.New[tokenAt, time.Time](2 * maxKeys), // a resource and the connections page
+		right:       cache.New[tokenAt, time.Time](maxRight),
 		wrong:       cache.New[tokenAt, time.Time](maxKeys),
 	}
 }
@@ -97,11 +99,15 @@ func (l *Lanes) Enter(ctx context.Context, guess oauth.Guess) (func(oauth.GuessR
 			l.mu.Unlock()
 			return func(result oauth.GuessResult) { l.leave(guess, n, result) }, nil
 		}
-		checked := n.checked
-		l.mu.Unlock()
 		if guess.AtOnce {
+			l.mu.Unlock()
 			return nil, l.refuse(turn)
 		}
+		if n.checked == nil {
+			n.checked = make(chan struct{})
+		}
+		checked := n.checked
+		l.mu.Unlock()
 		select {
 		case <-checked:
 		case <-ctx.Done():
@@ -119,12 +125,7 @@ func (l *Lanes) laneOf(by oauth.Requester, now time.Time) *lane {
 	prefix := by.Networks()[1]
 	n, found := l.networks.Get(prefix)
 	if !found || n.used.Sub(now) > oauth.MaxClockDifference {
-		n = &lane{
-			free:    rate.NewLimiter(rate.Every(wrongTokensIn/time.Duration(l.wrongTokens)), l.wrongTokens),
-			checked: make(chan struct{}),
-			turns:   rate.NewLimiter(rate.Every(turn), 1),
-			waiters: map[string]int{},
-		}
+		n = &lane{free: rate.NewLimiter(rate.Every(wrongTokensIn/time.Duration(l.wrongTokens)), l.wrongTokens)}
 		l.networks.Add(prefix, n)
 	}
 	n.used = now
@@ -135,27 +136,28 @@ func (l *Lanes) laneOf(by oauth.Requester, now time.Time) *lane {
 // keeps its place until its turn, so that one address cannot use up the turns of its network.
 func (l *Lanes) takeTurn(ctx context.Context, guess oauth.Guess, n *lane, now time.Time) (func(oauth.GuessResult),
 	error) {
-	reserved := n.turns.ReserveN(now, 1)
-	wait, address := reserved.DelayFrom(now), guess.By.Address()
-	isFull := n.waiting >= maxWaiting || n.waiters[address] >= maxWaitingPerAddress
+	wait, address, ofAddress := max(0, n.next.Sub(now)), guess.By.Address(), 0
+	for _, other := range n.waiting {
+		if other == address {
+			ofAddress++
+		}
+	}
+	isFull := len(n.waiting) >= maxWaiting || ofAddress >= maxWaitingPerAddress
 	if wait > 0 && (guess.AtOnce || isFull) {
-		reserved.CancelAt(now)
 		l.mu.Unlock()
 		return nil, l.refuse(wait)
 	}
 	if wait > 0 {
 		l.observe.Observe(oauth.LimitWrongTokens, oauth.LimitSlowed)
 	}
-	n.waiting++
-	n.waiters[address]++
+	n.next = now.Add(wait + turn)
+	n.waiting = append(n.waiting, address)
 	come := make(chan struct{})
 	time.AfterFunc(wait, func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		n.waiting--
-		if n.waiters[address]--; n.waiters[address] == 0 {
-			delete(n.waiters, address)
-		}
+		at := slices.Index(n.waiting, address)
+		n.waiting = slices.Delete(n.waiting, at, at+1)
 		close(come)
 	})
 	l.mu.Unlock()
@@ -188,9 +190,10 @@ func (l *Lanes) leave(guess oauth.Guess, checking *lane, result oauth.GuessResul
 		l.wrong.Add(token, now)
 	}
 	if checking != nil {
-		checking.checking--
-		close(checking.checked)
-		checking.checked = make(chan struct{})
+		if checking.checking--; checking.checked != nil {
+			close(checking.checked)
+			checking.checked = nil
+		}
 	}
 }
 

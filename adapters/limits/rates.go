@@ -10,7 +10,7 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const maxKeys = 30_000 // of each cache
+const maxKeys = 10_000 // of a cache, other than that of right tokens
 
 // Rates is an oauth.RateLimit of this process alone, with a token bucket for each rate. It evicts
 // the least recently used ones, and is safe for concurrent use.

@@ -5,42 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/html"
 )
 
-// network connects to the site like a reverse proxy without sticky sessions: it sends each request
-// to the next replica, with the address of the client in X-Forwarded-For.
+// network connects to the site like a reverse proxy, with the address of the client in
+// X-Forwarded-For.
 type network struct {
-	issuer   string
-	replicas []*http.Transport
-	turn     atomic.Uint64
+	issuer    string
+	transport *http.Transport
 }
 
-const answerLimit = 30 * time.Second
+const answerLimit = 60 * time.Second
 
-func (s *site) network() *network {
-	n := &network{issuer: s.issuer}
-	for _, r := range s.replicas {
-		dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", r.address)
-		}
-		n.replicas = append(n.replicas,
-			&http.Transport{DialContext: dial, MaxIdleConnsPerHost: 256, ResponseHeaderTimeout: answerLimit})
-	}
-	return n
-}
-
-func (n *network) close() {
-	for _, t := range n.replicas {
-		t.CloseIdleConnections()
-	}
+func newNetwork(s *site) *network {
+	return &network{s.issuer, &http.Transport{MaxIdleConnsPerHost: 256, ResponseHeaderTimeout: answerLimit}}
 }
 
 // browser sends requests from one address and follows no redirect.
@@ -84,8 +67,7 @@ func (b browser) send(ctx context.Context, method, target, body string, header h
 	}
 	request.Header = header
 	request.Header.Set("X-Forwarded-For", b.address)
-	next := b.network.replicas[b.network.turn.Add(1)%uint64(len(b.network.replicas))]
-	response, err := next.RoundTrip(request)
+	response, err := b.network.transport.RoundTrip(request)
 	if err != nil {
 		return answer{}, err
 	}
@@ -96,9 +78,8 @@ func (b browser) send(ctx context.Context, method, target, body string, header h
 
 // form is a form of a page, with its hidden fields and checked boxes.
 type form struct {
-	action     string
-	values     url.Values
-	attributes map[string]string
+	action string
+	values url.Values
 }
 
 // formIn returns the first form of a page.
@@ -116,8 +97,7 @@ func formIn(page answer) (form, error) {
 }
 
 func readForm(node *html.Node) form {
-	f := form{values: url.Values{}, attributes: attributes(node)}
-	f.action = f.attributes["action"]
+	f := form{action: attributes(node)["action"], values: url.Values{}}
 	for child := range node.Descendants() {
 		field := attributes(child)
 		_, checked := field["checked"]

@@ -20,8 +20,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-jose/go-jose/v4"
 )
 
 // hosts are the hosts on which MCP clients publish their documents, those of honest people and of
@@ -29,15 +27,13 @@ import (
 // answer depends on the path alone:
 //
 //	/client/...   the document of a client; it may be kept for an hour
-//	/brief/...    one that may be kept for a minute
-//	/signing/...  the document of a client that signs for its tokens, with its keys at /keys
 //	/slow/...     a document that takes ten seconds
 //
 // Any other path is 404.
 type hosts struct {
 	certificates string // file with the certificate of the authority
 	parent       *x509.Certificate
-	key          *ecdsa.PrivateKey // also the key of clients that use private_key_jwt
+	key          *ecdsa.PrivateKey
 	server       *http.Server
 
 	mu     sync.Mutex
@@ -127,9 +123,6 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch first, _, _ := strings.Cut(r.URL.Path[1:], "/"); first {
 	case "client":
 		w.Header().Set("Cache-Control", "max-age=3600")
-	case "brief":
-	case "signing":
-		document["token_endpoint_auth_method"], document["jwks_uri"] = "private_key_jwt", origin+"/keys"
 	case "slow": // sends its header immediately, so that the wait is for the body
 		w.Header().Set("Content-Type", "application/json")
 		_ = http.NewResponseController(w).Flush()
@@ -137,46 +130,12 @@ func (h *hosts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(slowAnswer):
 		case <-r.Context().Done():
 		}
-	case "keys":
-		document = map[string]any{"keys": []any{jose.JSONWebKey{
-			Key:       h.key.Public(),
-			KeyID:     keyID,
-			Algorithm: string(jose.ES256),
-			Use:       "sig",
-		}}}
 	default:
 		http.NotFound(w, r)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(document)
-}
-
-const keyID = "attacks"
-
-// sign returns the assertion of a client (RFC 7523).
-func (h *hosts) sign(client, audience string) (string, error) {
-	options := (&jose.SignerOptions{}).WithType("JWT").WithHeader("kid", keyID)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: h.key}, options)
-	if err != nil {
-		return "", err
-	}
-	claims, err := json.Marshal(map[string]any{
-		"iss": client,
-		"sub": client,
-		"aud": audience,
-		"jti": rand.Text(),
-		"iat": time.Now().Unix(),
-		"exp": time.Now().Add(time.Minute).Unix(),
-	})
-	if err != nil {
-		return "", err
-	}
-	signed, err := signer.Sign(claims)
-	if err != nil {
-		return "", err
-	}
-	return signed.CompactSerialize()
 }
 
 func (h *hosts) stop() error { return h.server.Close() }

@@ -26,10 +26,8 @@ func (p *Person) Call(ctx context.Context) error {
 	if p.session {
 		return p.callInSession(ctx)
 	}
-	got, err := p.patiently(ctx, func() (answer, error) {
-		return p.message(ctx, p.access, listTools,
-			http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}})
-	})
+	got, err := p.message(ctx, p.access, listTools,
+		http.Header{"Mcp-Protocol-Version": {"2026-07-28"}, "Mcp-Method": {"tools/list"}})
 	if err != nil || got.status != http.StatusOK || !strings.Contains(got.text, "list_articles") {
 		return failed("call", got, err)
 	}
@@ -38,7 +36,7 @@ func (p *Person) Call(ctx context.Context) error {
 
 // callInSession opens a session, calls a tool in it, and leaves the session open.
 func (p *Person) callInSession(ctx context.Context) error {
-	opened, err := p.patiently(ctx, func() (answer, error) { return p.openSession(ctx, p.access) })
+	opened, err := p.openSession(ctx, p.access)
 	if err != nil || opened.status != http.StatusOK {
 		return failed("open a session", opened, err)
 	}
@@ -48,7 +46,7 @@ func (p *Person) callInSession(ctx context.Context) error {
 	if got, err := p.message(ctx, p.access, initialized, header()); err != nil || got.status != http.StatusAccepted {
 		return failed("begin a session", got, err)
 	}
-	got, err := p.patiently(ctx, func() (answer, error) { return p.message(ctx, p.access, callTool, header()) })
+	got, err := p.message(ctx, p.access, callTool, header())
 	if err != nil || got.status != http.StatusOK || !strings.Contains(got.text, `"result"`) {
 		return failed("call a tool in a session", got, err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,28 +17,19 @@ import (
 // redirect is where clients get their codes; nothing listens there.
 const redirect = "http://127.0.0.1:4321/callback"
 
-// Person is an honest person with a valid token, a browser and an MCP client. The browser computes
-// a proof of work or, without script, the person waits. After a Retry-After of a few seconds, the
-// person tries again.
+// Person is an honest person with a valid token, a browser and an MCP client.
 type Person struct {
 	browser
-	token    string
-	client   string // client_id
-	signs    func(client, audience string) (string, error)
-	noScript bool
-	session  bool // opens an MCP session, as clients before 2026-07-28 do
+	token   string
+	client  string // client_id
+	session bool   // opens an MCP session, as clients before 2026-07-28 do
+	waits   bool   // tries again when a page says so
 
-	retries         int
+	told            bool // a page has said when to try again
 	access, refresh string
 }
 
-const (
-	maxRetries    = 2
-	maxRetryAfter = 5 * time.Second
-	patience      = 15 * time.Second // of a person who logs in
-	maxWait       = time.Minute      // of a person without script
-	maxDemands    = 3                // pages in a row that demand work
-)
+const patience = 40 * time.Second
 
 // Visit logs in, calls the MCP server and opens the connections page.
 func (p *Person) Visit(ctx context.Context) error {
@@ -63,7 +53,7 @@ func (p *Person) LogIn(ctx context.Context) error {
 // Connect approves on the consent page and exchanges the code.
 func (p *Person) Connect(ctx context.Context) error {
 	verifier := rand.Text() + rand.Text()
-	page, err := p.patiently(ctx, func() (answer, error) { return p.open(ctx, p.authorization(verifier)) })
+	page, err := p.open(ctx, p.authorization(verifier))
 	if err != nil || page.status != http.StatusOK {
 		return failed("open the consent page", page, err)
 	}
@@ -106,12 +96,7 @@ func (p *Person) Refresh(ctx context.Context) error {
 
 func (p *Person) tokens(ctx context.Context, step string, values url.Values) error {
 	values.Set("client_id", p.client)
-	got, err := p.patiently(ctx, func() (answer, error) {
-		if err := p.sign(values); err != nil {
-			return answer{}, err
-		}
-		return p.post(ctx, p.network.issuer+"/oauth/token", values)
-	})
+	got, err := p.post(ctx, p.network.issuer+"/oauth/token", values)
 	if err != nil || got.status != http.StatusOK {
 		return failed(step, got, err)
 	}
@@ -124,20 +109,9 @@ func (p *Person) tokens(ctx context.Context, step string, values url.Values) err
 	return err
 }
 
-// sign adds an assertion, if the client signs. Each assertion is for one request.
-func (p *Person) sign(values url.Values) error {
-	if p.signs == nil {
-		return nil
-	}
-	assertion, err := p.signs(p.client, p.network.issuer)
-	values.Set("client_assertion", assertion)
-	values.Set("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer")
-	return err
-}
-
 // Look finds the connection on the connections page.
 func (p *Person) Look(ctx context.Context) error {
-	page, err := p.patiently(ctx, func() (answer, error) { return p.open(ctx, p.network.issuer+"/oauth/connections") })
+	page, err := p.open(ctx, p.network.issuer+"/oauth/connections")
 	if err != nil || page.status != http.StatusOK {
 		return failed("open the connections page", page, err)
 	}
@@ -148,53 +122,21 @@ func (p *Person) Look(ctx context.Context) error {
 	return nil
 }
 
-// fillIn pastes the token into the page's form, sends it, and meets the demands of the site.
+// fillIn pastes the token into the page's form, and again when the page says when.
 func (p *Person) fillIn(ctx context.Context, page answer, decision string) (answer, error) {
 	f, err := formIn(page)
 	if err != nil {
 		return page, err
 	}
-	values := f.filled(url.Values{"decision": {decision}, "bearer_token": {p.token}})
-	got, err := p.patiently(ctx, func() (answer, error) { return p.post(ctx, f.action, values) })
-	for range maxDemands {
-		d, found := demandIn(got)
-		if err != nil || !found {
-			return got, err
-		}
-		if values, err = p.satisfy(ctx, d); err != nil {
-			return got, err
-		}
-		got, err = p.patiently(ctx, func() (answer, error) { return p.post(ctx, d.action, values) })
-	}
-	return got, err
-}
-
-func (p *Person) satisfy(ctx context.Context, d demand) (url.Values, error) {
-	switch {
-	case !p.noScript:
-		return d.solved(), nil
-	case d.wait == 0:
-		return nil, errors.New("the page has no wait for browsers without script")
-	case d.wait > maxWait:
-		return nil, fmt.Errorf("the wait of the page for browsers without script is %s", d.wait)
-	}
-	return d.values, pause(ctx, d.wait)
-}
-
-// patiently sends a request again that was refused for a few seconds.
-func (p *Person) patiently(ctx context.Context, send func() (answer, error)) (answer, error) {
 	for {
-		got, err := send()
+		got, err := p.post(ctx, f.action, f.filled(url.Values{"decision": {decision}, "bearer_token": {p.token}}))
 		seconds, noNumber := strconv.Atoi(got.header.Get("Retry-After"))
-		after := time.Duration(seconds) * time.Second
-		_, demanded := demandIn(got)
-		if err != nil || noNumber != nil || demanded || got.status < 400 || after > maxRetryAfter ||
-			p.retries == maxRetries {
+		when := fmt.Sprintf("Try again in %d seconds", seconds)
+		if err != nil || noNumber != nil || !strings.Contains(got.text, when) {
 			return got, err
 		}
-		p.retries++
-		if err := pause(ctx, after); err != nil {
-			return got, err
+		if p.told = true; !p.waits || pause(ctx, time.Duration(seconds)*time.Second) != nil {
+			return got, nil
 		}
 	}
 }
