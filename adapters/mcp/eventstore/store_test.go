@@ -53,7 +53,7 @@ func read(ctx context.Context, store sdk.EventStore, session, stream string, ind
 func (s *Store) flood(ctx context.Context) {
 	GinkgoHelper()
 	event := []byte(`{"jsonrpc":"2.0","id":1,"result":"` + strings.Repeat("x", 1000) + `"}`)
-	for i := range 2 * s.kept.capacity() / len(event) {
+	for i := range 2 * s.limit / len(event) {
 		stream := fmt.Sprint("flood", i)
 		s.begin(ctx, "flood", stream)
 		Expect(s.Append(ctx, "flood", stream, nil)).To(Succeed())
@@ -68,7 +68,7 @@ var _ = Describe("Keeping events", func() {
 	)
 	BeforeEach(func() {
 		ended = nil
-		e = New(2*chunkBytes, func(session string) { ended = append(ended, session) })
+		e = New(128<<10, func(session string) { ended = append(ended, session) })
 	})
 
 	It("returns the events of one stream that came after the one the client has seen", func(ctx SpecContext) {
@@ -102,7 +102,7 @@ var _ = Describe("Keeping events", func() {
 		_, err := read(ctx, e, "S", "old", 0)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
 		e.flood(ctx)
-		Expect(len(e.streams)).To(BeNumerically("<", e.kept.capacity()/1000))
+		Expect(len(e.streams)).To(BeNumerically("<", e.limit/1000))
 		Expect(e.open["flood"]).To(HaveLen(1))
 		e.keepAll(ctx, "old", "again")
 		Expect(read(ctx, e, "S", "old", -1)).To(Equal([]string{"again"}))
@@ -148,7 +148,7 @@ var _ = Describe("Keeping events", func() {
 
 		It("continues after one that was too long to keep", func(ctx SpecContext) {
 			e.keepAll(ctx, "", "before")
-			Expect(e.Append(ctx, "S", "", make([]byte, e.kept.capacity()))).To(MatchError(sdk.ErrEventsPurged))
+			Expect(e.Append(ctx, "S", "", make([]byte, e.limit))).To(MatchError(sdk.ErrEventsPurged))
 			e.keepAll(ctx, "", "after")
 			Expect(e.Seen("S")).To(Equal(1))
 			Expect(read(ctx, e, "S", "", 1)).To(Equal([]string{"after"}))
@@ -156,10 +156,10 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("bounds the number of streams, however short their answers are", func(ctx SpecContext) {
-		for i := range 2 * e.kept.capacity() / minEventBytes {
+		for i := range 2 * e.limit / eventCost {
 			e.keepAll(ctx, fmt.Sprint(i), answered)
 		}
-		Expect(len(e.streams)).To(BeNumerically("<=", e.kept.capacity()/minEventBytes+1))
+		Expect(len(e.streams)).To(BeNumerically("<=", e.limit/eventCost+1))
 	})
 
 	It("drops the oldest unanswered streams of a session", func(ctx SpecContext) {
@@ -177,7 +177,7 @@ var _ = Describe("Keeping events", func() {
 
 	It("drops nothing for an event that it does not keep", func(ctx SpecContext) {
 		e.keepAll(ctx, "a", "oldest")
-		for head := e.header(0); e.kept.room() >= head.span(); {
+		for size := (event{text: []byte(progressed)}).size(); e.bytes+size <= e.limit; {
 			e.keepAll(ctx, "", progressed)
 		}
 		Expect(e.Append(ctx, "S", "unknown", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
@@ -186,17 +186,18 @@ var _ = Describe("Keeping events", func() {
 
 	It("refuses the later answers of a batch when the first one is dropped", func(ctx SpecContext) {
 		e.keepAll(ctx, "batch", answered)
-		for head := e.header(0); e.kept.room() >= head.span(); { // all that is missing is a place for the next
+		for size := (event{text: []byte(progressed)}).size(); e.bytes+size <= e.limit; {
 			e.keepAll(ctx, "", progressed)
 		}
-		Expect(e.Append(ctx, "S", "batch", []byte(answered))).To(MatchError(sdk.ErrEventsPurged))
+		longer := answered + strings.Repeat(" ", len(progressed))
+		Expect(e.Append(ctx, "S", "batch", []byte(longer))).To(MatchError(sdk.ErrEventsPurged))
 		_, err := read(ctx, e, "S", "batch", 0)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
 		Expect(e.streams).To(HaveLen(1))
 	})
 
 	It("reports an event that is longer than the store", func(ctx SpecContext) {
-		huge := strings.Repeat("x", e.kept.capacity())
+		huge := strings.Repeat("x", e.limit)
 		e.keepAll(ctx, "a", "before")
 		Expect(e.Append(ctx, "S", "a", []byte(huge))).To(MatchError(sdk.ErrEventsPurged))
 		e.keepAll(ctx, "a", "after")
@@ -205,7 +206,7 @@ var _ = Describe("Keeping events", func() {
 		_, err = read(ctx, e, "S", "a", -1)
 		Expect(err).To(MatchError(sdk.ErrEventsPurged))
 		Expect(read(ctx, e, "S", "a", 1)).To(Equal([]string{"after"}))
-		fits := huge[:len(huge)-headerBytes]
+		fits := huge[:len(huge)-eventCost]
 		e.keepAll(ctx, "b", fits)
 		Expect(read(ctx, e, "S", "b", -1)).To(Equal([]string{fits}))
 	})
@@ -221,24 +222,18 @@ var _ = Describe("Keeping events", func() {
 		e.flood(ctx)
 		Expect(e.SessionClosed(ctx, "flood")).To(Succeed())
 		Expect(e.open).To(HaveLen(1))
-		Expect(e.streams).NotTo(Or(HaveKey(keyOf("S", "")), HaveKey(keyOf("S", "a")), HaveKey(keyOf("S", "late"))))
+		for _, stream := range []string{"", "a", "late"} {
+			Expect(e.streams).NotTo(HaveKey(streamKey{"S", stream}))
+		}
 	})
 
 	It("frees all memory when no session is left", func(ctx SpecContext) {
 		e.keepAll(ctx, "a", "secret")
 		Expect(e.SessionClosed(ctx, "S")).To(Succeed())
 		Expect(e.streams).To(BeEmpty())
-		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
+		Expect(e.order).To(BeEmpty())
 		e.keepAll(ctx, "a", "again")
 		Expect(read(ctx, e, "S", "a", -1)).To(Equal([]string{"again"}))
-	})
-
-	It("allocates memory as events come", func(ctx SpecContext) {
-		e := New(10<<20, func(string) {})
-		Expect(e.kept.chunks).To(HaveEach(BeEmpty()))
-		e.keepAll(ctx, "a", "event")
-		Expect(e.kept.chunks[0]).To(HaveLen(chunkBytes))
-		Expect(e.kept.chunks[1:]).To(HaveEach(BeEmpty()))
 	})
 
 	It("agrees with the SDK's own store about the events that both still have", func(ctx SpecContext) {
@@ -257,7 +252,7 @@ var _ = Describe("Keeping events", func() {
 				event = []byte(answered)
 			}
 			if errors.Is(e.Append(ctx, "S", to, event), sdk.ErrEventsPurged) { // it was answered and forgotten
-				Expect(e.streams).NotTo(HaveKey(keyOf("S", to)))
+				Expect(e.streams).NotTo(HaveKey(streamKey{"S", to}))
 				continue
 			}
 			Expect(theirs.Append(ctx, "S", to, event)).To(Succeed())
@@ -276,7 +271,7 @@ var _ = Describe("Keeping events", func() {
 	})
 
 	It("is safe for concurrent use", func(ctx SpecContext) {
-		e := New(2*chunkBytes, func(string) {})
+		e := New(128<<10, func(string) {})
 		var (
 			all     sync.WaitGroup
 			brought atomic.Int32
