@@ -58,7 +58,7 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 		Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
-// approve verifies the pasted token and returns the new code.
+// approve verifies the pasted token, stores the new code and returns it.
 func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Secret, error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
@@ -66,30 +66,27 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 	recorder := connection.From(ctx)
 	recorder.Record(connection.TokenJudged)
 	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
-	token, err := s.checkPasted(ctx, consent.Ticket, pasted)
+	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.settings.HostFields)
+	if err != nil {
+		return oauth.Secret{}, s.auditRejection(ctx, request, err)
+	}
+	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, request.Resource(), host)
 	if err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
 	recorder.Record(connection.CodeIssued)
-	return s.issueCode(ctx, consent, token, pasted)
-}
-
-// issueCode stores the code and returns it.
-func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifiedToken,
-	pasted Pasted) (oauth.Secret, error) {
-	request := consent.Ticket.Request()
-	if err := s.reviewTools(ctx, consent, token.host, pasted); err != nil {
+	if err := s.reviewTools(ctx, consent, host, pasted); err != nil {
 		return oauth.Secret{}, err
 	}
-	secret, err := consent.Ticket.Code(token.host, consent.Choice, s.settings.Keys)
+	secret, err := consent.Ticket.Code(host, consent.Choice, s.settings.Keys)
 	if err != nil {
 		return oauth.Secret{}, err
 	}
 	approval := oauth.Approval{
 		Ticket:    consent.Ticket,
 		Choice:    consent.Choice,
-		Host:      token.host,
-		Principal: token.principal,
+		Host:      host,
+		Principal: principal,
 		Code:      secret,
 		Random:    s.ports.Random,
 	}
@@ -97,11 +94,11 @@ func (s *Server) issueCode(ctx context.Context, consent *Consent, token *verifie
 	if err != nil {
 		return oauth.Secret{}, request.Refuse(err)
 	}
-	if err := s.addCode(ctx, code, token.host); err != nil {
+	if err := s.addCode(ctx, code, host); err != nil {
 		return oauth.Secret{}, err
 	}
 	s.keepClient(ctx, code.Client())
-	if err := s.confirmHostToken(ctx, code, token.host); err != nil {
+	if err := s.confirmHostToken(ctx, code, host); err != nil {
 		return oauth.Secret{}, s.auditRejection(ctx, request, err)
 	}
 	return secret, nil

@@ -178,17 +178,12 @@ func (s *Server) recheckDirect(ctx context.Context, bearer string, resource oaut
 	if err != nil {
 		return err
 	}
-	_, err, _ = s.afterRefusals.Do(token.id, func() (any, error) {
-		if err, known := s.verified.lookup(token.id, s.now()); known {
-			return nil, err
-		}
+	return s.confirm(token.id, func() error {
 		_, err := s.directs.ask(token, s.now, func() (oauth.Principal, error) {
 			return s.verifyAgain(context.WithoutCancel(ctx), resource, token.host, "")
 		})
-		s.verified.add(token.id, verification{at: s.now(), err: err})
-		return nil, err
+		return err
 	})
-	return err
 }
 
 // endDirect ends what callers with a token of the site have open, and makes its next request ask

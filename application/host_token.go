@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -60,12 +58,17 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 	if err != nil {
 		return err
 	}
-	_, err, _ = s.afterRefusals.Do(grant.ID(), func() (any, error) {
-		if err, known := s.verified.lookup(grant.ID(), s.now()); known {
-			return nil, err
+	return s.confirm(grant.ID(), func() error { return s.recheck(ctx, grant, token) })
+}
+
+// confirm checks once for all concurrent calls with an id, and keeps the result for some seconds.
+func (s *Server) confirm(id string, check func() error) error {
+	_, err, _ := s.afterRefusals.Do(id, func() (any, error) {
+		if last, found := s.verified.Get(id); found && last.fresh(s.now()) {
+			return nil, last.err
 		}
-		err := s.recheck(ctx, grant, token)
-		s.verified.add(grant.ID(), verification{at: s.now(), err: err})
+		err := check()
+		s.verified.Add(id, verification{at: s.now(), err: err})
 		return nil, err
 	})
 	return err
@@ -84,27 +87,4 @@ func (v verification) fresh(now time.Time) bool {
 		life = outageLife
 	}
 	return !v.at.After(now) && now.Sub(v.at) < life
-}
-
-// verifications caches the fresh verification of each grant; the zero value is ready to use.
-type verifications struct {
-	mu      sync.Mutex
-	byGrant map[string]verification
-}
-
-func (v *verifications) lookup(grant string, now time.Time) (err error, known bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	last, found := v.byGrant[grant]
-	return last.err, found && last.fresh(now)
-}
-
-func (v *verifications) add(grant string, last verification) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.byGrant == nil {
-		v.byGrant = map[string]verification{}
-	}
-	maps.DeleteFunc(v.byGrant, func(_ string, one verification) bool { return !one.fresh(last.at) })
-	v.byGrant[grant] = last
 }

@@ -18,22 +18,21 @@ const maxPendingUses = 100_000
 // where a slow one was cut off.
 const usesAtOnce = 2000
 
-// lastUses collects the last uses of grants until FlushUses writes them, so that a call does not
-// write. The zero value is ready to use.
+// lastUses collects the last uses of grants until FlushUses has written them, so that a call does
+// not write. The zero value is ready to use.
 type lastUses struct {
 	mu      sync.Mutex
 	pending map[string]oauth.Use // by grant
-	writing map[string]oauth.Use // until the store has them
 }
 
 // add records the use of a grant with an access token.
 func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := l.latest(grant.ID())
+	kept, known := l.pending[grant.ID()]
 	grant.RecordUse(kept)
 	use, isNew := grant.NewUse(token, now)
-	if !isNew || kept == (oauth.Use{}) && len(l.pending)+len(l.writing) >= maxPendingUses {
+	if !isNew || !known && len(l.pending) >= maxPendingUses {
 		return
 	}
 	if l.pending == nil {
@@ -46,39 +45,24 @@ func (l *lastUses) add(grant *oauth.AccessGrant, token oauth.Secret, now time.Ti
 func (l *lastUses) of(grant string) oauth.Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.latest(grant)
+	return l.pending[grant]
 }
 
-func (l *lastUses) latest(grant string) oauth.Use { return l.writing[grant].Latest(l.pending[grant]) }
-
-// begin returns the uses to write. They stay visible to of until end.
-func (l *lastUses) begin() map[string]oauth.Use {
+func (l *lastUses) all() map[string]oauth.Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.writing, l.pending = l.pending, nil
-	return l.writing
+	return maps.Clone(l.pending)
 }
 
-// written forgets uses that the store has.
+// written forgets uses that the store has, unless there is a later one of the grant.
 func (l *lastUses) written(uses map[string]oauth.Use) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for grant := range uses {
-		delete(l.writing, grant)
-	}
-}
-
-// end keeps the uses that were not written for the next time.
-func (l *lastUses) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.writing) > 0 {
-		for grant, use := range l.pending {
-			l.writing[grant] = l.writing[grant].Latest(use)
+	for grant, use := range uses {
+		if l.pending[grant] == use {
+			delete(l.pending, grant)
 		}
-		l.pending = l.writing
 	}
-	l.writing = nil
 }
 
 // FlushUses writes the last uses of grants that were collected since the last call, after the call
@@ -89,18 +73,16 @@ func (s *Server) FlushUses(ctx context.Context) error {
 		return fmt.Errorf("waiting for another flush: %w", err)
 	}
 	defer s.flushing.Release(1)
-	uses := s.uses.begin()
-	var err error
+	uses := s.uses.all()
 	for grants := range slices.Chunk(slices.Collect(maps.Keys(uses)), usesAtOnce) {
 		some := make(map[string]oauth.Use, len(grants))
 		for _, grant := range grants {
 			some[grant] = uses[grant]
 		}
-		if err = s.store.RecordUse(ctx, some); err != nil {
-			break
+		if err := s.store.RecordUse(ctx, some); err != nil {
+			return err
 		}
 		s.uses.written(some)
 	}
-	s.uses.end()
-	return err
+	return nil
 }

@@ -15,23 +15,6 @@ type Pasted struct {
 	By       oauth.Requester
 }
 
-// verifiedToken is a pasted token that the verifier accepts.
-type verifiedToken struct {
-	host      oauth.HostToken
-	principal oauth.Principal
-}
-
-// checkPasted verifies the token when its network may have one checked.
-func (s *Server) checkPasted(ctx context.Context, ticket *oauth.Ticket, pasted Pasted) (*verifiedToken, error) {
-	host, err := s.parsePasted(pasted, ticket.ID(), s.settings.HostFields)
-	if err != nil {
-		return nil, err
-	}
-	resource := ticket.Request().Resource()
-	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, resource, host)
-	return &verifiedToken{host, principal}, err
-}
-
 // parsePasted parses the token or the fields from the form of a ticket.
 func (s *Server) parsePasted(pasted Pasted, ticket string, fields credential.Fields) (oauth.HostToken, error) {
 	if pasted.Reviewed != "" {

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
@@ -49,7 +50,7 @@ type Server struct {
 	onGrantEnded  func(grant string)
 	rechecks      singleflight.Group
 	afterRefusals singleflight.Group
-	verified      verifications
+	verified      *lru.Cache[string, verification] // by grant or direct token
 	directs       *directTokens
 	uses          lastUses
 	flushing      *semaphore.Weighted // of the uses
@@ -64,6 +65,7 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 		store:        newCachingStore(ports.Store),
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
+		verified:     newCache[string, verification](maxDirect),
 		directs:      newDirectTokens(),
 		flushing:     semaphore.NewWeighted(1),
 	}

@@ -47,17 +47,13 @@ func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.Ac
 	return grant, nil
 }
 
-func (s *Server) limitUnknown(ctx context.Context, err error) error {
-	if errors.Is(err, oauth.ErrNotFound) {
-		return s.refuseUnknown(ctx)
-	}
-	return err
-}
-
-// refuseUnknown counts an unknown code or refresh token for the requester, and refuses with
+// limitUnknown counts an unknown code or refresh token for the requester, and refuses with
 // TooManyFailures when there are too many. It runs after the lookup, so that a known secret is
 // never refused for its address.
-func (s *Server) refuseUnknown(ctx context.Context) error {
+func (s *Server) limitUnknown(ctx context.Context, err error) error {
+	if !errors.Is(err, oauth.ErrNotFound) {
+		return err
+	}
 	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...)
 	if wait == 0 {
 		return oauth.RefuseUnknownGrant()
