@@ -229,7 +229,7 @@ var _ = Describe("Guessing host tokens", Label("B6", "B18", "N5", "stores"), fun
 					r := guess(impatient)
 					r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", n))
 					if answer, err := noRedirects.Do(r); err == nil {
-						answer.Body.Close()
+						_ = answer.Body.Close()
 					}
 				})
 			}
