@@ -129,7 +129,8 @@ func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err
 			URL:          v.IntrospectionURL,
 			ScopeCeiling: v.IntrospectionScopes,
 			Now:          c.Now,
-			Client:       remote.Client{ID: v.IntrospectionClientID, Secret: v.IntrospectionClientSecret},
+			ClientID:     v.IntrospectionClientID,
+			Secret:       v.IntrospectionClientSecret,
 		}))
 	}
 	return all, errors.Join(v.check(c.verifier(), c.IsGateway()), err)

@@ -55,9 +55,13 @@ func (s *site) transport() Transport {
 	return Transport{Options: outbound.Options{RootCAs: roots}, Logger: slog.New(slog.NewTextHandler(s.log, nil))}
 }
 
-func (s *site) introspection(change ...func(*IntrospectionOptions)) *Introspection {
-	o := IntrospectionOptions{Transport: s.transport(), URL: s.URL + "/introspect",
-		Client: Client{"paste port", "pa&ss"}}
+func (s *site) introspection(change ...func(*IntrospectionOptions)) *Verifier {
+	o := IntrospectionOptions{
+		Transport: s.transport(),
+		URL:       s.URL + "/introspect",
+		ClientID:  "paste port",
+		Secret:    "pa&ss",
+	}
 	for _, apply := range change {
 		apply(&o)
 	}
@@ -285,7 +289,7 @@ var _ = Describe("Connecting to the site", func() {
 		_, err := NewEndpoint(s.URL, s.transport()).VerifyBearer(ended, token)
 		close(gaveUp)
 		Expect(err).To(beUnavailable("it did not answer in time"))
-		Expect(newClient(s.transport()).http.Timeout).To(BeNumerically("<", 5*time.Second))
+		Expect(NewEndpoint(s.URL, s.transport()).client.Timeout).To(BeNumerically("<", 5*time.Second))
 	})
 
 	It("uses http on loopback", func(ctx SpecContext) {

@@ -6,7 +6,6 @@ package tokenfile
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -48,7 +47,7 @@ func Open(path string, logger *slog.Logger) (*File, error) {
 
 // VerifyBearer implements oauth.BearerVerifier.
 func (f *File) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
-	if line, found := f.current(ctx)[sha256.Sum256([]byte(token))]; found {
+	if line, found := f.current(ctx)[hashOf(token)]; found {
 		return line.Principal, nil
 	}
 	return oauth.Principal{}, oauth.ErrUnknownBearer
@@ -123,16 +122,20 @@ func load(path string) ([]byte, fs.FileInfo, error) {
 // NewLine hashes a token for the file at path, which may be empty or missing. It fails for a token
 // that is in the file.
 func NewLine(path, token string, principal oauth.Principal) (Line, error) {
-	entry := Line{digest: sha256.Sum256([]byte(token)), Principal: principal}
+	entry := Line{hash: hashOf(token), Principal: principal}
 	if utf8.RuneCountInString(token) < minCharacters {
 		return entry, fmt.Errorf("the token has fewer than %d characters, so it could be guessed from its hash: "+
 			"use a longer one, or run \"pasteport hash-token --new\", which makes one", minCharacters)
 	}
-	tokens, err := existing(path)
-	if err != nil {
-		return entry, err
+	content, _, err := load(path)
+	if err != nil && path != "" && !errors.Is(err, fs.ErrNotExist) {
+		return entry, fmt.Errorf("reading the token file: %w", err)
 	}
-	if first, twice := tokens[entry.digest]; twice {
+	tokens, err := parse(content)
+	if err != nil {
+		return entry, fmt.Errorf("reading the token file %s: %w", path, err)
+	}
+	if first, twice := tokens[entry.hash]; twice {
 		return entry, fmt.Errorf("this token is in line %d of the token file already: change or remove that line",
 			first.number)
 	}
@@ -141,22 +144,4 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 			"a subject, role or scope is empty, or has spaces or control characters: it must be one word")
 	}
 	return entry, nil
-}
-
-func existing(path string) (table, error) {
-	if path == "" {
-		return nil, nil
-	}
-	content, _, err := load(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the token file: %w", err)
-	}
-	tokens, err := parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("reading the token file %s: %w", path, err)
-	}
-	return tokens, nil
 }

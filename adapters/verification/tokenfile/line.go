@@ -16,28 +16,28 @@ import (
 const (
 	maxBytes      = 1 << 20
 	minCharacters = 20 // of a token: SHA-256 is fast, so an attacker with the file can guess short ones
-	digestPrefix  = "sha256:"
+	hashPrefix    = "sha256:"
 )
 
-// digest is the SHA-256 of a token.
-type digest [sha256.Size]byte
+// hashOf returns the first word of the line of a token.
+func hashOf(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hashPrefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
 
-// String returns the first word of a line.
-func (d digest) String() string { return digestPrefix + base64.RawURLEncoding.EncodeToString(d[:]) }
-
-// table holds the lines of a file.
-type table map[digest]Line
+// table holds the lines of a file by their hashes.
+type table map[string]Line
 
 // Line is one token of the file.
 type Line struct {
-	digest
+	hash string
 	oauth.Principal
 	number int // in the file, from 1
 }
 
 // String returns the line as text.
 func (l Line) String() string {
-	words := []string{l.digest.String()}
+	words := []string{l.hash}
 	if l.Subject != "" {
 		words = append(words, "subject="+l.Subject)
 	}
@@ -68,11 +68,11 @@ func parse(content []byte) (table, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", i+1, err)
 		}
-		if first, twice := tokens[entry.digest]; twice {
+		if first, twice := tokens[entry.hash]; twice {
 			return nil, fmt.Errorf("line %d: it is the same token as line %d: keep one of them", i+1, first.number)
 		}
 		entry.number = i + 1
-		tokens[entry.digest] = entry
+		tokens[entry.hash] = entry
 	}
 	if len(content) > 0 && content[len(content)-1] != '\n' { // as when an editor is still writing
 		return nil, errors.New("the last line has no line break at its end, so it may be cut off: add one")
@@ -86,22 +86,27 @@ func parseLine(line string) (entry Line, err error) {
 	}) {
 		return entry, errors.New("it has bytes that are not text: write it again")
 	}
-	words := strings.Fields(line)
-	if entry.digest, err = parseDigest(words[0]); err != nil {
-		return entry, err
+	words := strings.Fields(strings.Clone(line)) // or a subject would keep the whole file in memory
+	entry.hash = words[0]
+	encoded, isHash := strings.CutPrefix(entry.hash, hashPrefix)
+	decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
+	switch {
+	case !isHash:
+		return entry, fmt.Errorf("it does not begin with %q: make the line again with \"pasteport hash-token\"",
+			hashPrefix)
+	case err != nil || len(decoded) != sha256.Size:
+		return entry, errors.New("its hash is damaged: make the line again with \"pasteport hash-token\"")
 	}
 	for _, word := range words[1:] {
-		// Clone, or a subject would keep the whole file in memory.
-		name, value, _ := strings.Cut(strings.Clone(word), "=")
-		if value == "" {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case value == "":
 			return entry, fmt.Errorf("%q has no value: write subject=, role= or scope= with a value without spaces",
 				word)
-		}
-		switch {
-		case name == "subject" && entry.Subject == "":
-			entry.Subject = value
-		case name == "subject":
+		case name == "subject" && entry.Subject != "":
 			return entry, errors.New("it has two subjects: keep one")
+		case name == "subject":
+			entry.Subject = value
 		case name == "role":
 			entry.Roles = append(entry.Roles, value)
 		case name == "scope":
@@ -111,17 +116,4 @@ func parseLine(line string) (entry Line, err error) {
 		}
 	}
 	return entry, nil
-}
-
-func parseDigest(word string) (d digest, err error) {
-	encoded, ours := strings.CutPrefix(word, digestPrefix)
-	if !ours {
-		return d, fmt.Errorf("it does not begin with %q: make the line again with \"pasteport hash-token\"",
-			digestPrefix)
-	}
-	decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	if err != nil || len(decoded) != len(d) {
-		return d, errors.New("its hash is damaged: make the line again with \"pasteport hash-token\"")
-	}
-	return digest(decoded), nil
 }

@@ -1,6 +1,8 @@
 package tokenfile
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +22,12 @@ func TestTokenFile(t *testing.T) {
 
 // sample returns the n-th valid line, whose token is unknown.
 func sample(n byte, words ...string) string {
-	return strings.Join(append([]string{digest{n}.String()}, words...), " ") + "\n"
+	return strings.Join(append([]string{hash(n)}, words...), " ") + "\n"
+}
+
+func hash(n byte) string {
+	sum := [sha256.Size]byte{n}
+	return hashPrefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 func written(content string) string {
@@ -54,7 +61,7 @@ var _ = Describe("Reading a token file", func() {
 				strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n",
 					"\r\n") + "   \n" + sample(2)))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(tokens).To(Equal(table{{1}: {digest{1}, ada, 3}, {2}: {digest: digest{2}, number: 5}}))
+		Expect(tokens).To(Equal(table{hash(1): {hash(1), ada, 3}, hash(2): {hash: hash(2), number: 5}}))
 	})
 
 	It("does not keep the file in memory through a subject", func() {
@@ -63,7 +70,7 @@ var _ = Describe("Reading a token file", func() {
 		tokens, err := parse([]byte(content))
 		Expect(err).NotTo(HaveOccurred())
 		at := func(n byte) uintptr {
-			return uintptr(unsafe.Pointer(unsafe.StringData(tokens[digest{n}].Subject)))
+			return uintptr(unsafe.Pointer(unsafe.StringData(tokens[hash(n)].Subject)))
 		}
 		Expect(at(2)-at(1)).NotTo(BeEquivalentTo(strings.Index(content, second)-strings.Index(content, first)),
 			"where it is in the file")

@@ -1,6 +1,6 @@
-// Package remote verifies host tokens over HTTP. Each type is an oauth.BearerVerifier: Endpoint
-// calls a URL of the site, and Introspection an RFC 7662 endpoint. The token is sent only in the
-// request. Logs quote nothing of a response, because it could contain the token.
+// Package remote verifies host tokens over HTTP: NewEndpoint calls a URL of the site, and
+// NewIntrospection an RFC 7662 endpoint. The token is sent only in the request. Logs quote nothing
+// of a response, because it could contain the token.
 package remote
 
 import (
@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -29,13 +28,13 @@ type Transport struct {
 	Logger *slog.Logger
 }
 
-// client sends requests with tokens.
-type client struct {
-	http   *http.Client
-	logger *slog.Logger
+// Verifier is an oauth.BearerVerifier that asks the site with one request.
+type Verifier struct {
+	client  *http.Client
+	logger  *slog.Logger
+	request func(ctx context.Context, token string) (*http.Request, error)
+	read    func(answer) (oauth.Principal, error)
 }
-
-func newClient(t Transport) client { return client{t.Client(), t.Logger} }
 
 // answer is a response with its whole body.
 type answer struct {
@@ -49,9 +48,27 @@ type (
 	mistake = outbound.Mistake
 )
 
-func (c client) send(request *http.Request) (answer, error) {
+// VerifyBearer implements oauth.BearerVerifier.
+func (v *Verifier) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
+	request, err := v.request(ctx, token)
+	if err != nil {
+		return oauth.Principal{}, fmt.Errorf("verifying a token: %w", err)
+	}
+	request.Header.Set("Accept", "application/json")
 	request.Header[outbound.Repeatable] = nil
-	response, err := c.http.Do(request)
+	person := oauth.Principal{}
+	got, err := v.send(request)
+	if err == nil {
+		person, err = v.read(got)
+	}
+	if err != nil && !errors.Is(err, oauth.ErrUnknownBearer) {
+		err = outbound.CannotVerify(ctx, v.logger, request.URL, err)
+	}
+	return person, err
+}
+
+func (v *Verifier) send(request *http.Request) (answer, error) {
+	response, err := v.client.Do(request)
 	if err != nil {
 		return answer{}, outbound.Reason(err)
 	}
@@ -67,15 +84,9 @@ func (c client) send(request *http.Request) (answer, error) {
 	return answer{response.StatusCode, mediaType, body}, nil
 }
 
-// isJSON accepts application/json and application/*+json (RFC 6839 §3.1).
-func (a answer) isJSON() bool {
-	return a.mediaType == "application/json" || strings.HasPrefix(a.mediaType, "application/") &&
-		strings.HasSuffix(a.mediaType, "+json")
-}
-
-// read decodes the members. It refuses duplicate names and names in another case, because they are
-// ambiguous.
-func (a answer) read(into any, members ...string) error {
+// decode decodes the members. It refuses duplicate names and names in another case, because they
+// are ambiguous.
+func (a answer) decode(into any, members ...string) error {
 	var all map[string]jsontext.Value
 	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
 		return mistake("its JSON is malformed, or a member has another type than documented")
@@ -101,9 +112,3 @@ func (i *identifier) UnmarshalJSON(value []byte) error {
 	}
 	return json.Unmarshal(value, (*string)(i))
 }
-
-func (c client) unavailable(ctx context.Context, to *url.URL, err error) error {
-	return outbound.CannotVerify(ctx, c.logger, to, err)
-}
-
-var _, _ oauth.BearerVerifier = (*Endpoint)(nil), (*Introspection)(nil)
