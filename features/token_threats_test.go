@@ -94,8 +94,8 @@ func (w *World) blobs(ctx context.Context) (blobs [][]byte) {
 			Expect(err).NotTo(HaveOccurred())
 			blobs = append(blobs, blob)
 		}
-		for _, found := range regexp.MustCompile(`"([-\w]+)"`).FindAllStringSubmatch(row, -1) { // in JSON
-			if blob, err := base64.RawURLEncoding.DecodeString(found[1]); err == nil {
+		for _, found := range regexp.MustCompile(`"([+/\w]+)=*"`).FindAllStringSubmatch(row, -1) { // in JSON
+			if blob, err := base64.RawStdEncoding.DecodeString(found[1]); err == nil {
 				blobs = append(blobs, blob)
 			}
 		}
