@@ -183,7 +183,7 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		ran := Run(ctx, "config", "--dev", "--metadata-proxy=http://me:known-to-few@proxy.internal:3128")
 		Expect(ran.Settings()).To(HaveKeyWithValue("metadata-proxy", "[hidden]"))
 		write("proxy", "http://me:known-to-few@proxy.internal:3128\n")
-		fromFile := Run(ctx, "config", "--dev", "--metadata-proxy-file=proxy")
+		fromFile := Run(ctx, "config", "--dev", "--metadata-proxy=file:proxy")
 		Expect(fromFile.Settings()).To(HaveKeyWithValue("metadata-proxy", "[hidden]"))
 		Expect(ran.Out + ran.Err + fromFile.Out + fromFile.Err).NotTo(ContainSubstring("known-to-few"))
 	})

@@ -30,7 +30,7 @@ const (
 	noCluster = "the stage validates the manifests without a cluster"
 	inPod     = "the Reader runs what a pod runs, with files for the Secrets"
 	inPlace   = "pasteport gateway --issuer https://mcp.example.com --upstream http://127.0.0.1:9000/mcp " +
-		"--database-file url "
+		"--database file:url "
 )
 
 var elsewhere = []typedElsewhere{

@@ -128,7 +128,7 @@ var _ = Describe("Checking whether documents of clients can be fetched from this
 			site.Publish("/client.json", `{"client_id":"`+beyond+
 				`/client.json","client_name":"Spec Client","redirect_uris":["http://127.0.0.1/callback"]}`)
 			write("proxy", proxy.URL().String()+"\n")
-			through := []string{"--egress", "--dev", "--ca", Trust(site.server), "--metadata-proxy-file", "proxy",
+			through := []string{"--egress", "--dev", "--ca", Trust(site.server), "--metadata-proxy", "file:proxy",
 				beyond + "/client.json"}
 			Expect(Diagnose(ctx, through...).Result).To(Equal("ok"))
 			Expect(proxy.Connects.Load()).To(BeEquivalentTo(1))

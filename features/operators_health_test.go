@@ -42,7 +42,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 	It("reads the address from the settings of the service", func(ctx SpecContext) {
 		admin := without("http://", Operate().Admin)
 		file := filepath.Join(GinkgoT().TempDir(), "pasteport.yaml")
-		Expect(os.WriteFile(file, []byte("admin-addr: "+admin+"\ndemo-token-file: /run/secrets/none\n"), 0o600)).
+		Expect(os.WriteFile(file, []byte("admin-addr: "+admin+"\ndemo-token: file:/run/secrets/none\n"), 0o600)).
 			To(Succeed())
 		Expect(Run(ctx, "health", "--config", file).Code).To(BeZero())
 		GinkgoT().Setenv("PASTEPORT_ADMIN_ADDR", admin)

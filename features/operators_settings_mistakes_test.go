@@ -177,8 +177,8 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 			"--tls-key=cert.pem"),
 		Entry("when both are empty", `--tls-cert and --tls-key: .*PEM`, "--tls-cert=empty", "--tls-key=empty"),
 		Entry("when the demo token is invalid", `--demo-token is invalid: .* printable ASCII`, "--demo-token=a s3cret"),
-		Entry("when the demo token in a file is invalid", `--demo-token-file is invalid: .* printable ASCII`,
-			"--demo-token-file=spaced"),
+		Entry("when the demo token in a file is invalid", `--demo-token is invalid: .* printable ASCII`,
+			"--demo-token=file:spaced"),
 	)
 
 	DescribeTable("refuses settings without effect", func(ctx SpecContext, complaint string, flags ...string) {
@@ -208,13 +208,13 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		for flag, file := range map[string]string{
 			"config":          "pipe",
 			"logo":            "pipe",
-			"demo-token-file": "pipe",
+			"demo-token":      "file:pipe",
 			"dev=true --logo": "/dev/zero",
 		} {
 			ran := Run(ctx, append([]string{"config", "--issuer=https://cms.example.com"},
 				strings.Fields("--"+flag+" "+file)...)...)
 			Expect(ran.Code).To(Equal(1), flag)
-			Expect(ran.Err).To(ContainSubstring(file+" is not a regular file"), flag)
+			Expect(ran.Err).To(ContainSubstring(strings.TrimPrefix(file, "file:")+" is not a regular file"), flag)
 		}
 		write("logo.svg", "<svg>"+strings.Repeat(" ", 12<<10))
 		Expect(Run(ctx, "config", "--dev", "--logo=logo.svg").Err).

@@ -27,8 +27,8 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			write("pasteport.yaml", "demo-token: "+secret)
 			return nil
 		}),
-		Entry("a separate file", "flag --demo-token-file", func() []string {
-			return []string{"--demo-token-file", write("token", secret+"\n")}
+		Entry("a separate file", "flag --demo-token", func() []string {
+			return []string{"--demo-token", "file:" + write("token", secret+"\n")}
 		}),
 	)
 
@@ -64,9 +64,9 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 
 	It("reads a secret from its file without the line ending, and lets flags take precedence", func(ctx SpecContext) {
 		write("token", secret+"\r\n")
-		write("pasteport.yaml", "demo-token-file: token\n")
+		write("pasteport.yaml", "demo-token: file:token\n")
 		Expect(Run(ctx, "stdio", "--data=site").Err).
-			To(ContainSubstring("the token of demo-token-file (from pasteport.yaml:1) is unknown to the demo site"))
+			To(ContainSubstring("the token of demo-token (from pasteport.yaml:1) is unknown to the demo site"))
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "another")
 		Expect(Run(ctx, "config", "--dev").comment("demo-token")).To(Equal("environment PASTEPORT_DEMO_TOKEN"))
 	})
@@ -88,9 +88,9 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 	)
 
 	It("does not read a secret file that the command does not use", func(ctx SpecContext) {
-		write("pasteport.yaml", "demo-token-file: missing\ndata: site\n")
-		Expect(Run(ctx, "connections").Err).NotTo(ContainSubstring("demo-token-file"))
-		Expect(Run(ctx, "stdio").Err).To(ContainSubstring("demo-token-file (from pasteport.yaml:1) cannot be read"))
+		write("pasteport.yaml", "demo-token: file:missing\ndata: site\n")
+		Expect(Run(ctx, "connections").Err).NotTo(ContainSubstring("missing"))
+		Expect(Run(ctx, "stdio").Err).To(ContainSubstring("demo-token (from pasteport.yaml:1) cannot be read"))
 	})
 
 	DescribeTable("refuses", func(ctx SpecContext, file, complaint string) {
@@ -100,13 +100,11 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Code).To(Equal(1))
 		Expect(ran.Err).To(And(ContainSubstring(complaint), Not(ContainSubstring("known-to-few"))))
 	},
-		Entry("a secret and a secret file at once", "demo-token: "+secret+"\ndemo-token-file: empty\n",
-			"demo-token (from pasteport.yaml:1) and demo-token-file (from pasteport.yaml:2) are both set: keep one "+
-				"of them"),
-		Entry("a missing file", "demo-token-file: missing\n",
-			"demo-token-file (from pasteport.yaml:1) cannot be read: stat missing"),
-		Entry("an empty file", "demo-token-file: empty\n",
-			"demo-token-file (from pasteport.yaml:1) names an empty file"),
+		Entry("no file", "demo-token: 'file:'\n", "demo-token (from pasteport.yaml:1) cannot be read"),
+		Entry("a missing file", "demo-token: file:missing\n",
+			"demo-token (from pasteport.yaml:1) cannot be read: stat missing"),
+		Entry("an empty file", "demo-token: file:empty\n",
+			"demo-token (from pasteport.yaml:1) names an empty file"),
 		Entry("[hidden] in place of a secret", "demo-token: '[hidden]'\n",
 			"demo-token (from pasteport.yaml:1) is [hidden], which stands for a hidden secret"),
 		Entry("a list without printing it", "demo-token: [known-to-few]\n",

@@ -142,7 +142,7 @@ func beside(name string) (args []string) {
 	}
 	return slices.DeleteFunc(args, func(flag string) bool {
 		set, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
-		return set == name || set == strings.TrimSuffix(name, "-file")
+		return set == name
 	})
 }
 
@@ -161,8 +161,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 		all := examples(ctx)
 		Expect(len(all)).To(BeNumerically(">", 30))
 		for _, setting := range all {
-			if secret, isFile := strings.CutSuffix(setting.name, "-file"); isFile &&
-				strings.HasPrefix(setting.variable, "/run/secrets/") {
+			if secret, isFile := strings.CutPrefix(setting.variable, "file:/run/secrets/"); isFile {
 				contents := map[string]string{
 					"database":       "postgres://db.internal/pasteport",
 					"metadata-proxy": "http://proxy.internal:3128",
@@ -171,7 +170,7 @@ var _ = Describe("Configuring the command line", Label("configuration"), func() 
 				if contents[secret] == "" {
 					contents[secret] = "of-a-file-with-thirty-two-bytes-or-more"
 				}
-				file := write(secret+".txt", contents[secret]+"\n")
+				file := "file:" + write(secret+".txt", contents[secret]+"\n")
 				setting.line, setting.variable = setting.name+": "+file, file
 			}
 			setting.line, setting.variable = at.Replace(setting.line), at.Replace(setting.variable)

@@ -32,7 +32,7 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			return table.Explain(serveStdio(cmd.Context(), config, in, out))
 		},
 	}
-	table.Flags(stdio, "data", "demo-token", "demo-token-file")
+	table.Flags(stdio, "data", "demo-token")
 	return stdio
 }
 

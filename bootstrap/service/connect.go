@@ -31,8 +31,7 @@ func (c *ConnectConfig) settings() []*settings.Setting {
 		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").
 			Example("/etc/pasteport/upstream-key.pem"),
 		settings.SecretURL("upstream-proxy", &c.Proxy,
-			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly").
-			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
+			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"),
 	}
 }
 

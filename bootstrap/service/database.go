@@ -50,8 +50,7 @@ func (d *DatabaseConfig) settings() []*settings.Setting {
 	return []*settings.Setting{
 		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
 			"or mysql://user:password@host/name; for a cluster, with all hosts, separated by commas").
-			DefaultText("the SQLite file oauth.db in data").
-			Example("postgres://pasteport:password@db.internal/pasteport"),
+			DefaultText("the SQLite file oauth.db in data"),
 		settings.File("server-secret", &d.SecretFile,
 			"file with the server secret; the same for every replica on a database server").
 			DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),

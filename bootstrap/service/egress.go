@@ -10,7 +10,7 @@ import (
 // EgressSettings names the settings that decide which metadata documents are fetched, and how.
 var EgressSettings = []string{
 	"issuer", "dev", "allowed-private-schemes", "client-id-ports",
-	"allow-documents-without-client-id", "client-documents", "metadata-proxy", "metadata-proxy-file",
+	"allow-documents-without-client-id", "client-documents", "metadata-proxy",
 }
 
 // PinnedClients returns the documents in the folder client-documents.

@@ -59,11 +59,9 @@ func (c *Config) gateway() settings.Group {
 			"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, "+
 				"default and required").DefaultText("one token").
 			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
-		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends").
-			Example("a-long-random-text"),
+		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends"),
 		settings.Secret("signing-secret", &g.SigningSecret,
-			"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more").
-			Example("another-long-random-text-of-32-bytes"),
+			"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more"),
 		settings.Duration("upstream-timeout", &g.Patience,
 			"time limit for the start of an upstream's response, and of a program, "+
 				settings.FormatDuration(upstream.LeastPatience)+" to "+settings.FormatDuration(upstream.MostPatience)),

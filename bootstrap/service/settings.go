@@ -11,10 +11,10 @@ import (
 )
 
 // StoreSettings names the settings that locate the store.
-var StoreSettings = []string{"data", "database", "database-file", "server-secret"}
+var StoreSettings = []string{"data", "database", "server-secret"}
 
 // SiteSettings names the settings that have no effect in a gateway.
-var SiteSettings = []string{"demo-token", "demo-token-file"}
+var SiteSettings = []string{"demo-token"}
 
 // GatewaySettings returns the names of the settings that have no effect without an upstream.
 func GatewaySettings() []string { return new(Config).gateway().Names() }
@@ -66,8 +66,7 @@ func (c *Config) addresses() settings.Group {
 		settings.Switch("dev", &c.Development, "development mode, for this computer: allows http and client metadata "+
 			"on loopback, and publishes client documents for local clients and doctor"),
 		settings.Secret("demo-token", &c.EditorToken,
-			"token of the demo site's editor; if empty, the first start generates and prints one").
-			Example("a-long-random-text"),
+			"token of the demo site's editor; if empty, the first start generates and prints one"),
 	}}
 }
 
@@ -89,7 +88,7 @@ func (c *Config) verification() settings.Group {
 		settings.Text("introspection-client-id", &v.IntrospectionClientID, "client id for the introspection endpoint").
 			Example("pasteport"),
 		settings.Secret("introspection-client-secret", &v.IntrospectionClientSecret,
-			"client secret for the introspection endpoint").Example("a-long-random-text"),
+			"client secret for the introspection endpoint"),
 		settings.Switch("introspection-scopes", &v.IntrospectionScopes,
 			"limit what people can grant with a token to the scopes in the introspection response"),
 		settings.Switch("accept-host-tokens", &c.AcceptHostTokens, "accept the site's own tokens at the MCP endpoint, "+
@@ -174,8 +173,7 @@ func (c *Config) metadata() settings.Group {
 		settings.Switch("allow-documents-without-client-id", &c.AllowDocumentsWithoutClientID,
 			"accept metadata documents without a client_id"),
 		settings.SecretURL("metadata-proxy", &c.Metadata.Proxy,
-			"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access").
-			Example("http://pasteport:a-long-random-text@proxy.internal:3128"),
+			"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access"),
 	}}
 }
 

@@ -19,7 +19,6 @@ const prefix = "PASTEPORT_"
 // origin is the place where a value was set.
 type origin struct {
 	source source
-	name   string // the setting's, or that of the file which holds the secret
 	place  string // in the file, as in "pasteport.yaml:3"
 }
 
@@ -27,11 +26,11 @@ type origin struct {
 func (s *Setting) spelled() string {
 	switch o := s.origin; o.source {
 	case byFlag:
-		return "--" + o.name
+		return "--" + s.Name
 	case byEnvironment:
-		return variable(o.name)
+		return variable(s.Name)
 	case byFile:
-		return o.name + " (from " + o.place + ")"
+		return s.Name + " (from " + o.place + ")"
 	default:
 		return s.Name
 	}
@@ -41,9 +40,9 @@ func (s *Setting) spelled() string {
 func (s *Setting) from() string {
 	switch o := s.origin; o.source {
 	case byFlag:
-		return "flag --" + o.name
+		return "flag --" + s.Name
 	case byEnvironment:
-		return "environment " + variable(o.name)
+		return "environment " + variable(s.Name)
 	case byFile:
 		return "file " + o.place
 	}

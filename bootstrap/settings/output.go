@@ -53,7 +53,7 @@ func (t *Table) write(w io.Writer, shown func(*Setting) bool, entry func(*Settin
 	blank := ""
 	for _, group := range t.groups {
 		title := blank + "# " + group.Title + "\n"
-		for _, s := range group.all() {
+		for _, s := range group.Settings {
 			if !shown(s) {
 				continue
 			}
@@ -166,7 +166,7 @@ func (t *Table) WriteReference(w io.Writer) error {
 	text.WriteString("| setting | default | |\n|---|---|---|\n")
 	for _, group := range t.groups {
 		fmt.Fprintf(&text, "| **%s** | | |\n", group.Title)
-		for _, s := range group.all() {
+		for _, s := range group.Settings {
 			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.documentedDefault(),
 				strings.ReplaceAll(s.Doc, "|", "\\|"))
 		}

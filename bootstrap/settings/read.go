@@ -14,6 +14,7 @@ import (
 const (
 	secretLimit = 64 << 10
 	hidden      = "[hidden]" // printed instead of a secret
+	fromFile    = "file:"    // begins a value that names the file of a secret
 )
 
 // Read sets the values from the flags, or else from the environment, or else from the file. It
@@ -42,19 +43,23 @@ func (s *Setting) read(d document) error {
 	var err error
 	switch {
 	case s.flag.Changed:
-		s.origin = origin{source: byFlag, name: s.Name}
+		s.origin = origin{source: byFlag}
 		texts, err = s.split(s.typed...)
 	case value != "": // empty means unset, as in compose files
-		s.origin = origin{source: byEnvironment, name: s.Name}
+		s.origin = origin{source: byEnvironment}
 		texts, err = s.split(value)
 	case node != nil:
-		s.origin = origin{source: byFile, name: s.Name, place: d.positions[s.Name]}
+		s.origin = origin{source: byFile, place: d.positions[s.Name]}
 		texts, err = s.textsOf(node)
 	default:
 		return nil
 	}
 	if err != nil {
 		return s.explain(err)
+	}
+	if s.secret && strings.HasPrefix(texts[0], fromFile) {
+		s.secretFile = texts[0]
+		return nil
 	}
 	return s.take(texts)
 }
@@ -193,24 +198,20 @@ func (s *Setting) explain(err error) error {
 	return fmt.Errorf("%s is %q: write %s", s.spelled(), wrong.text, s.expected)
 }
 
-// readSecret reads the secret from its file, unless the secret itself is set with higher
-// precedence.
+// readSecret reads the secret from its file.
 func (s *Setting) readSecret() error {
-	if s.fromFile == nil || s.fromFile.text() == "" || s.origin.source > s.fromFile.origin.source {
+	path, named := strings.CutPrefix(s.secretFile, fromFile)
+	if !named {
 		return nil
 	}
-	if s.origin.source == s.fromFile.origin.source {
-		return fmt.Errorf("%s and %s are both set: keep one of them", s.spelled(), s.fromFile.spelled())
-	}
-	text, err := ReadFile(s.fromFile.text(), secretLimit)
+	text, err := ReadFile(path, secretLimit)
 	secret := strings.TrimRight(string(text), "\r\n")
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s cannot be read: %w", s.fromFile.spelled(), err)
+		return fmt.Errorf("%s cannot be read: %w", s.spelled(), err)
 	case secret == "":
-		return fmt.Errorf("%s names an empty file: put the secret into it", s.fromFile.spelled())
+		return fmt.Errorf("%s names an empty file: put the secret into it", s.spelled())
 	}
-	s.origin = s.fromFile.origin
 	return s.take([]string{secret})
 }
 

@@ -42,8 +42,8 @@ type Setting struct {
 	defaultText string // describes an empty default
 	pattern     string
 	secret      bool
-	hideQuery   bool     // the query of the URL may hold a secret
-	fromFile    *Setting // names a file with the secret
+	hideQuery   bool   // the query of the URL may hold a secret
+	secretFile  string // the value, if it names a file with the secret
 	origin      origin
 }
 
@@ -110,7 +110,7 @@ func Folder(name string, target *string, doc string) *Setting {
 		cobra.ShellCompDirectiveFilterDirs))
 }
 
-// Secret is a text that is never shown. NAME-file can name a file with the secret instead.
+// Secret is a text that is never shown. The value file:PATH stands for the text in a file.
 func Secret(name string, target *string, doc string) *Setting {
 	return Text(name, target, doc).asSecret()
 }
@@ -121,9 +121,10 @@ func SecretURL(name string, target **url.URL, doc string) *Setting {
 }
 
 func (s *Setting) asSecret() *Setting {
-	s.secret, s.fromFile = true, File(s.Name+"-file", new(string), "file that contains "+s.Name).
-		Example("/run/secrets/"+s.Name)
-	return s
+	s.secret = true
+	s.Doc += "; file:PATH reads it from a file"
+	s.flag.Usage = s.Doc
+	return s.Example(fromFile + "/run/secrets/" + s.Name)
 }
 
 // Switch is on or off.

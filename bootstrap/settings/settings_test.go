@@ -170,7 +170,7 @@ var _ = Describe("Suggesting names", func() {
 		Expect(new(sample).table().nearest(typed)).To(Equal(meant))
 	},
 		Entry(nil, "a-txt", "a-text"), Entry(nil, "A-TEXT", "a-text"), Entry(nil, "a_switch", "a-switch"),
-		Entry(nil, "a-secret-fil", "a-secret-file"),
+		Entry(nil, "a-secre", "a-secret"),
 		Entry("or none for a short name", "b", ""), Entry("or none for a different name", "completely-different", ""))
 })
 

@@ -58,27 +58,17 @@ func (t *Table) addFields(outer oauth.Field, config reflect.Value) {
 	}
 }
 
-// All yields every setting. The file of a secret follows the secret.
+// All yields every setting.
 func (t *Table) All() iter.Seq[*Setting] {
 	return func(yield func(*Setting) bool) {
 		for _, group := range t.groups {
-			for _, s := range group.all() {
+			for _, s := range group.Settings {
 				if !yield(s) {
 					return
 				}
 			}
 		}
 	}
-}
-
-func (g Group) all() (settings []*Setting) {
-	for _, s := range g.Settings {
-		settings = append(settings, s)
-		if s.fromFile != nil {
-			settings = append(settings, s.fromFile)
-		}
-	}
-	return settings
 }
 
 // Given reports whether the setting was set by a flag, the environment or the file. It is false
@@ -100,7 +90,7 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
 	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.file}}}
 	for _, group := range t.groups {
-		wanted := slices.DeleteFunc(group.all(), func(s *Setting) bool { return !t.wants(s) })
+		wanted := slices.DeleteFunc(slices.Clone(group.Settings), func(s *Setting) bool { return !t.wants(s) })
 		groups = append(groups, Group{Title: group.Title, Settings: wanted})
 	}
 	var titled []titledFlags
@@ -146,7 +136,7 @@ func (t *Table) NamesBut(others []string) (names []string) {
 
 // Names returns the names of the group's settings.
 func (g Group) Names() (names []string) {
-	for _, s := range g.all() {
+	for _, s := range g.Settings {
 		names = append(names, s.Name)
 	}
 	return names

@@ -50,7 +50,7 @@ func NewCommand(in io.Reader, out io.Writer) *cobra.Command {
 			})
 		},
 	}
-	given.Table().Flags(command, "addr", "data", "demo-token", "demo-token-file")
+	given.Table().Flags(command, "addr", "data", "demo-token")
 	command.Flags().BoolVar(&once, "once", false, "stop after the nine steps")
 	command.Flags().BoolVar(&open, "open", false, "open the consent page in the browser after the nine steps")
 	return command
