@@ -9,22 +9,13 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// peerOf returns the peer of the socket, unless the site has an IPExtractor for its proxies. Echo's
-// default would trust a header of any peer.
-func peerOf(c echo.Context) string {
-	if c.Echo().IPExtractor != nil {
-		return c.RealIP()
-	}
-	return echo.ExtractIPDirect()(c.Request())
-}
-
 // RequesterOf is the requester of a request with a token of the site at an MCP endpoint.
 func (e *Endpoints) RequesterOf(c echo.Context) oauth.Requester { return e.requesterForGuesses(c) }
 
 // requesterForGuesses returns the requester for which wrong tokens count. An IPExtractor of the
 // host may return something other than an IP address; all such peers count as one.
 func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
-	peer, err := netip.ParseAddr(peerOf(c))
+	peer, err := netip.ParseAddr(c.RealIP())
 	if err != nil {
 		peer = netip.IPv4Unspecified()
 	}
@@ -35,7 +26,7 @@ func (e *Endpoints) requesterForGuesses(c echo.Context) oauth.Requester {
 // this computer: it is probably a proxy that trusted-proxies does not list, and all people would
 // share its limits.
 func (e *Endpoints) requester(c echo.Context) oauth.Requester {
-	if peer, err := netip.ParseAddr(peerOf(c)); err == nil && peer.Unmap().IsLoopback() {
+	if peer, err := netip.ParseAddr(c.RealIP()); err == nil && peer.Unmap().IsLoopback() {
 		return oauth.Requester{}
 	}
 	return e.requesterForGuesses(c)
