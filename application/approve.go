@@ -106,7 +106,16 @@ func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.
 func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
-	err := s.store.AddCode(ctx, code, code.Supersedes)
+	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{}} // most codes are the first of their ticket
+	err := s.store.Change(ctx, of, func(found *oauth.Authorizations) error {
+		for _, earlier := range found.Codes {
+			if err := code.Supersedes(earlier); err != nil {
+				return err
+			}
+		}
+		found.Codes = []*oauth.AuthorizationCode{code}
+		return nil
+	})
 	switch {
 	case errors.Is(err, oauth.ErrCodeStillValid):
 		return nil

@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -57,16 +58,25 @@ func (c *cachingStore) Trusted(id string) *oauth.AccessGrant {
 	return grant.Copy()
 }
 
-// Grant implements oauth.Store.
+// Code returns the code with the id. ErrNotFound.
+func (c *cachingStore) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
+	found, err := c.Find(ctx, oauth.Selection{Code: id})
+	if err != nil || len(found.Codes) == 0 {
+		return nil, cmp.Or(err, oauth.ErrNotFound)
+	}
+	return found.Codes[0], nil
+}
+
+// Grant returns the grant with the id. ErrNotFound.
 func (c *cachingStore) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
 	place := &trustedGrant{readAt: c.now()}
 	c.trusted.Add(id, place)
-	grant, err := c.Store.Grant(ctx, id)
-	if err != nil {
-		return nil, err
+	found, err := c.Find(ctx, oauth.Selection{Grant: id})
+	if err != nil || len(found.Grants) == 0 {
+		return nil, cmp.Or(err, oauth.ErrNotFound)
 	}
-	place.grant.Store(grant.Copy())
-	return grant, nil
+	place.grant.Store(found.Grants[0].Copy())
+	return found.Grants[0], nil
 }
 
 func (c *cachingStore) forget(grants ...string) {
@@ -75,29 +85,50 @@ func (c *cachingStore) forget(grants ...string) {
 	}
 }
 
-// UpdateGrant implements oauth.Store.
+// UpdateGrant changes the newest state of a grant, of which the caller knows an earlier one.
+// ErrNotFound.
 func (c *cachingStore) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
 	change func(*oauth.AccessGrant) error) error {
 	defer c.forget(known.ID())
-	return c.Store.UpdateGrant(ctx, known, change)
+	of := oauth.Selection{Grant: known.ID(), Known: &oauth.Authorizations{Grants: []*oauth.AccessGrant{known}}}
+	return c.Change(ctx, of, func(found *oauth.Authorizations) error {
+		if len(found.Grants) == 0 {
+			return oauth.ErrNotFound
+		}
+		return change(found.Grants[0])
+	})
 }
 
-// RecordUse implements oauth.Store.
+// RecordUse keeps the last uses of grants, by id.
 func (c *cachingStore) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
 	defer c.forget(slices.Collect(maps.Keys(uses))...)
-	return c.Store.RecordUse(ctx, uses)
+	if recorder, records := c.Store.(oauth.UseRecorder); records {
+		return recorder.RecordUse(ctx, uses)
+	}
+	for id, use := range uses {
+		err := c.Change(ctx, oauth.Selection{Grant: id}, func(found *oauth.Authorizations) error {
+			for _, grant := range found.Grants {
+				grant.RecordUse(use)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// UpdateAuthorizationsOf implements oauth.Store.
+// UpdateAuthorizationsOf changes the issued codes and the active grants of a host token.
 func (c *cachingStore) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
 	change func(oauth.Authorizations) error) error {
 	var changed []string
 	defer func() { c.forget(changed...) }()
-	return c.Store.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error {
+	return c.Change(ctx, oauth.Selection{Host: host[:]}, func(found *oauth.Authorizations) error {
 		for _, grant := range found.Grants {
 			changed = append(changed, grant.ID())
 		}
-		return change(found)
+		return change(*found)
 	})
 }
 

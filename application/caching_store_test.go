@@ -12,14 +12,14 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// slowStore lets a spec act between the read of a grant and its return.
+// slowStore lets a spec act between a read and its return.
 type slowStore struct {
 	oauth.Store
 	after func()
 }
 
-func (s *slowStore) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-	found, err := s.Store.Grant(ctx, id)
+func (s *slowStore) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	found, err := s.Store.Find(ctx, of)
 	if s.after != nil {
 		s.after()
 	}

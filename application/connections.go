@@ -215,6 +215,10 @@ func (s *Server) endAuthorization(ctx context.Context, of oauth.Authorization, r
 	if err != nil || ended > 0 {
 		return ended > 0, err
 	}
-	active, err := s.end(ctx, oauth.UnreadGrant(of.ID()), reason)
+	grant, err := s.store.Grant(ctx, of.ID())
+	if err != nil {
+		return false, ignoreNotFound(err)
+	}
+	active, err := s.end(ctx, grant, reason)
 	return active, ignoreNotFound(err)
 }

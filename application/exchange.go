@@ -54,11 +54,16 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return nil, s.refuseCode(ctx, code, err)
 	}
 	var tokens *oauth.Tokens
-	err = s.store.RedeemCode(ctx, code,
-		func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
-			grant, tokens, err = c.Redeem(by, s.settings, now)
-			return grant, err
-		})
+	of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{Codes: []*oauth.AuthorizationCode{code}}}
+	err = s.store.Change(ctx, of, func(found *oauth.Authorizations) (err error) {
+		if len(found.Codes) == 0 {
+			return oauth.ErrNotFound
+		}
+		var grant *oauth.AccessGrant
+		grant, tokens, err = found.Codes[0].Redeem(by, s.settings, now)
+		found.Grants = append(found.Grants, grant)
+		return err
+	})
 	if err != nil {
 		return nil, unknownGrant(err)
 	}

@@ -151,7 +151,7 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 // authorizationsOf returns the codes and grants of a host token, with last uses that
 // the store may not have yet.
 func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
-	found, err := s.store.AuthorizationsOf(ctx, print)
+	found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 	for _, grant := range found.Grants {
 		grant.RecordUse(s.uses.of(grant.ID()))
 	}

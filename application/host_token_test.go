@@ -33,15 +33,15 @@ func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.
 		oauth.ClientMetadataRules{})
 }
 
-// countingStore counts how often a grant is read.
+// countingStore counts reads.
 type countingStore struct {
 	*persistence.Store
 	reads int
 }
 
-func (s *countingStore) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+func (s *countingStore) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
 	s.reads++
-	return s.Store.Grant(ctx, id)
+	return s.Store.Find(ctx, of)
 }
 
 func openStore() *countingStore {

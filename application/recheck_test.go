@@ -55,7 +55,8 @@ var _ = Describe("Asking the other replicas about the server secret", Label("J6"
 
 	DescribeTable("asks anew before it ends a grant, and keeps it when", Label("D25"),
 		func(ctx SpecContext, answer witness) {
-			grant := oauth.UnreadGrant(server.connect(ctx, "").Access.Grant())
+			grant, err := server.store.Grant(ctx, server.connect(ctx, "").Access.Grant())
+			Expect(err).NotTo(HaveOccurred())
 			answering(answer)
 			Expect(server.endByLostKey(ctx, grant, oauth.RefuseUnknownGrant())).To(MatchError(oauth.ErrUnavailable))
 			answering(same)

@@ -108,7 +108,7 @@ func (s *Server) checkReplacement(ctx context.Context, prints []oauth.Fingerprin
 	host oauth.HostToken) (by oauth.Replacement, err error) {
 	by = oauth.NewReplacement(host, s.now())
 	for _, print := range prints {
-		found, err := s.store.AuthorizationsOf(ctx, print)
+		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 		if err != nil {
 			return by, err
 		}

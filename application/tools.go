@@ -58,7 +58,7 @@ func (s *Server) earlierTools(ctx context.Context, request *oauth.AuthorizationR
 	}
 	var all oauth.Authorizations
 	for _, print := range prints {
-		found, err := s.store.AuthorizationsOf(ctx, print)
+		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 		if err != nil {
 			return oauth.ToolPins{}, err
 		}

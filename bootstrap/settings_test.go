@@ -29,15 +29,14 @@ func (c *counting) RecordUse(ctx context.Context, uses map[string]oauth.Use) err
 	return c.Store.RecordUse(ctx, uses)
 }
 
-func (c *counting) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
+func (c *counting) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
 	c.reads.Add(1)
-	return c.Store.Grant(ctx, id)
+	return c.Store.Find(ctx, of)
 }
 
-func (c *counting) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
+func (c *counting) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
 	c.writes.Add(1)
-	return c.Store.UpdateGrant(ctx, known, change)
+	return c.Store.Change(ctx, of, change)
 }
 
 // down is a store that can fail.
@@ -57,42 +56,18 @@ func (d *down) fail() error {
 	return nil
 }
 
-func (d *down) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
-	supersede func(*oauth.AuthorizationCode) error) error {
+func (d *down) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	if err := d.fail(); err != nil {
+		return oauth.Authorizations{}, err
+	}
+	return d.Store.Find(ctx, of)
+}
+
+func (d *down) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
 	if err := d.fail(); err != nil {
 		return err
 	}
-	return d.Store.AddCode(ctx, code, supersede)
-}
-
-func (d *down) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
-	if err := d.fail(); err != nil {
-		return nil, err
-	}
-	return d.Store.Code(ctx, id)
-}
-
-func (d *down) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	if err := d.fail(); err != nil {
-		return err
-	}
-	return d.Store.RedeemCode(ctx, known, redeem)
-}
-
-func (d *down) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-	if err := d.fail(); err != nil {
-		return nil, err
-	}
-	return d.Store.Grant(ctx, id)
-}
-
-func (d *down) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
-	if err := d.fail(); err != nil {
-		return err
-	}
-	return d.Store.UpdateGrant(ctx, known, change)
+	return d.Store.Change(ctx, of, change)
 }
 
 // asked is a verifier that calls itself for each token.

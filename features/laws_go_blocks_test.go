@@ -16,11 +16,11 @@ import (
 
 // surroundings are what the code of the pages names without declaring it, as parameters.
 const surroundings = `adminPages func(chi), answer func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
-	ada *pasteporttest.Connection, authz *bootstrap.OAuthServer, change func(*oauth.AccessGrant) error,
-	ctx context.Context, e *echo.Echo, gin interface{ WrapH(http.Handler) any }, grants, id, tx string,
+	ada *pasteporttest.Connection, authz *bootstrap.OAuthServer, change func(*oauth.Authorizations) error,
+	ctx context.Context, e *echo.Echo, gin interface{ WrapH(http.Handler) any }, codes, grants, id, tx string,
 	logger *slog.Logger, mux *http.ServeMux, openEmptyStore func() oauth.Store, put func(...any) error, r, router chi,
 	server *bootstrap.MCPServer, site host, store *persistence.Store, t *testing.T, tools *mcp.Server, userID string,
-	known *oauth.AccessGrant`
+	of oauth.Selection`
 
 // hosts is the code of a site that the pages show parts of.
 const hosts = `type host struct{ *pasteporttest.Site }
@@ -36,7 +36,7 @@ type chi interface {
 	NoRoute(any)
 }
 
-func get[T any](...any) (found T, err error)                                              { return }
+func find(...any) (found oauth.Authorizations, err error)                                 { return }
 func libraryConfig() (config oauth.Config)                                                { return }
 func newLibrary(*testing.T, oauth.Config, ...bootstrap.OAuthOption) (library http.Handler) { return }
 `

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/domain/seal"
+	"github.com/pasteport/pasteport/features/storespec"
 )
 
 // problems are what does not hold, by name.
@@ -151,7 +152,7 @@ var _ = Describe("Checking a store", func() {
 	It("is content with whatever was in use", Label("H5"), func(ctx SpecContext) {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
 			g.RecordUse(oauth.Use{At: then, Access: 1})
 			g.End(oauth.EndedByHost, then.Add(time.Hour))
 			return nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/storespec"
 )
 
 // unavailable is an outage, which says nothing about any secret.
@@ -29,7 +30,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 	})
 	reading := func(ctx context.Context) error {
-		_, err := store.Grant(ctx, "g")
+		_, err := storespec.On(store).Grant(ctx, "g")
 		return err
 	}
 	touch := func(*oauth.AccessGrant) error { return nil }
@@ -37,11 +38,11 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
 		Expect(os.Rename(file, file+".away")).To(Succeed())
 		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), touch)).To(unavailable())
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", touch)).To(unavailable())
 		Expect(keep(ctx, store, aGrant("h"))).To(unavailable())
 		Expect(file).NotTo(BeAnExistingFile())
 		Expect(os.Rename(file+".away", file)).To(Succeed())
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), touch)).To(Succeed())
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", touch)).To(Succeed())
 	})
 
 	It("goes on with the file that takes its place", func(ctx SpecContext) {
@@ -51,7 +52,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
 		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile.Path()), "oauth.db"), file)).To(Succeed())
-		grant, err := store.Grant(ctx, "restored")
+		grant, err := storespec.On(store).Grant(ctx, "restored")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))
 		Expect(store.file.CheckPragmas()).To(Succeed())
@@ -63,8 +64,8 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 		store := openFresh()
 		store.lockTimeout = 20 * time.Millisecond
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error {
-			Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { return nil })).
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
+			Expect(storespec.On(store).UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error { return nil })).
 				To(unavailable())
 			return nil
 		})).To(Succeed())
@@ -84,14 +85,14 @@ var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 		store := openFresh()
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		store.lockTimeout = 250 * time.Millisecond
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
 			longer, cancel := context.WithTimeout(ctx, 2*store.lockTimeout)
 			defer cancel()
 			<-longer.Done()
 			g.End(oauth.EndedByHost, then)
 			return nil
 		})).To(Succeed())
-		grant, err := store.Grant(ctx, "g")
+		grant, err := storespec.On(store).Grant(ctx, "g")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.End(oauth.EndedByHost, then)).To(BeFalse())
 	})

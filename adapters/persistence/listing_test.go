@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/storespec"
 )
 
 // listed returns the ids of what the store lists.
@@ -38,7 +39,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 			return nil
 		})).To(Succeed())
 		for _, id := range []string{"a", "g0000a", "z"} {
-			Expect(store.AddCode(ctx, aCode(id), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
+			Expect(storespec.On(store).AddCode(ctx, aCode(id), nil)).To(Succeed())
 			ids = append(ids, id)
 		}
 		slices.Sort(ids)
@@ -54,11 +55,11 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 
 	It("lists once what is redeemed meanwhile", func(ctx SpecContext) {
 		for _, id := range []string{"1", "3", "5"} {
-			Expect(store.AddCode(ctx, aCode(id), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
+			Expect(storespec.On(store).AddCode(ctx, aCode(id), nil)).To(Succeed())
 		}
 		redeem := func(id string) {
 			toGrant := func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return aGrant(id), nil }
-			Expect(store.RedeemCode(ctx, oauth.UnreadCode(id), toGrant)).To(Succeed())
+			Expect(storespec.On(store).RedeemCode(ctx, id, toGrant)).To(Succeed())
 		}
 		for i := range pageSize {
 			Expect(keep(ctx, store, aGrant(fmt.Sprintf("2%04d", i)))).To(Succeed())
@@ -79,7 +80,7 @@ var _ = Describe("Listing codes and grants", Label("H3"), func() {
 
 	It("stops when its reader stops, and tells an error once", func(ctx SpecContext) {
 		for _, id := range []string{"a", "c"} {
-			Expect(store.AddCode(ctx, aCode(id), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
+			Expect(storespec.On(store).AddCode(ctx, aCode(id), nil)).To(Succeed())
 		}
 		Expect(keep(ctx, store, aGrant("b"))).To(Succeed())
 		for _, last := range []string{"a", "b", "c"} {

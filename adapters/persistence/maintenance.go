@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/pasteport/pasteport/domain/oauth"
 	"gorm.io/gorm"
 )
 
@@ -34,10 +35,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err != nil || len(newest) == 0 {
 		return failed("reading grants", err)
 	}
-	if _, err = grants.find(db, newest[0]); errors.Is(err, gorm.ErrRecordNotFound) { // deleted meanwhile
-		return nil
-	}
-	return failed("reading a grant", err)
+	_, err = find(db, oauth.Selection{Grant: newest[0]})
+	return err
 }
 
 var errNoBackup = errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +

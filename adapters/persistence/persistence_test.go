@@ -33,6 +33,7 @@ func TestPersistence(t *testing.T) {
 
 var _ = Describe("A store in a SQLite file", func() {
 	storespec.Contract(func() oauth.Store { return openFresh() }, reopen)
+	storespec.RecordingUses(func() oauth.Store { return openFresh() })
 	storespec.WatchingEnds(func() oauth.Store { return openFresh() })
 	storespec.KeepingDocuments(func() oauth.Store { return openFresh() })
 })
@@ -135,7 +136,7 @@ func breakCommit(tx *gorm.DB) error {
 
 func ended(ctx context.Context, s *Store, id string) bool {
 	GinkgoHelper()
-	found, err := s.Grant(ctx, id)
+	found, err := storespec.On(s).Grant(ctx, id)
 	Expect(err).NotTo(HaveOccurred())
 	return found.EndReason() != ""
 }

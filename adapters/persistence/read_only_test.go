@@ -10,6 +10,7 @@ import (
 
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
+	"github.com/pasteport/pasteport/features/storespec"
 )
 
 var _ = Describe("A primary and a read-only replica of MariaDB", Label("engines", "MariaDB", "N14"), func() {
@@ -47,7 +48,7 @@ var _ = Describe("A primary and a read-only replica of MariaDB", Label("engines"
 		Expect(write(1)).To(Succeed())
 
 		Expect(primary.Stop()).To(Succeed())
-		_, err = store.Grant(ctx, "g")
+		_, err = storespec.On(store).Grant(ctx, "g")
 		Expect(err).To(MatchError(oauth.ErrUnavailable), "the replica may not have the last revocation")
 		Expect(primary.Start(ctx)).To(Succeed())
 		Eventually(ctx, func() error { return write(2) }).WithTimeout(time.Minute).Should(Succeed())

@@ -83,21 +83,23 @@ func (t table[R]) each(db *gorm.DB) iter.Seq2[R, error] {
 	}
 }
 
-// find returns the row with the id.
-func (t table[R]) find(db *gorm.DB, id string) (row R, err error) {
-	found, err := t.read(db, "id = ?", id)
-	switch {
-	case err != nil:
-		return row, err
-	case len(found) == 0:
-		return row, gorm.ErrRecordNotFound
+// write writes the rows that have changed, and those without a row before them, which are new.
+func (t table[R]) write(db *gorm.DB, before, after []R) error {
+	for i, row := range after {
+		write := t.add
+		if i < len(before) {
+			write = func(db *gorm.DB, row R) error { return t.swap(db, before[i], row) }
+		}
+		if err := write(db, row); err != nil {
+			return err
+		}
 	}
-	return found[0], nil
+	return nil
 }
 
 func (t table[R]) add(db *gorm.DB, row R) error {
 	_, err := execute(db, t.insert, t.fields(&row)...)
-	return err
+	return overtaken(err, "adding a row")
 }
 
 // errOvertaken means that another process has changed a row since it was read.
@@ -114,7 +116,7 @@ func (t table[R]) swap(db *gorm.DB, before, after R) error {
 	if err == nil && changed == 0 {
 		return errOvertaken
 	}
-	return err
+	return failed("updating a row", err)
 }
 
 // execute runs a statement and returns the number of rows that it has changed.

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"gorm.io/gorm"
 
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql"
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
@@ -165,15 +166,18 @@ var _ = Describe("A store on a database server", func() {
 				Expect(former.(placed).Close()).To(Succeed())
 				return placed{former.(placed).open(), former.(placed).place}
 			})
+			storespec.RecordingUses(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.KeepingDocuments(func() oauth.Store { return engine.place(context.Background()).open() })
 			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
 
 			Context("that two replicas share", Label("I22"), func() {
-				storespec.Contract(func() oauth.Store {
+				open := func() oauth.Store {
 					at := engine.place(context.Background())
 					return &alternating{stores: []oauth.Store{at.open(), at.open()}}
-				})
+				}
+				storespec.Contract(open)
+				storespec.RecordingUses(open)
 			})
 
 			It("is migrated once by replicas that start together", Label("H7"), func(ctx SpecContext) {
@@ -228,7 +232,7 @@ var _ = Describe("A store on a database server", func() {
 					store, other := at.open(), at.open()
 					for id, whenAlive := range map[string]error{"written": nil, "refused": oauth.ErrReused} {
 						Expect(keep(ctx, store, aGrant(id))).To(Succeed())
-						_, err := store.Grant(ctx, id)
+						_, err := storespec.On(store).Grant(ctx, id)
 						Expect(err).NotTo(HaveOccurred())
 						ending := func(alive *bool) func(*oauth.AccessGrant) error {
 							return func(g *oauth.AccessGrant) error {
@@ -238,12 +242,12 @@ var _ = Describe("A store on a database server", func() {
 								return nil
 							}
 						}
-						Expect(other.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
+						Expect(storespec.On(other).UpdateGrant(ctx, id, func(g *oauth.AccessGrant) error {
 							g.End(oauth.EndedByHost, then)
 							return nil
 						})).To(Succeed())
 						var alive bool
-						Expect(store.UpdateGrant(ctx, oauth.UnreadGrant(id), ending(&alive))).To(Succeed(), id)
+						Expect(storespec.On(store).UpdateGrant(ctx, id, ending(&alive))).To(Succeed(), id)
 						Expect(alive).To(BeFalse(), id)
 					}
 				}, NodeTimeout(time.Minute))
@@ -254,7 +258,7 @@ var _ = Describe("A store on a database server", func() {
 					store, other := at.open(), at.open()
 					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 					runs := 0
-					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+					Expect(storespec.On(store).UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
 						runs++
 						g.End(oauth.EndedByHost, then)
 						return other.writer.Exec("UPDATE grants SET version = version + 1").Error
@@ -301,7 +305,7 @@ var _ = Describe("A store on a database server", func() {
 					Expect(err).NotTo(HaveOccurred())
 					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 					var reading sync.WaitGroup
-					Expect(store.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, func(oauth.Authorizations) error {
+					Expect(store.transaction(ctx, func(*gorm.DB) error {
 						for range 2 {
 							reading.Go(func() {
 								defer GinkgoRecover()
@@ -327,17 +331,17 @@ var _ = Describe("A store on a database server", func() {
 					store := at.open()
 					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 					Expect(own.Stop()).To(Succeed())
-					_, err = store.Grant(ctx, "g")
+					_, err = storespec.On(store).Grant(ctx, "g")
 					Expect(err).To(MatchError(oauth.ErrUnavailable))
-					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), nil)).To(MatchError(oauth.ErrUnavailable))
+					Expect(storespec.On(store).UpdateGrant(ctx, "g", nil)).To(MatchError(oauth.ErrUnavailable))
 					Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
 					Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
 					Expect(own.Start(ctx)).To(Succeed())
-					Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+					Expect(storespec.On(store).UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
 						g.End(oauth.EndedByHost, then)
 						return nil
 					})).To(Succeed())
-					_, err = store.Grant(ctx, "g")
+					_, err = storespec.On(store).Grant(ctx, "g")
 					Expect(err).NotTo(HaveOccurred())
 				}, NodeTimeout(5*time.Minute))
 		})

@@ -10,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/features/storespec"
 )
 
 var _ = Describe("Keeping grants in SQLite", func() {
@@ -56,41 +57,43 @@ var _ = Describe("Keeping grants in SQLite", func() {
 
 	It("redeems the newest code when another process has changed the one that was checked",
 		Label("I14"), func(ctx SpecContext) {
-			Expect(store.AddCode(ctx, aCode("c"), (*oauth.AuthorizationCode)(nil).Supersedes)).To(Succeed())
-			known, err := store.Code(ctx, "c")
+			Expect(storespec.On(store).AddCode(ctx, aCode("c"), nil)).To(Succeed())
+			known, err := storespec.On(store).Code(ctx, "c")
 			Expect(err).NotTo(HaveOccurred())
 			Expect(store.writer.Exec("UPDATE authorization_codes SET version = version + 1, subject = 'ada'").Error).
 				To(Succeed())
 			var subjects []string
-			Expect(store.RedeemCode(ctx, known, func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
-				subjects = append(subjects, code.Subject())
-				redeemed := code.Snapshot()
+			of := oauth.Selection{Code: "c", Known: &oauth.Authorizations{Codes: []*oauth.AuthorizationCode{known}}}
+			Expect(store.Change(ctx, of, func(found *oauth.Authorizations) error {
+				subjects = append(subjects, found.Codes[0].Subject())
+				redeemed := found.Codes[0].Snapshot()
 				redeemed.State = "redeemed"
-				*code = *oauth.RestoreCode(redeemed)
-				return aGrant("c"), nil
+				found.Codes[0] = oauth.RestoreCode(redeemed)
+				found.Grants = append(found.Grants, aGrant("c"))
+				return nil
 			})).To(Succeed())
 			Expect(subjects).To(Equal([]string{"", "ada"}))
-			Expect(store.Grant(ctx, "c")).NotTo(BeNil())
+			Expect(storespec.On(store).Grant(ctx, "c")).NotTo(BeNil())
 		})
 
 	It("goes on after a change that panics", func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		Expect(func() {
-			_ = store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { panic("a bug") })
+			_ = storespec.On(store).UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error { panic("a bug") })
 		}).To(PanicWith("a bug"))
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { return nil })).
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error { return nil })).
 			To(Succeed())
 	})
 
 	It("takes everything back when the context ends during a change", Label("D30"), func(ctx SpecContext) {
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
 		short, cancel := context.WithCancel(ctx)
-		Expect(store.UpdateGrant(short, oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+		Expect(storespec.On(store).UpdateGrant(short, "g", func(g *oauth.AccessGrant) error {
 			g.End(oauth.EndedByHost, then)
 			cancel()
 			return nil
 		})).To(MatchError(context.Canceled))
-		found, err := store.Grant(ctx, "g")
+		found, err := storespec.On(store).Grant(ctx, "g")
 		Expect(err).NotTo(HaveOccurred())
 		snapshot := found.Snapshot()
 		Expect(snapshot.State).To(Equal("active"))
@@ -102,7 +105,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 		Expect(keep(ctx, store, grant)).To(Succeed())
 		Expect(store.writer.Exec("CREATE TRIGGER untouched BEFORE UPDATE ON grants BEGIN SELECT " +
 			"RAISE(ABORT, 'written'); END").Error).To(Succeed())
-		Expect(store.UpdateGrant(ctx, oauth.UnreadGrant("g"), change)).To(Succeed())
+		Expect(storespec.On(store).UpdateGrant(ctx, "g", change)).To(Succeed())
 	},
 		Entry("a grant that was used", func(g *oauth.AccessGrant) error {
 			g.RecordUse(oauth.Use{At: then, Access: 1})
@@ -121,30 +124,32 @@ var _ = Describe("Keeping grants in SQLite", func() {
 				MatchError(oauth.ErrUnavailable), MatchError(ContainSubstring("database is closed")),
 				Not(MatchError(oauth.ErrNotFound)), Not(MatchError(oauth.ErrDuplicate))))
 		},
-		Entry("when adding", func(ctx context.Context, s oauth.Store) error { return s.AddCode(ctx, aCode("c"), nil) }),
+		Entry("when adding", func(ctx context.Context, s oauth.Store) error {
+			return storespec.On(s).AddCode(ctx, aCode("c"), nil)
+		}),
 		Entry("when finding a code", func(ctx context.Context, s oauth.Store) error {
-			_, err := s.Code(ctx, "c")
+			_, err := storespec.On(s).Code(ctx, "c")
 			return err
 		}),
 		Entry("when redeeming", func(ctx context.Context, s oauth.Store) error {
-			return s.RedeemCode(ctx, oauth.UnreadCode("c"), nil)
+			return storespec.On(s).RedeemCode(ctx, "c", nil)
 		}),
 		Entry("when finding", func(ctx context.Context, s oauth.Store) error {
-			_, err := s.Grant(ctx, "g")
+			_, err := storespec.On(s).Grant(ctx, "g")
 			return err
 		}),
 		Entry("when changing", func(ctx context.Context, s oauth.Store) error {
-			return s.UpdateGrant(ctx, oauth.UnreadGrant("g"), nil)
+			return storespec.On(s).UpdateGrant(ctx, "g", nil)
 		}),
 		Entry("when recording a use", func(ctx context.Context, s oauth.Store) error {
-			return s.RecordUse(ctx, map[string]oauth.Use{"g": {At: then}})
+			return s.(oauth.UseRecorder).RecordUse(ctx, map[string]oauth.Use{"g": {At: then}})
 		}),
 		Entry("when listing", func(ctx context.Context, s oauth.Store) error {
-			_, err := s.AuthorizationsOf(ctx, oauth.Fingerprint{})
+			_, err := storespec.On(s).AuthorizationsOf(ctx, oauth.Fingerprint{})
 			return err
 		}),
 		Entry("when changing many", func(ctx context.Context, s oauth.Store) error {
-			return s.UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, nil)
+			return storespec.On(s).UpdateAuthorizationsOf(ctx, oauth.Fingerprint{}, nil)
 		}),
 		Entry("when using an assertion", func(ctx context.Context, s oauth.Store) error {
 			return s.UseOnce(ctx, digest(0), then)

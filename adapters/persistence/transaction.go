@@ -57,11 +57,15 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 }
 
 // attempt runs work once in a transaction of a server.
-func (s *Store) attempt(ctx context.Context, work func(tx *gorm.DB) error) (err error) {
-	ended := s.writer.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+func (s *Store) attempt(ctx context.Context, work func(tx *gorm.DB) error) error {
+	return inTransaction(s.writer.WithContext(ctx), s.engine.isolation, work)
+}
+
+func inTransaction(db *gorm.DB, isolation sql.IsolationLevel, work func(tx *gorm.DB) error) (err error) {
+	ended := db.Transaction(func(tx *gorm.DB) error {
 		err = work(tx)
 		return err
-	}, &sql.TxOptions{Isolation: s.engine.isolation})
+	}, &sql.TxOptions{Isolation: isolation})
 	if err == nil {
 		err = failed("beginning or committing a transaction", ended)
 	}

@@ -19,11 +19,13 @@ import (
 )
 
 var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
-	storespec.Contract(func() oauth.Store {
+	open := func() oauth.Store {
 		directory := GinkgoT().TempDir()
 		copyMigrated(directory)
 		return &alternating{stores: []oauth.Store{openIn(directory), openIn(directory)}}
-	})
+	}
+	storespec.Contract(open)
+	storespec.RecordingUses(open)
 
 	It("generate one secret when many open a new file at once", func() {
 		directory := GinkgoT().TempDir()
@@ -66,10 +68,10 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		Expect(keep(ctx, one, aGrant("g"))).To(Succeed())
 		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 		defer cancel()
-		Expect(one.UpdateGrant(ctx, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error {
-			err := other.UpdateGrant(short, oauth.UnreadGrant("g"), func(*oauth.AccessGrant) error { return nil })
+		Expect(storespec.On(one).UpdateGrant(ctx, "g", func(*oauth.AccessGrant) error {
+			err := storespec.On(other).UpdateGrant(short, "g", func(*oauth.AccessGrant) error { return nil })
 			Expect(err).To(And(MatchError(context.DeadlineExceeded), Not(MatchError(oauth.ErrNotFound))))
-			_, err = other.Grant(ctx, "g")
+			_, err = storespec.On(other).Grant(ctx, "g")
 			return err
 		})).To(Succeed())
 	})
@@ -92,7 +94,7 @@ func endGrantIn(file string) {
 
 func endGrant(store *Store) (outcome string) {
 	outcome = "ended already"
-	err := store.UpdateGrant(context.Background(), oauth.UnreadGrant("g"), func(g *oauth.AccessGrant) error {
+	err := storespec.On(store).UpdateGrant(context.Background(), "g", func(g *oauth.AccessGrant) error {
 		if g.End(oauth.EndedByHost, then) {
 			outcome = "ended"
 		}
@@ -112,40 +114,16 @@ type alternating struct {
 
 func (a *alternating) next() oauth.Store { return a.stores[int(a.calls.Add(1))%len(a.stores)] }
 
-func (a *alternating) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
-	supersede func(*oauth.AuthorizationCode) error) error {
-	return a.next().AddCode(ctx, code, supersede)
+func (a *alternating) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	return a.next().Find(ctx, of)
 }
 
-func (a *alternating) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
-	return a.next().Code(ctx, id)
-}
-
-func (a *alternating) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return a.next().RedeemCode(ctx, known, redeem)
-}
-
-func (a *alternating) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-	return a.next().Grant(ctx, id)
-}
-
-func (a *alternating) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
-	return a.next().UpdateGrant(ctx, known, change)
+func (a *alternating) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
+	return a.next().Change(ctx, of, change)
 }
 
 func (a *alternating) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
-	return a.next().RecordUse(ctx, uses)
-}
-
-func (a *alternating) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-	return a.next().AuthorizationsOf(ctx, host)
-}
-
-func (a *alternating) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
-	change func(oauth.Authorizations) error) error {
-	return a.next().UpdateAuthorizationsOf(ctx, host, change)
+	return a.next().(oauth.UseRecorder).RecordUse(ctx, uses)
 }
 
 func (a *alternating) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {

@@ -80,9 +80,6 @@ func (c *AuthorizationCode) Snapshot() CodeSnapshot {
 	}
 }
 
-// UnreadCode returns a code of which only the id is known, for Store.RedeemCode.
-func UnreadCode(id string) *AuthorizationCode { return &AuthorizationCode{consent: consent{id: id}} }
-
 // RestoreCode rebuilds a code.
 func RestoreCode(s CodeSnapshot) *AuthorizationCode {
 	c := &AuthorizationCode{

@@ -29,8 +29,8 @@ type GrantSnapshot struct {
 	CreatedAt     time.Time
 	EndedAt       time.Time
 	RevokedAt     time.Time // when a token was revoked last; EndWatcher finds the grant by it
-	LastUsedAt    time.Time // written by RecordUse only
-	LastUsedToken uint32    // the largest number of an access token that was used; written by RecordUse only
+	LastUsedAt    time.Time // a UseRecorder writes it with RecordUse only
+	LastUsedToken uint32    // the largest number of an access token that was used; as LastUsedAt
 	VerifiedAt    time.Time
 	IdleEnd       time.Time
 	AbsoluteEnd   time.Time
@@ -151,9 +151,6 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 	copy(g.hostPrint[:], s.HostPrint)
 	return g
 }
-
-// UnreadGrant returns a grant of which only the id is known, for Store.UpdateGrant.
-func UnreadGrant(id string) *AccessGrant { return &AccessGrant{consent: consent{id: id}} }
 
 // Copy returns an independent grant. It shares the slices that a grant never changes in place.
 func (g *AccessGrant) Copy() *AccessGrant {

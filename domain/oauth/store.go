@@ -1,53 +1,29 @@
 package oauth
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"time"
 )
 
 // Store keeps codes and grants, apart from the site's content. Every state change is a closure over
-// the newest state, which the store keeps all or nothing, so that single use holds in every
+// the newest state, whose result the store keeps all or nothing, so that single use holds in every
 // implementation; features/storespec is its contract. The store may run a closure again after
-// another process has changed the row, so a closure changes only its argument. When it returns an
+// another process has changed a row, so a closure changes only its argument. When it returns an
 // error, the store returns that error and keeps nothing.
 //
-// bootstrap finds optional capabilities by type assertion: AuthorizationLister,
+// bootstrap finds optional capabilities by type assertion: UseRecorder, AuthorizationLister,
 // ClientDocumentStore, SecretKeeper, SecretVerifier, EndWatcher, SharedStore and connection.Log.
 // A host that wraps its store has to implement those that it needs, because the wrapper hides them.
 type Store interface {
-	// AddCode keeps a new code. When there is one with the same id, supersede decides: nil
-	// replaces the earlier code.
-	AddCode(ctx context.Context, code *AuthorizationCode, supersede func(earlier *AuthorizationCode) error) error
+	// Find returns the codes and grants of a selection.
+	Find(ctx context.Context, of Selection) (Authorizations, error)
 
-	// Code returns the code with the id. ErrNotFound.
-	Code(ctx context.Context, id string) (*AuthorizationCode, error)
-
-	// RedeemCode applies redeem to the code, and keeps the changed code and the new grant, which
-	// has the same id, together. known is the code as the caller has read it: a store that compares
-	// versions may begin with a copy of it, and reads the newest when that is refused or overtaken.
-	// ErrNotFound.
-	RedeemCode(ctx context.Context, known *AuthorizationCode,
-		redeem func(*AuthorizationCode) (*AccessGrant, error)) error
-
-	// Grant returns the grant with the id. ErrNotFound.
-	Grant(ctx context.Context, id string) (*AccessGrant, error)
-
-	// UpdateGrant applies change to the grant, of which known is as for RedeemCode. It keeps all
-	// changes but those of its last use. ErrNotFound.
-	UpdateGrant(ctx context.Context, known *AccessGrant, change func(*AccessGrant) error) error
-
-	// RecordUse keeps the last uses of grants, by id, for each the later of what it has and what it
-	// gets. It ignores unknown ids, and undoes no change of UpdateGrant.
-	RecordUse(ctx context.Context, uses map[string]Use) error
-
-	// AuthorizationsOf returns the issued codes and the active grants with this
-	// HostPrint, each oldest first.
-	AuthorizationsOf(ctx context.Context, host Fingerprint) (Authorizations, error)
-
-	// UpdateAuthorizationsOf applies change to all of them, and keeps all changes together. The
-	// change also sees the grant of a redemption that ended before it.
-	UpdateAuthorizationsOf(ctx context.Context, host Fingerprint, change func(Authorizations) error) error
+	// Change applies change to the codes and grants of a selection, and keeps all that it leaves
+	// there: those that it has changed, replaced by others with their id, or appended. The change
+	// also sees the grant of a redemption that ended before it.
+	Change(ctx context.Context, of Selection, change func(*Authorizations) error) error
 
 	// UseOnce records that an assertion was used, until forgetAfter. Of several calls with one
 	// assertion exactly one succeeds. ErrDuplicate.
@@ -56,6 +32,35 @@ type Store interface {
 	// DeleteExpired deletes codes, grants and used assertions whose ForgetAfter is at or before
 	// now, and returns their number.
 	DeleteExpired(ctx context.Context, now time.Time) (int, error)
+}
+
+// Selection chooses the code with an id, the grant with an id, or the issued codes and the active
+// grants with a HostPrint. Exactly one of the three is set.
+type Selection struct {
+	Code, Grant string
+	Host        []byte
+	// Known is what the caller of Change has read, nil if nothing. A store that compares versions
+	// may begin with it, and reads the newest state when it is refused or overtaken.
+	Known *Authorizations
+}
+
+// HasCode reports whether a code is among the selected.
+func (s Selection) HasCode(c CodeSnapshot) bool {
+	return s.Code == c.ID || s.Host != nil && c.State == IssuedCode && bytes.Equal(s.Host, c.HostPrint)
+}
+
+// HasGrant reports whether a grant is among the selected.
+func (s Selection) HasGrant(g GrantSnapshot) bool {
+	return s.Grant == g.ID || s.Host != nil && g.State == ActiveGrant && bytes.Equal(s.Host, g.HostPrint)
+}
+
+// UseRecorder is a Store that keeps the last uses of many grants with little work. With another
+// store each is a Change.
+type UseRecorder interface {
+	// RecordUse keeps the last uses of grants, by id, for each the later of what it has and what it
+	// gets. It ignores unknown ids, and undoes no Change; a Change keeps the last use that is
+	// stored.
+	RecordUse(ctx context.Context, uses map[string]Use) error
 }
 
 // AuthorizationLister is a Store that lists its codes and grants for an operator.

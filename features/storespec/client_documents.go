@@ -22,7 +22,7 @@ func keepingDocuments(open func() oauth.Store) {
 	var documents oauth.ClientDocumentStore
 	BeforeEach(func() {
 		*w = newWorld(open())
-		documents = w.store.(oauth.ClientDocumentStore)
+		documents = w.store.Store.(oauth.ClientDocumentStore)
 	})
 	document := func(url string, checkedAt time.Time) oauth.ClientDocument {
 		return oauth.ClientDocument{URL: url, Body: []byte(`{"client_id":"` + url + `"}`), CheckedAt: checkedAt}

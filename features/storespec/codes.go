@@ -10,7 +10,7 @@ import (
 )
 
 func newCodes(w *world) {
-	It("returns ErrNotFound for an unknown code", func(ctx SpecContext) {
+	It("finds nothing for an unknown code", func(ctx SpecContext) {
 		w.issued(ctx)
 		w.expectUnknown(ctx, unknownID)
 		_, err := w.redeem(ctx, w.secret(oauth.CodeSecret, unknownID), func() {})
@@ -71,7 +71,7 @@ func redemptions(w *world) {
 			grant, _, err := c.Redeem(by, w.settings, w.now)
 			return grant, errors.Join(err, errRefused)
 		}
-		Expect(w.store.RedeemCode(ctx, oauth.UnreadCode(value.Grant()), redeem)).To(MatchError(errRefused))
+		Expect(w.store.RedeemCode(ctx, value.Grant(), redeem)).To(MatchError(errRefused))
 		Expect(w.code(ctx, value)).To(Equal(before))
 		_, err := w.store.Grant(ctx, value.Grant())
 		Expect(err).To(MatchError(oauth.ErrNotFound))
@@ -88,7 +88,8 @@ func redemptions(w *world) {
 			grant, _, err := c.Redeem(by, w.settings, w.now)
 			return grant, err
 		}
-		Expect(w.store.RedeemCode(ctx, known, redeem)).To(MatchError(oauth.ErrRetried))
+		of := oauth.Selection{Code: known.ID(), Known: &oauth.Authorizations{Codes: []*oauth.AuthorizationCode{known}}}
+		Expect(w.store.redeem(ctx, of, redeem)).To(MatchError(oauth.ErrRetried))
 		Expect(w.code(ctx, value)).To(Equal(before))
 	})
 }

@@ -52,7 +52,7 @@ func concurrency(w *world) {
 		both := newBarrier()
 		tokens := []oauth.Secret{first.Access, second.Access}
 		Expect(concurrently(2, func(i int) error {
-			return w.store.UpdateGrant(ctx, oauth.UnreadGrant(tokens[i].Grant()), func(g *oauth.AccessGrant) error {
+			return w.store.UpdateGrant(ctx, tokens[i].Grant(), func(g *oauth.AccessGrant) error {
 				both.wait()
 				g.Revoke(tokens[i], clientID, w.now)
 				return nil
@@ -68,7 +68,7 @@ func concurrency(w *world) {
 		both := newBarrier()
 		rotateOnce := func(int) error {
 			by := refreshment(tokens.Refresh)
-			grant := oauth.UnreadGrant(tokens.Refresh.Grant())
+			grant := tokens.Refresh.Grant()
 			return w.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
 				both.wait()
 				if g.Snapshot().Generation > 1 {

@@ -8,58 +8,30 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
+// closure is a change of a store.
+type closure = func(*oauth.Authorizations) error
+
 // flawed is a correct store with replaceable methods.
 type flawed struct {
 	*memory
-	add func(ctx context.Context, code *oauth.AuthorizationCode,
-		supersede func(*oauth.AuthorizationCode) error) error
-	code   func(ctx context.Context, id string) (*oauth.AuthorizationCode, error)
-	redeem func(ctx context.Context, id string,
-		redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error
-	grant    func(ctx context.Context, id string) (*oauth.AccessGrant, error)
-	update   func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error
-	record   func(ctx context.Context, uses map[string]oauth.Use) error
-	list     func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error)
-	updateOf func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error
-	use      func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
-	delete   func(ctx context.Context, now time.Time) (int, error)
-	ended    func(ctx context.Context, since time.Time) (oauth.Ended, error)
+	find   func(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error)
+	change func(ctx context.Context, of oauth.Selection, change closure) error
+	record func(ctx context.Context, uses map[string]oauth.Use) error
+	use    func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error
+	delete func(ctx context.Context, now time.Time) (int, error)
+	ended  func(ctx context.Context, since time.Time) (oauth.Ended, error)
 }
 
-func (f *flawed) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
-	supersede func(*oauth.AuthorizationCode) error) error {
-	return f.add(ctx, code, supersede)
+func (f *flawed) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	return f.find(ctx, of)
 }
 
-func (f *flawed) Code(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
-	return f.code(ctx, id)
-}
-
-func (f *flawed) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	return f.redeem(ctx, known.ID(), redeem)
-}
-
-func (f *flawed) Grant(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-	return f.grant(ctx, id)
-}
-
-func (f *flawed) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
-	return f.update(ctx, known.ID(), change)
+func (f *flawed) Change(ctx context.Context, of oauth.Selection, change closure) error {
+	return f.change(ctx, of, change)
 }
 
 func (f *flawed) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
 	return f.record(ctx, uses)
-}
-
-func (f *flawed) AuthorizationsOf(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-	return f.list(ctx, host)
-}
-
-func (f *flawed) UpdateAuthorizationsOf(ctx context.Context, host oauth.Fingerprint,
-	change func(oauth.Authorizations) error) error {
-	return f.updateOf(ctx, host, change)
 }
 
 func (f *flawed) UseOnce(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
@@ -70,139 +42,134 @@ func (f *flawed) DeleteExpired(ctx context.Context, now time.Time) (int, error) 
 	return f.delete(ctx, now)
 }
 
-// put writes a grant without a transaction.
-func (f *flawed) put(grant *oauth.AccessGrant) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	f.kept.put(grant)
+// tamper changes every code and grant that the store returns.
+func tamper(code func(*oauth.CodeSnapshot), grant func(*oauth.GrantSnapshot)) func(*flawed) {
+	return func(f *flawed) {
+		f.find = func(ctx context.Context, of oauth.Selection) (spoiled oauth.Authorizations, err error) {
+			found, err := f.memory.Find(ctx, of)
+			for _, one := range found.Codes {
+				row := one.Snapshot()
+				code(&row)
+				spoiled.Codes = append(spoiled.Codes, oauth.RestoreCode(row))
+			}
+			for _, one := range found.Grants {
+				row := one.Snapshot()
+				grant(&row)
+				spoiled.Grants = append(spoiled.Grants, oauth.RestoreGrant(row))
+			}
+			return spoiled, err
+		}
+	}
 }
 
-// putCode writes a code without a transaction.
-func (f *flawed) putCode(code *oauth.AuthorizationCode) {
-	f.mutex.Lock()
-	defer f.mutex.Unlock()
-	f.kept.putCode(code)
-}
-
-// tamperGrant changes every grant that the store returns.
 func tamperGrant(spoil func(*oauth.GrantSnapshot)) func(*flawed) {
-	return func(f *flawed) {
-		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-			grant, err := f.memory.Grant(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			snapshot := grant.Snapshot()
-			spoil(&snapshot)
-			return oauth.RestoreGrant(snapshot), nil
-		}
-	}
+	return tamper(func(*oauth.CodeSnapshot) {}, spoil)
 }
 
-// tamperCode changes every code that the store returns.
 func tamperCode(spoil func(*oauth.CodeSnapshot)) func(*flawed) {
+	return tamper(spoil, func(*oauth.GrantSnapshot) {})
+}
+
+// changing wraps what the store does with selections that applies chooses.
+func changing(applies func(of oauth.Selection) bool,
+	with func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error) func(*flawed) {
 	return func(f *flawed) {
-		f.code = func(ctx context.Context, id string) (*oauth.AuthorizationCode, error) {
-			code, err := f.memory.Code(ctx, id)
-			if err != nil {
-				return nil, err
+		f.change = func(ctx context.Context, of oauth.Selection, change closure) error {
+			if applies(of) {
+				return with(f, ctx, of, change)
 			}
-			snapshot := code.Snapshot()
-			spoil(&snapshot)
-			return oauth.RestoreCode(snapshot), nil
+			return f.memory.Change(ctx, of, change)
 		}
 	}
 }
 
-func (f *flawed) redeemOutsideTransaction(ctx context.Context, id string,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	code, err := f.memory.Code(ctx, id)
-	if err != nil {
-		return err
-	}
-	grant, err := redeem(code)
-	if err != nil {
-		return err
-	}
-	f.putCode(code)
-	f.put(grant)
-	return nil
-}
+func ofCode(of oauth.Selection) bool  { return of.Code != "" }
+func ofGrant(of oauth.Selection) bool { return of.Grant != "" }
+func ofHost(of oauth.Selection) bool  { return of.Host != nil }
+func ofAny(oauth.Selection) bool      { return true }
 
-func (f *flawed) updateOutsideTransaction(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	grant, err := f.memory.Grant(ctx, id)
-	if err != nil {
-		return err
-	}
-	if err := change(grant); err != nil {
-		return err
-	}
-	f.put(grant)
-	return nil
-}
-
-// updateGrantsOutsideTransaction starts again when a code has changed, but writes over the grants
-// whatever they are.
-func (f *flawed) updateGrantsOutsideTransaction(ctx context.Context, host oauth.Fingerprint,
-	change func(oauth.Authorizations) error) error {
-	found, err := f.memory.AuthorizationsOf(ctx, host)
+// outsideTransaction reads, applies the change and writes without any lock in between.
+func outsideTransaction(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+	all, err := f.memory.Find(ctx, of)
 	if err == nil {
-		err = change(found)
+		err = change(&all)
+	}
+	if err != nil {
+		return err
+	}
+	return f.transaction(func(next contents) error {
+		next.put(all)
+		return nil
+	})
+}
+
+// outsideForGrants starts again when a code has changed, but writes over the grants whatever they
+// are.
+func outsideForGrants(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+	all, err := f.memory.Find(ctx, of)
+	if err == nil {
+		err = change(&all)
 	}
 	if err != nil {
 		return err
 	}
 	err = f.transaction(func(next contents) error {
-		for _, code := range found.Codes {
+		for _, code := range all.Codes {
 			if next.codes[code.ID()].State != oauth.IssuedCode {
 				return oauth.ErrUnavailable
 			}
-			next.putCode(code)
 		}
-		for _, grant := range found.Grants {
+		next.put(oauth.Authorizations{Codes: all.Codes})
+		for _, grant := range all.Grants {
 			next.grants[grant.ID()] = grant.Snapshot()
 		}
 		return nil
 	})
 	if err != nil {
-		return f.updateGrantsOutsideTransaction(ctx, host, change)
+		return outsideForGrants(f, ctx, of, change)
 	}
 	return nil
 }
 
-func (f *flawed) updateNonZero(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	return f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), func(g *oauth.AccessGrant) error {
-		before := g.Snapshot()
-		if err := change(g); err != nil {
+// nonZero keeps the former values of fields that a change empties.
+func nonZero(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+	return f.memory.Change(ctx, of, func(all *oauth.Authorizations) error {
+		var before []oauth.GrantSnapshot
+		for _, grant := range all.Grants {
+			before = append(before, grant.Snapshot())
+		}
+		if err := change(all); err != nil {
 			return err
 		}
-		after := g.Snapshot()
-		now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before)
-		for i := range now.NumField() {
-			if now.Field(i).IsZero() {
-				now.Field(i).Set(then.Field(i))
+		for i, grant := range all.Grants {
+			after := grant.Snapshot()
+			now, then := reflect.ValueOf(&after).Elem(), reflect.ValueOf(before[i])
+			for i := range now.NumField() {
+				if now.Field(i).IsZero() {
+					now.Field(i).Set(then.Field(i))
+				}
 			}
+			all.Grants[i] = oauth.RestoreGrant(after)
 		}
-		*g = *oauth.RestoreGrant(after)
 		return nil
 	})
 }
 
-// updateAgain runs a colliding closure again on the grant that its first run has changed.
-func (f *flawed) updateAgain(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-	grant, err := f.memory.Grant(ctx, id)
-	if err != nil {
+// onWhatItChanged runs a colliding closure again on what its first run has changed.
+func onWhatItChanged(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+	all, err := f.memory.Find(ctx, of)
+	if err != nil || len(all.Grants) == 0 {
+		return f.memory.Change(ctx, of, change)
+	}
+	before := all.Grants[0].Snapshot()
+	if err := change(&all); err != nil {
 		return err
 	}
-	before := grant.Snapshot()
-	if err := change(grant); err != nil {
-		return err
-	}
-	return f.memory.transaction(func(next contents) error {
-		if !reflect.DeepEqual(next.grants[id], before) {
-			_ = change(grant)
+	return f.transaction(func(next contents) error {
+		if !reflect.DeepEqual(next.grants[before.ID], before) {
+			_ = change(&all)
 		}
-		next.put(grant)
+		next.put(all)
 		return nil
 	})
 }

@@ -3,6 +3,7 @@ package storespec
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,22 +15,12 @@ func openWith(flaw string) oauth.Store {
 	m := newMemory()
 	f := &flawed{
 		memory: m,
-		add:    m.AddCode,
-		code:   m.Code,
-		redeem: func(ctx context.Context, id string,
-			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			return m.RedeemCode(ctx, oauth.UnreadCode(id), redeem)
-		},
-		grant: m.Grant,
-		update: func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-			return m.UpdateGrant(ctx, oauth.UnreadGrant(id), change)
-		},
-		record:   m.RecordUse,
-		list:     m.AuthorizationsOf,
-		updateOf: m.UpdateAuthorizationsOf,
-		use:      m.UseOnce,
-		delete:   m.DeleteExpired,
-		ended:    m.EndedSince,
+		find:   m.Find,
+		change: m.Change,
+		record: m.RecordUse,
+		use:    m.UseOnce,
+		delete: m.DeleteExpired,
+		ended:  m.EndedSince,
 	}
 	for _, flaws := range allFlaws {
 		if spoil := flaws[flaw]; spoil != nil {
@@ -51,64 +42,41 @@ func reopenWith(flaw string) func(oauth.Store) oauth.Store {
 var allFlaws = []map[string]func(f *flawed){flaws, garbageFlaws, revocationFlaws}
 
 var flaws = map[string]func(f *flawed){
-	"updates outside of a transaction": func(f *flawed) { f.update = f.updateOutsideTransaction },
-	"redeems outside of a transaction": func(f *flawed) { f.redeem = f.redeemOutsideTransaction },
-	"supersedes outside of a transaction": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode,
-			supersede func(*oauth.AuthorizationCode) error) error {
-			f.mutex.Lock()
-			earlier, found := f.kept.codes[code.ID()]
-			f.mutex.Unlock()
-			if found {
-				if err := supersede(oauth.RestoreCode(earlier)); err != nil {
-					return err
-				}
+	"updates outside of a transaction":            changing(ofGrant, outsideTransaction),
+	"redeems outside of a transaction":            changing(ofCode, outsideTransaction),
+	"supersedes outside of a transaction":         changing(ofCode, outsideTransaction),
+	"changes all grants outside of a transaction": changing(ofHost, outsideForGrants),
+	"does not roll back a refused change": changing(ofAny,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) (refused error) {
+			keep := func(all *oauth.Authorizations) error {
+				refused = change(all)
+				return nil
 			}
-			return f.memory.AddCode(ctx, code, replace)
-		}
-	},
-	"does not roll back a refused redemption": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string,
-			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) (refused error) {
-			keep := func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
-				grant, refused = redeem(c)
-				return grant, nil
-			}
-			return errors.Join(f.memory.RedeemCode(ctx, oauth.UnreadCode(id), keep), refused)
-		}
-	},
-	"stores the redeemed code without its grant": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string,
-			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			err := f.memory.RedeemCode(ctx, oauth.UnreadCode(id), redeem)
-			delete(f.kept.grants, id)
-			return err
-		}
-	},
-	"does not store the redeemed code": func(f *flawed) {
-		f.redeem = func(ctx context.Context, id string,
-			redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-			lose := func(c *oauth.AuthorizationCode) (*oauth.AccessGrant, error) {
-				copied := *c
-				return redeem(&copied)
-			}
-			return f.memory.RedeemCode(ctx, oauth.UnreadCode(id), lose)
-		}
-	},
-	"does not roll back a refused change": func(f *flawed) {
-		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) (refused error) {
-			keep := func(g *oauth.AccessGrant) error { refused = change(g); return nil }
-			return errors.Join(f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), keep), refused)
-		}
-	},
-	"swallows the error of a change": func(f *flawed) {
-		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-			if err := f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), change); errors.Is(err, oauth.ErrNotFound) {
-				return err
-			}
+			return errors.Join(f.memory.Change(ctx, of, keep), refused)
+		}),
+	"swallows the error of a change": changing(ofAny,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			_ = f.memory.Change(ctx, of, change)
 			return nil
-		}
-	},
+		}),
+	"stores the redeemed code without its grant": changing(ofCode,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			return f.memory.Change(ctx, of, func(all *oauth.Authorizations) error {
+				err := change(all)
+				all.Grants = nil
+				return err
+			})
+		}),
+	"does not store the redeemed code": changing(ofCode,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			return f.memory.Change(ctx, of, func(all *oauth.Authorizations) error {
+				err := change(all)
+				if len(all.Grants) > 0 {
+					all.Codes = nil
+				}
+				return err
+			})
+		}),
 	"drops a field of a grant": tamperGrant(func(g *oauth.GrantSnapshot) { g.HostWrap = nil }),
 	"drops a field of an access token": tamperGrant(func(g *oauth.GrantSnapshot) {
 		for i := range g.AccessTokens {
@@ -127,114 +95,106 @@ var flaws = map[string]func(f *flawed){
 	"returns local times": tamperGrant(func(g *oauth.GrantSnapshot) {
 		g.CreatedAt = g.CreatedAt.In(time.FixedZone("here", 3600))
 	}),
-	"does not store zero values": func(f *flawed) { f.update = f.updateNonZero },
-	"replaces a code without calling supersede": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode, _ func(*oauth.AuthorizationCode) error) error {
-			return f.memory.AddCode(ctx, code, replace)
-		}
-	},
-	"keeps the superseded code": func(f *flawed) {
-		f.add = func(ctx context.Context, code *oauth.AuthorizationCode,
-			supersede func(*oauth.AuthorizationCode) error) error {
-			earlier, found := f.kept.codes[code.ID()]
-			err := f.memory.AddCode(ctx, code, supersede)
-			if found {
-				f.kept.codes[code.ID()] = earlier
+	"does not store zero values": changing(ofGrant, nonZero),
+	"replaces a code without a look at the earlier one": changing(ofCode,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			if of.Known == nil || len(of.Known.Codes) > 0 {
+				return f.memory.Change(ctx, of, change)
 			}
-			return err
-		}
-	},
-	"returns an error of its own for an unknown grant": func(f *flawed) {
-		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-			grant, err := f.memory.Grant(ctx, id)
-			if err != nil {
-				return nil, errors.New("no rows")
+			all := *of.Known
+			if err := change(&all); err != nil {
+				return err
 			}
-			return grant, nil
+			return f.transaction(func(next contents) error {
+				next.put(all)
+				return nil
+			})
+		}),
+	"keeps the superseded code": changing(ofCode,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			return f.memory.Change(ctx, of, func(all *oauth.Authorizations) error {
+				earlier := slices.Clone(all.Codes)
+				if err := change(all); err != nil {
+					return err
+				}
+				if len(earlier) > 0 && len(all.Grants) == 0 {
+					all.Codes = earlier
+				}
+				return nil
+			})
+		}),
+	"returns an error for an unknown grant": func(f *flawed) {
+		f.find = func(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+			found, err := f.memory.Find(ctx, of)
+			if err == nil && of.Grant != "" && len(found.Grants) == 0 {
+				err = errors.New("no rows")
+			}
+			return found, err
 		}
 	},
 	"returns stale grants from a cache": func(f *flawed) {
 		cache := map[string]oauth.AccessGrant{}
-		f.grant = func(ctx context.Context, id string) (*oauth.AccessGrant, error) {
-			if cached, found := cache[id]; found {
-				return &cached, nil
+		f.find = func(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+			if cached, found := cache[of.Grant]; found {
+				return oauth.Authorizations{Grants: []*oauth.AccessGrant{&cached}}, nil
 			}
-			grant, err := f.memory.Grant(ctx, id)
-			if err == nil {
-				cache[id] = *grant
+			found, err := f.memory.Find(ctx, of)
+			if of.Grant != "" && len(found.Grants) > 0 {
+				cache[of.Grant] = *found.Grants[0]
 			}
-			return grant, err
-		}
-	},
-	"returns its own records instead of copies": func(f *flawed) {
-		shared := map[string]*oauth.AccessGrant{}
-		f.grant = func(ctx context.Context, id string) (_ *oauth.AccessGrant, err error) {
-			if shared[id] == nil {
-				shared[id], err = f.memory.Grant(ctx, id)
-			}
-			return shared[id], err
-		}
-	},
-	"lists the newest first": func(f *flawed) {
-		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-			found, err := f.memory.AuthorizationsOf(ctx, host)
-			slices.Reverse(found.Grants)
 			return found, err
 		}
 	},
-	"lists grants only": func(f *flawed) {
-		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-			found, err := f.memory.AuthorizationsOf(ctx, host)
-			return oauth.Authorizations{Grants: found.Grants}, err
-		}
-	},
-	"changes the grants of every host token": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, _ oauth.Fingerprint, change func(oauth.Authorizations) error) error {
-			for _, grant := range f.kept.grants {
-				if err := f.memory.UpdateAuthorizationsOf(ctx, oauth.Fingerprint(grant.HostPrint), change); err != nil {
-					return err
-				}
+	"returns its own records instead of copies": func(f *flawed) {
+		shared := map[string]oauth.Authorizations{}
+		f.find = func(ctx context.Context, of oauth.Selection) (_ oauth.Authorizations, err error) {
+			if _, found := shared[of.Grant]; !found || of.Grant == "" {
+				shared[of.Grant], err = f.memory.Find(ctx, of)
 			}
-			return nil
+			return shared[of.Grant], err
 		}
 	},
+	"lists grants only": func(f *flawed) {
+		f.find = func(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+			found, err := f.memory.Find(ctx, of)
+			if of.Host != nil {
+				found.Codes = nil
+			}
+			return found, err
+		}
+	},
+	"changes the grants of every host token": changing(ofHost,
+		func(f *flawed, ctx context.Context, _ oauth.Selection, change closure) (err error) {
+			for _, grant := range maps.Clone(f.kept.grants) {
+				err = errors.Join(err, f.memory.Change(ctx, oauth.Selection{Host: grant.HostPrint}, change))
+			}
+			return err
+		}),
 	"finds grants by their first host token": func(f *flawed) {
-		first := map[oauth.Fingerprint]oauth.Authorizations{}
-		f.list = func(ctx context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-			if found, listed := first[host]; listed {
+		first := map[string]oauth.Authorizations{}
+		f.find = func(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+			if found, listed := first[string(of.Host)]; listed {
 				return found, nil
 			}
-			return f.memory.AuthorizationsOf(ctx, host)
+			return f.memory.Find(ctx, of)
 		}
-		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
-			found, _ := f.memory.AuthorizationsOf(ctx, host)
-			err := f.memory.UpdateAuthorizationsOf(ctx, host, change)
-			if again, _ := f.memory.AuthorizationsOf(ctx, host); len(again.Grants) < len(found.Grants) &&
+		f.change = func(ctx context.Context, of oauth.Selection, change closure) error {
+			found, _ := f.memory.Find(ctx, of)
+			err := f.memory.Change(ctx, of, change)
+			if again, _ := f.memory.Find(ctx, of); of.Host != nil && len(again.Grants) < len(found.Grants) &&
 				found.Grants[0].EndReason() == "" {
-				first[host] = found
+				first[string(of.Host)] = found
 			}
 			return err
 		}
 	},
-	"does not roll back a refused change of all grants": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, host oauth.Fingerprint,
-			change func(oauth.Authorizations) error) (refused error) {
-			err := f.memory.UpdateAuthorizationsOf(ctx, host, func(found oauth.Authorizations) error {
-				refused = change(found)
-				return nil
+	"changes a copy of the codes": changing(ofHost,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			found, _ := f.memory.Find(ctx, of)
+			return f.memory.Change(ctx, of, func(all *oauth.Authorizations) error {
+				return change(&oauth.Authorizations{Codes: found.Codes, Grants: all.Grants})
 			})
-			return errors.Join(err, refused)
-		}
-	},
-	"changes all grants outside of a transaction": func(f *flawed) { f.updateOf = f.updateGrantsOutsideTransaction },
-	"changes a copy of the codes": func(f *flawed) {
-		f.updateOf = func(ctx context.Context, host oauth.Fingerprint, change func(oauth.Authorizations) error) error {
-			found, _ := f.memory.AuthorizationsOf(ctx, host)
-			return f.memory.UpdateAuthorizationsOf(ctx, host, func(all oauth.Authorizations) error {
-				return change(oauth.Authorizations{Codes: found.Codes, Grants: all.Grants})
-			})
-		}
-	},
+		}),
 	"accepts used assertions again": func(f *flawed) {
 		f.use = func(ctx context.Context, assertion oauth.Digest, forgetAfter time.Time) error {
 			if err := f.memory.UseOnce(ctx, assertion, forgetAfter); !errors.Is(err, oauth.ErrDuplicate) {
@@ -257,7 +217,7 @@ var flaws = map[string]func(f *flawed){
 			return nil
 		}
 	},
-	"runs a closure again on what it has changed": func(f *flawed) { f.update = f.updateAgain },
+	"runs a closure again on what it has changed": changing(ofGrant, onWhatItChanged),
 	"records the earlier of two last uses": func(f *flawed) {
 		f.record = func(_ context.Context, uses map[string]oauth.Use) error {
 			return f.transaction(func(next contents) error {
@@ -296,18 +256,21 @@ var flaws = map[string]func(f *flawed){
 			})
 		}
 	},
-	"undoes a use by a change": func(f *flawed) {
-		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-			grant, err := f.memory.Grant(ctx, id)
+	"undoes a use by a change": changing(ofAny,
+		func(f *flawed, ctx context.Context, of oauth.Selection, change closure) error {
+			all, err := f.memory.Find(ctx, of)
 			if err == nil {
-				err = change(grant)
+				err = change(&all)
 			}
-			if err == nil {
-				f.mutex.Lock()
-				defer f.mutex.Unlock()
-				f.kept.grants[id] = grant.Snapshot()
+			if err != nil {
+				return err
 			}
-			return err
-		}
-	},
+			return f.transaction(func(next contents) error {
+				next.put(oauth.Authorizations{Codes: all.Codes})
+				for _, grant := range all.Grants {
+					next.grants[grant.ID()] = grant.Snapshot()
+				}
+				return nil
+			})
+		}),
 }

@@ -30,7 +30,7 @@ func garbageCollection(w *world) {
 	It("deletes a grant exactly at its ForgetAfter, and no other", Label("H6", "I20"), func(ctx SpecContext) {
 		_, others := w.activeWith(ctx, "another token")
 		_, tokens := w.active(ctx)
-		Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(tokens.Refresh.Grant()), func(g *oauth.AccessGrant) error {
+		Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Grant(), func(g *oauth.AccessGrant) error {
 			g.End(oauth.EndedByHost, w.now.Add(-7*24*time.Hour))
 			return nil
 		})).To(Succeed())

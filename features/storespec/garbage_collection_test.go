@@ -50,11 +50,11 @@ var garbageFlaws = map[string]func(f *flawed){
 	},
 	"deletes a grant by the end that it had first": func(f *flawed) {
 		first := map[string]time.Time{}
-		f.update = func(ctx context.Context, id string, change func(*oauth.AccessGrant) error) error {
-			if _, known := first[id]; !known {
-				first[id] = f.kept.grants[id].ForgetAfter
+		f.change = func(ctx context.Context, of oauth.Selection, change closure) error {
+			if _, known := first[of.Grant]; !known && of.Grant != "" {
+				first[of.Grant] = f.kept.grants[of.Grant].ForgetAfter
 			}
-			return f.memory.UpdateGrant(ctx, oauth.UnreadGrant(id), change)
+			return f.memory.Change(ctx, of, change)
 		}
 		f.delete = func(ctx context.Context, now time.Time) (int, error) {
 			for id, end := range first {

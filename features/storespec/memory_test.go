@@ -1,10 +1,8 @@
 package storespec
 
 import (
-	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,104 +47,46 @@ func (m *memory) transaction(work func(next contents) error) error {
 
 func (c contents) rows() int { return len(c.codes) + len(c.grants) + len(c.used) }
 
-func (c contents) grant(id string) (*oauth.AccessGrant, error) {
-	row, found := c.grants[id]
-	if !found {
-		return nil, oauth.ErrNotFound
-	}
-	return oauth.RestoreGrant(row), nil
-}
-
-func (c contents) code(id string) (*oauth.AuthorizationCode, error) {
-	row, found := c.codes[id]
-	if !found {
-		return nil, oauth.ErrNotFound
-	}
-	return oauth.RestoreCode(row), nil
-}
-
-func (c contents) of(host oauth.Fingerprint) (all oauth.Authorizations) {
-	for _, row := range slices.SortedFunc(maps.Values(c.codes), func(a, b oauth.CodeSnapshot) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	}) {
-		if row.State == "issued" && string(row.HostPrint) == string(host[:]) {
+func (c contents) find(of oauth.Selection) (all oauth.Authorizations) {
+	for _, row := range c.codes {
+		if of.HasCode(row) {
 			all.Codes = append(all.Codes, oauth.RestoreCode(row))
 		}
 	}
-	for _, row := range slices.SortedFunc(maps.Values(c.grants), func(a, b oauth.GrantSnapshot) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-	}) {
-		if row.State == oauth.ActiveGrant && string(row.HostPrint) == string(host[:]) {
+	for _, row := range c.grants {
+		if of.HasGrant(row) {
 			all.Grants = append(all.Grants, oauth.RestoreGrant(row))
 		}
 	}
 	return all
 }
 
-func (c contents) putCode(code *oauth.AuthorizationCode) { c.codes[code.ID()] = code.Snapshot() }
-
-// put writes a grant, and keeps the last use that is stored.
-func (c contents) put(grant *oauth.AccessGrant) {
-	row := grant.Snapshot()
-	if before, found := c.grants[row.ID]; found {
-		row.LastUsedAt, row.LastUsedToken = before.LastUsedAt, before.LastUsedToken
+func (c contents) put(all oauth.Authorizations) {
+	for _, code := range all.Codes {
+		c.codes[code.ID()] = code.Snapshot()
 	}
-	c.grants[row.ID] = row
-}
-
-func (m *memory) AddCode(_ context.Context, code *oauth.AuthorizationCode,
-	supersede func(*oauth.AuthorizationCode) error) error {
-	return m.transaction(func(next contents) error {
-		if earlier, found := next.codes[code.ID()]; found {
-			if err := supersede(oauth.RestoreCode(earlier)); err != nil {
-				return err
-			}
+	for _, grant := range all.Grants {
+		row := grant.Snapshot()
+		if before, found := c.grants[row.ID]; found { // only RecordUse writes the last use
+			row.LastUsedAt, row.LastUsedToken = before.LastUsedAt, before.LastUsedToken
 		}
-		next.putCode(code)
-		return nil
-	})
+		c.grants[row.ID] = row
+	}
 }
 
-func (m *memory) Code(_ context.Context, id string) (*oauth.AuthorizationCode, error) {
+func (m *memory) Find(_ context.Context, of oauth.Selection) (oauth.Authorizations, error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	return m.kept.code(id)
+	return m.kept.find(of), nil
 }
 
-func (m *memory) RedeemCode(_ context.Context, known *oauth.AuthorizationCode,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
+func (m *memory) Change(_ context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
 	return m.transaction(func(next contents) error {
-		code, err := next.code(known.ID())
-		if err != nil {
+		all := next.find(of)
+		if err := change(&all); err != nil {
 			return err
 		}
-		grant, err := redeem(code)
-		if err != nil {
-			return err
-		}
-		next.putCode(code)
-		next.put(grant)
-		return nil
-	})
-}
-
-func (m *memory) Grant(_ context.Context, id string) (*oauth.AccessGrant, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.kept.grant(id)
-}
-
-func (m *memory) UpdateGrant(_ context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
-	return m.transaction(func(next contents) error {
-		grant, err := next.grant(known.ID())
-		if err != nil {
-			return err
-		}
-		if err := change(grant); err != nil {
-			return err
-		}
-		next.put(grant)
+		next.put(all)
 		return nil
 	})
 }
@@ -161,29 +101,6 @@ func (m *memory) RecordUse(_ context.Context, uses map[string]oauth.Use) error {
 			last := oauth.Use{At: row.LastUsedAt, Access: row.LastUsedToken}.Latest(use)
 			row.LastUsedAt, row.LastUsedToken = last.At, last.Access
 			next.grants[id] = row
-		}
-		return nil
-	})
-}
-
-func (m *memory) AuthorizationsOf(_ context.Context, host oauth.Fingerprint) (oauth.Authorizations, error) {
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	return m.kept.of(host), nil
-}
-
-func (m *memory) UpdateAuthorizationsOf(_ context.Context, host oauth.Fingerprint,
-	change func(oauth.Authorizations) error) error {
-	return m.transaction(func(next contents) error {
-		found := next.of(host)
-		if err := change(found); err != nil {
-			return err
-		}
-		for _, code := range found.Codes {
-			next.putCode(code)
-		}
-		for _, grant := range found.Grants {
-			next.put(grant)
 		}
 		return nil
 	})

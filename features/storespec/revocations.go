@@ -20,7 +20,7 @@ func watchingEnds(open func() oauth.Store) {
 	var watcher oauth.EndWatcher
 	BeforeEach(func() {
 		*w = newWorld(open())
-		watcher = w.store.(oauth.EndWatcher)
+		watcher = w.store.Store.(oauth.EndWatcher)
 	})
 
 	It("returns the grants that ended at or after a time, and no others", Label("G16", "I22"), func(ctx SpecContext) {
@@ -52,7 +52,7 @@ func watchingEnds(open func() oauth.Store) {
 // endedAt stores a grant that ended at this time.
 func (w *world) endedAt(ctx context.Context, at time.Time) (grant string) {
 	_, tokens := w.active(ctx)
-	Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(tokens.Refresh.Grant()), func(g *oauth.AccessGrant) error {
+	Expect(w.store.UpdateGrant(ctx, tokens.Refresh.Grant(), func(g *oauth.AccessGrant) error {
 		grant = g.ID()
 		g.End(oauth.EndedByHost, at)
 		return nil
@@ -63,7 +63,7 @@ func (w *world) endedAt(ctx context.Context, at time.Time) (grant string) {
 // revokedAt stores an access token that its client revoked at this time.
 func (w *world) revokedAt(ctx context.Context, at time.Time) oauth.Digest {
 	_, tokens := w.active(ctx)
-	Expect(w.store.UpdateGrant(ctx, oauth.UnreadGrant(tokens.Access.Grant()), func(g *oauth.AccessGrant) error {
+	Expect(w.store.UpdateGrant(ctx, tokens.Access.Grant(), func(g *oauth.AccessGrant) error {
 		Expect(g.Revoke(tokens.Access, clientID, at)).To(BeFalse(), "only the token ends")
 		return nil
 	})).To(Succeed())

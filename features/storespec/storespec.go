@@ -1,5 +1,6 @@
 // Package storespec tests an implementation of oauth.Store. Call Contract in a Ginkgo container of
-// your package; add WatchingEnds if the store is an oauth.EndWatcher.
+// your package; add RecordingUses if the store is an oauth.UseRecorder, and WatchingEnds if it is
+// an oauth.EndWatcher.
 package storespec
 
 import (
@@ -19,7 +20,6 @@ func Contract(open func() oauth.Store, reopen ...func(oauth.Store) oauth.Store) 
 		newCodes(w)
 		redemptions(w)
 		updates(w)
-		lastUses(w)
 		persistence(w)
 		concurrency(w)
 		authorizations(w)

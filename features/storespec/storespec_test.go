@@ -25,6 +25,7 @@ func TestStorespec(t *testing.T) {
 
 var _ = Describe("A store", func() {
 	Contract(func() oauth.Store { return openWith(flaw) }, reopenWith(flaw))
+	RecordingUses(func() oauth.Store { return openWith(flaw) })
 	WatchingEnds(func() oauth.Store { return openWith(flaw) })
 })
 
@@ -50,7 +51,7 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "updates outside of a transaction", "ends a grant that is refreshed at the same time"),
 		Entry(nil, "supersedes outside of a transaction",
 			"accepts either a redemption or a second approval, never both"),
-		Entry(nil, "does not roll back a refused redemption", "stores neither when the redemption is refused"),
+		Entry(nil, "does not roll back a refused change", "stores neither when the redemption is refused"),
 		Entry(nil, "stores the redeemed code without its grant", "stores the redeemed code and the new grant together"),
 		Entry(nil, "does not store the redeemed code", "stores the redeemed code and the new grant together"),
 		Entry(nil, "does not roll back a refused change", "stores nothing when the change returns an error"),
@@ -58,10 +59,10 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "drops a field of a code", "stores every field of a new code"),
 		Entry(nil, "drops a field of a code", "stores every field of a code that replaces another or is redeemed"),
 		Entry(nil, "drops a field of a grant", "stores every field of a new grant"),
-		Entry(nil, "drops a field of a grant", "stores every field of a changed grant, except its last use"),
+		Entry(nil, "drops a field of a grant", "stores every field of a changed grant"),
 		Entry(nil, "drops a field of an access token", "stores every field of a new grant"),
 		Entry(nil, "drops a field of a rotation", "stores every field of a new grant"),
-		Entry(nil, "returns an error of its own for an unknown grant", "returns ErrNotFound for an unknown grant"),
+		Entry(nil, "returns an error for an unknown grant", "finds nothing for an unknown grant"),
 		Entry(nil, "updates outside of a transaction", "loses no change when two changes overlap"),
 		Entry(nil, "updates outside of a transaction", "keeps no change that a closure made to an older state"),
 		Entry(nil, "runs a closure again on what it has changed",
@@ -81,20 +82,20 @@ var _ = Describe("The store contract", func() {
 		Entry(nil, "deletes a grant by the end that it had first", "keeps a grant whose end a refresh has moved"),
 		Entry(nil, "truncates times to seconds", "stores times in UTC to the millisecond"),
 		Entry(nil, "returns local times", "stores times in UTC to the millisecond"),
-		Entry(nil, "does not store zero values", "stores every field of a changed grant, except its last use"),
-		Entry(nil, "replaces a code without calling supersede", "changes nothing when supersede returns an error"),
+		Entry(nil, "does not store zero values", "stores every field of a changed grant"),
+		Entry(nil, "replaces a code without a look at the earlier one",
+			"changes nothing when supersede returns an error"),
 		Entry(nil, "keeps the superseded code", "replaces it when supersede returns nil"),
 		Entry(nil, "returns stale grants from a cache", "shows a revocation to the next read"),
 		Entry(nil, "returns its own records instead of copies",
 			"returns copies, so that changing them does not change the store"),
-		Entry(nil, "lists the newest first", "lists the codes and grants of one host token, oldest first"),
-		Entry(nil, "lists grants only", "lists the codes and grants of one host token, oldest first"),
+		Entry(nil, "lists grants only", "lists the codes and grants of one host token"),
 		Entry(nil, "changes the grants of every host token",
 			"changes all codes and grants of one host token, and no others"),
 		Entry(nil, "finds grants by their first host token",
 			"finds codes and grants by their newest host token, and by no earlier one"),
 		Entry(nil, "changes a copy of the codes", "changes all codes and grants of one host token, and no others"),
-		Entry(nil, "does not roll back a refused change of all grants",
+		Entry(nil, "does not roll back a refused change",
 			"changes none of them when the change returns an error"),
 		Entry(nil, "never deletes codes", "deletes a code exactly at its ForgetAfter, and keeps its grant"),
 		Entry(nil, "deletes a millisecond too early", "deletes a code exactly at its ForgetAfter, and keeps its grant"),

@@ -24,7 +24,7 @@ var errRefused = errors.New("refused by the closure")
 // world is a store with the settings of a server. Its clock is now, which changes only when a spec
 // sets it.
 type world struct {
-	store    oauth.Store
+	store    Acts
 	settings *oauth.Settings
 	now      time.Time
 }
@@ -40,7 +40,7 @@ func newWorld(store oauth.Store) world {
 		RecheckEvery: time.Minute,
 	}.Settings()
 	Expect(err).NotTo(HaveOccurred())
-	return world{store: store, settings: settings, now: now}
+	return world{store: On(store), settings: settings, now: now}
 }
 
 // ticket returns the ticket of an open consent page.
@@ -106,7 +106,7 @@ func (w *world) activeWith(ctx context.Context, hostToken string) (oauth.Secret,
 func (w *world) addGrant(ctx context.Context, grant *oauth.AccessGrant) error {
 	Expect(w.store.AddCode(ctx, minimalCode(grant.ID()), noEarlierCode)).To(Succeed())
 	toGrant := func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return grant, nil }
-	return w.store.RedeemCode(ctx, oauth.UnreadCode(grant.ID()), toGrant)
+	return w.store.RedeemCode(ctx, grant.ID(), toGrant)
 }
 
 func redemption(code oauth.Secret) oauth.Redemption {
@@ -120,7 +120,7 @@ func redemption(code oauth.Secret) oauth.Redemption {
 
 func (w *world) redeem(ctx context.Context, code oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := redemption(code)
-	known := oauth.UnreadCode(code.Grant())
+	known := code.Grant()
 	err = w.store.RedeemCode(ctx, known, func(c *oauth.AuthorizationCode) (grant *oauth.AccessGrant, err error) {
 		inside()
 		grant, tokens, err = c.Redeem(by, w.settings, w.now)
@@ -140,7 +140,7 @@ func refreshment(token oauth.Secret) oauth.RefreshRequest {
 
 func (w *world) refresh(ctx context.Context, token oauth.Secret, inside func()) (tokens *oauth.Tokens, err error) {
 	by := refreshment(token)
-	err = w.store.UpdateGrant(ctx, oauth.UnreadGrant(token.Grant()), func(g *oauth.AccessGrant) (err error) {
+	err = w.store.UpdateGrant(ctx, token.Grant(), func(g *oauth.AccessGrant) (err error) {
 		inside()
 		tokens, err = g.Refresh(by, w.settings, w.now)
 		return err

@@ -25,26 +25,9 @@ func Open(file string) (*Store, error) {
 	return &Store{Store: store}, nil
 }
 
-// AddCode implements oauth.Store.
-func (s *Store) AddCode(ctx context.Context, code *oauth.AuthorizationCode,
-	supersede func(*oauth.AuthorizationCode) error) error {
+// Change implements oauth.Store.
+func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.Store.AddCode(ctx, code, supersede)
-}
-
-// RedeemCode implements oauth.Store.
-func (s *Store) RedeemCode(ctx context.Context, known *oauth.AuthorizationCode,
-	redeem func(*oauth.AuthorizationCode) (*oauth.AccessGrant, error)) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	return s.Store.RedeemCode(ctx, known, redeem)
-}
-
-// UpdateGrant implements oauth.Store.
-func (s *Store) UpdateGrant(ctx context.Context, known *oauth.AccessGrant,
-	change func(*oauth.AccessGrant) error) error {
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	return s.Store.UpdateGrant(ctx, known, change)
+	return s.Store.Change(ctx, of, change)
 }

@@ -166,11 +166,13 @@ func inMillis(after time.Duration) int64 { return time.Now().Add(after).UnixMill
 // leaveOne adds one code and one grant to a new store, and closes it.
 func leaveOne(store *persistence.Store) error {
 	code, _ := NewCode()
-	redeem := func(code *oauth.AuthorizationCode) (*oauth.AccessGrant, error) { return newGrant(code.ID()), nil }
-	return errors.Join(
-		store.AddCode(context.Background(), code, code.Supersedes),
-		store.RedeemCode(context.Background(), oauth.UnreadCode(code.ID()), redeem),
-		store.Close())
+	of := oauth.Selection{Code: code.ID()}
+	add := func(found *oauth.Authorizations) error {
+		found.Codes = append(found.Codes, code)
+		found.Grants = append(found.Grants, newGrant(code.ID()))
+		return nil
+	}
+	return errors.Join(store.Change(context.Background(), of, add), store.Close())
 }
 
 const (

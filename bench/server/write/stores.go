@@ -6,6 +6,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence"
 	"github.com/pasteport/pasteport/bench/server/raw"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // adder stores more codes.
@@ -19,7 +20,11 @@ func openStore(file string) (add adder, closeStore func() error, err error) {
 	}
 	return func(int) error {
 		code, _ := raw.NewCode()
-		return store.AddCode(context.Background(), code, code.Supersedes)
+		of := oauth.Selection{Code: code.ID(), Known: &oauth.Authorizations{}}
+		return store.Change(context.Background(), of, func(found *oauth.Authorizations) error {
+			found.Codes = append(found.Codes, code)
+			return nil
+		})
 	}, store.Close, nil
 }
 

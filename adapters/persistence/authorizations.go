@@ -1,0 +1,142 @@
+package persistence
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// authorizationRows are the rows of some codes and grants.
+type authorizationRows struct {
+	codes  []oauth.CodeSnapshot
+	grants []oauth.GrantSnapshot
+}
+
+// find reads the rows of a selection. It reads the codes of a host token first: the grant of a code
+// that was redeemed before its row was read is then among the grants, and a redemption after it
+// changes the version of the code.
+func find(db *gorm.DB, of oauth.Selection) (rows authorizationRows, err error) {
+	const ofHost = "host_print = ? AND state = ? ORDER BY created_at, id"
+	switch {
+	case of.Code != "":
+		rows.codes, err = codes.read(db, "id = ?", of.Code)
+	case of.Grant != "":
+		rows.grants, err = grants.read(db, "id = ?", of.Grant)
+	default:
+		rows.codes, err = codes.read(db, ofHost, of.Host, oauth.IssuedCode)
+		if err == nil {
+			rows.grants, err = grants.read(db, ofHost, of.Host, oauth.ActiveGrant)
+		}
+	}
+	return rows, failed("finding codes and grants", err)
+}
+
+func (r authorizationRows) restore() (all oauth.Authorizations) {
+	for _, code := range r.codes {
+		all.Codes = append(all.Codes, oauth.RestoreCode(code))
+	}
+	for _, grant := range r.grants {
+		all.Grants = append(all.Grants, oauth.RestoreGrant(grant))
+	}
+	return all
+}
+
+func snapshots(all oauth.Authorizations) (rows authorizationRows) {
+	for _, code := range all.Codes {
+		rows.codes = append(rows.codes, code.Snapshot())
+	}
+	for _, grant := range all.Grants {
+		rows.grants = append(rows.grants, grant.Snapshot())
+	}
+	return rows
+}
+
+// Find implements oauth.Store.
+func (s *Store) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
+	ctx, done := s.detached(ctx)
+	defer done()
+	rows, err := find(s.reader.WithContext(ctx), of)
+	return rows.restore(), err
+}
+
+// Change implements oauth.Store. It begins with what the caller knows, and reads the newest rows
+// when that is refused or overtaken.
+func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oauth.Authorizations) error) error {
+	return s.change(ctx, func(db *gorm.DB) error {
+		var refused error
+		var known authorizationRows
+		if of.Known != nil {
+			known = snapshots(*of.Known)
+			if refused = s.changeRows(db, known, change); refused == nil || isOutage(refused) {
+				return refused
+			}
+		}
+		newest, err := find(db, of)
+		if err != nil {
+			return err
+		}
+		if refused != nil && !errors.Is(refused, errOvertaken) && reflect.DeepEqual(newest, known) {
+			return refused
+		}
+		return s.changeRows(db, newest, change)
+	})
+}
+
+// isOutage reports an error that a newer state would not avoid, and after which PostgreSQL refuses
+// the rest of a transaction.
+func isOutage(err error) bool {
+	return errors.Is(err, oauth.ErrUnavailable) && !errors.Is(err, errOvertaken)
+}
+
+// changeRows applies change to rows and writes what it has changed. On a server, one statement is a
+// transaction of its own.
+func (s *Store) changeRows(db *gorm.DB, before authorizationRows, change func(*oauth.Authorizations) error) error {
+	all := before.restore()
+	if err := change(&all); err != nil {
+		return err
+	}
+	after := snapshots(all)
+	for i := range min(len(before.grants), len(after.grants)) { // only RecordUse writes the last use
+		was, is := before.grants[i], &after.grants[i]
+		is.LastUsedAt, is.LastUsedToken = was.LastUsedAt, was.LastUsedToken
+	}
+	write := func(tx *gorm.DB) error {
+		if err := codes.write(tx, before.codes, after.codes); err != nil {
+			return err
+		}
+		return grants.write(tx, before.grants, after.grants)
+	}
+	if s.file != nil || len(after.codes)+len(after.grants) == 1 {
+		return write(db)
+	}
+	return inTransaction(db, s.engine.isolation, write)
+}
+
+// RecordUse implements oauth.UseRecorder.
+func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(uses)), usesAtOnce) {
+		values := make([]any, 0, 3*len(ids))
+		for _, id := range ids {
+			values = append(values, id, uses[id].At.UnixMilli(), int64(uses[id].Access))
+		}
+		rows := s.engine.useRow + strings.Repeat(" UNION ALL SELECT ?, ?, ?", len(ids)-1)
+		err := s.change(ctx, func(tx *gorm.DB) error {
+			_, err := execute(tx, s.engine.useHead+rows+s.engine.useTail, values...)
+			return failed("recording the last uses of grants", err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usesAtOnce is the largest number of rows in one statement.
+const usesAtOnce = 400
