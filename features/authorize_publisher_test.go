@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Serving further well-known files", Label("F18"), func() {
@@ -107,11 +108,14 @@ var _ = Describe("Serving further well-known files", Label("F18"), func() {
 
 // linked sets every link of the operator.
 func linked(config *service.Config) {
-	links := &config.Links
-	links.ServiceDocumentation, links.OperatorPolicy, links.OperatorTerms =
-		"https://cms.example/developers", "https://cms.example/privacy", "https://cms.example/terms"
-	links.ResourceDocumentation, links.ResourcePolicy, links.ResourceTerms =
-		"https://cms.example/mcp-help", "https://cms.example/privacy", "https://cms.example/mcp-terms"
+	config.Links = oauth.Links{
+		{Name: oauth.ServiceDocumentation, URL: "https://cms.example/developers"},
+		{Name: oauth.OperatorPolicy, URL: "https://cms.example/privacy"},
+		{Name: oauth.OperatorTerms, URL: "https://cms.example/terms"},
+		{Name: oauth.ResourceDocumentation, URL: "https://cms.example/mcp-help"},
+		{Name: oauth.ResourcePolicy, URL: "https://cms.example/privacy"},
+		{Name: oauth.ResourceTerms, URL: "https://cms.example/mcp-terms"},
+	}
 }
 
 var _ = Describe("Publishing links of the operator", Label("F19", "RFC 8414", "RFC 9728"), func() {
@@ -146,11 +150,19 @@ var _ = Describe("Publishing links of the operator", Label("F19", "RFC 8414", "R
 		}
 	})
 
-	It("reports what is not the address of a web page", func() {
+	DescribeTable("reports", func(mistake string, links ...oauth.Link) {
 		config := service.DefaultConfig()
-		config.Issuer, config.Links.OperatorTerms = "https://cms.example", "terms.html"
+		config.Issuer, config.Links = "https://cms.example", links
 		_, err := service.Open(GinkgoT().Context(), *config)
-		Expect(err).
-			To(MatchError(ContainSubstring(`Links.OperatorTerms is "terms.html": give the address of a web page`)))
-	})
+		Expect(err).To(MatchError(ContainSubstring(mistake)))
+	},
+		Entry("what is not the address of a web page",
+			`Links has "terms.html" for op_tos_uri: give the address of a web page`,
+			oauth.Link{Name: oauth.OperatorTerms, URL: "terms.html"}),
+		Entry("an unknown name", `Links has the unknown name "tos": choose one of service_documentation, op_policy_uri`,
+			oauth.Link{Name: "tos", URL: "https://cms.example/terms"}),
+		Entry("a name twice", "Links has op_tos_uri twice: keep one",
+			oauth.Link{Name: oauth.OperatorTerms, URL: "https://cms.example/terms"},
+			oauth.Link{Name: oauth.OperatorTerms, URL: "https://cms.example/more"}),
+	)
 })

@@ -47,7 +47,7 @@ var _ = Describe("Translating texts", func() {
 
 var _ = Describe("Explaining a refusal", func() {
 	It("has every text in every language", func() {
-		drawn, err := pages.New("cms.example", pages.Appearance{}, oauth.Links{})
+		drawn, err := pages.New("cms.example", pages.Appearance{}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		reasons := []explanation{explain(errors.New("a bug"), outcome{}),
 			explain(oauth.Refuse(oauth.InvalidRequest, "A5", "x"), outcome{})}

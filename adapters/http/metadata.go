@@ -62,8 +62,8 @@ func (e *Endpoints) metadata() serverMetadata {
 		IssParameter:             true,
 		ClientMetadataDocuments:  true,
 		ProtectedResources:       resources,
-		Documentation:            settings.Links.ServiceDocumentation,
-		OperatorPolicy:           settings.Links.OperatorPolicy,
-		OperatorTerms:            settings.Links.OperatorTerms,
+		Documentation:            settings.Links.URL(oauth.ServiceDocumentation),
+		OperatorPolicy:           settings.Links.URL(oauth.OperatorPolicy),
+		OperatorTerms:            settings.Links.URL(oauth.OperatorTerms),
 	}
 }

@@ -84,3 +84,15 @@ var scopeItem = settings.Item[oauth.Scope]{
 	},
 	Expected: "scopes such as \"articles:write articles:read = Change articles\"",
 }
+
+var linkItem = settings.Item[oauth.Link]{
+	Parse: func(line string) (oauth.Link, error) {
+		name, address, found := strings.Cut(line, " = ")
+		if !found {
+			return oauth.Link{}, errors.New("it has no URL")
+		}
+		return oauth.Link{Name: strings.TrimSpace(name), URL: strings.TrimSpace(address)}, nil
+	},
+	Format:   func(link oauth.Link) string { return link.Name + " = " + link.URL },
+	Expected: "links such as \"op_policy_uri = https://cms.example.com/privacy\"",
+}

@@ -192,21 +192,11 @@ func (c *Config) pages() settings.Group {
 		settings.Choice("credential-word", &c.Appearance.CredentialWord, []string{pages.WordToken, pages.WordKey},
 			"what the pages call the site's credential: token or key").
 			DefaultText(pages.WordToken).Example(pages.WordKey),
-		settings.URL("service-documentation", &c.Links.ServiceDocumentation,
-			"URL of a page for developers of clients; it appears in the metadata (RFC 8414) and on the pages, as do "+
-				"the next five URLs").
-			Example("https://cms.example.com/developers"),
-		settings.URL("op-policy-uri", &c.Links.OperatorPolicy, "URL of your privacy policy").
-			Example("https://cms.example.com/privacy"),
-		settings.URL("op-tos-uri", &c.Links.OperatorTerms, "URL of your terms of service").
-			Example("https://cms.example.com/terms"),
-		settings.URL("resource-documentation", &c.Links.ResourceDocumentation,
-			"URL of a page about the MCP servers (RFC 9728)").Example("https://cms.example.com/mcp-help"),
-		settings.URL("resource-policy-uri", &c.Links.ResourcePolicy,
-			"URL of the privacy policy of the MCP servers, if it differs").
-			Example("https://cms.example.com/mcp-privacy"),
-		settings.URL("resource-tos-uri", &c.Links.ResourceTerms,
-			"URL of the terms of the MCP servers, if they differ").Example("https://cms.example.com/mcp-terms"),
+		settings.List("links", (*[]oauth.Link)(&c.Links), linkItem,
+			"web pages for the metadata (RFC 8414, RFC 9728) and the pages, each as \"name = URL\" with the name in "+
+				"the metadata: service_documentation, op_policy_uri, op_tos_uri, and resource_documentation, "+
+				"resource_policy_uri and resource_tos_uri of the MCP servers").
+			Example("op_policy_uri = https://cms.example.com/privacy", "op_tos_uri = https://cms.example.com/terms"),
 		settings.Folder("well-known-files", &c.WellKnownFiles, "folder of files of at most 1 MiB that are served "+
 			"below /.well-known/, such as security.txt and openai-apps-challenge, besides the service's own documents").
 			DefaultText("none").Example("/etc/pasteport/well-known"),

@@ -8,8 +8,6 @@ import (
 	"github.com/lucasb-eyer/go-colorful"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 var _ = Describe("Looking like the site", func() {
@@ -75,7 +73,7 @@ var _ = Describe("Looking like the site", func() {
 	})
 
 	DescribeTable("names the mistake", func(appearance Appearance, words string) {
-		_, err := New("cms.example", appearance, oauth.Links{})
+		_, err := New("cms.example", appearance, nil)
 		Expect(err).To(MatchError(ContainSubstring(words)))
 	},
 		Entry("with the name", Appearance{Name: string(bytes.Repeat([]byte("x"), 61))},

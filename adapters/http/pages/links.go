@@ -1,6 +1,10 @@
 package pages
 
-import "github.com/a-h/templ"
+import (
+	"github.com/a-h/templ"
+
+	"github.com/pasteport/pasteport/domain/oauth"
+)
 
 // link is a link of the operator, with its text in the language of the page.
 type link struct {
@@ -17,11 +21,11 @@ func (s sheet) links() (all []link) {
 			all = append(all, link{text, templ.URL(target)})
 		}
 	}
-	add(s.say("Documentation"), of.ServiceDocumentation)
-	add(s.say("Privacy policy"), of.OperatorPolicy)
-	add(s.say("Terms of service"), of.OperatorTerms)
-	add(s.say("About the server"), of.ResourceDocumentation)
-	add(s.say("Privacy policy of the server"), of.ResourcePolicy)
-	add(s.say("Terms of the server"), of.ResourceTerms)
+	add(s.say("Documentation"), of.URL(oauth.ServiceDocumentation))
+	add(s.say("Privacy policy"), of.URL(oauth.OperatorPolicy))
+	add(s.say("Terms of service"), of.URL(oauth.OperatorTerms))
+	add(s.say("About the server"), of.URL(oauth.ResourceDocumentation))
+	add(s.say("Privacy policy of the server"), of.URL(oauth.ResourcePolicy))
+	add(s.say("Terms of the server"), of.URL(oauth.ResourceTerms))
 	return all
 }

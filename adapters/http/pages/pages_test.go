@@ -16,8 +16,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/features/suite"
-
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func TestPages(t *testing.T) {
@@ -58,7 +56,7 @@ func plain(change ...func(*Consent)) Consent {
 // drawn are the pages of cms.example.
 func drawn(appearance Appearance) *Pages {
 	GinkgoHelper()
-	pages, err := New("cms.example", appearance, oauth.Links{})
+	pages, err := New("cms.example", appearance, nil)
 	Expect(err).NotTo(HaveOccurred())
 	return pages
 }

@@ -29,9 +29,9 @@ func newMetadata(o Options) *wellknown.Document {
 		ScopesSupported:      o.Scopes.Defaults().Values(), // some clients request all that they see here
 		BearerMethods:        []string{"header"},
 		ResourceName:         o.ResourceName,
-		Documentation:        o.Links.ResourceDocumentation,
-		Policy:               o.Links.ResourcePolicy,
-		Terms:                o.Links.ResourceTerms,
+		Documentation:        o.Links.URL(oauth.ResourceDocumentation),
+		Policy:               o.Links.URL(oauth.ResourcePolicy),
+		Terms:                o.Links.URL(oauth.ResourceTerms),
 	})
 }
 

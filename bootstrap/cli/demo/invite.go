@@ -153,7 +153,7 @@ func (v verdict) show(w http.ResponseWriter, _ *http.Request) {
 		notice.Paragraphs[1] = "The terminal says what to do next: let the client call a tool, or end this connection."
 		notice.Link, notice.LinkText = v.Connections, "See or end this connection"
 	}
-	site, err := pages.New(clientName, pages.Appearance{}, oauth.Links{})
+	site, err := pages.New(clientName, pages.Appearance{}, nil)
 	if err == nil {
 		err = site.For("en").WriteNotice(w, notice)
 	}
