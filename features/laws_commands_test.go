@@ -229,7 +229,7 @@ var _ = Describe("Commands on the pages", Label("documentation"), func() {
 			}
 			if page == "docs/replicas.md" {
 				next, both := strings.Split(textOf("next"), "\n"), strings.Split(textOf("both"), "\n")
-				next[1], next[2] = next[2], next[1]
+				next[0], next[1] = next[1], next[0]
 				Expect(both).To(Equal(next), "the old secret seals, and all pods can open what the new one seals")
 			}
 		})
