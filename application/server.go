@@ -54,7 +54,8 @@ type Server struct {
 	directs       *directTokens
 	uses          lastUses
 	flushing      *semaphore.Weighted // of the uses
-	outdated      atomic.Bool         // another replica has a newer server secret
+	bindsTools    atomic.Bool
+	outdated      atomic.Bool // another replica has a newer server secret
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.

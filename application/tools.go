@@ -6,9 +6,15 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// RecordTools records a list of tools that a client of the grant gets, and returns which of them it
-// may see.
-func (s *Server) RecordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
+// BindTools makes approvals show how the tools of an MCP server differ from those of an earlier
+// connection, and returns the function that records them: it takes a list that a client of the
+// grant gets, and returns which of the tools the client may see.
+func (s *Server) BindTools() func(ctx context.Context, grant string, list oauth.ToolList) (oauth.ToolPins, error) {
+	s.bindsTools.Store(true)
+	return s.recordTools
+}
+
+func (s *Server) recordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
 	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
 		return grant.Tools(), nil
 	}
@@ -35,6 +41,9 @@ func (s *Server) RecordTools(ctx context.Context, id string, list oauth.ToolList
 // reviewTools refuses with an *oauth.ToolReview while the person has not seen how the tools differ
 // from those of an earlier connection.
 func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.HostToken, pasted Pasted) error {
+	if !s.bindsTools.Load() {
+		return nil
+	}
 	earlier, err := s.earlierTools(ctx, consent.Ticket.Request(), host)
 	if err != nil || earlier.Changes().Empty() {
 		return err

@@ -91,7 +91,7 @@ func NewGateway(to Upstream, options ...MCPOption) (*MCPServer, error) {
 	protection := gateway.Options{Options: m.protection()}
 	protection.PassedHeaders = to.Headers
 	if to.BindTools {
-		protection.RecordTools = m.authz.server.RecordTools
+		protection.RecordTools = m.authz.server.BindTools()
 	}
 	own, _ := url.Parse(to.URL)
 	protection.Parameter = func(name string) bool {
