@@ -103,14 +103,14 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 	})
 
 	It("are read once for the calls of a second", func(ctx SpecContext) {
-		shared.reads = 0
+		shared.reads.Store(0)
 		for range 10 {
 			Expect(call(ctx)).To(Succeed())
 		}
-		Expect(shared.reads).To(Equal(1))
+		Expect(shared.reads.Load()).To(BeEquivalentTo(1))
 		now = now.Add(grantTrusted)
 		Expect(call(ctx)).To(Succeed())
-		Expect(shared.reads).To(Equal(2))
+		Expect(shared.reads.Load()).To(BeEquivalentTo(2))
 	})
 
 	It("are not what a refresh begins with", Label("E9", "D27"), func(ctx SpecContext) {

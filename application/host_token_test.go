@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -36,11 +37,11 @@ func (oneClient) Client(_ context.Context, id oauth.ClientID, _ string) (*oauth.
 // countingStore counts reads.
 type countingStore struct {
 	*persistence.Store
-	reads int
+	reads atomic.Int64
 }
 
 func (s *countingStore) Find(ctx context.Context, of oauth.Selection) (oauth.Authorizations, error) {
-	s.reads++
+	s.reads.Add(1)
 	return s.Store.Find(ctx, of)
 }
 
@@ -118,13 +119,13 @@ var _ = Describe("Forwarding the host token to the upstream", func() {
 	DescribeTable("unseals it with the access token, with one read of the store for the calls of a second",
 		Label("U6", "J3", "J13"), func(ctx SpecContext, scope string) {
 			tokens := server.connect(ctx, scope)
-			store.reads = 0
+			store.reads.Store(0)
 			caller, host, err := server.AuthenticateWithHostToken(ctx, tokens.Access.Reveal(),
 				server.settings.Resource())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(host.Reveal()).To(Equal("host-token"))
 			Expect(server.Authenticate(ctx, tokens.Access.Reveal(), server.settings.Resource())).To(Equal(caller))
-			Expect(store.reads).To(Equal(1))
+			Expect(store.reads.Load()).To(BeEquivalentTo(1))
 		}, Entry("with refresh tokens", "mcp offline_access"), Entry("without refresh tokens", "mcp"))
 
 	DescribeTable("refuses",
