@@ -6,7 +6,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 
@@ -116,20 +115,26 @@ func (s *Store) changeRows(db *gorm.DB, before authorizationRows, change func(*o
 	if s.file != nil || len(after.codes)+len(after.grants) == 1 {
 		return write(db)
 	}
-	return inTransaction(db, s.engine.isolation, write)
+	return inTransaction(db, write)
 }
+
+const (
+	recordUse = "UPDATE grants SET last_used_at = CASE WHEN last_used_at > ? THEN last_used_at ELSE ? END, " +
+		"last_used_token = CASE WHEN last_used_token > ? THEN last_used_token ELSE ? END WHERE id = ?"
+	usesAtOnce = 400 // in one transaction, so that others may write between two
+)
 
 // RecordUse implements oauth.UseRecorder.
 func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error {
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(uses)), usesAtOnce) {
-		values := make([]any, 0, 3*len(ids))
-		for _, id := range ids {
-			values = append(values, id, uses[id].At.UnixMilli(), int64(uses[id].Access))
-		}
-		rows := s.engine.useRow + strings.Repeat(" UNION ALL SELECT ?, ?, ?", len(ids)-1)
-		err := s.change(ctx, func(tx *gorm.DB) error {
-			_, err := execute(tx, s.engine.useHead+rows+s.engine.useTail, values...)
-			return failed("recording the last uses of grants", err)
+		err := s.transaction(ctx, func(tx *gorm.DB) error {
+			for _, id := range ids {
+				at, access := uses[id].At.UnixMilli(), int64(uses[id].Access)
+				if _, err := execute(tx, recordUse, at, at, access, access, id); err != nil {
+					return failed("recording the last use of a grant", err)
+				}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -137,6 +142,3 @@ func (s *Store) RecordUse(ctx context.Context, uses map[string]oauth.Use) error 
 	}
 	return nil
 }
-
-// usesAtOnce is the largest number of rows in one statement.
-const usesAtOnce = 400

@@ -57,7 +57,7 @@ func checkRows[R any](db *gorm.DB, name string, of table[R], isReadable func(R) 
 		case err != nil:
 			return newCheck(name, "", fmt.Errorf("a row behind the first %d: %w: %w", read, err, errUnreadable))
 		case !isReadable(row):
-			return newCheck(name, "", fmt.Errorf("the row %s: %w", *of.id(&row), errUnreadable))
+			return newCheck(name, "", fmt.Errorf("the row %s: %w", of.id(row), errUnreadable))
 		}
 		read++
 	}

@@ -99,7 +99,7 @@ func (s *Store) undisturbed(ctx context.Context, work func(tx *gorm.DB) error) e
 	if s.file != nil {
 		return s.transaction(ctx, work)
 	}
-	return s.attempt(ctx, work)
+	return inTransaction(s.writer.WithContext(ctx), work)
 }
 
 // refuseUsed refuses a destination that a service has used, or that holds anything.

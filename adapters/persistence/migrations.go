@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-gormigrate/gormigrate/v2"
@@ -71,9 +70,7 @@ var migrations = []migration{
 	}},
 }
 
-// run executes the statements one at a time: a prepared statement runs only the first of several.
-func (m migration) run(e engine, tx *gorm.DB) error { return executeAll(tx, e, m.statements...) }
-
+// executeAll runs one statement at a time: a prepared statement runs only the first of several.
 func executeAll(tx *gorm.DB, e engine, statements ...string) error {
 	for _, statement := range statements {
 		if err := tx.Exec(e.ddl(statement)).Error; err != nil && !isDoneBefore(err) {
@@ -94,32 +91,38 @@ var unreleased = []string{"0001_grants_and_secrets", "0001_one_row_for_each_gran
 	"0001_codes_and_grants", "0001_codes_and_grants_in_json",
 	"0001_codes_grants_and_documents"}
 
-func isUnreleased(applied []string) bool {
-	return slices.ContainsFunc(applied, func(id string) bool { return slices.Contains(unreleased, id) })
-}
-
 var errUnreleased = errors.New("a version before the first release has written it, which no later one reads: " +
 	"name a new data folder or database, and people connect once more")
 
 var errNewer = errors.New("a newer version of Pasteport has written it, which has to be used from now on")
 
+// refuseOther refuses a database with migrations that this program does not have.
+func refuseOther(applied []string) error {
+	for _, id := range applied {
+		switch {
+		case slices.Contains(unreleased, id):
+			return errUnreleased
+		case !slices.ContainsFunc(migrations, func(known migration) bool { return known.id == id }):
+			return errNewer
+		}
+	}
+	return nil
+}
+
 // migrate expects to be inside a transaction, and returns the migrations that were missing.
-func migrate(tx *gorm.DB, e engine, steps []migration) (applied []string, err error) {
-	options := &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id", ValidateUnknownMigrations: true}
-	all := make([]*gormigrate.Migration, 0, len(steps))
-	for _, step := range steps {
-		all = append(all, &gormigrate.Migration{ID: step.id, Migrate: func(tx *gorm.DB) error {
+func migrate(tx *gorm.DB, e engine) (applied []string, err error) {
+	before, err := appliedMigrations(tx)
+	if err = cmp.Or(err, refuseOther(before)); err != nil {
+		return nil, err
+	}
+	steps := make([]*gormigrate.Migration, 0, len(migrations))
+	for _, step := range migrations {
+		steps = append(steps, &gormigrate.Migration{ID: step.id, Migrate: func(tx *gorm.DB) error {
 			applied = append(applied, step.id)
-			return step.run(e, tx)
+			return executeAll(tx, e, step.statements...)
 		}})
 	}
-	if before, err := appliedMigrations(tx); err != nil || isUnreleased(before) {
-		return nil, cmp.Or(err, errUnreleased)
-	}
-	err = gormigrate.New(tx, options, all).Migrate()
-	if errors.Is(err, gormigrate.ErrUnknownPastMigration) {
-		return nil, fmt.Errorf("%w: %w", errNewer, err)
-	}
+	err = gormigrate.New(tx, &gormigrate.Options{TableName: "schema_migrations", IDColumnName: "id"}, steps).Migrate()
 	if isDoneBefore(err) { // through another node of a cluster: the lock holds on one node only
 		return applied, errors.Join(failed("migrating the schema", err), errOvertaken)
 	}
@@ -139,7 +142,7 @@ func (s *Store) migrate(also func(tx *gorm.DB) error) (applied []string, err err
 		return nil, err
 	}
 	work := func(tx *gorm.DB) (err error) {
-		if applied, err = migrate(tx, s.engine, migrations); err != nil {
+		if applied, err = migrate(tx, s.engine); err != nil {
 			return err
 		}
 		return also(tx)
@@ -150,7 +153,7 @@ func (s *Store) migrate(also func(tx *gorm.DB) error) (applied []string, err err
 		return applied, s.transaction(ctx, work)
 	}
 	err = s.retryCollisions(ctx, func() error {
-		return s.attempt(ctx, func(tx *gorm.DB) error {
+		return inTransaction(s.writer.WithContext(ctx), func(tx *gorm.DB) error {
 			if err := s.engine.lock(tx); err != nil {
 				return failed("waiting for other replicas to migrate the schema", err)
 			}
@@ -174,22 +177,14 @@ func (s *Store) compare() error { return cmp.Or(s.compareSchema(), s.durable()) 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {
 	applied, err := appliedMigrations(s.reader)
-	if err != nil {
+	if err = cmp.Or(err, refuseOther(applied)); err != nil {
 		return err
 	}
-	known := make([]string, 0, len(migrations))
-	for _, migration := range migrations {
-		known = append(known, migration.id)
-	}
-	switch {
-	case slices.Equal(applied, known):
+	switch len(applied) {
+	case len(migrations):
 		return nil
-	case len(applied) == 0:
+	case 0:
 		return errors.New("it is not a database of Pasteport: name the data of a service, by data or database")
-	case isUnreleased(applied):
-		return errUnreleased
-	case !slices.Contains(known, applied[len(applied)-1]):
-		return errNewer
 	}
 	return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version " +
 		"brings it up to date")

@@ -19,27 +19,24 @@ type table[R any] struct {
 	rows, insert, update string
 	changing             int                // the number of columns that update writes
 	fields               func(row *R) []any // of the columns, to scan into and to take values from
-	id                   func(row *R) *string
-	version              func(row *R) *int64
 }
 
 // newTable describes a table whose columns are the id, those of changing, those of others, which
 // only other statements write, and the version.
-func newTable[R any](name, changing, others string, fields func(*R) []any, id func(*R) *string,
-	version func(*R) *int64) table[R] {
-	columns := "id, " + changing + others
+func newTable[R any](name, changing, others string, fields func(*R) []any) table[R] {
+	columns := "id, " + changing + others + ", version"
 	return table[R]{
-		rows: "SELECT " + columns + ", version FROM " + name,
-		insert: "INSERT INTO " + name + " (" + columns + ", version) VALUES (" +
-			strings.Repeat("?, ", strings.Count(columns, ",")+1) + "1)",
+		rows: "SELECT " + columns + " FROM " + name,
+		insert: "INSERT INTO " + name + " (" + columns + ") VALUES (?" +
+			strings.Repeat(", ?", strings.Count(columns, ",")) + ")",
 		update: "UPDATE " + name + " SET " + strings.ReplaceAll(changing, ",", " = ?,") +
 			" = ?, version = version + 1 WHERE id = ? AND version = ?",
 		changing: strings.Count(changing, ",") + 1,
 		fields:   fields,
-		id:       id,
-		version:  version,
 	}
 }
+
+func (t table[R]) id(row R) string { return *t.fields(&row)[0].(*string) }
 
 // read returns the rows that a condition selects.
 func (t table[R]) read(db *gorm.DB, condition string, values ...any) (all []R, err error) {
@@ -51,7 +48,7 @@ func (t table[R]) read(db *gorm.DB, condition string, values ...any) (all []R, e
 	defer found.Close()
 	for found.Next() {
 		var row R
-		if err := found.Scan(append(t.fields(&row), t.version(&row))...); err != nil {
+		if err := found.Scan(t.fields(&row)...); err != nil {
 			return nil, err
 		}
 		all = append(all, row)
@@ -76,7 +73,7 @@ func (t table[R]) each(db *gorm.DB) iter.Seq2[R, error] {
 				if !yield(row, nil) {
 					return
 				}
-				last = *t.id(&row)
+				last = t.id(row)
 			}
 			more = len(page) == pageSize
 		}
@@ -98,7 +95,9 @@ func (t table[R]) write(db *gorm.DB, before, after []R) error {
 }
 
 func (t table[R]) add(db *gorm.DB, row R) error {
-	_, err := execute(db, t.insert, t.fields(&row)...)
+	values := t.fields(&row)
+	values[len(values)-1] = 1
+	_, err := execute(db, t.insert, values...)
 	return overtaken(err, "adding a row")
 }
 
@@ -110,9 +109,8 @@ func (t table[R]) swap(db *gorm.DB, before, after R) error {
 	if reflect.DeepEqual(before, after) {
 		return nil
 	}
-	values := t.fields(&after)
-	changed, err := execute(db, t.update,
-		append(values[1:1+t.changing:1+t.changing], *t.id(&before), *t.version(&before))...)
+	was, is := t.fields(&before), t.fields(&after)
+	changed, err := execute(db, t.update, append(is[1:1+t.changing:1+t.changing], was[0], was[len(was)-1])...)
 	if err == nil && changed == 0 {
 		return errOvertaken
 	}
@@ -177,10 +175,9 @@ var codes = newTable("authorization_codes",
 			&c.HostWrap,
 			&c.HostKey,
 			&c.HostNew,
+			&c.Version,
 		}
-	},
-	func(c *oauth.CodeSnapshot) *string { return &c.ID },
-	func(c *oauth.CodeSnapshot) *int64 { return &c.Version })
+	})
 
 var grants = newTable("grants",
 	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
@@ -222,10 +219,9 @@ var grants = newTable("grants",
 			&g.HostNew,
 			moment{&g.LastUsedAt},
 			&g.LastUsedToken,
+			&g.Version,
 		}
-	},
-	func(g *oauth.GrantSnapshot) *string { return &g.ID },
-	func(g *oauth.GrantSnapshot) *int64 { return &g.Version })
+	})
 
 // assertionRow is a client assertion that was used.
 type assertionRow struct {

@@ -127,18 +127,24 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	if known, err := fingerprint(s.reader.WithContext(ctx)); err != nil || known != nil && *known == prints[0] {
 		return err
 	}
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		known, err := fingerprint(s.engine.locking(tx))
+	return s.change(ctx, func(db *gorm.DB) error {
+		known, err := fingerprint(db)
 		newest := fingerprintRow{onlyFingerprint, prints[0][:]}
 		switch {
 		case err != nil:
 			return err
 		case known == nil:
-			return overtaken(tx.Create(&newest).Error, storingFingerprint)
+			return overtaken(db.Create(&newest).Error, storingFingerprint)
 		case !slices.Contains(prints, *known):
 			return oauth.ErrOtherSecret
+		case *known == prints[0]:
+			return nil
 		}
-		return failed(storingFingerprint, tx.Save(&newest).Error)
+		stored := db.Model(&newest).Where("print = ?", known[:]).Update("print", newest.Print)
+		if stored.Error == nil && stored.RowsAffected == 0 {
+			return errOvertaken
+		}
+		return failed(storingFingerprint, stored.Error)
 	})
 }
 

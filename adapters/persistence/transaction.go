@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -34,7 +33,7 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	return s.retryCollisions(ctx, func() error { return s.attempt(ctx, work) })
+	return s.retryCollisions(ctx, func() error { return inTransaction(s.writer.WithContext(ctx), work) })
 }
 
 // retryCollisions runs work again, after a random pause, when it collides with a
@@ -56,16 +55,13 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	}
 }
 
-// attempt runs work once in a transaction of a server.
-func (s *Store) attempt(ctx context.Context, work func(tx *gorm.DB) error) error {
-	return inTransaction(s.writer.WithContext(ctx), s.engine.isolation, work)
-}
-
-func inTransaction(db *gorm.DB, isolation sql.IsolationLevel, work func(tx *gorm.DB) error) (err error) {
+// inTransaction runs work once in a transaction of a server. Drivers set READ COMMITTED, which is
+// enough because every change checks the versions that it has read.
+func inTransaction(db *gorm.DB, work func(tx *gorm.DB) error) (err error) {
 	ended := db.Transaction(func(tx *gorm.DB) error {
 		err = work(tx)
 		return err
-	}, &sql.TxOptions{Isolation: isolation})
+	})
 	if err == nil {
 		err = failed("beginning or committing a transaction", ended)
 	}

@@ -141,12 +141,8 @@ func connect(to connector, connections int) (*gorm.DB, error) {
 	pool := sql.OpenDB(to)
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
-	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), &gorm.Config{
-		SkipDefaultTransaction: true,
-		Logger:                 logger.Discard,
-		PrepareStmt:            true, // parsing would be an eighth of a refresh
-		PrepareStmtMaxSize:     128,
-	})
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}),
+		&gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
