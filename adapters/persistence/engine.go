@@ -144,19 +144,16 @@ var mysqlEngine = engine{
 			tx.Exec("DO RELEASE_LOCK('pasteport_migrations')").Error)
 	},
 	durable: func(db *gorm.DB) error {
-		var flushed int
-		if err := db.Raw("SELECT @@GLOBAL.innodb_flush_log_at_trx_commit").Scan(&flushed).Error; err != nil {
-			return failed("checking innodb_flush_log_at_trx_commit", err)
+		var flushed, logged, synced int
+		const query = "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog"
+		if err := db.Raw(query).Row().Scan(&flushed, &logged, &synced); err != nil {
+			return failed("checking when MySQL writes to the disk", err)
 		}
-		if flushed != 1 {
+		switch {
+		case flushed != 1:
 			return fmt.Errorf("MySQL runs with innodb_flush_log_at_trx_commit=%d: a power failure would bring "+
 				"revoked tokens back: set it to 1", flushed)
-		}
-		var logged, synced int
-		if err := db.Raw("SELECT @@GLOBAL.log_bin, @@GLOBAL.sync_binlog").Row().Scan(&logged, &synced); err != nil {
-			return failed("checking sync_binlog", err)
-		}
-		if logged == 1 && synced != 1 {
+		case logged == 1 && synced != 1:
 			return fmt.Errorf("MySQL runs with a binary log and sync_binlog=%d: a power failure would bring revoked "+
 				"tokens back: set it to 1", synced)
 		}

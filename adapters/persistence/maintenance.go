@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/oauth"
 	"gorm.io/gorm"
 )
 
@@ -29,14 +28,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	db := s.reader.WithContext(ctx)
-	var newest []string // none in a new store
-	err = db.Raw("SELECT id FROM grants ORDER BY id DESC LIMIT 1").Scan(&newest).Error
-	if err != nil || len(newest) == 0 {
-		return failed("reading grants", err)
-	}
-	_, err = find(db, oauth.Selection{Grant: newest[0]})
-	return err
+	_, err = grants.read(s.reader.WithContext(ctx), "id > '' ORDER BY id DESC LIMIT 1")
+	return failed("reading a grant", err)
 }
 
 var errNoBackup = errors.New("a database server has a tool of its own: run pg_dump for PostgreSQL, or " +
