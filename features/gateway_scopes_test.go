@@ -86,6 +86,9 @@ var _ = Describe("Requiring scopes for tools of an upstream", Label("gateway", "
 		Expect(plain.Post(ctx, "tasks/get", params{"taskId": "delete_all"}, with("Mcp-Name", "delete_all")).StatusCode).
 			NotTo(Equal(http.StatusForbidden), "the name of a task")
 		Expect(upstream.Asked()).To(HaveLen(1))
+		Expect(upstream.Asked()[0].Header.Get("Mcp-Name")).To(Equal("delete_all"))
+		Expect(plain.Post(ctx, "tasks/get", params{"taskId": "a"}, with("Mcp-Name", "b")).StatusCode).
+			To(Equal(http.StatusBadRequest))
 	})
 
 	It("requires the scope of a tool in another case too", func(ctx SpecContext) {

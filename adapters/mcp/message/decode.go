@@ -15,9 +15,10 @@ import (
 // The members that a parser which ignores case could take for another one.
 var (
 	ofMessage = []string{"jsonrpc", "id", "method", "params", "result", "error"}
-	ofParams  = []string{"name", "arguments", "uri", "ref", "notifications", "requestId", "progressToken", "_meta"}
-	ofRef     = []string{"type", "name", "uri"}
-	ofListen  = []string{"resourceSubscriptions"}
+	ofParams  = []string{"name", "arguments", "uri", "ref", "notifications", "requestId", "taskId",
+		"progressToken", "_meta"}
+	ofRef    = []string{"type", "name", "uri"}
+	ofListen = []string{"resourceSubscriptions"}
 )
 
 // maxBatch is the maximum number of messages in a batch. Only revision 2025-03-26 has batches, and
@@ -142,7 +143,7 @@ func (d *decoder) message() (m Message, err error) {
 		case "id":
 			m.ID, err = ParseID(value)
 		case "method":
-			hasMethod = true
+			hasMethod = value.Kind() != 'n'
 			m.Method, _ = DecodeString(value)
 		case "result":
 			m.Result = value
@@ -151,8 +152,11 @@ func (d *decoder) message() (m Message, err error) {
 		}
 		return err
 	})
-	if m.Error.Kind() == 'n' {
+	if m.Error.Kind() == 'n' { // some serializers write every member
 		m.Error = nil
+	}
+	if m.Result.Kind() == 'n' && (hasMethod || m.Error != nil) {
+		m.Result = nil
 	}
 	switch {
 	case err != nil || d.isLenient:

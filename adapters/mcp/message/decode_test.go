@@ -73,6 +73,12 @@ var _ = DescribeTable("A message goes on with its values as they were", Label("U
 		`{"jsonrpc":"2.0","id":"x","result":{"a" : "\ud83d"}}`),
 	Entry("an error without an id", `{"jsonrpc":"2.0","id":null,"error":{"code":1}}`,
 		`{"jsonrpc":"2.0","error":{"code":1}}`),
+	Entry("a request with every member", `{"jsonrpc":"2.0","id":1,"method":"a","result":null,"error":null}`,
+		`{"jsonrpc":"2.0","id":1,"method":"a"}`),
+	Entry("an error with every member", `{"jsonrpc":"2.0","id":1,"method":null,"result":null,"error":{"code":1}}`,
+		`{"jsonrpc":"2.0","id":1,"error":{"code":1}}`),
+	Entry("a result that is null", `{"jsonrpc":"2.0","id":1,"method":null,"result":null,"error":null}`,
+		`{"jsonrpc":"2.0","id":1,"result":null}`),
 	Entry("a batch", ` [{"jsonrpc":"2.0","method":"a"} , {"jsonrpc":"2.0","method":"b"}]`,
 		`[{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]`),
 )

@@ -16,7 +16,12 @@ var OpeningComment = []byte(": ok\n\n")
 
 // IsEventStream reports whether a response is a stream of server-sent events.
 func IsEventStream(header http.Header) bool {
-	return strings.HasPrefix(strings.ToLower(header.Get("Content-Type")), EventStream)
+	types := header.Values("Content-Type")
+	if len(types) != 1 {
+		return false
+	}
+	mediaType, _, _ := strings.Cut(types[0], ";")
+	return strings.EqualFold(strings.TrimSpace(mediaType), EventStream)
 }
 
 // Event returns an event of a type with data in one line, and an id unless it is empty.

@@ -35,10 +35,12 @@ func (b Body) checkHeaders(header http.Header) error {
 	return nil
 }
 
-// name returns the name that the headers of the only message may repeat.
+// name returns the name that the headers of the only message may repeat. That of a task is its id.
 func (b Body) name() (name string, ok bool) {
 	var names []string
-	switch b.Only().Method {
+	switch m := b.Only(); m.Method {
+	case "tasks/get", "tasks/update", "tasks/cancel", "tasks/result":
+		return DecodeString(m.Params.Get("taskId"))
 	case "tools/call":
 		names = b.Names.Tools
 	case "prompts/get":

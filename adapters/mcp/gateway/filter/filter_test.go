@@ -213,6 +213,14 @@ var _ = Describe("Filtering a response", Label("U27"), func() {
 		Entry("a message that is not JSON", typed(jsonType), `{"result":{"tools":[{"name":"secret"}`, "refused"),
 		Entry("a text that is not JSON", typed("text/plain"), "sorry", "sorry"),
 		Entry("an encoded response", typed(jsonType, "Content-Encoding", "gzip"), secret, "refused"),
+		Entry("events whose type is a parameter", typed("text/plain; x=text/event-stream"), "data: "+secret+"\n\n",
+			"refused"),
+		Entry("events with two types", http.Header{"Content-Type": {"text/plain", eventType}}, "data: "+secret+"\n\n",
+			"refused"),
+		Entry("events with two types in one header", typed("text/plain, "+eventType), "data: "+secret+"\n\n",
+			"refused"),
+		Entry("events with two encodings", http.Header{"Content-Type": {eventType},
+			"Content-Encoding": {"identity", "gzip"}}, "data: "+secret+"\n\n", "refused"),
 		Entry("encoded events", typed(eventType, "Content-Encoding", "br"), "data: "+secret+"\n\n", "refused"),
 	)
 

@@ -49,7 +49,8 @@ func (w *Writer) WriteHeader(status int) {
 	}
 	w.status = status
 	header := w.Header()
-	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+	encoding := strings.Join(header.Values("Content-Encoding"), ",")
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
 		w.refused = errors.New("the MCP server answered with a content encoding, although the request accepts none")
 		return
 	}
@@ -147,8 +148,12 @@ func (w *Writer) finishWhole() {
 	body, declared := w.whole.Bytes(),
 		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
 	filtered := body
-	if reason == nil && (isJSON(body) || declared && len(body) > 0) {
+	switch {
+	case reason != nil || len(body) == 0:
+	case isJSON(body) || declared:
 		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
+	case mayStream(w.Header()):
+		reason = errors.New("the MCP server's answer has a content type that not all clients read alike")
 	}
 	if reason != nil {
 		w.Drop()
@@ -162,4 +167,10 @@ func (w *Writer) finishWhole() {
 	if len(filtered) > 0 {
 		_, _ = w.to.Write(filtered) // the client has gone
 	}
+}
+
+// mayStream reports whether a client may take a response for a stream of events, as some do that
+// look for its media type anywhere in the header.
+func mayStream(header http.Header) bool {
+	return strings.Contains(strings.ToLower(strings.Join(header.Values("Content-Type"), ",")), message.EventStream)
 }

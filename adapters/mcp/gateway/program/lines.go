@@ -48,11 +48,15 @@ func readMessages(
 	}
 }
 
-// textOf returns a line that is not a message for the log, but nothing of a
-// message that was cut off.
+// textOf returns a line that is not a message for the log, but nothing of a message, which may have
+// what a person has asked for.
 func textOf(line []byte, err error) string {
-	if start := bytes.TrimLeft(line, " \t"); err != nil && len(start) > 0 && (start[0] == '{' || start[0] == '[') {
+	start := bytes.TrimLeft(line, " \t")
+	switch isObject := len(start) > 0 && (start[0] == '{' || start[0] == '['); {
+	case isObject && err != nil:
 		return "the beginning of a message, which was cut off"
+	case isObject && bytes.Contains(line, []byte(`"jsonrpc"`)):
+		return "a message that cannot be read"
 	}
 	return string(bytes.TrimRight(line[:min(len(line), lineBuffer)], "\r\n"))
 }
