@@ -19,14 +19,21 @@ const maxURI = 8 << 10
 
 var (
 	// unusual matches white space, control and other characters that no URI has, percent-encoding,
-	// backslashes, dot segments, and the beginning of another URI.
-	unusual = regexp.MustCompile("[^!-~]|[%\\\\<>\"|^`]|(?:^|[:/?#=])\\.\\.?(?:[/?#;&]|$)|" +
-		`:(?i:file|https?|wss?|ftp):|:[^:/]*:/?/`)
+	// backslashes, parameters of paths, dot segments, the beginning of another URI, and schemes
+	// with which some libraries open files.
+	unusual = regexp.MustCompile("[^!-~]|[%\\\\<>\"|^`;]|(?:^|[:/?#=])\\.\\.?(?:[/?#&]|$)|" +
+		`:(?i:file|https?|wss?|ftp):|:[^:/]*:/?/|^(?i:[^:/]*[+_]file|netdoc|phar|php|zip|jar):`)
 	// plainHost matches what follows the scheme of a web page: a host that parsers read alike.
 	plainHost = regexp.MustCompile(`^//[a-z0-9_{}+*.-]*[a-z0-9_{}+*-](?::[1-9][0-9]*)?(?:[/?#]|$)`)
 	// onWeb are schemes to which browsers and Node.js give special rules (WHATWG URL).
 	onWeb       = regexp.MustCompile(`^(?:https?|wss?|ftp)$`)
 	defaultPort = regexp.MustCompile(`^//[^/?#]*:(?:80|443|21)(?:[/?#]|$)`)
+	// number matches a host that ends in a number, which Node.js reads as an IPv4 address, and
+	// address an address in the form in which all parsers write it.
+	number  = regexp.MustCompile(`^//(?:[^/?#:]*\.)?(?:[0-9]+|0x[0-9a-f]*)\.?(?:[:/?#]|$)`)
+	address = regexp.MustCompile(`^//(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})(?:[:/?#]|$)`)
+	// plainPort matches what follows the scheme of any other hierarchical URI.
+	plainPort = regexp.MustCompile(`^[^/?#:@]*(?::[1-9][0-9]*)?(?:[/?#]|$)`)
 )
 
 // FoldURI returns the URI of a resource, or a template, in the form in which it is compared, and
@@ -41,21 +48,18 @@ func FoldURI(uri string) (folded string, ok bool) {
 	case !found:
 		return folded, true
 	case onWeb.MatchString(scheme):
-		return folded, plainHost.MatchString(rest) && !defaultPort.MatchString(rest) && !hasEmptySegment(rest[2:])
+		return folded, plainHost.MatchString(rest) && !defaultPort.MatchString(rest) && !hasEmptySegment(rest[2:]) &&
+			(!number.MatchString(rest) || address.MatchString(rest))
 	case strings.HasPrefix(rest, "/") && !strings.HasPrefix(rest, "//"): // file:/a is file:///a (RFC 8089)
 		rest = "//" + rest
-	case scheme == "file" && !strings.HasPrefix(rest, "//"):
-		return "", false
 	}
-	if scheme == "file" {
-		rest = strings.Replace(rest, "//localhost/", "///", 1)
+	if scheme == "file" { // some libraries ignore any other host
+		if rest = strings.Replace(rest, "//localhost/", "///", 1); !strings.HasPrefix(rest, "///") {
+			return "", false
+		}
 	}
 	authority, hierarchical := strings.CutPrefix(rest, "//")
-	userEnd := strings.IndexAny(authority, "/?#")
-	if userEnd < 0 {
-		userEnd = len(authority)
-	}
-	if hierarchical && (strings.Contains(authority[:userEnd], "@") || hasEmptySegment(authority)) {
+	if hierarchical && (!plainPort.MatchString(authority) || hasEmptySegment(authority)) {
 		return "", false
 	}
 	return scheme + ":" + rest, true
@@ -71,8 +75,30 @@ func WithoutQuery(uri string) string {
 
 func hasEmptySegment(path string) bool { return strings.Contains(path, "//") }
 
-// isPossible reports whether a pattern can match a name that a caller may use.
+// wildcard matches what stands for other characters in a pattern.
+var wildcard = regexp.MustCompile(`\[(?:\\.|[^\]\\])*\]|\\.|[*?]`)
+
+// maxWildcards is the number of wildcards of a pattern that isPossible tries one by one.
+const maxWildcards = 4
+
+// isPossible reports whether a pattern may match a name that a caller may use: whether it does with
+// one of a few texts in the place of each wildcard.
 func isPossible(pattern string, fold func(name string) (string, bool)) bool {
-	_, ok := fold(strings.NewReplacer("*", "x", "?", "x", "[", "x", "]", "x", "^", "x", `\`, "x").Replace(pattern))
-	return ok
+	if _, ok := fold(pattern); ok {
+		return true
+	}
+	at := wildcard.FindStringIndex(pattern)
+	if at == nil {
+		return false
+	}
+	for _, text := range []string{"x", "1", "/x", "//x", "///x"} {
+		next := pattern[:at[0]] + text + pattern[at[1]:]
+		if len(wildcard.FindAllStringIndex(pattern, maxWildcards+1)) > maxWildcards {
+			next = wildcard.ReplaceAllLiteralString(pattern, text)
+		}
+		if isPossible(next, fold) {
+			return true
+		}
+	}
+	return false
 }

@@ -129,6 +129,9 @@ var _ = Describe("Reading rules", Label("U28"), func() {
 		Entry("the opposite for another name", "allow a; deny b; allow *"),
 		Entry("space between words", "  allow   a\tb  for   role:x "),
 		Entry("a role with a colon", "allow a for role:urn:x"),
+		Entry("wildcards in the place of slashes, hosts and ports",
+			"deny file:*; deny file://*; deny https:*; deny https://*:*/x; deny https://*.example.com:*/x; "+
+				"deny https://h.example:[0-9]*/x; deny *a*b*c*d*e*; allow *"),
 		Entry("a tool whose name is at", "allow at; deny x at; allow *"),
 	)
 
@@ -183,7 +186,6 @@ var _ = Describe("The name that rules compare", Label("U26"), func() {
 		Entry("a file", "file:///A/b", "file:///a/b"),
 		Entry("a file with one slash", "FILE:/a/b", "file:///a/b"),
 		Entry("a file of localhost", "file://localhost/a", "file:///a"),
-		Entry("a file whose host may be a folder", "file://docs/{name}", "file://docs/{name}"),
 		Entry("a query and a fragment", "file:///a?b#c", "file:///a?b#c"),
 		Entry(
 			"a web page",
@@ -226,6 +228,12 @@ var _ = Describe("The name that rules compare", Label("U26"), func() {
 		Entry("with dot segments", "file:///a/../b", "file:///./a", "file:///a/..", "file:..", "file:///a/..?b",
 			"https://h/a?/../b", "../a", "note://a/../b", "file:///a/..;x/b"),
 		Entry("with empty segments", "file:////a", "file:///a//b", "https://h//a", "note://a//b"),
+		Entry("with a host of a file", "file://docs/{name}", "file://127.0.0.1/a", "file://localhost:/a"),
+		Entry("with parameters", "file:///a;v=1", "file:///;a/b", "https://h/a;b"),
+		Entry("with an address in another form", "http://127.1/x", "http://2130706433/x", "http://0x7f.1/x",
+			"http://127.0.0.01/x"),
+		Entry("with an unusual port", "notes://a:/b", "db://h:080/b"),
+		Entry("with a scheme that opens files", "local_file:///a", "git+file:///a", "netdoc:/a", "phar:///a"),
 		Entry("with a user", "https://user@h/a", "file://user@/a", "note://me@a/b"),
 		Entry(
 			"with another URI",
