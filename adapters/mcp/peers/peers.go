@@ -60,7 +60,6 @@ type Options struct {
 // this replica.
 type Peers struct {
 	Options
-	dialer    net.Dialer
 	transport *http.Transport
 	outages   sync.Map // by address
 }
@@ -71,18 +70,17 @@ type outage struct{ began, last time.Time }
 // New returns the peers of a replica.
 func New(o Options) *Peers {
 	public, _ := url.Parse(o.Resource.String())
-	p := &Peers{Options: o, dialer: net.Dialer{Timeout: dialTimeout}}
+	dialer := net.Dialer{Timeout: dialTimeout}
 	// Ends the streams of a machine that has lost its power or network.
-	p.dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second}
-	p.transport = &http.Transport{
-		DialContext:         p.dialer.DialContext,
+	dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: time.Second}
+	return &Peers{Options: o, transport: &http.Transport{
+		DialContext:         dialer.DialContext,
 		TLSClientConfig:     &tls.Config{ServerName: public.Hostname(), MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: dialTimeout,
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: maxIdle,
 		IdleConnTimeout:     idleTimeout,
-	}
-	return p
+	}}
 }
 
 // Check checks the address of a replica.
