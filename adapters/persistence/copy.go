@@ -11,13 +11,6 @@ import (
 	"gorm.io/gorm"
 )
 
-// CopyStep is how far a copy has come.
-type CopyStep struct {
-	Table     string
-	Rows, Of  int64
-	Comparing bool // every table is copied, and this one is read back from both sides
-}
-
 // copiedTable is a table that is copied as a whole. The fingerprint of the server secret concerns
 // the running service only.
 type copiedTable struct{ name, key string }
@@ -42,9 +35,10 @@ var (
 )
 
 // Copy copies the codes, grants, used assertions, trace and client documents to an empty store in
-// one transaction, and compares both sides before its end. A SQLite source cannot be written
-// meanwhile; on a server Copy notices in the end that the source was written.
-func Copy(ctx context.Context, from, to *Store, progress func(CopyStep)) error {
+// one transaction, and compares both sides before its end. It calls copied after each table. A
+// SQLite source cannot be written meanwhile; on a server Copy notices in the end that the source was
+// written.
+func Copy(ctx context.Context, from, to *Store, copied func(table string, rows int)) error {
 	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err
 	}
@@ -57,12 +51,13 @@ func Copy(ctx context.Context, from, to *Store, progress func(CopyStep)) error {
 				return err
 			}
 			for _, table := range copiedTables {
-				if err := table.copy(ctx, source, target, progress); err != nil {
+				rows, err := table.copy(ctx, source, target)
+				if err != nil {
 					return fmt.Errorf("copying %s: %w", table.name, err)
 				}
+				copied(table.name, rows)
 			}
 			for _, table := range copiedTables {
-				progress(CopyStep{Table: table.name, Comparing: true})
 				if err := table.compare(source, target); err != nil {
 					return fmt.Errorf("comparing %s: %w", table.name, err)
 				}
@@ -130,17 +125,12 @@ func (t copiedTable) eachBatch(db *gorm.DB, use func(rows []map[string]any) erro
 	}
 }
 
-func (t copiedTable) copy(ctx context.Context, source, target *gorm.DB, progress func(CopyStep)) error {
-	step := CopyStep{Table: t.name}
-	if err := source.Table(t.name).Count(&step.Of).Error; err != nil {
-		return err
-	}
-	progress(step)
-	return t.eachBatch(source, func(rows []map[string]any) error {
-		step.Rows += int64(len(rows))
-		defer progress(step)
+func (t copiedTable) copy(ctx context.Context, source, target *gorm.DB) (copied int, err error) {
+	err = t.eachBatch(source, func(rows []map[string]any) error {
+		copied += len(rows)
 		return errors.Join(ctx.Err(), target.Table(t.name).Create(rows).Error)
 	})
+	return copied, err
 }
 
 // compare reads the table back from both sides, which may order keys differently.

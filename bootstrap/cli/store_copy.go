@@ -93,8 +93,9 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	t.Printf("from %s\nto   %s\n", from, to)
-	err = persistence.Copy(ctx, source, target, func(step persistence.CopyStep) { printStep(t, step) })
-	t.ClearLine()
+	err = persistence.Copy(ctx, source, target, func(table string, rows int) {
+		t.Printf("%-16s %s\n", table, term.Count(rows, "row"))
+	})
 	if err == nil {
 		err = target.VerifySecret(ctx, prints) // a service with another secret then refuses to start on the copy
 	}
@@ -109,19 +110,6 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 	}
 	printNextSteps(t, from, to)
 	return nil
-}
-
-// printStep prints one line per table; a colour terminal also shows progress.
-func printStep(t term.Terminal, step persistence.CopyStep) {
-	t.ClearLine()
-	switch done := step.Rows == step.Of; {
-	case step.Comparing && t.Colour:
-		t.Printf("comparing %s", step.Table)
-	case !step.Comparing && done:
-		t.Printf("%-16s %s\n", step.Table, term.Count(int(step.Rows), "row"))
-	case !step.Comparing && t.Colour:
-		t.Printf("%-16s %d of %d rows", step.Table, step.Rows, step.Of)
-	}
 }
 
 func printNextSteps(t term.Terminal, from, to service.StoreLocation) {

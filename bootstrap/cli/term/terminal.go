@@ -49,13 +49,6 @@ func Count(number int, noun string) string {
 	return strconv.Itoa(number) + " " + noun
 }
 
-// ClearLine erases the progress line of a colour terminal; others print no progress.
-func (t Terminal) ClearLine() {
-	if t.Colour {
-		t.Printf("\r\x1b[K")
-	}
-}
-
 // Bold returns the text in bold.
 func (t Terminal) Bold(text string) string { return t.styled("1", text) }
 
