@@ -36,8 +36,8 @@ var (
 
 // Copy copies the codes, grants, used assertions, trace and client documents to an empty store in
 // one transaction, and compares both sides before its end. It calls copied after each table. A
-// SQLite source cannot be written meanwhile; on a server Copy notices in the end that the source was
-// written.
+// SQLite source cannot be written meanwhile; on a server Copy notices in the end that the source
+// was written.
 func Copy(ctx context.Context, from, to *Store, copied func(table string, rows int)) error {
 	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err
