@@ -162,6 +162,7 @@ var _ = Describe("Connecting to a client's site", func() {
 						close(hungUp)
 					case <-ctx.Done():
 					}
+					panic(http.ErrAbortHandler) // a return would end the body, which the client may still read
 				}
 				Expect(ask(ctx, client.client("/client.json"))).To(MatchError(oauth.ErrMetadataUnreachable))
 				Eventually(ctx, hungUp).Should(BeClosed())
