@@ -19,7 +19,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 )
 
-// Newcomer follows docs/five-minutes.md and docs/gateway-reference.md in an empty folder with the
+// Newcomer follows docs/gateway.md and docs/gateway-reference.md in an empty folder with the
 // unchanged example files.
 type Newcomer struct {
 	Dir  string
@@ -38,7 +38,7 @@ func NewNewcomer() *Newcomer {
 	n := &Newcomer{Dir: GinkgoT().TempDir(), Node: filepath.Join(packages, ".bin", "node")}
 	Expect(os.CopyFS(n.Dir, os.DirFS(filepath.Join("..", "docs", "gateway")))).To(Succeed())
 	Expect(os.Symlink(packages, filepath.Join(n.Dir, "node_modules"))).To(Succeed())
-	n.page = textOf("../docs/five-minutes.md") + textOf("../docs/gateway-reference.md")
+	n.page = textOf("../docs/gateway.md") + textOf("../docs/gateway-reference.md")
 	return n
 }
 
