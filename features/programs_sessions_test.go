@@ -119,29 +119,29 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 			Eventually(answered).WithTimeout(patience).Should(Receive(HaveField("Text", ContainSubstring("decline"))))
 		}, SpecTimeout(30*time.Second))
 
-	It("answers calls while its client does not read the response of another", Label("U22"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil)
-		talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
-		const size = 9 << 20 // more than the buffers of a connection hold
-		unread, err := noRedirects.Do(talk.message(ctx, "tools/call",
-			params{"name": "big", "arguments": params{"size": size}}))
-		Expect(err).NotTo(HaveOccurred())
-		begin := make([]byte, size/9)
-		_, err = io.ReadFull(unread.Body, begin)
-		Expect(err).NotTo(HaveOccurred())
-		answered := make(chan Response, 1)
-		go func() {
-			defer GinkgoRecover()
-			answered <- Send(numbered(8,
-				talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "hello"}})))
-		}()
-		Eventually(answered).WithTimeout(30*time.Second).Should(Receive(HaveField("Text", ContainSubstring("HELLO"))),
-			"before the write deadline of a minute")
-		rest, err := io.ReadAll(unread.Body)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(len(begin) + len(rest)).To(BeNumerically(">", size))
-		Expect(unread.Body.Close()).To(Succeed())
-	})
+	It("cuts off a response that its client does not read, answers the next call, and lets the client resume",
+		Label("U22", "long"), func(ctx SpecContext) {
+			world := openProgram(ctx, nil)
+			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
+			const size = 9 << 20 // more than the buffers of a connection hold
+			unread, err := noRedirects.Do(talk.message(ctx, "tools/call",
+				params{"name": "big", "arguments": params{"size": size}}))
+			Expect(err).NotTo(HaveOccurred())
+			begin := make([]byte, size/9)
+			_, err = io.ReadFull(unread.Body, begin)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(Send(numbered(8,
+				talk.message(ctx, "tools/call", params{"name": "shout", "arguments": params{"text": "hello"}}))).Text).
+				To(ContainSubstring("HELLO"))
+			_, err = io.Copy(io.Discard, unread.Body)
+			Expect(err).To(MatchError(io.ErrUnexpectedEOF))
+			Expect(unread.Body.Close()).To(Succeed())
+			_, rest, _ := strings.Cut(string(begin), "id: ")
+			first, _, _ := strings.Cut(rest, "\n")
+			resumed := talk.Request(ctx, http.MethodGet)
+			resumed.Header.Set("Last-Event-ID", first)
+			Expect(len(Send(resumed).Text)).To(BeNumerically(">", size))
+		}, SpecTimeout(time.Minute))
 })
 
 // numbered changes the id of the request in a message.

@@ -8,6 +8,7 @@ import (
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -55,14 +56,11 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 		r.Header.Get(message.LastEventHeader) == "" && seen >= 0 {
 		r.Header.Set(message.LastEventHeader, "_"+strconv.Itoa(seen))
 	}
-	memory := s.options.Bodies.Reserve(caller.Subject)
-	queue, r := response.NewQueue(w, r, memory, func(events []byte) { s.events.Wrote(id, events) })
-	defer queue.Close()
 	session, known := s.responses.Session(id).(sdkSession)
 	if !known { // it has just ended
 		session.calls = new(message.Sequence)
 	}
-	s.serveSession(queue, r, b, session.calls)
+	s.serveSession(w, r, b, session.calls)
 }
 
 // serveSession calls the SDK's handler of sessions with ids of our own in the messages,
@@ -73,18 +71,23 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, b message.
 		b.Messages = calls.Renumber(b.Messages)
 		b.SetOn(r)
 	}
-	s.sessions.ServeHTTP(&clientIDs{w}, r)
+	s.sessions.ServeHTTP(&clientIDs{w, s.events, r.Header.Get(message.SessionHeader)}, r)
 }
 
-// clientIDs restores the ids of the client in what the SDK writes: one message
-// or event with each Write.
-type clientIDs struct{ http.ResponseWriter }
+// clientIDs restores the ids of the client in what the SDK writes: one message or event with each
+// Write. It records the events that were sent.
+type clientIDs struct {
+	http.ResponseWriter
+	events  *eventstore.Store
+	session string
+}
 
 // Write implements http.ResponseWriter.
 func (c *clientIDs) Write(p []byte) (int, error) {
 	if _, err := c.ResponseWriter.Write(message.Restore(p)); err != nil {
 		return 0, err //nolint:wrapcheck // it is an error of a response, as the SDK expects
 	}
+	c.events.Wrote(c.session, p)
 	return len(p), nil
 }
 

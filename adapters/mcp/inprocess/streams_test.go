@@ -57,8 +57,8 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			})
 
 			It("happens when the access token expires by the server's clock", func(ctx SpecContext) {
-				clock := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-				s := openSite(func(o *Options) { o.Now = func() time.Time { return clock } })
+				clock, began := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), time.Now()
+				s := openSite(func(o *Options) { o.Now = func() time.Time { return clock.Add(time.Since(began)) } })
 				s.tokens.set(func(t *tokens) {
 					caller := t.callers[alice]
 					caller.ExpiresAt = clock.Add(500 * time.Millisecond)

@@ -10,7 +10,11 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
-const jsonType = "application/json"
+const (
+	jsonType = "application/json"
+	// freeAnswers is how many bytes of answers need no reservation.
+	freeAnswers = 64 << 10
+)
 
 // refused matches the weight of a media range that the client does not accept.
 var refused = regexp.MustCompile(`;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)`)
@@ -108,7 +112,7 @@ func (a *jsonAnswer) keep(event []byte, failed error) error {
 	if failed != nil || !message.IsResponse(answer) {
 		return failed
 	}
-	if a.kept += len(answer); a.kept > freeQueue {
+	if a.kept += len(answer); a.kept > freeAnswers {
 		if err := a.memory.Extend(2 * int64(a.kept)); err != nil {
 			a.answers = nil
 			return err

@@ -12,10 +12,17 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At each
-// interval a stream also checks its token again, for stores that do not report grants ended by
-// other processes.
-const keepAliveInterval = 25 * time.Second
+const (
+	// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. At
+	// each interval a stream also checks its token again, for stores that do not report grants ended
+	// by other processes.
+	keepAliveInterval = 25 * time.Second
+	// bodyLimit is the time that a client has to send a body.
+	bodyLimit = 30 * time.Second
+	// writeLimit is the time after which a client that does not read loses its response. It may
+	// resume one of a session.
+	writeLimit = 10 * time.Second
+)
 
 // Authorization checks the access token of an open response. It refuses with oauth.InvalidToken;
 // any other error is an outage.
@@ -40,8 +47,9 @@ type Options struct {
 // a grant.
 type Registry struct {
 	// Change these before the first response.
-	KeepAlive time.Duration // between keep-alive comments
-	BodyLimit time.Duration // see bodyLimit
+	KeepAlive  time.Duration // between keep-alive comments
+	BodyLimit  time.Duration // see bodyLimit
+	WriteLimit time.Duration // see writeLimit
 
 	options Options
 
@@ -59,29 +67,30 @@ type Registry struct {
 // NewRegistry returns an empty registry.
 func NewRegistry(o Options) *Registry {
 	return &Registry{
-		KeepAlive: keepAliveInterval,
-		BodyLimit: bodyLimit,
-		options:   o,
-		responses: map[*Writer]struct{}{},
-		sessions:  map[string]*openSession{},
-		ended:     map[string]time.Time{},
-		evicted:   newRecentSessions(),
-		closed:    newRecentSessions(),
-		limiter:   oauth.NewSessionLimiter[string](o.Limits),
-		relayed:   oauth.NewSessionLimiter[*Writer](o.StreamLimits),
+		KeepAlive:  keepAliveInterval,
+		BodyLimit:  bodyLimit,
+		WriteLimit: writeLimit,
+		options:    o,
+		responses:  map[*Writer]struct{}{},
+		sessions:   map[string]*openSession{},
+		ended:      map[string]time.Time{},
+		evicted:    newRecentSessions(),
+		closed:     newRecentSessions(),
+		limiter:    oauth.NewSessionLimiter[string](o.Limits),
+		relayed:    oauth.NewSessionLimiter[*Writer](o.StreamLimits),
 	}
 }
 
 // NewWriter begins the response to a request. The returned request has its context.
 func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx context.Context) (*Writer,
 	*http.Request) {
+	traced := &tracedWriter{ResponseWriter: w, recorder: connection.From(ctx)}
 	out := &Writer{
-		ctx:      newContext(ctx),
-		traced:   tracedWriter{ResponseWriter: w, recorder: connection.From(ctx)},
-		registry: r,
-		relayed:  r.options.Relays,
+		ResponseWriter: traced,
+		ctx:            newContext(ctx),
+		control:        http.NewResponseController(traced),
+		registry:       r,
 	}
-	out.ResponseWriter, out.control = &out.traced, http.NewResponseController(&out.traced)
 	out.request = request.WithContext(out.ctx)
 	return out, out.request
 }
@@ -94,7 +103,7 @@ func (r *Registry) add(out *Writer, identity *Identity) {
 	r.mu.Unlock()
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	out.keepAlive = time.AfterFunc(r.KeepAlive, out.refresh)
+	out.timer = time.AfterFunc(r.KeepAlive, out.refresh)
 }
 
 func (r *Registry) isLong(w *Writer) bool {

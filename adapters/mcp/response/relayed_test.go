@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"time"
 
@@ -36,22 +37,30 @@ func (a observer) Authenticate(ctx context.Context, _ string, _ oauth.Resource) 
 	return oauth.Caller{}, nil
 }
 
-// writeDeadline is a recorder of responses and of the last write deadline.
+// writeDeadline is a recorder of responses and of write deadlines.
 type writeDeadline struct {
 	*httptest.ResponseRecorder
-	until time.Time
+	until []time.Time
+	err   error // of writes
+}
+
+func (d *writeDeadline) Write(p []byte) (int, error) {
+	if d.err != nil {
+		return 0, d.err
+	}
+	return d.ResponseRecorder.Write(p)
 }
 
 // SetWriteDeadline is called by http.ResponseController.
 func (d *writeDeadline) SetWriteDeadline(until time.Time) error {
-	d.until = until
+	d.until = append(d.until, until)
 	return nil
 }
 
 // openStream begins a stream, of an upstream if it is relayed.
 func openStream(relayed bool) (*Writer, *writeDeadline) {
 	to := &writeDeadline{ResponseRecorder: httptest.NewRecorder()}
-	g := NewRegistry(Options{Now: time.Now, Relays: relayed})
+	g := NewRegistry(Options{Now: time.Now, Relays: relayed, Authorization: verdict{}})
 	g.KeepAlive = time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
@@ -70,7 +79,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 			_, err := s.Write([]byte(chunk))
 			Expect(err).NotTo(HaveOccurred())
 		}
-		s.comment()
+		s.refresh()
 		if between {
 			Expect(to.Body.String()).To(HaveSuffix(": keep-alive\n\n"))
 		} else {
@@ -89,7 +98,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 	It("sends no comment in a response that is no stream", func() {
 		s, to := openStream(true)
 		s.WriteHeader(http.StatusOK)
-		s.comment()
+		s.refresh()
 		Expect(to.Body.String()).To(BeEmpty())
 	})
 
@@ -117,7 +126,7 @@ var _ = Describe("Keeping a relayed stream alive", Label("U4"), func() {
 		s.Header().Set("Content-Type", message.EventStream)
 		s.Header().Set("Content-Encoding", "gzip")
 		s.WriteHeader(http.StatusOK)
-		s.comment()
+		s.refresh()
 		Expect(to.Body.String()).To(BeEmpty())
 	})
 
@@ -149,7 +158,7 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 			if revoked {
 				s.registry.options.Authorization = verdict{oauth.RefuseUnknownToken()}
 			}
-			Expect(s.isUnauthorized()).To(Equal(ends))
+			Expect(s.isUnauthorized(long)).To(Equal(ends))
 		},
 		Entry("a call", false, -time.Minute, false, false),
 		Entry("a call whose grant has ended elsewhere", false, -time.Minute, true, true),
@@ -208,54 +217,38 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 	)
 })
 
-var _ = Describe("Limiting how long a client may take to read a response", func() {
-	It("renews the limit with every comment, and keeps it for the rest of the response", Label("G16"), func() {
-		for _, relayed := range []bool{true, false} {
-			s, to := openStream(relayed)
-			_, err := s.Write([]byte("x"))
-			Expect(err).NotTo(HaveOccurred())
-			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
-			to.until = time.Time{}.Add(1)
-			s.comment()
-			Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
-			until := to.until
-			s.Finish()
-			Expect(to.until).To(Equal(until))
-		}
-	})
-})
-
-var _ = Describe("Limiting how long a client may take to read a short response", Label("G16"), func() {
-	It("sets the limit when the handler is done", func() {
-		s, to := openStream(false)
-		s.sendComments, s.long, s.limited, to.until = false, false, false, time.Time{}
-		_, err := s.Write([]byte("x"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(to.until).To(BeZero())
-		s.Finish()
-		Expect(to.until).To(BeTemporally("~", time.Now().Add(writeTimeout), time.Second))
-	})
-})
-
-var _ = Describe("Limiting how long a client may take to read a response that is not a stream", Label("G16"), func() {
-	DescribeTable("sets a limit", func(relayed bool, write func(s *Writer), limited bool) {
-		s, to := openStream(relayed)
-		s.sendComments, s.long, s.limited, to.until = false, false, false, time.Time{}
-		write(s)
-		Expect(to.until.IsZero()).To(Equal(!limited))
-	},
-		Entry("for more than the buffer of the server", false, func(s *Writer) {
-			_, _ = s.Write(make([]byte, buffered+1))
-		}, true),
-		Entry("but not for less", false, func(s *Writer) { _, _ = s.Write(make([]byte, buffered)) }, false),
-		Entry("nor for a short answer of an upstream", true, func(s *Writer) { _, _ = s.Write([]byte("{}")) }, false),
-		Entry("for an event, which is flushed", true, func(s *Writer) {
-			s.Header().Set("Content-Type", message.EventStream)
-			_, _ = s.Write([]byte("data: x\n\n"))
-		}, true),
-		Entry("for bytes after a limited write", false, func(s *Writer) {
-			s.limited = true
-			_, _ = s.Write([]byte("x"))
-		}, true),
+var _ = Describe("Limiting how long a client may take to read a response", Label("G16"), func() {
+	DescribeTable("limits each write, and removes the limit, which would end an idle stream over HTTP/2:",
+		func(send func(s *Writer)) {
+			for _, relayed := range []bool{true, false} {
+				s, to := openStream(relayed)
+				to.until = nil
+				send(s)
+				Expect(to.until).To(HaveExactElements(BeTemporally("~", time.Now().Add(writeLimit), time.Second), BeZero()))
+				s.Finish()
+				Expect(to.until[2]).To(BeTemporally("~", time.Now().Add(writeLimit), time.Second), "the rest")
+			}
+		},
+		Entry("of a part", func(s *Writer) { _, _ = s.Write([]byte("x")) }),
+		Entry("of what is flushed", func(s *Writer) { _ = s.FlushError() }),
+		Entry("of a comment", func(s *Writer) {
+			s.sent.events = true
+			s.refresh()
+		}),
 	)
+
+	It("limits each part of a long write, so that a slow client gets it", func() {
+		s, to := openStream(false)
+		to.until = nil
+		Expect(s.Write(make([]byte, writeSize+1))).To(Equal(writeSize + 1))
+		Expect(to.until).To(HaveLen(3))
+	})
+
+	It("ends the response of a client that does not read", func() {
+		s, to := openStream(false)
+		to.err = os.ErrDeadlineExceeded
+		_, err := s.Write([]byte("x"))
+		Expect(err).To(MatchError(os.ErrDeadlineExceeded))
+		Expect(context.Cause(s.Context())).To(MatchError(os.ErrDeadlineExceeded))
+	})
 })

@@ -4,21 +4,17 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/message"
-)
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-const (
-	// writeTimeout ends a stream whose client does not read. It is longer than keepAliveInterval,
-	// because over HTTP/2 it ends idle streams too.
-	writeTimeout = time.Minute
-	// buffered is the number of bytes that net/http keeps until a flush or the end. A slow client
-	// cannot block them.
-	buffered = 2 << 10
+	"github.com/pasteport/pasteport/adapters/mcp/message"
+	"github.com/pasteport/pasteport/domain/connection"
 )
 
 // The causes of an early end of a response.
@@ -31,37 +27,36 @@ var (
 // Writer is the http.ResponseWriter of one response, with the context of its request. Writes fail
 // after that context has ended.
 type Writer struct {
-	http.ResponseWriter
+	http.ResponseWriter // a *tracedWriter
 	// A separate allocation, because the SDK keeps it as long as a session that begins with this
 	// request.
 	ctx      *responseContext
 	control  *http.ResponseController
 	registry *Registry
-	traced   tracedWriter
 	request  *http.Request
-	hasBody  bool // that was read
-	reserved message.Reservation
+	body     requestBody
 	id       message.ID // of the only call in the body
-	relayed  bool       // the response of an upstream, which is passed on unchanged
 	observe  func(header http.Header, p []byte)
 
 	long bool // a stream; guarded by the mutex of the registry
 
-	mu           sync.Mutex // guards what follows, and serializes writes of the SDK and of comment
-	begun        bool       // it has a status
-	events       bool       // it is a stream of events, whose header or first event was written
-	written      int        // bytes
-	tail         [longestSeparator]byte
-	refused      int  // status of a refusal whose text the SDK has not written yet
-	stopped      bool // by Finish
-	aborted      bool
-	limited      bool // it has a write deadline
-	readingBody  bool
-	bodyExpired  bool // it has a read deadline
-	sendComments bool
-	keepAlive    *time.Timer // calls refresh; nil before Identify
-	bodyTimer    *time.Timer // calls expireBody
-	expiry       *time.Timer // ends a stream with its access token
+	mu    sync.Mutex  // guards what follows, and serializes writes of the SDK and of comment
+	timer *time.Timer // calls refresh; nil before Identify
+	sent  output
+}
+
+type requestBody struct {
+	wasAwaited bool // it is read, or cannot be
+	memory     message.Reservation
+}
+
+// output is what the client has got of a response.
+type output struct {
+	events  bool // the header, at least, of a stream of events
+	tail    [longestSeparator]byte
+	refused int  // status of a refusal whose text the SDK has not written yet
+	stopped bool // by Finish
+	aborted bool
 }
 
 // Context returns the context of the request, which ends with the response. It may be kept longer
@@ -74,8 +69,8 @@ func (w *Writer) End(cause error) { w.ctx.end(cause) }
 // Identity returns the identity of the caller, nil before Identify.
 func (w *Writer) Identity() *Identity { return w.ctx.identity }
 
-// IsRelayed reports whether the response comes from an upstream.
-func (w *Writer) IsRelayed() bool { return w.relayed }
+// IsRelayed reports whether the response comes from an upstream, which is passed on unchanged.
+func (w *Writer) IsRelayed() bool { return w.registry.options.Relays }
 
 // Identify sets the caller. From now on the response ends with the caller's grant.
 func (w *Writer) Identify(identity *Identity) { w.registry.add(w, identity) }
@@ -84,53 +79,59 @@ func (w *Writer) Identify(identity *Identity) { w.registry.add(w, identity) }
 // begins.
 func (w *Writer) Observe(observe func(header http.Header, p []byte)) { w.observe = observe }
 
-// Status returns the status of the response, 0 before it has one.
-func (w *Writer) Status() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.refused > 0 {
-		return w.refused
-	}
-	return w.traced.status
-}
-
 // ReadBody reads the body of the request, and reserves memory for it until Finish. It fails if the
 // client takes longer than BodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *message.BodyMemory) ([]byte, error) {
-	w.beginBody()
-	w.reserved = memory.Reserve(w.ctx.identity.Caller.Subject)
-	body, err := message.ReadBody(w.request, limit, &w.reserved)
-	w.endBody(err)
+	w.limitBody()
+	w.body.memory = memory.Reserve(w.ctx.identity.Caller.Subject)
+	body, err := message.ReadBody(w.request, limit, &w.body.memory)
 	if err == nil {
-		w.hasBody = true
+		_ = w.control.SetReadDeadline(time.Time{})
 		w.request.Body = io.NopCloser(bytes.NewReader(body))
 	}
 	return body, err
 }
 
-// HasEnded reports whether the grant or the access token has ended since Identify.
-func (w *Writer) HasEnded() bool {
-	expiry := w.ctx.identity.Caller.ExpiresAt
-	return w.ctx.Err() != nil || !expiry.IsZero() && !w.registry.options.Now().Before(expiry)
-}
-
-// Begin starts keep-alive comments. A long stream ends with its access token; a call that began
-// with a valid token may finish.
-func (w *Writer) Begin(id message.ID, long bool) {
-	w.id = id
-	w.extendDeadlines()
-	if !long && !w.relayed {
+// limitBody sets the deadline of a body, once. An unread body needs one too, because net/http waits
+// for its end before it sends anything.
+func (w *Writer) limitBody() {
+	if body := w.request.Body; w.body.wasAwaited || body == nil || body == http.NoBody {
 		return
 	}
+	w.body.wasAwaited = true
+	_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit)) // recorders in tests have no deadlines
+}
+
+// HasEnded reports whether the grant or the access token has ended since Identify.
+func (w *Writer) HasEnded() bool { return w.ctx.Err() != nil || w.isExpired(0) }
+
+// isExpired reports whether the access token expired that long ago.
+func (w *Writer) isExpired(ago time.Duration) bool {
+	expiry := w.ctx.identity.Caller.ExpiresAt
+	return !expiry.IsZero() && !w.registry.options.Now().Before(expiry.Add(ago))
+}
+
+// Begin removes the server's WriteTimeout, because a response may take longer; each write has its
+// own limit. A long stream ends with its access token; a call that began with a valid token may
+// finish.
+func (w *Writer) Begin(id message.ID, long bool) {
+	w.id = id
+	w.limitBody()
 	if long {
 		w.registry.markLong(w)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	_ = w.control.SetWriteDeadline(time.Time{})
+	w.timer.Reset(w.interval(long))
+}
+
+// interval is the time until the next refresh.
+func (w *Writer) interval(long bool) time.Duration {
 	if expiry := w.ctx.identity.Caller.ExpiresAt; long && !expiry.IsZero() {
-		w.expiry = time.AfterFunc(expiry.Sub(w.registry.options.Now()), func() { w.End(ErrEnded) })
+		return max(0, min(w.registry.KeepAlive, expiry.Sub(w.registry.options.Now())))
 	}
-	w.sendComments = true
+	return w.registry.KeepAlive
 }
 
 // LimitStream counts a stream of a gateway, and ends the oldest one when there are too many. A
@@ -146,107 +147,217 @@ func (w *Writer) LimitStream() {
 	}
 }
 
-// extendDeadlines removes the server's WriteTimeout, because a response may take longer; each write
-// sets its own deadline. An unread body gets a read deadline, because net/http waits for its end
-// before it sends anything.
-func (w *Writer) extendDeadlines() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.control.SetWriteDeadline(time.Time{}) // recorders in tests have no deadlines
-	if w.isUnread() {
-		_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit))
-	}
-}
-
-// refresh ends a response without authorization and sends a keep-alive comment in any other. It is
-// called at intervals.
+// refresh ends a response without authorization and sends a keep-alive comment in any other. The
+// timer calls it.
 func (w *Writer) refresh() {
 	if w.ctx.Err() != nil {
 		return
 	}
-	if w.isUnauthorized() {
+	long := w.registry.isLong(w)
+	if w.isUnauthorized(long) {
 		w.End(ErrEnded)
 		return
 	}
-	w.comment()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended() != nil {
+		return
+	}
+	w.timer.Reset(w.interval(long))
+	if w.takesComment() {
+		_ = w.flush([]byte(": keep-alive\n\n"))
+	}
 }
 
 // callLimit is how much longer than its access token a call may take. It is for an upstream, which
 // may answer a call with an endless stream.
 const callLimit = 10 * time.Minute
 
-// isUnauthorized reports whether the access token was revoked, perhaps in another process, or the
-// call has exceeded callLimit.
-func (w *Writer) isUnauthorized() bool {
-	expiry, long := w.ctx.identity.Caller.ExpiresAt, w.registry.isLong(w)
-	if long || !w.relayed || expiry.IsZero() || w.registry.options.Now().Before(expiry) {
-		return (long || w.relayed) && w.registry.isRevoked(w)
+// isUnauthorized reports whether the access token has expired or was revoked, perhaps in another
+// process, or the call has exceeded callLimit.
+func (w *Writer) isUnauthorized(long bool) bool {
+	switch {
+	case long:
+		return w.isExpired(0) || w.registry.isRevoked(w)
+	case !w.IsRelayed():
+		return false
+	case w.isExpired(0): // so that it counts as revoked
+		return w.isExpired(callLimit)
 	}
-	return !w.registry.options.Now().Before(expiry.Add(callLimit))
+	return w.registry.isRevoked(w)
 }
 
 // endsWithToken reports whether the response ends when its access token is revoked, because it may
 // take long.
-func (w *Writer) endsWithToken() bool { return w.long || w.relayed }
+func (w *Writer) endsWithToken() bool { return w.long || w.IsRelayed() }
 
 // ended returns the error of writes after the end of the response, nil before.
 func (w *Writer) ended() error {
-	if w.stopped {
+	if w.sent.stopped {
 		return context.Canceled
 	}
 	return w.ctx.Err()
 }
 
-// comment sends a keep-alive comment, but not before the header: it would be an early 200.
-func (w *Writer) comment() {
+// WriteHeader tells proxies not to buffer events. It delays a refusal in plain text until Write has
+// its text.
+func (w *Writer) WriteHeader(status int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ended() != nil {
+	if status >= http.StatusBadRequest && !w.IsRelayed() &&
+		strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		w.sent.refused = status
 		return
 	}
-	w.keepAlive.Reset(w.registry.KeepAlive)
-	if !w.sendComments {
-		return
-	}
-	w.setWriteDeadline()
-	if w.takesComment() {
-		_, _ = w.ResponseWriter.Write([]byte(": keep-alive\n\n"))
-		_ = w.control.Flush()
-	}
+	w.disableBuffering()
+	w.ResponseWriter.WriteHeader(status)
 }
 
-// Finish must be called before the handler returns. It sets the write deadline within which
-// net/http sends the rest of the response.
+// Write fails after the response has ended. It converts a refusal in plain text to a JSON-RPC
+// error, which quotes request data in it.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ended(); err != nil {
+		return 0, fmt.Errorf("writing to an ended stream: %w", err)
+	}
+	if status := w.sent.refused; status > 0 {
+		w.sent.refused = 0
+		message.WriteErrorFor(w.ResponseWriter, status, w.id, sdk.CodeInvalidRequest, strings.TrimSpace(string(p)))
+		return len(p), nil
+	}
+	if w.disableBuffering() {
+		w.keepTail(p)
+	}
+	if w.observe != nil {
+		w.observe(w.Header(), p)
+	}
+	return w.write(p)
+}
+
+// writeSize is how many bytes a client has to read within WriteLimit. One that reads slowly gets a
+// long response, and one that does not read delays the other responses of its session by the limit.
+const writeSize = 64 << 10
+
+func (w *Writer) write(p []byte) (written int, err error) {
+	defer w.unlimit()
+	for err == nil {
+		w.limit()
+		var n int
+		n, err = w.ResponseWriter.Write(p[written:min(len(p), written+writeSize)])
+		if written += n; written == len(p) {
+			break
+		}
+	}
+	if err != nil {
+		w.End(err)
+	}
+	return written, err
+}
+
+// flush sends what net/http has buffered, and an event or comment before it.
+func (w *Writer) flush(event []byte) error {
+	w.limit()
+	defer w.unlimit()
+	if len(event) > 0 {
+		w.keepTail(event)
+		_, _ = w.ResponseWriter.Write(event) // the flush fails too
+	}
+	err := w.control.Flush()
+	if err != nil {
+		w.End(err)
+	}
+	return err
+}
+
+func (w *Writer) limit() { _ = w.control.SetWriteDeadline(time.Now().Add(w.registry.WriteLimit)) }
+
+// unlimit removes the deadline, which would end an idle stream over HTTP/2.
+func (w *Writer) unlimit() { _ = w.control.SetWriteDeadline(time.Time{}) }
+
+// FlushError is called by http.ResponseController. A stream without a first event gets the opening
+// comment.
+func (w *Writer) FlushError() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ended(); err != nil {
+		return fmt.Errorf("flushing an ended stream: %w", err)
+	}
+	if w.long && w.isFresh() && w.takesComment() {
+		return w.flush(message.OpeningComment)
+	}
+	return w.flush(nil)
+}
+
+// longestSeparator is the length of the longest separator of events.
+const longestSeparator = len("\r\n\r\n")
+
+// keepTail keeps the last bytes, because an upstream or another replica may send events in pieces.
+func (w *Writer) keepTail(p []byte) {
+	p = p[max(0, len(p)-longestSeparator):]
+	copy(w.sent.tail[:], w.sent.tail[len(p):])
+	copy(w.sent.tail[longestSeparator-len(p):], p)
+}
+
+func (w *Writer) isFresh() bool { return w.sent.tail == [longestSeparator]byte{} }
+
+// takesComment reports whether a comment can be sent now: not before the header, because it would be
+// an early 200, only between events, and in a body that is neither compressed nor of a fixed length.
+func (w *Writer) takesComment() bool {
+	if !w.sent.events || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Length") != "" {
+		return false
+	}
+	tail := string(w.sent.tail[:])
+	return w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
+}
+
+// disableBuffering reports whether the response is a stream of events, and tells nginx not to
+// buffer it.
+func (w *Writer) disableBuffering() bool {
+	if w.sent.events = message.IsEventStream(w.Header()); w.sent.events {
+		w.Header().Set("X-Accel-Buffering", "no")
+	}
+	return w.sent.events
+}
+
+// Finish must be called before the handler returns. It limits how long net/http waits for the rest
+// of the request, and sends the rest of the response.
 func (w *Writer) Finish() {
 	w.registry.remove(w)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.refused > 0 {
-		w.ResponseWriter.WriteHeader(w.refused)
+	if w.sent.refused > 0 {
+		w.ResponseWriter.WriteHeader(w.sent.refused)
 	}
-	w.stopped = true
-	if !w.bodyExpired && w.isUnread() {
-		_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit)) // net/http reads it before it answers
-	}
-	if !w.limited {
-		w.setWriteDeadline()
-	}
-	for _, timer := range []*time.Timer{w.keepAlive, w.expiry} {
-		if timer != nil {
-			timer.Stop()
-		}
+	w.sent.stopped = true
+	w.limitBody()
+	w.limit()
+	if w.timer != nil {
+		w.timer.Stop()
 	}
 	w.ctx.end(nil)
-	w.reserved.Release()
-	w.traced.recorder.End()
+	w.body.memory.Release()
+	connection.From(w.ctx).End()
+}
+
+// Status returns the status of the response, 0 before it has one.
+func (w *Writer) Status() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.status()
+}
+
+func (w *Writer) status() int {
+	if w.sent.refused > 0 {
+		return w.sent.refused
+	}
+	return w.ResponseWriter.(*tracedWriter).status
 }
 
 // Unanswered returns the cause of a response that ended before it began. It returns nil if the
 // response has begun or the client has gone.
 func (w *Writer) Unanswered() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.begun || w.ctx.client.Err() != nil {
+	if w.Status() > 0 || w.ctx.client.Err() != nil {
 		return nil
 	}
 	return context.Cause(w.ctx)
@@ -256,14 +367,14 @@ func (w *Writer) Unanswered() error {
 func (w *Writer) IsAwaited() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return !w.begun && w.ended() == nil
+	return w.status() == 0 && w.ended() == nil
 }
 
 // Abort ends the connection, so that the client does not take an incomplete response for a complete
 // one. It does not return.
 func (w *Writer) Abort() {
 	w.mu.Lock()
-	w.aborted = true
+	w.sent.aborted = true
 	w.mu.Unlock()
 	panic(http.ErrAbortHandler)
 }
@@ -272,5 +383,5 @@ func (w *Writer) Abort() {
 func (w *Writer) IsAborted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.aborted
+	return w.sent.aborted
 }

@@ -16,11 +16,6 @@ import (
 func (s *session) serve(w http.ResponseWriter, r *http.Request, messages []message.Message) error {
 	u := s.upstream
 	defer u.registry.Attend(s.id)()
-	queue, r := response.NewQueue(w, r, u.options.Bodies.Reserve(s.person), func(events []byte) {
-		u.events.Wrote(s.id, events)
-	})
-	defer queue.Close()
-	w = queue
 	version := r.Header.Get(message.VersionHeader)
 	switch {
 	case version != "" && version != s.negotiated() && !slices.Contains(revisions, version):
@@ -56,10 +51,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []mess
 	begin(w)
 	done := out.attach(w)
 	defer out.detach(done)
-	messages = s.register(
-		out,
-		messages,
-	) // attached, because a call without a reader counts as one whose client has gone
+	messages = s.register(out, messages) // attached, because a call without a reader counts as one that was left
 	if s.negotiated() >= firstPrimed {
 		s.send(out, nil, false)
 	} else {
@@ -90,12 +82,12 @@ func (s *session) writeAll(messages []message.Message) {
 	for _, m := range messages {
 		id, cancels := m.Cancels()
 		if !cancels {
-			s.write(m)
+			s.tell(m)
 			continue
 		}
 		if c := s.cancelled(id); c != nil {
 			m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
-			s.write(m)
+			s.tell(m)
 			s.expectCancellation(c)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *session) route(m message.Message) {
 			s.send(out, m.Encode(), false)
 		} else if m.IsCall() {
 			// The program may read only after its output has been read.
-			go s.write(message.ErrorFor(m.ID, rpc.CodeMethodNotFound,
+			go s.tell(message.ErrorFor(m.ID, rpc.CodeMethodNotFound,
 				"the client accepts only JSON, and does not listen for requests"))
 		}
 		return

@@ -181,8 +181,8 @@ func (s *session) pump() {
 	_ = u.events.SessionClosed(context.Background(), s.id) // never fails
 }
 
-// write sends a message to the program.
-func (s *session) write(m message.Message) {
+// tell sends a message to the program.
+func (s *session) tell(m message.Message) {
 	s.input.Lock()
 	_, err := s.child.Write(append(m.Encode(), '\n'))
 	s.input.Unlock()

@@ -74,8 +74,8 @@ func (o *stream) isSent() bool {
 	return o.next > 0
 }
 
-// write writes an event to the client, if one reads. The mutex is locked.
-func (o *stream) write(event []byte) {
+// write writes an event to the client of a stream, if one reads. The mutex of the stream is locked.
+func (s *session) write(o *stream, event []byte) {
 	if o.to == nil {
 		return
 	}
@@ -85,7 +85,9 @@ func (o *stream) write(event []byte) {
 	}
 	if err != nil { // the client may resume
 		o.finish()
+		return
 	}
+	s.upstream.events.Wrote(s.id, event)
 }
 
 // send sends a message as the next event of a stream. The last one ends the response.
@@ -95,7 +97,7 @@ func (s *session) send(o *stream, body []byte, last bool) {
 	index := o.next
 	o.next++
 	_ = s.upstream.events.Append(context.Background(), s.id, o.id, body) // an event that is not kept cannot be resumed
-	o.write(o.event(index, body))
+	s.write(o, o.event(index, body))
 	if last {
 		o.isDone = true
 		o.finish()
@@ -131,14 +133,14 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 	}
 	begin(w)
 	done = o.attachLocked(w)
-	o.write(message.OpeningComment)
+	s.write(o, message.OpeningComment)
 	first := o.next - len(missed)
 	if o.isDone {
 		first = index + 1
 	}
 	for i, body := range missed {
 		if len(body) > 0 {
-			o.write(o.event(first+i, body))
+			s.write(o, o.event(first+i, body))
 		}
 	}
 	if o.isDone {
