@@ -133,13 +133,9 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 	if err != nil {
 		return 0, err
 	}
-	var all oauth.Authorizations
-	for _, print := range slices.Backward(prints) {
-		found, err := s.authorizationsOf(ctx, print)
-		if err != nil {
-			return 0, err
-		}
-		all.Codes, all.Grants = append(all.Codes, found.Codes...), append(all.Grants, found.Grants...)
+	all, err := s.authorizationsUnder(ctx, prints)
+	if err != nil {
+		return 0, err
 	}
 	surplus := all.Surplus(newID, s.settings.Limits.MaxGrantsPerToken, s.now())
 	if len(surplus) == 0 {
@@ -148,8 +144,22 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 	return s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
-// authorizationsOf returns the codes and grants of a host token, with last uses that
-// the store may not have yet.
+// authorizationsUnder returns the codes and grants of a host token, whose fingerprint under each
+// server secret is one of these.
+func (s *Server) authorizationsUnder(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
+	err error) {
+	for _, print := range slices.Backward(prints) {
+		found, err := s.authorizationsOf(ctx, print)
+		if err != nil {
+			return all, err
+		}
+		all.Codes, all.Grants = append(all.Codes, found.Codes...), append(all.Grants, found.Grants...)
+	}
+	return all, nil
+}
+
+// authorizationsOf returns the codes and grants with a fingerprint, with last uses that the store
+// may not have yet.
 func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
 	found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 	for _, grant := range found.Grants {

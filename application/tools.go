@@ -44,9 +44,18 @@ func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.H
 	if !s.bindsTools.Load() {
 		return nil
 	}
-	earlier, err := s.earlierTools(ctx, consent.Ticket.Request(), host)
-	if err != nil || earlier.Changes().Empty() {
+	prints, err := s.settings.Fingerprints(host)
+	if err != nil {
 		return err
+	}
+	all, err := s.authorizationsUnder(ctx, prints)
+	if err != nil {
+		return err
+	}
+	request := consent.Ticket.Request()
+	earlier := all.LatestTools(request.Client(), request.Resource(), s.now())
+	if earlier.Changes().Empty() {
+		return nil
 	}
 	if pasted.Reviewed != "" {
 		reviewed, err := oauth.OpenToolReview(pasted.Reviewed, consent.Ticket.ID(), s.settings, s.now())
@@ -55,23 +64,4 @@ func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.H
 		}
 	}
 	return oauth.NewToolReview(host, consent.Ticket.ID(), earlier, s.settings, s.now())
-}
-
-// earlierTools returns the tools of the newest connection of the same client that was made with the
-// same token.
-func (s *Server) earlierTools(ctx context.Context, request *oauth.AuthorizationRequest,
-	host oauth.HostToken) (oauth.ToolPins, error) {
-	prints, err := s.settings.Fingerprints(host)
-	if err != nil {
-		return oauth.ToolPins{}, err
-	}
-	var all oauth.Authorizations
-	for _, print := range prints {
-		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
-		if err != nil {
-			return oauth.ToolPins{}, err
-		}
-		all.Grants = append(all.Grants, found.Grants...)
-	}
-	return all.LatestTools(request.Client(), request.Resource(), s.now()), nil
 }

@@ -22,7 +22,7 @@ var _ = Describe("Keeping the sessions of an upstream apart", Label("gateway", "
 			"."} {
 			answer := mine.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", session))
 			Expect(answer.StatusCode).To(Equal(http.StatusNotFound), session)
-			Expect(answer.Text).To(ContainSubstring("there is no such session"))
+			Expect(answer.Text).To(ContainSubstring("the session does not exist"))
 		}
 		twice := mine.Post(ctx, "tools/list", params{}, func(r *http.Request) {
 			r.Header.Add("Mcp-Session-Id", theirs.session)

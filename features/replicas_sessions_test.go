@@ -209,7 +209,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 				answer := intruder.Post(ctx, "tools/call",
 					params{"name": "create_article", "arguments": params{"title": "Smuggled"}})
 				Expect(answer.StatusCode).To(Equal(http.StatusNotFound))
-				Expect(answer.Text).To(ContainSubstring("there is no such session"))
+				Expect(answer.Text).To(ContainSubstring("the session does not exist"))
 				Expect(passed.Heard()).To(HaveLen(before))
 				Expect(talk.At(replicas[1]).Post(ctx, "ping", params{}).StatusCode).
 					To(BeElementOf(http.StatusOK, http.StatusAccepted))
@@ -225,7 +225,7 @@ var _ = Describe("Spreading the requests of a session over replicas", Label("rep
 			// The first answer may be 503: the connection was cut, not refused.
 			Eventually(func() Response { return talk.At(replicas[1]).Post(ctx, "tools/list", params{}) }).
 				WithTimeout(2 * time.Second).Should(And(HaveField("StatusCode", http.StatusNotFound),
-				HaveField("Text", ContainSubstring("there is no such session"))))
+				HaveField("Text", ContainSubstring("the session does not exist"))))
 		})
 	}, revisions(httpSSE, batching, headers, sessions))
 

@@ -179,7 +179,7 @@ func (g *Gateway) answerError(w *response.Writer, r *http.Request, id message.ID
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		g.answerUnauthorized(w, r, id, err)
 	case errors.Is(err, oauth.ErrNotFound):
-		response.RefuseSession(w, r, "U12", "there is no such session of this connection")
+		response.RefuseSession(w, r, "U12", "this connection does not have the session")
 	case errors.Is(err, oauth.ErrUnknownSession):
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
 	case errors.As(err, &failure):

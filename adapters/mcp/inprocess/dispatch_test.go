@@ -25,7 +25,7 @@ var _ = Describe("Selecting the transport of a request", func() {
 		Entry("a legacy call without a session", "POST", call(1, "read"), nil, 400,
 			`"message":"Bad Request: Mcp-Session-Id is missing"`),
 		Entry("an unknown session", "POST", call(1, "read"), []string{"Mcp-Session-Id", "none"}, 404,
-			"there is no such session"),
+			"the session does not exist"),
 		Entry("a malformed body", "POST", "{", nil, 400, "not valid JSON"),
 		Entry("a body of only brackets", "POST", strings.Repeat("[", 2000), nil, 400, "nests deeper than 64 levels"),
 		Entry("a revision of the future", "POST",

@@ -63,9 +63,8 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 	s.serveSession(w, r, b, session.calls)
 }
 
-// serveSession calls the SDK's handler of sessions with ids of our own in the messages,
-// because the SDK refuses a call with the id of another one that is under way. A
-// resumed stream passes here too.
+// serveSession calls the SDK's handler of sessions with ids of our own in the messages, because the
+// SDK refuses a call with the id of another one that is under way. A resumed stream passes here too.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, b message.Body, calls *message.Sequence) {
 	if r.Method == http.MethodPost {
 		b.Messages = calls.Renumber(b.Messages)

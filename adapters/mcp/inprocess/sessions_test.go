@@ -49,7 +49,7 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 			Expect(log.String()).To(And(ContainSubstring("rule=G20"), ContainSubstring("grant=A\n")))
 			gone := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(idle, alice)...)
 			Expect(gone.StatusCode).To(Equal(http.StatusNotFound))
-			Expect(gone.body).To(ContainSubstring("there is no such session"))
+			Expect(gone.body).To(ContainSubstring("the session does not exist"))
 			Expect(use(ctx, s, idler, alice)).To(Equal(http.StatusOK))
 			Expect(use(ctx, s, opened, token)).To(Equal(http.StatusOK))
 			_, sessions := s.mcp.Open()

@@ -50,7 +50,8 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		out.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
 		Expect(out.ReadBody(100, message.NewBodyMemory(1<<10))).To(BeEquivalentTo("{}"))
 		out.Finish()
-		Expect(to.until).To(HaveExactElements(BeTemporally("~", time.Now().Add(s.registry.BodyLimit), time.Second), BeZero()))
+		Expect(to.until).
+			To(HaveExactElements(BeTemporally("~", time.Now().Add(s.registry.BodyLimit), time.Second), BeZero()))
 	})
 
 	It("answers a client that stalls, and closes the connection", func(ctx SpecContext) {

@@ -35,7 +35,7 @@ func WriteError(w http.ResponseWriter, status int, code, description string) {
 
 // NoSession answers 404, so that the client initializes another session.
 func NoSession(w http.ResponseWriter) {
-	message.WriteError(w, http.StatusNotFound, "Not Found: there is no such session")
+	message.WriteError(w, http.StatusNotFound, "Not Found: the session does not exist")
 }
 
 // RefuseSession is NoSession with a rule and a reason for the trace.

@@ -55,11 +55,6 @@ func (i *Identity) digest() oauth.Digest { return oauth.DigestOf(i.Token) }
 
 type identityKey struct{}
 
-// WithIdentity returns a context with the identity.
-func WithIdentity(ctx context.Context, identity *Identity) context.Context {
-	return context.WithValue(ctx, identityKey{}, identity)
-}
-
 // IdentityOf returns the identity of a context. It is never nil behind the guard.
 func IdentityOf(ctx context.Context) *Identity {
 	identity, _ := ctx.Value(identityKey{}).(*Identity)

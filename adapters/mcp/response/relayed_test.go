@@ -224,7 +224,8 @@ var _ = Describe("Limiting how long a client may take to read a response", Label
 				s, to := openStream(relayed)
 				to.until = nil
 				send(s)
-				Expect(to.until).To(HaveExactElements(BeTemporally("~", time.Now().Add(writeLimit), time.Second), BeZero()))
+				Expect(to.until).
+					To(HaveExactElements(BeTemporally("~", time.Now().Add(writeLimit), time.Second), BeZero()))
 				s.Finish()
 				Expect(to.until[2]).To(BeTemporally("~", time.Now().Add(writeLimit), time.Second), "the rest")
 			}

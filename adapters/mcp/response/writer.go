@@ -301,8 +301,9 @@ func (w *Writer) keepTail(p []byte) {
 
 func (w *Writer) isFresh() bool { return w.sent.tail == [longestSeparator]byte{} }
 
-// takesComment reports whether a comment can be sent now: not before the header, because it would be
-// an early 200, only between events, and in a body that is neither compressed nor of a fixed length.
+// takesComment reports whether a comment can be sent now: not before the header, because it would
+// be an early 200, only between events, and in a body that is neither compressed nor of a fixed
+// length.
 func (w *Writer) takesComment() bool {
 	if !w.sent.events || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Length") != "" {
 		return false

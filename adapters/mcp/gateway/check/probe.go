@@ -72,19 +72,18 @@ const (
 
 // answer is a response to a probe.
 type answer struct {
-	err         error
-	status      int
-	contentType string
-	body        []byte // not of a stream, which can be endless
-	target      string // of a redirect, in our own words
-	retryAfter  time.Duration
+	err        error
+	status     int
+	isHTML     bool
+	isStream   bool   // of events
+	body       []byte // not of a stream, which can be endless
+	target     string // of a redirect, in our own words
+	retryAfter time.Duration
 }
 
 func (a answer) isSuccess() bool { return a.status >= 200 && a.status < 300 }
 
-func (a answer) isEventStream() bool {
-	return a.isSuccess() && strings.HasPrefix(a.contentType, message.EventStream)
-}
+func (a answer) isEventStream() bool { return a.isSuccess() && a.isStream }
 
 // response returns the JSON-RPC response in the body, the zero value for none.
 func (a answer) response() message.Message {
@@ -116,7 +115,7 @@ func (p Probe) judge(ctx context.Context, got answer) Result {
 		return judgeError(got.err)
 	case outbound.RefusesHost(got.status, got.body):
 		return Mistake("it refuses the host name of the request with "+status, outbound.HostAdvice)
-	case got.isSuccess() && strings.HasPrefix(got.contentType, "text/html"):
+	case got.isSuccess() && got.isHTML:
 		return Mistake("it answered with an HTML page, so that it is not an MCP server",
 			pathRemedy+", not to a page for people")
 	case got.isResult():
@@ -151,9 +150,10 @@ func (p Probe) send(ctx context.Context, r request, credentials secret.Credentia
 	defer response.Body.Close()
 	defer p.endSession(ctx, credentials, response)
 	got = answer{
-		status:      response.StatusCode,
-		contentType: strings.ToLower(response.Header.Get("Content-Type")),
-		target:      outbound.Target(response),
+		status:   response.StatusCode,
+		isHTML:   strings.HasPrefix(strings.ToLower(response.Header.Get("Content-Type")), "text/html"),
+		isStream: message.IsEventStream(response.Header),
+		target:   outbound.Target(response),
 	}
 	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
 		got.retryAfter = time.Duration(min(seconds, int(longestRetry/time.Second))) * time.Second

@@ -83,7 +83,7 @@ var _ = Describe("Filtering a message", Label("U27"), func() {
 			`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"secret","data":{"tools":[{"name":"secret"}]}}}`),
 		Entry("a private cache", result(`"cacheScope":"private","ttlMs":1`)),
 		Entry("an empty result", result("")),
-		Entry("a result that is no object", `{"jsonrpc":"2.0","id":1,"result":[{"tools":[{"name":"secret"}]}]}`),
+		Entry("a result that is not an object", `{"jsonrpc":"2.0","id":1,"result":[{"tools":[{"name":"secret"}]}]}`),
 	)
 
 	It("leaves a list of a kind without rules unchanged", func() {

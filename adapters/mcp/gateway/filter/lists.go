@@ -26,28 +26,6 @@ type Lists struct {
 	IsFirstPage bool // the request was for the first page of the tools
 }
 
-// list is a list in results, and the member that names its elements.
-type list struct {
-	member, named string
-	may           func(name string, element jsontext.Value) bool
-}
-
-func (l Lists) all() []list {
-	return []list{
-		{"tools", "name", byName(l.Tools)},
-		{"prompts", "name", byName(l.Prompts)},
-		{"resources", "uri", byName(l.Resources)},
-		{"resourceTemplates", "uriTemplate", byName(l.Resources)},
-	}
-}
-
-func byName(may func(name string) bool) func(string, jsontext.Value) bool {
-	if may == nil {
-		return nil
-	}
-	return func(name string, _ jsontext.Value) bool { return may(name) }
-}
-
 // Filter returns a JSON-RPC message, or a batch of them, without the elements that the caller may
 // not see, in lists of tools, prompts, resources and resource templates. It also forbids shared
 // caches to store results, because those differ between callers. It goes by the shape of results,
@@ -93,17 +71,30 @@ func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if members, err = l.record(members); err != nil {
-		return nil, err
-	}
-	for _, one := range l.all() {
-		if value := members.Get(one.member); one.may != nil && message.IsPresent(value) {
-			shown, err := one.filter(value)
-			if err != nil {
-				return nil, err
-			}
-			members = members.With(one.member, shown)
+	may := l
+	if l.Record != nil {
+		if may.Tools, err = l.record(members); err != nil {
+			return nil, err
 		}
+	}
+	for _, list := range []struct {
+		member, name string
+		may          func(name string) bool
+	}{
+		{"tools", "name", may.Tools},
+		{"prompts", "name", may.Prompts},
+		{"resources", "uri", may.Resources},
+		{"resourceTemplates", "uriTemplate", may.Resources},
+	} {
+		value := members.Get(list.member)
+		if list.may == nil || !message.IsPresent(value) {
+			continue
+		}
+		elements, err := named(value, list.name)
+		if err != nil {
+			return nil, err
+		}
+		members = members.With(list.member, shown(elements, list.may))
 	}
 	const private = `"private"`
 	switch {
@@ -115,23 +106,26 @@ func (l Lists) result(text jsontext.Value) (jsontext.Value, error) {
 	return members.Encode(), nil
 }
 
-// record returns a result with the tools that are as they were in the first list of the caller. A
-// policy hides its tools from the record too.
-func (l Lists) record(result message.Members) (message.Members, error) {
+// record records the tools of a result, and returns which of them the caller may see: those that
+// are as they were in the caller's first list. A policy hides its tools from the record too.
+func (l Lists) record(result message.Members) (may func(name string) bool, err error) {
 	value := result.Get("tools")
-	if l.Record == nil || !message.IsPresent(value) {
-		return result, nil
+	if !message.IsPresent(value) {
+		return l.Tools, nil
 	}
-	var listed oauth.ToolList
-	_, err := list{"tools", "name", func(name string, element jsontext.Value) bool {
-		_, isUsual := access.FoldName(name)
-		if isUsual && (l.Tools == nil || l.Tools(name)) {
-			listed.Tools = append(listed.Tools, oauth.NewTool(name, definition(element)))
-		}
-		return false
-	}}.filter(value)
+	elements, err := named(value, "name")
 	if err != nil {
 		return nil, err
+	}
+	isUsual := func(name string) bool {
+		_, ok := access.FoldName(name)
+		return ok && (l.Tools == nil || l.Tools(name))
+	}
+	var listed oauth.ToolList
+	for _, tool := range elements {
+		if isUsual(tool.name) {
+			listed.Tools = append(listed.Tools, oauth.NewTool(tool.name, definition(tool.text)))
+		}
 	}
 	cursor, _ := message.DecodeString(result.Get("nextCursor"))
 	listed.More = cursor != ""
@@ -141,11 +135,7 @@ func (l Lists) record(result message.Members) (message.Members, error) {
 		return nil, fmt.Errorf("recording a list of tools: %w", err)
 	}
 	permits := pins.Permits()
-	shown, err := list{"tools", "name", func(name string, _ jsontext.Value) bool {
-		_, isUsual := access.FoldName(name)
-		return isUsual && permits(name)
-	}}.filter(value)
-	return result.With("tools", shown), err
+	return func(name string) bool { return isUsual(name) && permits(name) }, nil
 }
 
 // definition returns a tool in a canonical form, in which the order of required members, of values
@@ -182,21 +172,37 @@ func sortSets(value any) {
 	}
 }
 
-// filter returns the elements with a name that the caller may see.
-func (l list) filter(value jsontext.Value) (string, error) {
+// element is an element of a list, as it was written.
+type element struct {
+	name string
+	text jsontext.Value
+}
+
+// named returns the elements of a list whose member is a name.
+func named(list jsontext.Value, member string) (found []element, err error) {
 	var elements []jsontext.Value
-	if json.Unmarshal(value, &elements, jsontext.AllowInvalidUTF8(true)) != nil {
-		return "", errors.New("a member of a result is not a list")
+	if json.Unmarshal(list, &elements, jsontext.AllowInvalidUTF8(true)) != nil {
+		return nil, errors.New("a member of a result is not a list")
 	}
-	var shown []string
-	for _, element := range elements {
-		members, err := message.DecodeObject(element, l.named)
+	for _, text := range elements {
+		members, err := message.DecodeObject(text, member)
 		if err != nil {
 			continue
 		}
-		if name, isString := message.DecodeString(members.Get(l.named)); isString && l.may(name, element) {
-			shown = append(shown, string(element))
+		if name, isString := message.DecodeString(members.Get(member)); isString {
+			found = append(found, element{name, text})
 		}
 	}
-	return "[" + strings.Join(shown, ",") + "]", nil
+	return found, nil
+}
+
+// shown returns a list of the elements that the caller may see.
+func shown(elements []element, may func(name string) bool) string {
+	var texts []string
+	for _, one := range elements {
+		if may(one.name) {
+			texts = append(texts, string(one.text))
+		}
+	}
+	return "[" + strings.Join(texts, ",") + "]"
 }
