@@ -75,8 +75,7 @@ type httpAudit struct {
 	body    message.Body
 	began   time.Time
 	outcome *message.Outcome
-	memory  message.Reservation // of the outcome
-	ended   time.Time           // of the JSON-RPC response; the zero value for one that is not a stream
+	ended   time.Time // of the JSON-RPC response; the zero value for one that is not a stream
 }
 
 // begin returns nil without an audit, and for a request without a body.
@@ -86,12 +85,11 @@ func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
 	}
 	out.Identity().RequestID = connection.From(r.Context()).Request()
 	h := &httpAudit{
-		Audit:  a,
-		out:    out,
-		began:  a.now(),
-		memory: a.bodies.Reserve(out.Identity().Caller.Subject),
+		Audit:   a,
+		out:     out,
+		began:   a.now(),
+		outcome: message.NewOutcome(a.bodies.Reserve(out.Identity().Caller.Subject)),
 	}
-	h.outcome = message.NewOutcome(h.memory.Extend)
 	out.Observe(h.observe)
 	return h
 }
@@ -116,11 +114,9 @@ func (h *httpAudit) end(ctx context.Context) {
 	if h == nil {
 		return
 	}
-	defer h.memory.Release()
-	if h.out.Identity().Audited.Load() {
+	if h.outcome.End(); h.out.Identity().Audited.Load() {
 		return
 	}
-	h.outcome.End()
 	status := h.out.Status()
 	// It has recorded the request, or will soon.
 	isWithSDK := !h.out.IsRelayed() && (!h.outcome.IsError || h.out.Identity().Forwarded)

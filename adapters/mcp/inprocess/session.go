@@ -64,7 +64,8 @@ func (s *Server) inSession(w http.ResponseWriter, r *http.Request, b message.Bod
 }
 
 // serveSession calls the SDK's handler of sessions with ids of our own in the messages, because the
-// SDK refuses a call with the id of another one that is under way. A resumed stream passes here too.
+// SDK refuses a call with the id of another one that is under way. A resumed stream passes here
+// too.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request, b message.Body, calls *message.Sequence) {
 	if r.Method == http.MethodPost {
 		b.Messages = calls.Renumber(b.Messages)

@@ -46,7 +46,7 @@ var errTooLong = errors.New("a message of the MCP server is longer than 16 MiB")
 // Buffer keeps a message that comes in pieces.
 type Buffer struct {
 	Reserve func(length int64) error // for a long message; nil needs no reservation
-	Failed  error                    // the message is too long, or there is no memory for it
+	Failed  error                    // the message is too long, or memory for it is missing
 	bytes.Buffer
 }
 

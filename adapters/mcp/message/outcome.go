@@ -13,17 +13,20 @@ type Outcome struct {
 	Code    *int64 // of the error
 	Failed  bool   // it is a result with isError, of a tool
 
+	memory Reservation
 	whole  Buffer
 	events Events
 }
 
-// NewOutcome returns an Outcome that reserves memory for a long response. Without memory, it finds
-// nothing.
-func NewOutcome(reserve func(length int64) error) *Outcome {
-	o := &Outcome{whole: Buffer{Reserve: reserve}}
-	o.events = Events{Reserve: reserve, Emit: func(event []byte, _ error) error {
+// NewOutcome returns an Outcome that uses the memory for a long response, or for each long event.
+// Without memory, it finds nothing.
+func NewOutcome(memory Reservation) *Outcome {
+	o := &Outcome{memory: memory}
+	o.whole.Reserve = o.memory.Extend
+	o.events = Events{Reserve: o.memory.Extend, Emit: func(event []byte, _ error) error {
 		text, _ := ParseEvent(event)
 		o.find(text)
+		o.memory.Release()
 		return nil
 	}}
 	return o
@@ -46,6 +49,7 @@ func (o *Outcome) End() {
 		o.find(o.whole.Bytes())
 	}
 	o.whole = Buffer{}
+	o.memory.Release()
 }
 
 // find takes the outcome from a response. Requests and notifications have none.
@@ -59,6 +63,6 @@ func (o *Outcome) find(text []byte) {
 	if json.Unmarshal(found[0].Error, &failure) != nil {
 		failure.Code = nil
 	}
-	_ = json.Unmarshal(found[0].Result, &result) // another value is no failure of a tool
+	_ = json.Unmarshal(found[0].Result, &result) // a tool that fails says so in an object
 	o.Found, o.IsError, o.Code, o.Failed = true, found[0].Error != nil, failure.Code, result.IsError
 }

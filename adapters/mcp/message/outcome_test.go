@@ -18,7 +18,7 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 	)
 	DescribeTable("in any pieces", func(events bool, body string, expected string) {
 		for _, size := range []int{1, 2, 7, len(body)} {
-			o, header := NewOutcome(nil), http.Header{}
+			o, header := NewOutcome(NewBodyMemory(1<<20).Reserve("ann")), http.Header{}
 			if events {
 				header.Set("Content-Type", EventStream)
 			}
@@ -55,6 +55,16 @@ var _ = Describe("Reading the outcome of a call in its response", Label("V1"), f
 		Entry("of an event that is not complete", true, "data: "+ok+"\n", "none"),
 		Entry("of a request alone", true, "data: "+asked+"\n\n", "none"),
 	)
+
+	It("uses memory for a long event until it has read it", Label("G19"), func() {
+		memory := NewBodyMemory(1 << 20)
+		o, other := NewOutcome(memory.Reserve("ann")), memory.Reserve("bob")
+		header := http.Header{"Content-Type": {EventStream}}
+		o.Read(header, []byte("data: "+strings.Repeat("x", 400<<10)))
+		Expect(other.Extend(200 << 10)).To(MatchError(ErrNoMemory))
+		o.Read(header, []byte("\n\n"))
+		Expect(other.Extend(200 << 10)).To(Succeed())
+	})
 
 	It("describes requests, with canonical arguments", Label("V2"), func() {
 		body := Body{

@@ -94,13 +94,24 @@ func refuse(err error, found []Message) *Refusal {
 	if known := new(messageError); errors.As(err, &known) {
 		refused.messageError = *known
 	}
+	refused.Answers = errorsFor(found, "the client's answer was refused: "+refused.text)
+	return refused
+}
+
+// RefuseAnswers returns a JSON-RPC error in the place of each answer of a server in a text that
+// Decode refuses with an error.
+func RefuseAnswers(err error, text []byte) []Message {
+	found, _ := decodeAnyway(text)
+	return errorsFor(found, "the MCP server's answer was refused: "+err.Error())
+}
+
+func errorsFor(found []Message, reason string) (errors []Message) {
 	for _, m := range found {
 		if m.IsResponse() && !m.ID.IsZero() {
-			refused.Answers = append(refused.Answers,
-				ErrorFor(m.ID, CodeRefused, "the client's answer was refused: "+refused.text))
+			errors = append(errors, ErrorFor(m.ID, CodeRefused, reason))
 		}
 	}
-	return refused
+	return errors
 }
 
 // Write answers with a JSON-RPC error.

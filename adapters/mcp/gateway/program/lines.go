@@ -16,15 +16,11 @@ const (
 	lineBuffer = 64 << 10
 )
 
-// readMessages calls handle with each message on its own line, and other with each line that
-// is not one, because many programs print text at their start. A long line uses the memory for
-// bodies until it is handled.
-func readMessages(
-	from io.Reader,
-	memory *message.Reservation,
-	handle func(message.Message),
-	other func(line string),
-) error {
+// readMessages calls handle with each message on its own line, and other with each line that is not
+// one, because many programs print text at their start. An answer that cannot be read becomes an
+// error. A long line uses the memory for bodies until it is handled.
+func readMessages(from io.Reader, memory *message.Reservation, handle func(message.Message),
+	other func(line string)) error {
 	defer memory.Release()
 	reader := bufio.NewReaderSize(from, lineBuffer)
 	for {
@@ -37,6 +33,9 @@ func readMessages(
 		}
 		if wrong != nil || err != nil && len(line) > 0 {
 			other(textOf(line, err))
+		}
+		if wrong != nil {
+			messages = message.RefuseAnswers(wrong, line)
 		}
 		for _, m := range messages {
 			handle(m)

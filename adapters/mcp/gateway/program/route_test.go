@@ -37,6 +37,14 @@ var _ = Describe("The messages of a program", Label("U22"), func() {
 			`{"jsonrpc":"2.0","method":"b","params":{"x":"\u2028`+"\u2028"+`"}}`))
 	})
 
+	It("become an error for the client when an answer could be read in two ways", func() {
+		others = nil
+		texts, err := read(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":{"a":1},"result":{"a":2}}` + "\n"))
+		Expect(err).To(MatchError(io.EOF))
+		Expect(texts).To(HaveExactElements(And(ContainSubstring(`"id":1,"error":`), ContainSubstring("the same name"))))
+		Expect(others).To(HaveExactElements("a message that cannot be read"))
+	})
+
 	It("do not reach the log when they are cut off, as other text does", func() {
 		for cut, logged := range map[string]string{
 			`{"jsonrpc":"2.0","result":"secret`: "the beginning of a message, which was cut off",
