@@ -235,7 +235,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 		tells(ctx, world, connects+"call:refused", "stopped", "another spelling of name",
 			"could read the message in another way")
 		talk.Post(ctx, "tools/list", params{}, with("Mcp-Session-Id", "of-another-client"))
-		tells(ctx, world, connects+"call:refused call:refused", "stopped", "no such session of this connection",
+		tells(ctx, world, connects+"call:refused call:refused", "stopped", "connection does not have the session",
 			"session of another person or client")
 	})
 
