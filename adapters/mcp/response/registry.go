@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. A stream
-	// then also checks its token again, for stores that do not report grants ended by other processes.
+	// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. A
+	// stream then also checks its token again, for stores that do not report grants ended by other
+	// processes.
 	keepAliveInterval = 25 * time.Second
 	// bodyLimit is the time that a client has to send a body.
 	bodyLimit = 30 * time.Second
