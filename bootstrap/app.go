@@ -78,7 +78,7 @@ func WithAppearance(appearance Appearance) OAuthOption {
 // oauth.EndWatcher, oauth.SharedStore, oauth.SecretVerifier, oauth.AuthorizationLister,
 // oauth.ClientDocumentStore and connection.Log. Those of a store that is wrapped in another type
 // are lost unless the wrapper has them too. The log names those that are missing, at level info;
-// docs/stores.md describes what each is for.
+// docs/embedding.md describes what each is for.
 func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOption) (*OAuthServer, error) {
 	chosen := choose(options)
 	config, err := withDefaults(config, store)

@@ -9,7 +9,7 @@ import (
 )
 
 // capabilities are the optional interfaces of a store whose absence switches a feature off without
-// an error. docs/stores.md has their effects. oauth.SecretKeeper is not among them, because
+// an error. docs/embedding.md has their effects. oauth.SecretKeeper is not among them, because
 // NewOAuthServer fails when neither the store nor the Config has a secret.
 var capabilities = []struct {
 	name     string
@@ -38,7 +38,7 @@ func reportMissing(store oauth.Store, logger *slog.Logger) {
 		}
 	}
 	if len(missing) > 0 {
-		logger.Info("the store lacks optional interfaces, so some features are off; docs/stores.md lists them",
+		logger.Info("the store lacks optional interfaces, so some features are off; docs/embedding.md lists them",
 			"missing", strings.Join(missing, ", "))
 	}
 }

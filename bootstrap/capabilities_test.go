@@ -64,7 +64,7 @@ var _ = Describe("Optional interfaces of the store", func() {
 	})
 
 	It("are all documented for hosts", func() {
-		page, err := os.ReadFile("../docs/stores.md")
+		page, err := os.ReadFile("../docs/embedding.md")
 		Expect(err).NotTo(HaveOccurred())
 		lines := reported(struct{ oauth.Store }{openStore()})
 		Expect(lines).To(HaveLen(1))

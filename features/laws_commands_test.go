@@ -40,6 +40,7 @@ var elsewhere = []typedElsewhere{
 	{"go test ./features …", "test", "the same specs, among all others", ""},
 	{"go test ./... -ginkgo.label-filter D19", "test", "the same specs, among all others", ""},
 	{".ci/run …", "", "it would run itself", ""},
+	{"go mod init …", "site", fromPage, ""},
 	{"go mod edit …", "site", fromPage, ""},
 	{"go mod tidy", "site", fromPage, ""},
 	{"go build ./...", "site", fromPage, ""},

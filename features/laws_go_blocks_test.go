@@ -10,8 +10,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
 )
 
 // surroundings are what the code of the pages names without declaring it, as parameters.
@@ -135,16 +138,43 @@ var _ = Describe("Go code on the pages", Label("documentation"), func() {
 		blocks := 0
 		for _, page := range guides() {
 			for i, block := range goBlock.FindAllStringSubmatch(textOf(page), -1) {
+				if strings.HasPrefix(block[1], "package main") {
+					continue // which the next spec runs
+				}
 				name := strings.TrimSuffix(filepath.Base(page), ".md") + "_block" + strconv.Itoa(i) + ".go"
 				files[name] = compilable(block[1])
 				blocks++
 			}
 		}
-		Expect(blocks).To(BeNumerically(">", 15))
+		Expect(blocks).To(BeNumerically(">", 12))
 		Expect(compile(ctx, files)).To(BeEmpty())
 		files["wrong.go"] = compilable("bootstrap.NoSuchFunction()\n")
 		files["swallowing.go"] = compilable("endpoints, err := server.Handler()\nmux.Handle(\"/\", endpoints)\n")
 		Expect(compile(ctx, files)).To(And(ContainSubstring("undefined: bootstrap.NoSuchFunction"),
 			ContainSubstring("declared and not used: err")))
+	})
+
+	It("is a whole program on docs/embedding.md, which a client can connect to", Label("long"), func(ctx SpecContext) {
+		const published = "127.0.0.1:8080"
+		address, folder := freeAddress(), GinkgoT().TempDir()
+		program := goBlock.FindStringSubmatch(textOf("../docs/embedding.md"))[1]
+		Expect(strings.Count(program, published)).To(Equal(2))
+		file, binary := filepath.Join(folder, "main.go"), filepath.Join(folder, "site.example")
+		write(file, strings.ReplaceAll(program, published, address))
+		building := exec.CommandContext(ctx, "go", "build", "-o", binary, file)
+		building.Dir = repository
+		said, err := building.CombinedOutput()
+		Expect(err).NotTo(HaveOccurred(), string(said))
+		serving := exec.Command(binary)
+		serving.Dir = folder
+		site, err := gexec.Start(serving, GinkgoWriter, GinkgoWriter)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() { site.Kill().Wait(patience) })
+		Eventually(site.Out).WithTimeout(patience).Should(gbytes.Say("http server started"))
+		world := &World{Issuer: "http://" + address, Token: "my-first-token"}
+		session := world.NewRegisteringSDKClient().Connect(ctx, sessions)
+		answer, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "greet", Arguments: params{"name": "Ada"}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Content).To(ConsistOf(HaveField("Text", "Hello Ada")))
 	})
 })
