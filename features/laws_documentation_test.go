@@ -131,11 +131,25 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 			Expect(checked).To(BeNumerically(">", 10))
 		})
 
-	It("has a README of at most 6 KB, and at most 16 pages", func() {
+	It("has a README of at most 6 KB, at most 14 pages, and at most 28,000 words with all guides", func() {
 		Expect(len(textOf("../README.md"))).To(BeNumerically("<=", 6_000))
 		pages, err := filepath.Glob("../docs/*.md")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(len(pages)).To(And(BeNumerically(">", 10), BeNumerically("<=", 16)), "%v", pages)
+		Expect(len(pages)).To(And(BeNumerically(">", 10), BeNumerically("<=", 14)), "%v", pages)
+		words := 0
+		for _, page := range guides() {
+			words += len(strings.Fields(textOf(page)))
+		}
+		Expect(words).To(BeNumerically("<=", 28_000))
+	})
+
+	It("is listed in llms.txt", func() {
+		list := textOf("../llms.txt")
+		var listed []string
+		for _, link := range markdownLink.FindAllStringSubmatch(list, -1) {
+			listed = append(listed, "../"+link[1])
+		}
+		Expect(listed).To(ConsistOf(guides()))
 	})
 
 	It("is wrapped at 100 columns, except for tables, links and code", func() {
