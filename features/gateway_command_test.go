@@ -130,7 +130,7 @@ var _ = Describe("Running a gateway", Label("gateway"), func() {
 			Token:   apiKey,
 		}
 		Expect(world.Call(ctx, world.NewClient().Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
-		Expect(filesIn(dir)).To(And(ContainElement("oauth.db"), Not(ContainElement("content.db"))))
+		Expect(filesIn(dir)).To(And(ContainElement("oauth.db"), Not(ContainElement("site.json"))))
 		Eventually(run.Interrupt()).WithTimeout(patience).Should(gexec.Exit(0))
 	}, SpecTimeout(5*time.Minute))
 })

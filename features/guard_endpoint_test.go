@@ -126,8 +126,11 @@ var _ = Describe("Guarding the MCP endpoint", Label("RFC 6750", "smoke", "stores
 			talk := world.Converse(ctx, stateless, access)
 			var answers []string
 			for _, tool := range editorTools {
-				answer, err := json.Marshal(
-					talk.Use(ctx, tool, params{"slug": "house-style", "title": "Whose token?", "body": "x"}))
+				arguments := map[string]params{"list_articles": {}, "create_article": {"title": "Whose token?"}}[tool]
+				if arguments == nil {
+					arguments = params{"slug": "house-style"}
+				}
+				answer, err := json.Marshal(talk.Use(ctx, tool, arguments))
 				Expect(err).NotTo(HaveOccurred())
 				answers = append(answers, string(answer))
 			}

@@ -133,7 +133,7 @@ var _ = Describe("Running the binary", func() {
 				ListAndCall(ctx, session)
 				Expect(session.Close()).To(Succeed())
 				Expect(filesIn(dir)).
-					To(And(ContainElement("content.db"), Not(ContainElement(ContainSubstring("oauth")))))
+					To(And(ContainElement("site.json"), Not(ContainElement(ContainSubstring("oauth")))))
 			}, revisions())
 
 		It("has the role of the token in "+tokenVariable+", on the articles of the service",

@@ -51,13 +51,12 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 
 	It("fails and names the failed check", func(ctx SpecContext) {
 		service := Operate()
-		Expect(service.Site().Close()).To(Succeed())
+		service.LoseSite()
 		asked := Run(ctx, "health", "--admin-addr", without("http://", service.Admin))
 		Expect(asked.Code).To(Equal(1))
 		Expect(asked.Out).To(BeEmpty())
 		Expect(asked.Err).
-			To(MatchRegexp(`^pasteport: the service is not ready: content database: reading the content database: ` +
-				`.*closed\n$`))
+			To(MatchRegexp(`^pasteport: the service is not ready: demo site: reading the site: .*no such file`))
 	})
 
 	It("fails while the server secret is missing, because every consent page fails too",

@@ -115,16 +115,16 @@ var _ = Describe("Operating a service", Label("operations"), func() {
 		Expect(ready.StatusCode).To(Equal(http.StatusOK))
 		Expect(ready.Text).
 			To(MatchJSON(`{"status":"ok","checks":[{"name":"serving"},{"name":"oauth database"},{"name":"proxies"},` +
-				`{"name":"content database"}]}`))
+				`{"name":"demo site"}]}`))
 	})
 
-	It("names the database that does not respond", func(ctx SpecContext) {
+	It("names what does not respond", func(ctx SpecContext) {
 		service := Operate()
-		Expect(service.Site().Close()).To(Succeed())
+		service.LoseSite()
 		ready := service.AskAdmin(ctx, "/readyz")
 		Expect(ready.StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Expect(ready.Text).
-			To(MatchRegexp(`"proxies"},{"name":"content database","problem":"reading the content database: .*closed"}`))
+			To(MatchRegexp(`"proxies"},{"name":"demo site","problem":"reading the site: .*no such file`))
 		Expect(service.AskAdmin(ctx, "/healthz").StatusCode).To(Equal(http.StatusOK))
 	})
 

@@ -104,7 +104,7 @@ var _ = Describe("Tracing requests", Label("operations"), func() {
 		service := Operate()
 		client := service.NewClient()
 		page := client.Consent(ctx)
-		Expect(service.Site().Close()).To(Succeed())
+		service.LoseSite()
 		Expect(page.Approve(ctx, service.Token).StatusCode).To(Equal(http.StatusServiceUnavailable))
 		Post(ctx, service.Issuer+"/oauth/token", nil)
 		service.Shutdown()

@@ -229,7 +229,7 @@ var _ = Describe("Seeing and ending one's connections", Label("stores"), func() 
 
 	It("works for a token that the site has revoked", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
-		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+		Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
 		world.Connections(ctx, world.Token).End(ctx, "")
 		Expect(world.Call(ctx, tokens.Access)).To(BeChallenged(world, "invalid_token"))
 	})

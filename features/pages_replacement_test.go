@@ -42,7 +42,7 @@ var _ = Describe("Replacing one's token on the connections page", Label("J19", "
 		Expect(done.Text).To(ContainSubstring("The apps now use the new token."))
 		Expect(done.grants()).To(ConsistOf(page.grants()))
 		Expect(done.Text).NotTo(Or(ContainSubstring(world.Token), ContainSubstring(renewed)))
-		Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+		Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
 		tokens = client.expectAlive(ctx, tokens)
 		Expect(world.Connections(ctx, world.Token).grants()).To(BeEmpty())
 		Expect(done.End(ctx, "").Text).To(ContainSubstring("2 connections have ended."))

@@ -22,7 +22,7 @@ var _ = Describe("Rechecking the host token during use", Label("J8", "N12", "sto
 			tokens := prepare(ctx, client, client.Connect(ctx, set("scope", scope)))
 			world.Clock.Advance(time.Minute)
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
-			Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+			Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 			world.Clock.Advance(time.Minute)
 			Expect(world.Call(ctx, tokens.Access)).

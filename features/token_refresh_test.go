@@ -116,7 +116,7 @@ var _ = Describe("Refreshing", Label("RFC 6749 §6", "OAuth 2.1 §4.3.1", "smoke
 
 	It("rechecks the host token with the site, and ends the grant when it was revoked",
 		Label("D25", "J1", "J6", "N12"), func(ctx SpecContext) {
-			Expect(world.Site().RevokeToken(ctx, world.Token)).To(Succeed())
+			Expect(world.Site().RevokeToken(world.Token)).To(Succeed())
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusOK))
 			Expect(client.Token(ctx, client.Refresh(tokens.Refresh))).To(BeRefusedAs(400, "invalid_grant"))
 			Expect(world.Call(ctx, tokens.Access).StatusCode).To(Equal(http.StatusUnauthorized))

@@ -213,9 +213,9 @@ var _ = Describe("Replacing the host token of a person's connections", Label("J1
 	It("takes away at once what the new token does not permit", func(ctx SpecContext) {
 		site.Answer(newKey, adaAuthor)
 		tokens := world.NewClient().Connect(ctx)
-		Expect(world.Call(ctx, tokens.Access).Text).To(ContainSubstring("archive_article"))
+		Expect(world.Call(ctx, tokens.Access).Text).To(ContainSubstring("delete_article"))
 		Expect(replace(ctx)).To(Equal(1))
-		Expect(world.Call(ctx, tokens.Access).Text).NotTo(ContainSubstring("archive_article"))
+		Expect(world.Call(ctx, tokens.Access).Text).NotTo(ContainSubstring("delete_article"))
 	})
 
 	It("ends the connections when the site revokes the new token meanwhile", Label("J1"), func(ctx SpecContext) {

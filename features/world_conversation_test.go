@@ -82,15 +82,6 @@ func (c *Conversation) Use(ctx context.Context, tool string, arguments params) A
 	return c.Ask(ctx, "tools/call", params{"name": tool, "arguments": arguments})
 }
 
-// Resources returns the URIs of the server's resources.
-func (c *Conversation) Resources(ctx context.Context) (addresses []string) {
-	GinkgoHelper()
-	for _, resource := range c.Ask(ctx, "resources/list", params{}).Result.Resources {
-		addresses = append(addresses, resource.URI)
-	}
-	return addresses
-}
-
 // Read reads a resource.
 func (c *Conversation) Read(ctx context.Context, uri string) Answer {
 	GinkgoHelper()
@@ -192,7 +183,6 @@ type Answer struct {
 	Result struct {
 		ProtocolVersion string
 		Tools           []struct{ Name string }
-		Resources       []struct{ URI string }
 		Contents        []struct{ Text string }
 		Content         []struct{ Text string }
 		IsError         bool

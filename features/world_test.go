@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,7 +58,7 @@ func newWorld(adjust ...func(*service.Config)) *World {
 	if worldsOn != "" {
 		w.Database = databaseServers[worldsOn].database()
 	}
-	w.copyDatabases()
+	w.copyDatabase()
 	w.adjust = func(config *service.Config) {
 		for _, change := range adjust {
 			change(config)
@@ -156,6 +158,12 @@ type Replica struct {
 
 // Site returns the demo site, for operations of its owner.
 func (w *World) Site() *demosite.Site { return w.service.Site }
+
+// LoseSite removes the file of the demo site.
+func (w *World) LoseSite() {
+	GinkgoHelper()
+	Expect(os.Remove(filepath.Join(w.Dir, "site.json"))).To(Succeed())
+}
 
 // EndGrantsOf ends all grants of a host token, like a site that revokes it.
 func (w *World) EndGrantsOf(ctx context.Context, token string) (int, error) {

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -36,15 +34,14 @@ func newStdio(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	return stdio
 }
 
-func serveStdio(ctx context.Context, config *service.Config, in io.ReadCloser, out io.Writer) (err error) {
+func serveStdio(ctx context.Context, config *service.Config, in io.ReadCloser, out io.Writer) error {
 	if err := service.MakeDataDir(config.DataDir); err != nil {
 		return err
 	}
-	site, err := demosite.Open(filepath.Join(config.DataDir, "content.db"))
+	site, err := demosite.Open(config.DataDir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, site.Close()) }()
 	caller, err := localCaller(ctx, site, config.EditorToken)
 	if err != nil {
 		return err

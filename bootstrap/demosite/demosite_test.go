@@ -1,9 +1,14 @@
 package demosite
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"path/filepath"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,109 +23,284 @@ func TestDemosite(t *testing.T) {
 	suite.Run(t, "Demo site")
 }
 
-func newFile() string { return filepath.Join(GinkgoT().TempDir(), "site.db") }
-
-func openSite(file string) *Site {
+func open(folder string) *Site {
 	GinkgoHelper()
-	site, err := Open(file)
+	site, err := Open(folder)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(site.Close)
 	return site
 }
 
-func callerWith(subject string, roles ...Role) oauth.Caller {
-	caller := oauth.Caller{Subject: subject}
-	for _, role := range roles {
-		caller.Roles = append(caller.Roles, string(role))
-	}
-	return caller
-}
-
-// visitor is an MCP client of the site.
-type visitor struct{ session *mcp.ClientSession }
-
-func visit(ctx context.Context, site *Site, subject string, roles ...Role) visitor {
-	GinkgoHelper()
-	return visitWith(ctx, site, func(mcp.Request) (oauth.Caller, bool) { return callerWith(subject, roles...), true })
-}
-
-func visitWith(ctx context.Context, site *Site, callerOf func(mcp.Request) (oauth.Caller, bool)) visitor {
+// visit returns a client of the site. A person without a role is unknown.
+func visit(ctx context.Context, site *Site, name string, role Role) *mcp.ClientSession {
 	GinkgoHelper()
 	near, far := mcp.NewInMemoryTransports()
-	_, err := site.MCPServer(callerOf).Connect(ctx, far, nil)
+	_, err := site.MCPServer(func(mcp.Request) (oauth.Caller, bool) {
+		return oauth.Caller{Subject: name, Roles: []string{string(role)}}, role != ""
+	}).Connect(ctx, far, nil)
 	Expect(err).NotTo(HaveOccurred())
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "visitor", Version: "1"}, nil).Connect(ctx, near, nil)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(session.Close)
-	return visitor{session}
+	return session
 }
 
 type arguments = map[string]any
 
-// call returns the text of a refusal, or ""; a protocol error fails the spec.
-func (v visitor) call(ctx context.Context, tool string, in arguments, out any) (refusal string) {
+// call returns the result of a tool; a refusal is an error.
+func call[T any](ctx context.Context, session *mcp.ClientSession, tool string, in arguments) (out T, err error) {
 	GinkgoHelper()
-	result, err := v.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: in})
+	result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: in})
 	Expect(err).NotTo(HaveOccurred())
 	if result.IsError {
-		return result.Content[0].(*mcp.TextContent).Text
+		return out, fmt.Errorf("%s", result.Content[0].(*mcp.TextContent).Text)
 	}
 	text, err := json.Marshal(result.StructuredContent)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(json.Unmarshal(text, out)).To(Succeed())
-	return ""
+	return out, json.Unmarshal(text, &out)
 }
 
-func (v visitor) must(ctx context.Context, tool string, in arguments) Article {
+func slugs(ctx context.Context, session *mcp.ClientSession) (all []string) {
 	GinkgoHelper()
-	var article Article
-	Expect(v.call(ctx, tool, in, &article)).To(BeEmpty())
-	return article
-}
-
-func (v visitor) refused(ctx context.Context, tool string, in arguments) string {
-	GinkgoHelper()
-	refusal := v.call(ctx, tool, in, &Article{})
-	Expect(refusal).NotTo(BeEmpty(), "%s went through", tool)
-	return refusal
-}
-
-func (v visitor) list(ctx context.Context, in arguments) page {
-	GinkgoHelper()
-	var found page
-	Expect(v.call(ctx, "list_articles", in, &found)).To(BeEmpty())
-	return found
-}
-
-func slugsOf(articles []*Article) []string {
-	slugs := []string{}
-	for _, article := range articles {
-		slugs = append(slugs, article.Slug)
-	}
-	return slugs
-}
-
-// place adds an article of the owner in this state.
-func place(ctx context.Context, site *Site, owner string, state State) *Article {
-	GinkgoHelper()
-	article, err := NewDraft(owner, string(state)+" of "+owner, "text", site.now())
+	found, err := call[articleList](ctx, session, "list_articles", nil)
 	Expect(err).NotTo(HaveOccurred())
-	if state != Draft {
-		Expect(article.Publish(site.now())).To(Succeed())
+	for _, article := range found.Articles {
+		Expect(article.Body).To(BeEmpty())
+		all = append(all, article.Slug)
 	}
-	if state == Archived {
-		Expect(article.Archive(site.now())).To(Succeed())
-	}
-	Expect(site.add(ctx, article)).To(Succeed())
-	return stored(site, article.ID)
+	return all
 }
 
-func stored(site *Site, id int64) *Article {
-	GinkgoHelper()
-	var articles []*Article
-	Expect(site.db.Where("id = ?", id).Find(&articles).Error).To(Succeed())
-	if len(articles) == 0 {
-		return nil
-	}
-	return articles[0]
-}
+var _ = Describe("The demo site", func() {
+	var folder string
+	var site *Site
+	BeforeEach(func() {
+		folder = GinkgoT().TempDir()
+		site = open(folder)
+	})
+
+	It("creates, lists, reads and deletes articles, also after a restart", func(ctx SpecContext) {
+		ada := visit(ctx, site, "ada", Editor)
+		made, err := call[Article](ctx, ada, "create_article", arguments{"title": " My garden! ", "body": "Beans."})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(made.Created).NotTo(BeZero())
+		made.Created = made.Created.UTC()
+		Expect(made).To(Equal(Article{
+			Slug:    "my-garden",
+			Title:   "My garden!",
+			Body:    "Beans.",
+			Author:  "ada",
+			Created: made.Created,
+		}))
+		ada = visit(ctx, open(folder), "ada", Editor)
+		Expect(call[Article](ctx, ada, "get_article", arguments{"slug": "my-garden"})).To(Equal(made))
+		Expect(slugs(ctx, ada)).To(Equal([]string{"my-garden", "welcome-to-the-demo-site", "house-style"}))
+		for _, slug := range []string{"my-garden", "house-style"} {
+			Expect(call[Article](ctx, ada, "delete_article", arguments{"slug": slug})).To(HaveField("Slug", slug))
+		}
+		Expect(slugs(ctx, visit(ctx, open(folder), "rob", Reader))).To(Equal([]string{"welcome-to-the-demo-site"}))
+	})
+
+	DescribeTable("explains a refusal", func(ctx SpecContext, role Role, tool string, in arguments, why string) {
+		before := slugs(ctx, visit(ctx, site, "rob", Reader))
+		_, err := call[Article](ctx, visit(ctx, site, "ada", role), tool, in)
+		Expect(err).To(MatchError(ContainSubstring(why)))
+		Expect(slugs(ctx, visit(ctx, site, "rob", Reader))).To(Equal(before))
+	},
+		Entry("of an article that does not exist", Editor, "delete_article", arguments{"slug": "nothing"},
+			`no article "nothing"; list_articles lists`),
+		Entry("of a blank title", Author, "create_article", arguments{"title": " "}, "needs a title"),
+		Entry("of a long title", Author, "create_article", arguments{"title": strings.Repeat("é", maxTitle+1)},
+			"at most 200 characters"),
+		Entry("of a title on two lines", Author, "create_article", arguments{"title": "one\ntwo"}, "one line"),
+		Entry("of an unknown input", Author, "create_article", arguments{"title": "x", "slug": "mine"}, "slug"),
+		Entry("of a role", Reader, "create_article", arguments{"title": "x"}, "may not use create_article"),
+		Entry("of an unknown role", Role("admin"), "list_articles", nil, "may not use list_articles"),
+		Entry("of a caller who is unknown", Role(""), "list_articles", nil, "ask an editor for a token"),
+	)
+
+	DescribeTable("lets a role use", func(allowed string, roles ...string) {
+		var usable []string
+		for _, tool := range append(toolsOf[Editor], "drop_tables") {
+			if site.MayCall(oauth.Caller{Subject: "ada", Roles: roles}, tool) {
+				usable = append(usable, tool)
+			}
+		}
+		Expect(strings.Join(usable, " ")).To(Equal(allowed))
+	},
+		Entry("tools that read, as a reader", "list_articles get_article", "reader"),
+		Entry("also the tool that writes, as an author", "list_articles get_article create_article", "author"),
+		Entry("every tool, as an editor", "list_articles get_article create_article delete_article", "editor"),
+		Entry("what the highest of several allows", "list_articles get_article create_article", "author", "reader"),
+		Entry("nothing, when it is unknown", "", "EDITOR", "admin"), Entry("nothing, when there is none", ""),
+	)
+
+	It("serves exactly the tools of an editor, which say what they do", func(ctx SpecContext) {
+		hints := map[string]string{}
+		for tool, err := range visit(ctx, site, "ada", Editor).Tools(ctx, nil) {
+			Expect(err).NotTo(HaveOccurred())
+			Expect(tool.Description).NotTo(BeEmpty())
+			Expect(tool.OutputSchema).NotTo(BeNil())
+			Expect(tool.Annotations.OpenWorldHint).To(HaveValue(BeFalse()))
+			switch {
+			case tool.Annotations.ReadOnlyHint:
+				hints[tool.Name] = "reads"
+			case *tool.Annotations.DestructiveHint:
+				hints[tool.Name] = "destroys"
+			default:
+				hints[tool.Name] = "adds"
+			}
+		}
+		Expect(hints).To(Equal(map[string]string{
+			"list_articles":  "reads",
+			"get_article":    "reads",
+			"create_article": "adds",
+			"delete_article": "destroys",
+		}))
+	})
+
+	It("loses no article that two processes write at once", func(ctx SpecContext) {
+		var running sync.WaitGroup
+		for range 4 {
+			ada := visit(ctx, open(folder), "ada", Author)
+			running.Go(func() {
+				defer GinkgoRecover()
+				for range 10 {
+					_, err := call[Article](ctx, ada, "create_article", arguments{"title": "Same title"})
+					Expect(err).NotTo(HaveOccurred())
+				}
+			})
+		}
+		running.Wait()
+		found := slugs(ctx, visit(ctx, site, "rob", Reader))
+		Expect(found).To(HaveLen(42))
+		Expect(found).To(ContainElements("same-title", "same-title-2", "same-title-40"))
+	})
+
+	It("lists the newest articles", func(ctx SpecContext) {
+		Expect(site.change(func(c *content) error {
+			for range maxList {
+				c.add("?", "", "ada")
+			}
+			return nil
+		})).To(Succeed())
+		found := slugs(ctx, visit(ctx, site, "rob", Reader))
+		Expect(found).To(HaveLen(maxList))
+		Expect([]string{found[0], found[maxList-1]}).To(Equal([]string{"article-100", "article"}))
+	})
+
+	It("logs why it failed, and does not tell the caller", func(ctx SpecContext) {
+		var log bytes.Buffer
+		before := slog.Default()
+		slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+		DeferCleanup(slog.SetDefault, before)
+		eve := visit(ctx, site, "eve", Editor)
+		Expect(site.Ping(ctx)).To(Succeed())
+		Expect(os.Remove(site.file)).To(Succeed())
+		Expect(site.Ping(ctx)).To(MatchError(ContainSubstring("reading the site")))
+		for tool, in := range map[string]arguments{"list_articles": nil, "create_article": {"title": "News"}} {
+			_, err := call[Article](ctx, eve, tool, in)
+			Expect(err).To(MatchError("internal error; try again later"))
+		}
+		Expect(strings.Count(log.String(), "no such file")).To(Equal(2))
+	})
+
+	It("keeps its file from other users", func() {
+		Expect(site.Ping(context.Background())).To(Succeed())
+		status, err := os.Stat(site.file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(status.Mode().Perm()).To(BeEquivalentTo(0o600))
+	})
+
+	DescribeTable("does not open", func(spoil func(), why string) {
+		spoil()
+		_, err := Open(folder)
+		Expect(err).To(MatchError(And(ContainSubstring(folder), ContainSubstring(why))))
+	},
+		Entry("without its folder", func() { Expect(os.RemoveAll(folder)).To(Succeed()) }, "must be a writable folder"),
+		Entry("when its file is something else", func() {
+			Expect(os.WriteFile(site.file, []byte("SQLite format 3"), 0o600)).To(Succeed())
+		}, "invalid character"),
+	)
+
+	Describe("verifies tokens", func() {
+		It("with owner and role, until they are revoked", func(ctx SpecContext) {
+			token, err := site.IssueToken("ada@example.com", Author)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(token).To(MatchRegexp(`^demo_[A-Z2-7]{26,}$`))
+			other, _ := site.IssueToken("ada@example.com", Reader)
+			Expect(open(folder).VerifyBearer(ctx, token)).
+				To(Equal(oauth.Principal{Subject: "ada@example.com", Roles: []string{"author"}}))
+			Expect(site.RevokeToken(token)).To(Succeed())
+			_, err = site.VerifyBearer(ctx, token)
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+			Expect(site.VerifyBearer(ctx, other)).To(HaveField("Roles", []string{"reader"}))
+		})
+
+		DescribeTable("and knows none", func(ctx SpecContext, spoil func(string) string) {
+			token, _ := site.IssueToken("ada", Editor)
+			_, err := site.VerifyBearer(ctx, spoil(token))
+			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
+		},
+			Entry("that is empty", func(string) string { return "" }), Entry("in another case", strings.ToLower),
+			Entry("with more text", func(token string) string { return token + "A" }),
+			Entry("that is a stored digest", digestOf),
+		)
+
+		It("and does not call one unknown when it cannot read its file", func(ctx SpecContext) {
+			token, _ := site.IssueToken("ada", Author)
+			Expect(os.Remove(site.file)).To(Succeed())
+			_, err := site.VerifyBearer(ctx, token)
+			Expect(err).To(MatchError(And(ContainSubstring("looking up a token"), Not(ContainSubstring(token)))))
+			Expect(err).NotTo(MatchError(oauth.ErrUnknownBearer))
+		})
+
+		It("of its first editor, created once by concurrent starts", func(ctx SpecContext) {
+			created := make(chan string, 8)
+			var running sync.WaitGroup
+			for range cap(created) {
+				running.Go(func() {
+					defer GinkgoRecover()
+					token, err := open(folder).EnsureEditorToken("")
+					Expect(err).NotTo(HaveOccurred())
+					if token != "" {
+						created <- token
+					}
+				})
+			}
+			running.Wait()
+			Expect(created).To(HaveLen(1))
+			Expect(site.VerifyBearer(ctx, <-created)).
+				To(Equal(oauth.Principal{Subject: "editor", Roles: []string{"editor"}}))
+		})
+
+		It("of its first editor, given again at every start", func(ctx SpecContext) {
+			for range 2 {
+				Expect(site.EnsureEditorToken("chosen-by-the-operator")).To(BeEmpty())
+			}
+			Expect(site.EnsureEditorToken("")).To(BeEmpty())
+			Expect(site.VerifyBearer(ctx, "chosen-by-the-operator")).
+				To(Equal(oauth.Principal{Subject: "editor", Roles: []string{"editor"}}))
+		})
+
+		DescribeTable("and refuses one without printing it", func(token string) {
+			_, err := site.EnsureEditorToken(token)
+			Expect(err).To(MatchError(And(ContainSubstring("printable ASCII"), Not(ContainSubstring(token)))))
+		},
+			Entry("with a space", "two words"), Entry("with a line break", "token\n"),
+			Entry("not in ASCII", "schlüssel"), Entry("that is too long", strings.Repeat("x", 4097)),
+		)
+
+		It("without storing them", func() {
+			made, _ := site.EnsureEditorToken("")
+			issued, _ := site.IssueToken("ada", Reader)
+			_, err := site.EnsureEditorToken("chosen-by-the-operator")
+			Expect(err).NotTo(HaveOccurred())
+			text, err := os.ReadFile(site.file)
+			Expect(err).NotTo(HaveOccurred())
+			for _, token := range []string{made, issued, "chosen-by-the-operator"} {
+				Expect(token).NotTo(BeEmpty())
+				Expect(string(text)).To(And(ContainSubstring(digestOf(token)), Not(ContainSubstring(token))))
+			}
+		})
+	})
+})

@@ -1,107 +1,198 @@
 package demosite
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+const (
+	maxTitle = 200 // characters
+	maxList  = 100 // articles
+)
+
+const instructions = `A small site whose articles are Markdown texts.
+Your role decides which tools you may use:
+a reader reads articles, an author also writes them, and an editor also deletes them.
+Tell the person the slug of a new article.`
+
+// Article is a Markdown text on the site.
+type Article struct {
+	Slug    string    `json:"slug" jsonschema:"names the article in the other tools"`
+	Title   string    `json:"title"`
+	Body    string    `json:"body,omitempty" jsonschema:"the Markdown text; lists leave it out"`
+	Author  string    `json:"author"`
+	Created time.Time `json:"created"`
+}
+
+type articleList struct {
+	Articles []Article `json:"articles"`
+}
 
 type slugInput struct {
 	Slug string `json:"slug" jsonschema:"the article's slug, from list_articles"`
 }
 
-type createInput struct {
+type textInput struct {
 	Title string `json:"title" jsonschema:"one line, at most 200 characters"`
-	Body  string `json:"body,omitempty" jsonschema:"Markdown, at most 100000 characters; can be added later"`
+	Body  string `json:"body,omitempty" jsonschema:"Markdown"`
 }
 
-type updateInput struct {
-	Slug  string `json:"slug" jsonschema:"the article's slug; it stays the same when the title changes"`
-	Title string `json:"title,omitempty" jsonschema:"the new title, one line of at most 200 characters; default: unchanged"`
-	Body  string `json:"body,omitempty" jsonschema:"the whole new Markdown text, at most 100000 characters; default: unchanged"`
+// refusal is an error whose text the caller may read.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// toolServer adds the tools of a site to an MCP server.
+type toolServer struct {
+	site     *Site
+	server   *mcp.Server
+	callerOf func(mcp.Request) (oauth.Caller, bool)
 }
 
-func (t *toolServer) addTools() {
+// MCPServer serves the site's articles as tools. callerOf returns the caller of a request. A
+// request without a caller is refused.
+func (s *Site) MCPServer(callerOf func(mcp.Request) (oauth.Caller, bool)) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "demosite", Title: "Demo site", Version: "1.0.0"},
+		&mcp.ServerOptions{
+			Instructions: instructions,
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		})
+	t := toolServer{s, server, callerOf}
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
 	addTool(t, &mcp.Tool{
 		Name:        "list_articles",
 		Title:       "List articles",
-		Annotations: reads(),
-		Description: "Lists the articles that you may see, newest first and without their text.",
-	}, t.site.list)
+		Annotations: reads,
+		Description: fmt.Sprintf("Lists the newest %d articles, newest first and without their text.", maxList),
+	}, s.list)
 	addTool(t, &mcp.Tool{
 		Name:        "get_article",
 		Title:       "Read an article",
-		Annotations: reads(),
+		Annotations: reads,
 		Description: "Returns one article with its Markdown text.",
-	}, t.site.getArticle)
+	}, s.get)
 	addTool(t, &mcp.Tool{
 		Name:        "create_article",
 		Title:       "Create an article",
-		Annotations: writes(false, false),
-		Description: "Creates a draft with you as the author. Readers see it only after publish_article.",
-	}, t.site.createArticle)
-	addTool(t, &mcp.Tool{
-		Name:        "update_article",
-		Title:       "Update an article",
-		Annotations: writes(true, true),
-		Description: "Replaces the title, the text or both; the previous version is not kept. Authors may update " +
-			"their own drafts, editors every draft and published article.",
-	}, t.site.updateArticle)
-	addTool(t, &mcp.Tool{
-		Name:        "publish_article",
-		Title:       "Publish an article",
-		Annotations: writes(false, true),
-		Description: "Makes a draft or an archived article visible to all readers.",
-	}, t.site.changeBy((*Article).Publish))
-	addTool(t, &mcp.Tool{
-		Name:        "archive_article",
-		Title:       "Archive an article",
-		Annotations: writes(false, true),
-		Description: "Hides a published article from readers; publish_article brings it back.",
-	}, t.site.changeBy((*Article).Archive))
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(false), OpenWorldHint: new(false)},
+		Description: "Creates an article with you as the author.",
+	}, s.create)
 	addTool(t, &mcp.Tool{
 		Name:        "delete_article",
 		Title:       "Delete an article",
-		Annotations: writes(true, true),
-		Description: "Deletes a draft or an archived article permanently, and returns it.",
-	}, t.site.changeBy((*Article).Delete))
+		Annotations: &mcp.ToolAnnotations{DestructiveHint: new(true), IdempotentHint: true, OpenWorldHint: new(false)},
+		Description: "Deletes an article permanently, and returns it.",
+	}, s.remove)
+	return server
 }
 
-func reads() *mcp.ToolAnnotations {
-	return &mcp.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: new(false)}
-}
-
-func writes(destructive, idempotent bool) *mcp.ToolAnnotations {
-	return &mcp.ToolAnnotations{DestructiveHint: &destructive, IdempotentHint: idempotent, OpenWorldHint: new(false)}
-}
-
-func (s *Site) getArticle(ctx context.Context, by actor, in slugInput) (*Article, error) {
-	return s.find(ctx, by, in.Slug)
-}
-
-func (s *Site) createArticle(ctx context.Context, by actor, in createInput) (*Article, error) {
-	article, err := NewDraft(by.subject, in.Title, in.Body, s.now())
-	if err != nil {
-		return nil, err
+// addTool adds a tool to the server. An error becomes the tool's result, so that the model can read
+// it; only the log says why the site failed.
+func addTool[In, Out any](t toolServer, tool *mcp.Tool, verb func(oauth.Caller, In) (Out, error)) {
+	handle := func(ctx context.Context, r *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+		var none Out
+		caller, known := t.callerOf(r)
+		if !known || !t.site.MayCall(caller, tool.Name) {
+			return nil, none, refusal("you may not use " + tool.Name + " on this site; ask an editor for a token")
+		}
+		out, err := verb(caller, in)
+		if _, refused := errors.AsType[refusal](err); err == nil || refused {
+			return nil, out, err
+		}
+		slog.ErrorContext(ctx, "the demo site failed", "error", err)
+		return nil, none, refusal("internal error; try again later")
 	}
-	return article, s.add(ctx, article)
+	mcp.AddTool(t.server, tool, handle)
 }
 
-func (s *Site) updateArticle(ctx context.Context, by actor, in updateInput) (*Article, error) {
-	return s.change(ctx, by, in.Slug, func(article *Article) error {
-		if err := by.checkRevise(article); err != nil {
+func (s *Site) list(oauth.Caller, struct{}) (articleList, error) {
+	c, err := s.read()
+	if err != nil {
+		return articleList{}, err
+	}
+	newest := c.Articles[max(0, len(c.Articles)-maxList):]
+	slices.Reverse(newest)
+	for i := range newest {
+		newest[i].Body = ""
+	}
+	return articleList{newest}, nil
+}
+
+func (s *Site) get(_ oauth.Caller, in slugInput) (Article, error) {
+	c, err := s.read()
+	if err != nil {
+		return Article{}, err
+	}
+	i, err := c.find(in.Slug)
+	if err != nil {
+		return Article{}, err
+	}
+	return c.Articles[i], nil
+}
+
+func (s *Site) create(caller oauth.Caller, in textInput) (article Article, err error) {
+	title := strings.TrimSpace(in.Title)
+	if title == "" || utf8.RuneCountInString(title) > maxTitle || strings.ContainsFunc(title, unicode.IsControl) {
+		return Article{}, refusal(fmt.Sprintf("an article needs a title: one line of at most %d characters", maxTitle))
+	}
+	err = s.change(func(c *content) error {
+		article = c.add(title, in.Body, caller.Subject)
+		return nil
+	})
+	return article, err
+}
+
+func (s *Site) remove(_ oauth.Caller, in slugInput) (removed Article, err error) {
+	err = s.change(func(c *content) error {
+		i, err := c.find(in.Slug)
+		if err != nil {
 			return err
 		}
-		return article.Revise(in.Title, in.Body, s.now())
+		removed = c.Articles[i]
+		c.Articles = slices.Delete(c.Articles, i, i+1)
+		return nil
 	})
+	return removed, err
 }
 
-// changeBy returns the handler of a tool that changes the state of an article. It checks no role,
-// because the tool policy lets only editors call these tools, and they may change every article.
-func (s *Site) changeBy(verb func(*Article, time.Time) error) func(context.Context, actor,
-	slugInput) (*Article, error) {
-	return func(ctx context.Context, by actor, in slugInput) (*Article, error) {
-		return s.change(ctx, by, in.Slug, func(article *Article) error { return verb(article, s.now()) })
+// find returns the index of the article, or a refusal.
+func (c *content) find(slug string) (int, error) {
+	i := slices.IndexFunc(c.Articles, func(a Article) bool { return a.Slug == slug })
+	if i < 0 {
+		return 0, refusal(fmt.Sprintf("there is no article %q; list_articles lists the articles", slug))
 	}
+	return i, nil
+}
+
+// add adds an article with a slug that no other has: "My garden" becomes "my-garden", and the next
+// one "my-garden-2".
+func (c *content) add(title, body, author string) Article {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
+	wanted := cmp.Or(strings.Join(words, "-"), "article")
+	slug := wanted
+	for n := 2; slices.ContainsFunc(c.Articles, func(a Article) bool { return a.Slug == slug }); n++ {
+		slug = fmt.Sprintf("%s-%d", wanted, n)
+	}
+	c.Articles = append(c.Articles, Article{
+		Slug:    slug,
+		Title:   title,
+		Body:    body,
+		Author:  author,
+		Created: time.Now().UTC().Truncate(time.Second),
+	})
+	return c.Articles[len(c.Articles)-1]
 }

@@ -31,7 +31,7 @@ const (
 type Config struct {
 	oauth.Config
 	Addr     string         // listen address
-	DataDir  string         // folder of content.db and oauth.db; created if missing
+	DataDir  string         // folder of site.json and oauth.db; created if missing
 	Database DatabaseConfig // database server that holds the grants instead of oauth.db
 	// URL where other replicas reach this one; "" for a single process.
 	Advertise    string

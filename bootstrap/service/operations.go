@@ -117,7 +117,7 @@ func (o *operations) checks(s *Service) []admin.Check {
 	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
-		checks = append(checks, admin.Shared(admin.Check{Name: "content database", Run: s.Site.Ping}, s.logger))
+		checks = append(checks, admin.Shared(admin.Check{Name: "demo site", Run: s.Site.Ping}, s.logger))
 	}
 	return checks
 }

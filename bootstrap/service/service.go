@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -99,7 +98,7 @@ func (s *Service) openDatabases(config Config) (err error) {
 		}
 	}
 	if !config.IsGateway() {
-		if s.Site, err = demosite.Open(filepath.Join(config.DataDir, "content.db")); err != nil {
+		if s.Site, err = demosite.Open(config.DataDir); err != nil {
 			return err
 		}
 	}
@@ -128,7 +127,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	}
 	// Other verifiers do not know the site's own tokens.
 	if config.verifier() == VerifierSite {
-		if s.NewToken, err = s.Site.EnsureEditorToken(ctx, config.EditorToken); err != nil {
+		if s.NewToken, err = s.Site.EnsureEditorToken(config.EditorToken); err != nil {
 			return err
 		}
 	}
@@ -217,9 +216,6 @@ func (s *Service) Close() error {
 	err := s.operations.close()
 	if s.store != nil {
 		err = errors.Join(err, s.store.Close())
-	}
-	if s.Site != nil {
-		err = errors.Join(err, s.Site.Close())
 	}
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())

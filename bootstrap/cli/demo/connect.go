@@ -111,7 +111,7 @@ func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
 	}
 	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "create_article", Arguments: map[string]any{
 		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
-		"body":  "This draft was created with a token that is valid for an hour and can be revoked at any time.",
+		"body":  "This article was created with a token that is valid for an hour and can be revoked at any time.",
 	}})
 	if err != nil {
 		return "", fmt.Errorf("calling create_article: %w", err)
@@ -122,5 +122,5 @@ func useTools(ctx context.Context, session *sdk.ClientSession) (string, error) {
 		said, _ := json.Marshal(result.Content) // all of it came as JSON
 		return "", fmt.Errorf("create_article created no article: %s", said)
 	}
-	return fmt.Sprintf("%s; create_article made the draft %q", term.Count(len(tools.Tools), "tool"), slug), nil
+	return fmt.Sprintf("%s; create_article wrote %q", term.Count(len(tools.Tools), "tool"), slug), nil
 }

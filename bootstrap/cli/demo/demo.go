@@ -116,7 +116,7 @@ func (d *demo) run(ctx context.Context, config service.Config, listener net.List
 		return err
 	}
 	defer func() { err = errors.Join(err, d.service.Close()) }()
-	if d.token, err = pastedToken(ctx, d.service, config.EditorToken); err != nil {
+	if d.token, err = pastedToken(d.service, config.EditorToken); err != nil {
 		return err
 	}
 	d.introduce(config)
@@ -125,19 +125,19 @@ func (d *demo) run(ctx context.Context, config service.Config, listener net.List
 
 // pastedToken returns the site's token for this run: the given one, the one of the first start, or
 // a new one, because the site keeps only digests.
-func pastedToken(ctx context.Context, s *service.Service, given string) (string, error) {
+func pastedToken(s *service.Service, given string) (string, error) {
 	switch {
 	case given != "":
 		return given, nil
 	case s.NewToken != "":
 		return s.NewToken, nil
 	}
-	return s.Site.IssueToken(ctx, "editor", demosite.Editor)
+	return s.Site.IssueToken("editor", demosite.Editor)
 }
 
 func (d *demo) introduce(config service.Config) {
 	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
-		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: content.db, "+
+		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: site.json, "+
 		"oauth.db, demo.log\ndemo token: %s\n\n",
 		config.Issuer, d.client.id, d.dir, d.token)
 }

@@ -3,7 +3,6 @@ package demo_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"io"
 	"net"
 	"os"
@@ -24,7 +23,7 @@ func TestDemo(t *testing.T) {
 
 var (
 	steps = regexp.MustCompile(`(?m)^(\d+)\. .+\n   ok, \d+\.\d ms: .+$`)
-	made  = regexp.MustCompile(`create_article made the draft "([^"]+)"`)
+	made  = regexp.MustCompile(`create_article wrote "([^"]+)"`)
 	token = regexp.MustCompile(`(?m)^demo token: (\S+)$`)
 )
 
@@ -47,15 +46,6 @@ func numbers(out string) (all []string) {
 		all = append(all, match[1])
 	}
 	return all
-}
-
-func stateOf(dir, slug string) (state string) {
-	GinkgoHelper()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "content.db"))
-	Expect(err).NotTo(HaveOccurred())
-	defer db.Close()
-	Expect(db.QueryRow("SELECT state FROM articles WHERE slug = ?", slug).Scan(&state)).To(Succeed())
-	return state
 }
 
 // tripwire calls trip when the word is written.
@@ -91,13 +81,15 @@ var _ = Describe("The steps of the demo", func() {
 		Expect(errOut).To(BeEmpty())
 		Expect(code).To(Equal(0))
 		Expect(numbers(out)).To(Equal(nine), out)
-		Expect(stateOf(dir, found(made, []byte(out)))).To(Equal("draft"))
+		site, err := os.ReadFile(filepath.Join(dir, "site.json"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(site)).To(ContainSubstring(`"slug": "` + found(made, []byte(out)) + `"`))
 	})
 
-	It("start with the folder of both databases and of the log", func(ctx SpecContext) {
+	It("start with the folder of its files", func(ctx SpecContext) {
 		_, out, _ := once(ctx)
-		Expect(out).To(ContainSubstring(dir + ": content.db, oauth.db, demo.log"))
-		for _, name := range []string{"content.db", "oauth.db", "demo.log"} {
+		Expect(out).To(ContainSubstring(dir + ": site.json, oauth.db, demo.log"))
+		for _, name := range []string{"site.json", "oauth.db", "demo.log"} {
 			Expect(filepath.Join(dir, name)).To(BeARegularFile())
 		}
 	})

@@ -105,8 +105,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 	}
 
 	It("shows the reader's own connection in browser and terminal", func() {
-		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
-		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 4 tools"))
+		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 4 tools"))
 	})
 
 	It("opens no browser", func() { Expect(opened).NotTo(BeAnExistingFile()) })
@@ -151,7 +151,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 			Should(gbytes.Say(
 				`Refused: the MCP server returned 401 .*invalid_token.*\nThe client has to connect again`))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("Your turn"))
-		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 4 tools"))
 	})
 
 	It("connects with a copied callback URL, as the terminal says", func() {
@@ -160,8 +160,8 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		page := answer(newest(), "approve_elsewhere")
 		Expect(page).To(ContainSubstring("One step left"))
 		Expect(string(read(web.Get(html.UnescapeString(found(copied, []byte(page))))))).
-			To(ContainSubstring("sees 7 tools"))
-		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 7 tools"))
+			To(ContainSubstring("sees 4 tools"))
+		Eventually(out).Should(gbytes.Say("\nConnected: Pasteport demo client .* sees 4 tools"))
 	})
 
 	It("has no consent page at the short address while the client is connected", func() {
@@ -188,7 +188,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 
 	It("invites again when the input has ended", func() {
 		Expect(keys.Close()).To(Succeed())
-		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 4 tools"))
 		Eventually(out).WithTimeout(10 * time.Second).Should(gbytes.Say("What next(.|\n)*Your turn"))
 	})
 
@@ -199,7 +199,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Eventually(out).Should(gbytes.Say("\nNot connected: .*access_denied"))
 		Eventually(out).Should(gbytes.Say("Ctrl-C ends the demo"))
 		Expect(newest()).NotTo(Equal(first))
-		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 4 tools"))
 	})
 
 	It("ignores unexpected authorization responses", func() {
@@ -207,7 +207,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		Expect(err).NotTo(HaveOccurred())
 		stray := asked.Query().Get("redirect_uri") + "?code=made-up&state=another"
 		Expect(string(read(web.Get(stray)))).To(ContainSubstring("Unexpected answer"))
-		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 7 tools"))
+		Expect(answer(newest(), "approve")).To(ContainSubstring("sees 4 tools"))
 	})
 
 	It("shows a failed code exchange", func() {
