@@ -8,9 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"gorm.io/gorm"
+
 	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"gorm.io/gorm"
 )
 
 // Check is the result of one check.
@@ -28,9 +29,32 @@ func newCheck(name, found string, err error) Check {
 	return Check{Name: name, Found: found}
 }
 
-// clockLimit keeps the clocks of two machines, each compared with that of their database, within
-// the overlap of two queries for revocations.
-const clockLimit = 2 * time.Second
+// Checks examines the whole store and changes nothing. When the schema is not this program's, it
+// examines nothing else.
+func (s *Store) Checks(ctx context.Context) []Check {
+	schema := newCheck("schema", "as this version has it", s.compareSchema())
+	if schema.Problem != "" {
+		return []Check{schema}
+	}
+	db := s.reader.WithContext(ctx)
+	used, err := s.compareSecret(db)
+	secret := newCheck("server secret", "it is the one that the database was used with", err)
+	if !used && err == nil {
+		secret.Found = "no service has used one with this database yet"
+	}
+	machine := checkFile
+	if s.engine.server {
+		machine = s.checkClock
+	}
+	return []Check{
+		schema,
+		newCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
+		secret,
+		machine(db),
+		checkRows(db, "authorization_codes", codes, isReadableCode),
+		checkRows(db, "grants", grants, isReadableGrant),
+	}
+}
 
 // isReadableCode reports that the domain restores all that the row holds.
 func isReadableCode(c oauth.CodeSnapshot) bool {
@@ -64,62 +88,23 @@ func checkRows[R any](db *gorm.DB, name string, of table[R], isReadable func(R) 
 	return newCheck(name, fmt.Sprintf("rows: %d, all readable", read), nil)
 }
 
-// Checks examines the whole store and changes nothing. When the schema is not this program's, it
-// examines nothing else.
-func (s *Store) Checks(ctx context.Context) []Check {
-	schema := newCheck("schema", fmt.Sprintf("%d migrations, as this version has them", len(migrations)),
-		s.compareSchema())
-	if schema.Problem != "" {
-		return []Check{schema}
-	}
-	db := s.reader.WithContext(ctx)
-	checks := []Check{
-		schema,
-		newCheck("durability", s.engine.name+" loses nothing that was answered", s.durable()),
-		s.checkSecret(db),
-	}
-	if s.engine.server {
-		checks = append(checks, checkClock(db, s.engine.clock))
-	} else {
-		checks = append(checks, checkFile(db))
-	}
-	return append(checks,
-		checkRows(db, "authorization_codes", codes, isReadableCode),
-		checkRows(db, "grants", grants, isReadableGrant),
-		countRows(db, "client_documents"),
-		countRows(db, "used_assertions"),
-		countRows(db, "trace_steps"))
-}
+// clockLimit keeps the clocks of two machines, each compared with that of their database, within
+// the overlap of two queries for revocations.
+const clockLimit = 2 * time.Second
 
-func (s *Store) checkSecret(db *gorm.DB) Check {
-	used, err := s.compareSecret(db)
-	if !used {
-		return newCheck("server secret", "no service has used one with this database yet", err)
-	}
-	return newCheck("server secret", "it is the one that the database was used with", err)
-}
-
-func countRows(db *gorm.DB, table string) Check {
-	var rows int64
-	err := db.Table(table).Count(&rows).Error
-	return newCheck(table, fmt.Sprintf("rows: %d", rows), failed("counting the rows", err))
-}
-
-// checkClock compares this machine's clock with the one of a server. query returns the server's
-// time in milliseconds; the time that it takes does not count as a difference.
-func checkClock(db *gorm.DB, query string) Check {
-	var there int64
+// checkClock compares this machine's clock with the one of a server. The time that the query takes
+// does not count as a difference.
+func (s *Store) checkClock(db *gorm.DB) Check {
+	var milliseconds int64
 	before := time.Now()
-	if err := db.Raw(query).Scan(&there).Error; err != nil {
-		return newCheck("clock", "", fmt.Errorf("asking the server for its time: %w", err))
+	err := failed("asking the server for its time", db.Raw(s.engine.clock).Scan(&milliseconds).Error)
+	there := time.UnixMilli(milliseconds)
+	apart := max(before.Sub(there), time.Until(there), time.Millisecond).Round(time.Millisecond)
+	if err == nil && apart > clockLimit {
+		err = fmt.Errorf("this machine's clock and the database server's are %s apart: let both follow the same time "+
+			"servers (NTP)", apart)
 	}
-	apart := max(before.Sub(time.UnixMilli(there)), time.Until(time.UnixMilli(there)), 0).Round(time.Millisecond)
-	if apart > clockLimit {
-		return newCheck("clock", "",
-			fmt.Errorf("this machine's clock and the database server's are %s apart: let both follow the same time "+
-				"servers (NTP)", apart))
-	}
-	return newCheck("clock", fmt.Sprintf("within %s of the database server's", max(apart, time.Millisecond)), nil)
+	return newCheck("clock", fmt.Sprintf("within %s of the database server's", apart), err)
 }
 
 // checkFile lets SQLite check its file.

@@ -25,16 +25,6 @@ type clientDocumentRow struct {
 // TableName implements GORM's Tabler.
 func (clientDocumentRow) TableName() string { return "client_documents" }
 
-func newClientDocumentRow(d oauth.ClientDocument) clientDocumentRow {
-	return clientDocumentRow{
-		Digest:      digestOf(d.URL),
-		URL:         d.URL,
-		Body:        d.Body,
-		CheckedAt:   d.CheckedAt,
-		ForgetAfter: d.ForgetAfter(),
-	}
-}
-
 func digestOf(url string) []byte {
 	digest := sha256.Sum256([]byte(url))
 	return digest[:]
@@ -55,7 +45,13 @@ func (s *Store) ClientDocument(ctx context.Context, url string) (oauth.ClientDoc
 
 // SaveClientDocument implements oauth.ClientDocumentStore.
 func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDocument) error {
-	row := newClientDocumentRow(document)
+	row := clientDocumentRow{
+		Digest:      digestOf(document.URL),
+		URL:         document.URL,
+		Body:        document.Body,
+		CheckedAt:   document.CheckedAt,
+		ForgetAfter: document.ForgetAfter(),
+	}
 	return s.transaction(ctx, func(tx *gorm.DB) error {
 		if err := tx.Save(&row).Error; err != nil {
 			return overtaken(err, "storing a client's document")
@@ -65,14 +61,10 @@ func (s *Store) SaveClientDocument(ctx context.Context, document oauth.ClientDoc
 }
 
 func deleteOldestDocuments(tx *gorm.DB) error {
-	var all int64
-	if err := tx.Model(&clientDocumentRow{}).Count(&all).Error; err != nil || all <= oauth.MaxClientDocuments {
-		return err
-	}
 	var oldest [][]byte
-	err := tx.Model(&clientDocumentRow{}).Order("checked_at").Limit(int(all)-oauth.MaxClientDocuments).
-		Pluck("digest", &oldest).Error
-	if err != nil {
+	err := tx.Model(&clientDocumentRow{}).Order("checked_at DESC").Offset(oauth.MaxClientDocuments).
+		Limit(deletedAtOnce).Pluck("digest", &oldest).Error
+	if err != nil || len(oldest) == 0 {
 		return err
 	}
 	return tx.Delete(&clientDocumentRow{}, "digest IN ?", oldest).Error

@@ -55,7 +55,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		grant, err := storespec.On(store).Grant(ctx, "restored")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))
-		Expect(store.file.CheckPragmas()).To(Succeed())
+		Expect(store.durable()).To(Succeed())
 	})
 })
 

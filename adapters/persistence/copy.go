@@ -2,26 +2,19 @@ package persistence
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 
 	"gorm.io/gorm"
 )
 
-// copiedTable is a table that is copied as a whole. The fingerprint of the server secret concerns
+// copied are the tables that are copied as a whole. The fingerprint of the server secret concerns
 // the running service only.
-type copiedTable struct{ name, key string }
-
-var copiedTables = []copiedTable{
-	{"authorization_codes", "id"},
-	{"grants", "id"},
-	{"used_assertions", "digest"},
-	{"trace_steps", "number"},
-	{"client_documents", "digest"},
-}
+var copied = append(slices.Clone(expiring), keyedTable{"trace_steps", "number"})
 
 // copiedAtOnce keeps every statement short, below the number of values that SQLite binds and the
 // length that MySQL takes.
@@ -29,35 +22,34 @@ const copiedAtOnce = 200
 
 var (
 	errSame     = errors.New("the source and the destination are the same store: name two")
-	errNotEmpty = errors.New("the destination has to be empty: drop and create the database, or delete the file, and " +
-		"start again")
-	errDiffer = errors.New("they differ: stop every service on the source, and start the copy again")
+	errNotEmpty = errors.New("the destination has to be empty: name a new file, or a new database on the server")
+	errDiffer   = errors.New("they differ: stop every service on the source, and start the copy again")
 )
 
 // Copy copies the codes, grants, used assertions, trace and client documents to an empty store in
-// one transaction, and compares both sides before its end. It calls copied after each table. A
+// one transaction, and compares both sides before its end. It calls report after each table. A
 // SQLite source cannot be written meanwhile; on a server Copy notices in the end that the source
 // was written.
-func Copy(ctx context.Context, from, to *Store, copied func(table string, rows int)) error {
+func Copy(ctx context.Context, from, to *Store, report func(table string, rows int)) error {
+	if from.name == to.name {
+		return errSame
+	}
 	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err
 	}
-	if err := refuseSame(ctx, from, to); err != nil {
+	if err := refuseUsed(to.reader.WithContext(ctx)); err != nil {
 		return err
 	}
-	return from.undisturbed(ctx, func(source *gorm.DB) error {
-		return to.undisturbed(ctx, func(target *gorm.DB) error {
-			if err := refuseUsed(target); err != nil {
-				return err
-			}
-			for _, table := range copiedTables {
+	return from.longTransaction(ctx, func(source *gorm.DB) error {
+		return to.longTransaction(ctx, func(target *gorm.DB) error {
+			for _, table := range copied {
 				rows, err := table.copy(ctx, source, target)
 				if err != nil {
 					return fmt.Errorf("copying %s: %w", table.name, err)
 				}
-				copied(table.name, rows)
+				report(table.name, rows)
 			}
-			for _, table := range copiedTables {
+			for _, table := range copied {
 				if err := table.compare(source, target); err != nil {
 					return fmt.Errorf("comparing %s: %w", table.name, err)
 				}
@@ -70,36 +62,9 @@ func Copy(ctx context.Context, from, to *Store, copied func(table string, rows i
 	})
 }
 
-// refuseSame leaves a mark in one store and looks for it in the other, because one database has
-// many addresses.
-func refuseSame(ctx context.Context, from, to *Store) error {
-	mark := newMark()
-	target := to.writer.WithContext(ctx)
-	if err := target.Create(&mark).Error; err != nil {
-		return failed("writing to the destination", err)
-	}
-	var seen int64
-	err := from.reader.WithContext(ctx).Model(&mark).Where("digest = ?", mark.Digest).Count(&seen).Error
-	err = errors.Join(failed("reading the source", err),
-		failed("writing to the destination", target.Delete(&mark).Error))
-	if err == nil && seen > 0 {
-		return errSame
-	}
-	return err
-}
-
-// undisturbed runs work in a transaction for as long as it takes. Other processes cannot write to a
-// file meanwhile; a server goes on.
-func (s *Store) undisturbed(ctx context.Context, work func(tx *gorm.DB) error) error {
-	if s.file != nil {
-		return s.transaction(ctx, work)
-	}
-	return inTransaction(s.writer.WithContext(ctx), work)
-}
-
 // refuseUsed refuses a destination that a service has used, or that holds anything.
 func refuseUsed(target *gorm.DB) error {
-	for _, table := range append(slices.Clone(copiedTables), copiedTable{name: fingerprintRow{}.TableName()}) {
+	for _, table := range append(slices.Clone(copied), keyedTable{name: fingerprintRow{}.TableName()}) {
 		var rows int64
 		if err := target.Table(table.name).Limit(1).Count(&rows).Error; err != nil {
 			return failed("reading the destination", err)
@@ -112,7 +77,7 @@ func refuseUsed(target *gorm.DB) error {
 }
 
 // eachBatch reads the whole table in the order of its key.
-func (t copiedTable) eachBatch(db *gorm.DB, use func(rows []map[string]any) error) error {
+func (t keyedTable) eachBatch(db *gorm.DB, use func(rows []map[string]any) error) error {
 	for page := db.Table(t.name); ; {
 		var rows []map[string]any
 		if err := page.Order(t.key).Limit(copiedAtOnce).Find(&rows).Error; err != nil || len(rows) == 0 {
@@ -125,40 +90,35 @@ func (t copiedTable) eachBatch(db *gorm.DB, use func(rows []map[string]any) erro
 	}
 }
 
-func (t copiedTable) copy(ctx context.Context, source, target *gorm.DB) (copied int, err error) {
-	err = t.eachBatch(source, func(rows []map[string]any) error {
-		copied += len(rows)
-		return errors.Join(ctx.Err(), target.Table(t.name).Create(rows).Error)
+func (t keyedTable) copy(ctx context.Context, source, target *gorm.DB) (rows int, err error) {
+	err = t.eachBatch(source, func(batch []map[string]any) error {
+		rows += len(batch)
+		return errors.Join(ctx.Err(), target.Table(t.name).Create(batch).Error)
 	})
-	return copied, err
+	return rows, err
 }
 
-// compare reads the table back from both sides, which may order keys differently.
-func (t copiedTable) compare(source, target *gorm.DB) error {
-	byKey := func(a, b map[string]any) int { return strings.Compare(fmt.Sprint(a[t.key]), fmt.Sprint(b[t.key])) }
-	var read, there int64
-	err := t.eachBatch(source, func(rows []map[string]any) error {
-		keys := make([]any, len(rows))
-		for i, row := range rows {
-			keys[i] = row[t.key]
-		}
-		var copied []map[string]any
-		if err := target.Table(t.name).Where(t.key+" IN ?", keys).Find(&copied).Error; err != nil {
-			return err
-		}
-		rows = slices.SortedFunc(slices.Values(rows), byKey)
-		slices.SortFunc(copied, byKey)
-		if !reflect.DeepEqual(rows, copied) {
-			return errDiffer
-		}
-		read += int64(len(rows))
-		return nil
-	})
-	if err == nil {
-		err = target.Table(t.name).Count(&there).Error
-	}
-	if err == nil && read != there {
+func (t keyedTable) compare(source, target *gorm.DB) error {
+	here, err := t.sum(source)
+	there, errThere := t.sum(target)
+	if err = errors.Join(err, errThere); err == nil && here != there {
 		err = errDiffer
 	}
 	return err
+}
+
+// sum adds the hashes of all rows, because two databases may order keys differently.
+func (t keyedTable) sum(db *gorm.DB) (sum uint64, err error) {
+	err = t.eachBatch(db, func(rows []map[string]any) error {
+		for _, row := range rows {
+			text, err := json.Marshal(row)
+			if err != nil {
+				return err
+			}
+			hash := sha256.Sum256(text)
+			sum += binary.BigEndian.Uint64(hash[:])
+		}
+		return nil
+	})
+	return sum, err
 }

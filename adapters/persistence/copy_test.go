@@ -90,7 +90,7 @@ func silently(string, int) {}
 // behind does something when everything is copied, before it is compared.
 func behind(do func()) func(string, int) {
 	return func(table string, _ int) {
-		if table == copiedTables[len(copiedTables)-1].name {
+		if table == copied[len(copied)-1].name {
 			do()
 		}
 	}
@@ -141,7 +141,7 @@ var _ = Describe("Copying a store", func() {
 			}, NodeTimeout(time.Minute))
 
 			DescribeTable("notices in the end what another engine would not keep", func(ctx SpecContext, spoil string) {
-				table := copiedTable{"grants", "id"}
+				table := keyedTable{"grants", "id"}
 				Expect(Copy(ctx, source, target, silently)).To(Succeed())
 				Expect(table.compare(source.reader, target.reader)).To(Succeed())
 				Expect(target.writer.Exec(spoil, fmt.Sprintf("%032x", 0)).Error).To(Succeed())
@@ -161,7 +161,7 @@ var _ = Describe("Copying a store", func() {
 					prepare()
 					before := contents(target)
 					Expect(Copy(ctx, source, target, silently)).
-						To(MatchError(And(ContainSubstring(said), ContainSubstring("drop and create the database"))))
+						To(MatchError(And(ContainSubstring(said), ContainSubstring("name a new file"))))
 					Expect(contents(target)).To(Equal(before))
 				},
 				Entry("with a row", "used_assertions has rows", func() {
@@ -172,11 +172,8 @@ var _ = Describe("Copying a store", func() {
 				}),
 			)
 
-			It("refuses to copy a store to itself, whatever it is called", func(ctx SpecContext) {
+			It("refuses to copy a store to itself", func(ctx SpecContext) {
 				Expect(Copy(ctx, source, source, silently)).To(MatchError(errSame))
-				var marks int64
-				Expect(source.reader.Model(&assertionRow{}).Count(&marks).Error).To(Succeed())
-				Expect(marks).To(BeEquivalentTo(1), "the one that was there")
 			}, NodeTimeout(time.Minute))
 		})
 	}

@@ -2,50 +2,54 @@ package persistence
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"gorm.io/gorm"
 )
 
-// expiringTable has a column with the end of a row.
-type expiringTable struct{ table, key, end string }
+// keyedTable is a table with its primary key.
+type keyedTable struct{ name, key string }
 
-// expiring are the tables from which DeleteExpired deletes.
-var expiring = []expiringTable{
-	{"authorization_codes", "id", "forget_after"},
-	{"grants", "id", "forget_after"},
-	{"used_assertions", "digest", "forget_after"},
-	{"client_documents", "digest", "forget_after"},
+// expiring are the tables from which DeleteExpired deletes. They have the end of a row in
+// forget_after.
+var expiring = []keyedTable{
+	{"authorization_codes", "id"},
+	{"grants", "id"},
+	{"used_assertions", "digest"},
+	{"client_documents", "digest"},
 }
 
-// deleteSome returns the statement that deletes up to 500 rows whose end has passed, the oldest
-// first, so that every plan uses the index. The condition is repeated outside the list: after
-// waiting for a row lock, a server checks only the outer condition again. The sum keeps the index
-// off it, because a plan would read all expired rows for each 500 of them.
-func (e engine) deleteSome(from expiringTable) string {
-	keys := "SELECT " + from.key + " FROM " + from.table + " WHERE " + from.end + " <= ? ORDER BY " +
-		from.end + " LIMIT 500"
-	return "DELETE FROM " + from.table + " WHERE " + from.end + " + 0 <= ? AND " + from.key + " " +
-		fmt.Sprintf(e.among, keys)
-}
+const deletedAtOnce = 500 // in one transaction, so that others may write between two
 
-// DeleteExpired implements oauth.Store. Each batch is one transaction, so that other
-// writers can run in between.
+// DeleteExpired implements oauth.Store.
 func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, err error) {
 	for _, from := range expiring {
-		statement := s.engine.deleteSome(from)
-		for rows := int64(1); rows > 0; {
-			err := s.transaction(ctx, func(tx *gorm.DB) error {
-				done := tx.Exec(statement, now.UnixMilli(), now.UnixMilli())
-				rows = done.RowsAffected
-				return failed("deleting expired rows", done.Error)
+		for rows := int64(deletedAtOnce); rows > 0; deleted += int(rows) {
+			err := s.transaction(ctx, func(tx *gorm.DB) (err error) {
+				rows, err = from.deleteExpired(tx, now.UnixMilli())
+				return failed("deleting expired rows", err)
 			})
 			if err != nil {
 				return deleted, err
 			}
-			deleted += int(rows)
 		}
 	}
 	return deleted, nil
+}
+
+// deleteExpired deletes some rows whose end has passed. It asks for their keys before, because not
+// every engine limits a DELETE.
+func (t keyedTable) deleteExpired(tx *gorm.DB, now int64) (rows int64, err error) {
+	var expired []map[string]any
+	err = tx.Table(t.name).Select(t.key).Where("forget_after <= ?", now).Order("forget_after").Limit(deletedAtOnce).
+		Find(&expired).Error
+	if err != nil || len(expired) == 0 {
+		return 0, err
+	}
+	keys := make([]any, len(expired))
+	for i, row := range expired {
+		keys[i] = row[t.key]
+	}
+	done := tx.Exec("DELETE FROM "+t.name+" WHERE forget_after <= ? AND "+t.key+" IN ?", now, keys)
+	return done.RowsAffected, done.Error
 }

@@ -19,7 +19,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	if _, err := s.Secrets(); err != nil {
 		return err
 	}
-	row := newMark()
+	row := assertionRow{Digest: make([]byte, 32), ForgetAfter: time.UnixMilli(0)}
+	_, _ = crand.Read(row.Digest)
 	err := s.transaction(ctx, func(tx *gorm.DB) error {
 		return failed("writing", cmp.Or(tx.Create(&row).Error, tx.Delete(&row).Error))
 	})
@@ -53,11 +54,4 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil
-}
-
-// newMark returns a row of no assertion, which the sweep deletes.
-func newMark() assertionRow {
-	mark := assertionRow{Digest: make([]byte, 32), ForgetAfter: time.UnixMilli(0)}
-	_, _ = crand.Read(mark.Digest)
-	return mark
 }

@@ -2,7 +2,6 @@ package persistence
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,8 +33,6 @@ const (
 	DefaultConnections = 16
 	connectionIdle     = 5 * time.Minute
 	connectionLife     = 30 * time.Minute // so that connections reach the new addresses after a failover
-	migrationLimit     = 5 * time.Minute  // for the lock and the migrations: a large table takes its time
-	attempts           = 16               // of a change that collides with others
 	secretSuffix       = ".secret"        // of the file of the server secret beside a SQLite file
 )
 
@@ -76,7 +73,7 @@ func OpenUnchecked(address string, options ServerOptions) (*Store, error) {
 func Migrate(address string, options ServerOptions) (applied []string, err error) {
 	store, err := open(address, options, true)
 	store, err = ready(store, err, func(s *Store) (err error) {
-		applied, err = s.migrate(func(*gorm.DB) error { return nil })
+		applied, err = s.migrate()
 		return err
 	})
 	if err != nil {
@@ -98,7 +95,7 @@ func ready(store *Store, err error, examine func(*Store) error) (*Store, error) 
 		return nil, err
 	}
 	if err := examine(store); err != nil {
-		return nil, errors.Join(refusal(store.name, err), store.disconnect())
+		return nil, errors.Join(refusal(store.name, err), store.Close())
 	}
 	return store, nil
 }
@@ -109,9 +106,9 @@ func refusal(name string, err error) error {
 
 // openFile creates the file if it may, and changes nothing in it otherwise.
 func openFile(file string, creates bool) (*Store, error) {
-	locate, open := exists, sqlite.OpenAsIs
+	locate, pragmas := exists, []string(nil)
 	if creates {
-		locate, open = create, sqlite.Open
+		locate, pragmas = create, []string{sqlite.WAL}
 	}
 	path, err := filepath.Abs(file) // so that no name has a special meaning to SQLite
 	if err == nil {
@@ -120,7 +117,7 @@ func openFile(file string, creates bool) (*Store, error) {
 	if err != nil {
 		return nil, refusal(file, err)
 	}
-	database, err := open(path)
+	database, err := sqlite.Open(path, pragmas...)
 	if err != nil {
 		return nil, refusal(file, err)
 	}
@@ -155,7 +152,7 @@ func create(path string) error {
 	}
 	made, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return secretfile.Protect(path)
+		return secretfile.Protect(path, false)
 	}
 	if err != nil {
 		return err
@@ -181,24 +178,6 @@ var servers = map[string]engine{
 
 // openServer connects once, to report a wrong address.
 func openServer(address string, options ServerOptions) (*Store, error) {
-	store, err := connectToServer(address, options)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), store.lockTimeout)
-	defer cancel()
-	if err := store.writer.WithContext(ctx).Exec("SELECT 1").Error; err != nil {
-		return nil, errors.Join(unreachable(store.name, err), store.disconnect())
-	}
-	return store, nil
-}
-
-func unreachable(server string, err error) error {
-	return refusal(server, fmt.Errorf(
-		"the server does not let us in: check its address, the database, the user and the password: %w", err))
-}
-
-func connectToServer(address string, options ServerOptions) (*Store, error) {
 	if !IsServer(address) {
 		return nil, errAddress
 	}
@@ -218,10 +197,10 @@ func connectToServer(address string, options ServerOptions) (*Store, error) {
 	pool.SetMaxIdleConns(size)
 	pool.SetConnMaxIdleTime(connectionIdle)
 	pool.SetConnMaxLifetime(connectionLife)
-	db, err := gorm.Open(dialector,
-		&gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard, DisableAutomaticPing: true})
+	db, err := gorm.Open(dialector, &gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
 	if err != nil {
-		return nil, errors.Join(unreachable(Redacted(address), err), pool.Close())
+		return nil, errors.Join(refusal(Redacted(address), fmt.Errorf("the server does not let us in: check its "+
+			"address, the database, the user and the password: %w", err)), pool.Close())
 	}
 	return &Store{
 		name:        Redacted(address),

@@ -40,20 +40,26 @@ func (t table[R]) id(row R) string { return *t.fields(&row)[0].(*string) }
 
 // read returns the rows that a condition selects.
 func (t table[R]) read(db *gorm.DB, condition string, values ...any) (all []R, err error) {
+	err = t.scan(db, func(row R) { all = append(all, row) }, condition, values...)
+	return all, err
+}
+
+// scan calls use with each row that a condition selects.
+func (t table[R]) scan(db *gorm.DB, use func(R), condition string, values ...any) error {
 	found, err := db.Statement.ConnPool.QueryContext(db.Statement.Context, numbered(db, t.rows+" WHERE "+condition),
 		values...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer found.Close()
 	for found.Next() {
 		var row R
 		if err := found.Scan(t.fields(&row)...); err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, row)
+		use(row)
 	}
-	return all, found.Err()
+	return found.Err()
 }
 
 // pageSize is the number of rows that one query returns, so that no query is long and few rows are

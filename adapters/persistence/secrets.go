@@ -1,11 +1,11 @@
 package persistence
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"time"
 
@@ -62,18 +62,17 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		case err == nil || forgetsAll && errors.Is(err, oauth.ErrOtherSecret):
 			err = s.secretFile.Replace(now, forget)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = failed(storingFingerprint, tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
 		}
-		if s.engine.server { // the first replica that is given the new secret stores its fingerprint
-			return failed("forgetting the server secret of other replicas",
-				tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
+		if err != nil || s.engine.server { // the first replica that is given the new secret stores its fingerprint
+			return err
 		}
 		prints, err := s.fingerprintsOfFile()
 		if err != nil {
 			return err
 		}
-		return failed(storingFingerprint, tx.Save(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
+		return failed(storingFingerprint, tx.Create(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
 	})
 }
 
@@ -104,14 +103,13 @@ func (s *Store) fingerprintsOfFile() ([]oauth.Fingerprint, error) {
 // createSecret generates the secret of a database that was not used with one. Later replicas must
 // be given the same file. Where the secret is missing, the service fails that needs it; a host may
 // have configured another one.
-func (s *Store) createSecret(tx *gorm.DB) error {
-	_, err := os.Stat(s.secretFile.Path())
-	exists := !errors.Is(err, fs.ErrNotExist)
-	if exists && s.engine.server {
-		return errors.Join(err, s.secretFile.ProtectShared())
+func (s *Store) createSecret() error {
+	err := secretfile.Protect(s.secretFile.Path(), s.engine.server)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	known, err := fingerprint(tx)
-	if err != nil || !exists && known != nil {
+	known, err := fingerprint(s.reader)
+	if err != nil || known != nil {
 		return err
 	}
 	return s.secretFile.Create()
@@ -127,24 +125,20 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	if known, err := fingerprint(s.reader.WithContext(ctx)); err != nil || known != nil && *known == prints[0] {
 		return err
 	}
-	return s.change(ctx, func(db *gorm.DB) error {
-		known, err := fingerprint(db)
-		newest := fingerprintRow{onlyFingerprint, prints[0][:]}
+	return s.transaction(ctx, func(tx *gorm.DB) error {
+		known, err := fingerprint(tx)
 		switch {
-		case err != nil:
+		case err != nil || known != nil && *known == prints[0]:
 			return err
-		case known == nil:
-			return overtaken(db.Create(&newest).Error, storingFingerprint)
-		case !slices.Contains(prints, *known):
+		case known != nil && !slices.Contains(prints, *known):
 			return oauth.ErrOtherSecret
-		case *known == prints[0]:
-			return nil
+		case known != nil:
+			forgotten := tx.Delete(&fingerprintRow{}, "print = ?", known[:])
+			if forgotten.Error != nil || forgotten.RowsAffected == 0 {
+				return cmp.Or(failed(storingFingerprint, forgotten.Error), errOvertaken)
+			}
 		}
-		stored := db.Model(&newest).Where("print = ?", known[:]).Update("print", newest.Print)
-		if stored.Error == nil && stored.RowsAffected == 0 {
-			return errOvertaken
-		}
-		return failed(storingFingerprint, stored.Error)
+		return overtaken(tx.Create(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error, storingFingerprint)
 	})
 }
 

@@ -40,17 +40,10 @@ func (s *Store) SharedByReplicas() bool { return s.engine.server }
 // The change runs again, at most 16 times.
 func (s *Store) Collisions() int64 { return s.collisions.Load() }
 
-// Close closes every connection to the database. A file gets its log written back first.
+// Close closes every connection to the database.
 func (s *Store) Close() error {
 	if s.file != nil {
 		return s.file.Close()
-	}
-	return s.disconnect()
-}
-
-func (s *Store) disconnect() error {
-	if s.file != nil {
-		return s.file.Disconnect()
 	}
 	pool, err := s.writer.DB()
 	if err == nil {

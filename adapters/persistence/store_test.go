@@ -40,6 +40,7 @@ var _ = Describe("Keeping grants in SQLite", func() {
 	})
 
 	It("reports a commit that fails, and goes on", func(ctx SpecContext) {
+		Expect(store.writer.Exec("PRAGMA foreign_keys = 1").Error).To(Succeed())
 		Expect(store.transaction(ctx, breakCommit)).
 			To(MatchError(And(HavePrefix("committing: "), ContainSubstring("FOREIGN KEY"))))
 		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())

@@ -127,7 +127,7 @@ var _ = Describe("A trace in a SQLite file", func() {
 	})
 
 	It("is an outage while the file cannot be read", func(ctx SpecContext) {
-		Expect(store.disconnect()).To(Succeed())
+		Expect(store.Close()).To(Succeed())
 		_, err := store.ForgetSteps(ctx, then, 1)
 		Expect(err).To(MatchError(oauth.ErrUnavailable))
 	})

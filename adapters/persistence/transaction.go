@@ -36,8 +36,19 @@ func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) e
 	return s.retryCollisions(ctx, func() error { return inTransaction(s.writer.WithContext(ctx), work) })
 }
 
-// retryCollisions runs work again, after a random pause, when it collides with a
-// change of another process.
+// longTransaction runs work once, for as long as it takes. Other processes cannot write to a file
+// meanwhile; a server goes on.
+func (s *Store) longTransaction(ctx context.Context, work func(tx *gorm.DB) error) error {
+	if s.file != nil {
+		return s.transaction(ctx, work)
+	}
+	return inTransaction(s.writer.WithContext(ctx), work)
+}
+
+const attempts = 16 // of a change that collides with others
+
+// retryCollisions runs work again, after a random pause, when it collides with a change of another
+// process.
 func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := work()

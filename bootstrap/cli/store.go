@@ -50,8 +50,8 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 		Args:  term.NoArguments,
 		Long: "Check the store without changing it; services may run meanwhile. The checks: the schema, durable " +
 			"settings, the server secret,\n" +
-			"the clocks, and that every row can be read. The exit code is 1 if a check\n" +
-			"fails; its line names the remedy.",
+			"the clock of a server or the file of SQLite, and that every code and grant can be read.\n" +
+			"The exit code is 1 if a check fails; its line names the remedy.",
 		Example: "  pasteport store check --data /var/lib/pasteport\n  pasteport store check --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := config.StoreLocation().OpenUnchecked()

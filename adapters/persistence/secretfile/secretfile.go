@@ -1,8 +1,5 @@
 // Package secretfile keeps the server secrets of a store in a file, never in its database. A File
-// holds the newest secret, which seals, and those that it replaced, which still open. File.Create
-// generates the first secret, File.Read returns all of them, and File.Replace generates the next
-// one. The package takes no locks: the store holds its own write lock while it creates or replaces
-// a secret.
+// holds the newest secret, which seals, and those that it replaced, which still open.
 package secretfile
 
 import (
@@ -84,15 +81,7 @@ func (f *File) Read() (*Secrets, error) {
 	return read, nil
 }
 
-// format writes a line for each secret: the time of its generation and the secret in base64.
-func format(secrets []Secret) (content []byte) {
-	for _, secret := range secrets {
-		content = fmt.Appendf(content, "%s %s\n", secret.GeneratedAt.Format(time.RFC3339),
-			base64.StdEncoding.EncodeToString(secret.bytes))
-	}
-	return content
-}
-
+// parse reads a line for each secret: the time of its generation and the secret in base64.
 func parse(content string) (secrets []Secret, err error) {
 	for line := range strings.Lines(content) {
 		generated, encoded, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
@@ -119,9 +108,6 @@ func failed(doing string, err error) error {
 
 // Create generates a secret unless the file exists.
 func (f *File) Create() error {
-	if err := Protect(f.path); !errors.Is(err, fs.ErrNotExist) {
-		return failed("looking for the server secret", err)
-	}
 	return failed("writing the server secret", writeFile(f.path, generate(), nil))
 }
 
@@ -132,20 +118,21 @@ func (f *File) Replace(now, forget time.Time) error {
 	if err != nil {
 		return err
 	}
-	kept, replaced := slices.Clone(secrets.All), now
-	for i, secret := range kept {
+	var content []byte
+	next, replaced := Secret{now.UTC(), generate()}, now.Add(1)
+	for _, secret := range slices.Insert(slices.Clone(secrets.All), 0, next) {
 		if !replaced.After(forget) {
-			kept = kept[:i]
 			break
 		}
 		replaced = secret.GeneratedAt
+		content = fmt.Appendf(content, "%s %s\n", replaced.Format(time.RFC3339),
+			base64.StdEncoding.EncodeToString(secret.bytes))
 	}
-	content := format(slices.Insert(kept, 0, Secret{now.UTC(), generate()}))
 	path, err := filepath.EvalSymlinks(f.path)
-	if err != nil {
-		return failed("looking for the server secret", err)
+	if err == nil {
+		err = writeFile(path, content, secrets.file)
 	}
-	return failed("writing the server secret", writeFile(path, content, secrets.file))
+	return failed("writing the server secret", err)
 }
 
 func generate() []byte {
@@ -154,29 +141,27 @@ func generate() []byte {
 	return secret
 }
 
-// writeFile gives the file its name only when it is complete and on the disk. It keeps the owner
-// and the mode of the old file, because the service may run as another user than the command that
-// replaces its secret. It refuses a draft that exists: root must not follow a link that another
-// user has placed in the folder.
-func writeFile(path string, content []byte, old fs.FileInfo) (err error) {
-	draft := path + ".new"
-	if err := os.Remove(draft); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+// writeFile gives the file its name only when it is complete and on the disk. It replaces the old
+// file, and keeps its owner and mode, because the service may run as another user than the command
+// that replaces its secret. Without an old file, it leaves one that another process has made
+// meanwhile.
+func writeFile(path string, content []byte, old fs.FileInfo) error {
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new*")
 	if err != nil {
 		return err
 	}
-	if old != nil {
-		err = copyOwner(old, file)
+	defer func() { _ = os.Remove(file.Name()) }()
+	publish := os.Rename
+	if old == nil {
+		publish = os.Link
+	} else if err := copyOwner(old, file); err != nil {
+		return errors.Join(err, file.Close())
 	}
-	if err == nil {
-		_, err = file.Write(content)
-	}
+	_, err = file.Write(content)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return errors.Join(err, os.Remove(draft))
+		return err
 	}
-	if err := os.Rename(draft, path); err != nil {
+	if err := publish(file.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	folder, err := os.Open(filepath.Dir(path))
@@ -186,23 +171,20 @@ func writeFile(path string, content []byte, old fs.FileInfo) (err error) {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// Protect makes a file readable by its owner only; a copy that was restored may have lost that.
-func Protect(path string) error {
+// Protect lets only its owner use a file; a copy that was restored may have lost that. The group
+// may read a file that replicas share: a mounted one, such as a Kubernetes Secret, belongs to root
+// and cannot be changed.
+func Protect(path string, isShared bool) error {
+	others := fs.FileMode(0o077)
+	if isShared {
+		others = 0o027
+	}
 	found, err := os.Stat(path)
-	if err != nil || found.Mode().Perm()&0o077 == 0 {
+	if err != nil || found.Mode().Perm()&others == 0 {
 		return err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return fmt.Errorf("others can read it, and this user cannot change that: %w", err)
 	}
 	return nil
-}
-
-// ProtectShared is Protect for a file that replicas share. A mounted file, such as a Kubernetes
-// Secret, belongs to root and cannot be changed; its service reads it as a member of its group.
-func (f *File) ProtectShared() error {
-	if found, err := os.Stat(f.path); err == nil && found.Mode().Perm()&0o027 == 0 {
-		return nil
-	}
-	return Protect(f.path)
 }

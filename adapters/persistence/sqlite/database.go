@@ -22,35 +22,25 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// pragmas are the settings of every connection, checked at start. synchronous is FULL because a
-// power failure must not bring a revoked token back.
-var pragmas = []struct{ name, value string }{
-	{"busy_timeout", "5000"}, // milliseconds
-	{"foreign_keys", "1"},
-	{journalMode, "wal"},
-	{"synchronous", "2"},
-}
-
 // BusyTimeout is how long a change waits for the write lock: the busy_timeout of SQLite counts for
 // each connection anew, and changes queue for one.
 const BusyTimeout = 5 * time.Second
 
-const journalMode = "journal_mode" // which is stored in the file
+// WAL lets Open keep a write-ahead log beside the file, which the file remembers.
+const WAL = "journal_mode(wal)"
+
+// The settings of connections. synchronous is FULL because a power failure must not bring a revoked
+// token back. A connection caches few pages (9 KiB each in our allocator), because the system
+// caches them too, once for all connections. temp_store keeps statement journals out of files:
+// SQLite would write each page to one before its first change.
+var (
+	ofReader = []string{"busy_timeout(5000)", "synchronous(2)", "cache_size(50)", "query_only(1)"}
+	ofWriter = []string{"busy_timeout(5000)", "synchronous(2)", "cache_size(200)", "temp_store(2)"}
+)
 
 // readers is the number of connections that read: two more than processors, for long reads, and at
 // most four.
 func readers(processors int) int { return min(4, processors+2) }
-
-// A connection caches few pages (9 KiB each in our allocator), because the system caches them too,
-// once for all connections. SQLite gives the pages that one connection leaves unused to the others.
-const (
-	readCache  = "cache_size(50)"
-	writeCache = "cache_size(200)"
-)
-
-// undoInMemory keeps statement journals out of files: SQLite would write each page to one before
-// its first change.
-const undoInMemory = "temp_store(2)"
 
 // Database is an open SQLite file.
 type Database struct {
@@ -58,19 +48,14 @@ type Database struct {
 	changes        *groupCommit
 }
 
-// Open opens a file that exists, in WAL mode.
-func Open(path string) (*Database, error) { return open(path, walDSN) }
-
-// OpenAsIs opens a file that exists without changing its journal mode, which is stored in the file.
-func OpenAsIs(path string) (*Database, error) { return open(path, dsn) }
-
-func open(path string, dsn func(path string, more ...string) string) (d *Database, err error) {
+// Open opens a file that exists, with WAL or as it is.
+func Open(path string, pragmas ...string) (d *Database, err error) {
 	d = new(Database)
-	if d.Writer, err = connect(connector{path, dsn(path, writeCache, undoInMemory)}, 1); err != nil {
+	if d.Writer, err = connect(path, 1, append(pragmas, ofWriter...)); err != nil {
 		return nil, err
 	}
-	if d.Reader, err = connect(connector{path, dsn(path, "query_only(1)", readCache)},
-		readers(runtime.GOMAXPROCS(0))); err != nil {
+	d.Reader, err = connect(path, readers(runtime.GOMAXPROCS(0)), append(pragmas, ofReader...))
+	if err != nil {
 		return nil, errors.Join(err, disconnect(d.Writer))
 	}
 	d.changes = newGroupCommit(d.Writer)
@@ -83,14 +68,8 @@ func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change 
 	return d.changes.do(ctx, lockTimeout, change)
 }
 
-// Close writes the log back into the file and closes every connection.
+// Close closes every connection. The last one to the file writes the log back into it.
 func (d *Database) Close() error {
-	return errors.Join(unavailable("writing the log back", d.Writer.Exec("PRAGMA wal_checkpoint(TRUNCATE)").Error),
-		d.Disconnect())
-}
-
-// Disconnect closes every connection and leaves the log as it is.
-func (d *Database) Disconnect() error {
 	d.changes.close()
 	return errors.Join(
 		unavailable("closing the readers", disconnect(d.Reader)),
@@ -98,47 +77,13 @@ func (d *Database) Disconnect() error {
 	)
 }
 
-// CheckPragmas refuses a file for which SQLite does not keep the settings that the store relies on.
-func (d *Database) CheckPragmas() error {
-	return errors.Join(checkPragmas(d.Writer), checkPragmas(d.Reader))
-}
-
-func checkPragmas(db *gorm.DB) error {
-	for _, pragma := range pragmas {
-		var value string
-		if err := db.Raw("PRAGMA " + pragma.name).Scan(&value).Error; err != nil {
-			return fmt.Errorf("checking %s: %w", pragma.name, err)
-		}
-		if value != pragma.value {
-			return fmt.Errorf("SQLite keeps %s at %s instead of %s: put the file on a local disk", pragma.name, value,
-				pragma.value)
-		}
-	}
-	return nil
-}
-
-func walDSN(path string, more ...string) string {
-	return dsn(path, append([]string{journalMode + "(wal)"}, more...)...)
-}
-
-// dsn does not let SQLite create the file, because with an empty database every token would look
-// invalid.
-func dsn(path string, more ...string) string {
+// connect uses a driver of our own because GORM's needs a C compiler. It does not let SQLite create
+// the file, because with an empty database every token would look invalid. GORM's log is off: it
+// prints the values of rows.
+func connect(path string, connections int, pragmas []string) (*gorm.DB, error) {
 	// SQLite may refuse the write lock to a transaction that has read before.
-	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}}
-	for _, pragma := range pragmas {
-		if pragma.name != journalMode {
-			query.Add("_pragma", pragma.name+"("+pragma.value+")")
-		}
-	}
-	query["_pragma"] = append(query["_pragma"], more...)
-	return "file:" + url.PathEscape(path) + "?" + query.Encode()
-}
-
-// connect uses a driver of our own because GORM's needs a C compiler. GORM's log is off: it prints
-// the values of rows.
-func connect(to connector, connections int) (*gorm.DB, error) {
-	pool := sql.OpenDB(to)
+	query := url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": pragmas}
+	pool := sql.OpenDB(connector{path, "file:" + url.PathEscape(path) + "?" + query.Encode()})
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}),

@@ -207,7 +207,7 @@ var _ = Describe("A shared transaction", Label("H5"), func() {
 			d := openIn(directory)
 			Expect(d.Writer.Exec("PRAGMA busy_timeout = 0").Error).To(Succeed())
 			file := filepath.Join(directory, "oauth.db")
-			other, err := connect(connector{file, dsn(file)}, 1)
+			other, err := connect(file, 1, nil)
 			Expect(err).NotTo(HaveOccurred())
 			DeferCleanup(disconnect, other)
 			busy := other.Begin()

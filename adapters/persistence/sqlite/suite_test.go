@@ -32,9 +32,10 @@ func openIn(directory string) *Database {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(file.Close()).To(Succeed())
 	}
-	d, err := Open(path)
+	d, err := Open(path, WAL)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(d.Writer.Exec(tables).Error).To(Succeed())
+	Expect(d.Writer.Exec("PRAGMA foreign_keys = 1").Error).To(Succeed())
 	DeferCleanup(func() { _ = d.Close() }) // the spec may have closed it
 	return d
 }
