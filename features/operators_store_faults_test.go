@@ -298,7 +298,7 @@ var _ = Describe("Losing the store", Label("N14", "D30", "E10", "G11"), func() {
 		back := world.Hide(file)
 		for _, answer := range stake.Try(ctx) {
 			Expect(answer.Text).
-				NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("SQL")))
+				NotTo(Or(ContainSubstring(world.Dir), ContainSubstring("oauth.db"), ContainSubstring("no such file")))
 		}
 		Expect(world.Log.String()).To(ContainSubstring("oauth.db: no such file or directory"))
 		back()
