@@ -52,12 +52,6 @@ func (p *ClientProbe) Pinned(ctx context.Context, folder string) ([]PinnedClient
 	return documents, nil
 }
 
-// Check returns why a server would refuse the client_id without a fetch.
-func (p *ClientProbe) Check(clientID string) error {
-	_, err := oauth.ParseClientID(clientID, p.rules)
-	return err
-}
-
 // Fetch fetches the document of a client once. The error is why a server would refuse the client.
 func (p *ClientProbe) Fetch(ctx context.Context, clientID string) (ClientAnswer, error) {
 	id, err := oauth.ParseClientID(clientID, p.rules)

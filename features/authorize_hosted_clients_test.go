@@ -105,8 +105,8 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 				f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, true }
 			})
 			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
-			Expect(d.Result).To(Equal("ok"), d.Out)
-			Expect(d.Of("flow.revoke").Status).To(Equal("ok"))
+			Expect(d.With("failed")).To(BeEmpty(), d.Out)
+			Expect(d.Of("revoke").Status).To(Equal("ok"))
 		})
 
 	It("is what doctor asks for when the server does not publish it",
@@ -115,8 +115,8 @@ var _ = Describe("Publishing the document of doctor", Label("CIMD", "C60"), func
 				f.adjust = func(config *service.Config) { config.Development, config.DoctorClient = false, false }
 			})
 			d := Diagnose(ctx, front.URL()+"/mcp", "--ca", Trust(front.server), "--token", front.world.Token)
-			Expect(d.With("failure")).To(Equal([]string{"flow.client"}))
-			Expect(d.Of("flow.client").Mend).To(ContainSubstring("doctor-client: true"))
+			Expect(d.With("failed")).To(Equal([]string{"login"}))
+			Expect(d.Of("login").Fix).To(ContainSubstring("doctor-client: true"))
 		})
 })
 
@@ -252,7 +252,7 @@ var _ = Describe("Connecting clients on this computer in development", Label("CI
 	It("lets doctor check a whole login at once", Label("doctor"), func(ctx SpecContext) {
 		site := BuildBinary().Serve(NewClientSite(), filepath.Join(GinkgoT().TempDir(), "data"))
 		d := Diagnose(ctx, site.MCP(), "--token", shown(site.Session))
-		Expect(d.Result).To(Equal("ok"), d.Out)
+		Expect(d.With("failed")).To(BeEmpty(), d.Out)
 	})
 })
 

@@ -202,10 +202,10 @@ var _ = Describe("Asking for several fields", Label("gateway", "B23", "J16", "U2
 		world := NewGateway(upstream.URL+"/mcp", askingFor(userAndKey, presented...))
 		args := []string{world.MCP(), "--token", ann}
 		asked := Diagnose(ctx, args...)
-		Expect(asked.Of("flow.consent").Seen).To(Equal(`the site asks for "org" besides the token`))
-		Expect(asked.Of("flow.consent").Mend).To(ContainSubstring("--field org="))
+		Expect(asked.Of("login").Seen).To(Equal(`the site asks for "org" besides the token`))
+		Expect(asked.Of("login").Fix).To(ContainSubstring("--field org="))
 		done := Diagnose(ctx, append(args, "--field=user=ann", "--field=org=")...)
-		Expect(done.With("fail")).To(BeEmpty(), done.Out)
+		Expect(done.With("failed")).To(BeEmpty(), done.Out)
 		Expect(done.Code).To(BeZero())
 		Expect(done.Out).NotTo(ContainSubstring(ann))
 	})

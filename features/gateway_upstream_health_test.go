@@ -93,9 +93,9 @@ var _ = Describe("Checking the upstreams of a gateway", Label("gateway", "U31"),
 					service.MCP(), m.state))))
 
 			diagnosis := service.diagnose(ctx)
-			Expect(diagnosis.With("failure")).To(Equal([]string{"upstream /mcp"}), diagnosis.Out)
-			Expect(diagnosis.Of("upstream /mcp")).
-				To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Mend", MatchRegexp("^"+m.remedy))))
+			Expect(diagnosis.With("failed")).To(Equal([]string{"upstream"}), diagnosis.Out)
+			Expect(diagnosis.Of("upstream")).
+				To(And(HaveField("Seen", MatchRegexp("^"+m.cause)), HaveField("Fix", MatchRegexp("^"+m.remedy))))
 
 			page := service.NewClient().Consent(ctx)
 			Expect(page.Text).
@@ -334,32 +334,30 @@ var _ = Describe("Judging what an upstream answers", Label("gateway", "U31"), fu
 var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gateway", "doctor", "U31"), func() {
 	It("reports one that works", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp")
-		Expect(service.diagnose(ctx).Of("upstream /mcp")).To(And(HaveField("Status", "ok"),
+		Expect(service.diagnose(ctx).Of("upstream")).To(And(HaveField("Status", "ok"),
 			HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization")))
 	})
 
-	It("warns of a neighbour that does not work, and fails for the server at the URL only", func(ctx SpecContext) {
+	It("does not fail for a neighbour that does not work", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
 			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
 				service.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
 		})
 		d := service.diagnose(ctx)
-		Expect(d.Of("upstream /mcp").Status).To(Equal("ok"))
-		Expect(d.Of("upstream /down").Status).To(Equal("warning"))
+		Expect(d.Of("upstream").Status).To(Equal("ok"))
 		Expect(d.Code).To(BeZero())
 	})
 
-	It("warns of one that may refuse the gateway, because people with a key may be able to connect",
+	It("names the remedy of one that may refuse the gateway, although people with a key may be able to connect",
 		func(ctx SpecContext) {
 			service, _ := operateChecked(ctx, upstreamAnswering(failing(http.StatusForbidden, "text/plain", "no"))())
-			found := service.diagnose(ctx).Of("upstream /mcp")
-			Expect(found).To(And(HaveField("Status", "warning"),
-				HaveField("Mend", ContainSubstring("allow the address of the gateway"))))
+			found := service.diagnose(ctx).Of("upstream")
+			Expect(found).To(And(HaveField("Status", "ok"),
+				HaveField("Seen", ContainSubstring("allow the address of the gateway"))))
 		})
 
 	DescribeTable("skips the check and states what to do", func(ctx SpecContext, admin func() string, reason string) {
 		d := Diagnose(ctx, NewWorld().MCP(), "--admin-addr", admin())
-		Expect(d.Next).To(HaveSuffix("if this is a gateway, the MCP server behind it was not checked"))
 		skipped := d.Of("upstream")
 		Expect(skipped).To(And(HaveField("Status", "skipped"), HaveField("Seen", ContainSubstring(reason))))
 	},
@@ -382,7 +380,7 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 			config.Issuer, config.Development = public, false
 		})
 		admin := strings.TrimPrefix(service.Admin, "http://")
-		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream /mcp")).
+		Expect(Diagnose(ctx, public+"/mcp", "--timeout", "1s", "--admin-addr", admin).Of("upstream")).
 			To(HaveField("Seen", "reachable, refuses unknown keys, sent as bearer token in the header Authorization"))
 	})
 })

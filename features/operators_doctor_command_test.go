@@ -29,18 +29,10 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		Entry("with an authorization server that has a path", "--authorization-server", url, "--authorization-server",
 			"https://login.example/"),
 		Entry("with a timeout of zero", "--timeout", url, "--timeout", "0s"),
-		Entry("with a client that is not a client_id", "--clients=Cursor: write client_ids", url, "--clients=Cursor"),
 		Entry("with an unknown flag", "unknown flag", url, "--cure"),
 		Entry("with an empty token", "reading the token: the token is missing", "http://127.0.0.1:1/mcp", "--token",
 			"-"),
 	)
-
-	It("fails for a wrong setting", func(ctx SpecContext) {
-		d := Doctor(ctx, "", url, "--metadata-proxy=http://127.0.0.1:1", "--allow-documents-without-client-id=maybe")
-		Expect(d.Code).NotTo(BeZero())
-		Expect(d.Err).To(ContainSubstring("allow-documents-without-client-id"))
-		Expect(d.Out).To(BeEmpty())
-	})
 
 	DescribeTable("fails for a wrong file", func(ctx SpecContext, flag, content string, more ...string) {
 		file := filepath.Join(GinkgoT().TempDir(), "file.pem")
@@ -57,16 +49,17 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 
 	It("reports only the failed connection for a server that does not run", func(ctx SpecContext) {
 		d := Diagnose(ctx, "http://127.0.0.1:1/mcp")
-		Expect(d.With("failure")).To(Equal([]string{"reach.connect"}))
+		Expect(d.With("failed")).To(Equal([]string{"connect"}))
 		Expect(d.With("ok")).To(BeEmpty())
-		Expect(d.Of("flow.tools").Seen).To(Equal("because reach.connect failed"))
+		Expect(d.Of("server").Seen).To(Equal("because connect failed"))
 		Expect(d.Err).To(MatchRegexp(`1 of \d+ checks failed`))
 	})
 
 	It("revokes its tokens when it is interrupted", func(ctx SpecContext) {
 		ctx2, interrupt := context.WithCancel(ctx)
-		front := NewFront(answering(http.MethodGet, "/mcp", func(_ http.ResponseWriter, r *http.Request) {
+		front := NewFront(answering(http.MethodGet, "/mcp", func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") == "" {
+				w.WriteHeader(http.StatusMethodNotAllowed)
 				return
 			}
 			interrupt()
@@ -86,7 +79,7 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 				`"><input name=ticket><input name=bearer_token></form>`
 		}))
 		d := Diagnose(ctx, append([]string{front.URL() + "/mcp"}, login(front)...)...)
-		Expect(d.With("failure")).To(Equal([]string{"flow.consent"}))
+		Expect(d.With("failed")).To(Equal([]string{"login"}))
 		Expect(elsewhere.Fetches()).To(BeZero())
 	})
 
@@ -111,16 +104,16 @@ var _ = Describe("Command line of doctor", Label("doctor"), func() {
 		It("does not send the token there, and says how to", func(ctx SpecContext) {
 			for _, more := range [][]string{nil, {"--authorization-server", front.URL()}} {
 				d := diagnose(ctx, more...)
-				Expect(d.With("failure")).To(Equal([]string{"flow.consent"}), d.Out)
-				Expect(d.Of("flow.consent").Seen).To(ContainSubstring(elsewhere.URL()))
-				Expect(d.Of("flow.consent").Mend).To(ContainSubstring("--authorization-server " + elsewhere.URL()))
+				Expect(d.With("failed")).To(Equal([]string{"login"}), d.Out)
+				Expect(d.Of("login").Seen).To(ContainSubstring(elsewhere.URL()))
+				Expect(d.Of("login").Fix).To(ContainSubstring("--authorization-server " + elsewhere.URL()))
 			}
 			Expect(received).To(BeEmpty())
 		})
 
 		It("sends it to the one that a flag names, and says so before", func(ctx SpecContext) {
 			d := diagnose(ctx, "--authorization-server", elsewhere.URL())
-			Expect(d.Of("flow.consent").Seen).To(HaveSuffix("the token goes to " + elsewhere.URL()))
+			Expect(d.Of("login").Seen).To(ContainSubstring("the page shows 200"))
 			Expect(d.Err).To(HavePrefix("the token may go to " + elsewhere.URL() + "\n"))
 			Expect(received).To(Equal([]string{front.world.Token}))
 		})

@@ -96,7 +96,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 
 	Describe("after doctor", Label("T1"), func() {
 		doctor := func(ctx context.Context) {
-			Expect(Doctor(ctx, "", operated.MCP()).Code).To(BeZero())
+			Expect(Doctor(ctx, "", operated.MCP(), "--token", operated.Token).Code).To(BeZero())
 			Eventually(func() string {
 				return run(ctx, "connections").Out
 			}).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("1 attempt of doctor hidden"))

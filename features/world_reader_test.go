@@ -40,7 +40,7 @@ var repository = filepath.Dir(filepath.Dir(settingsPage))
 var (
 	fence          = regexp.MustCompile("(?ms)^( *)```([^\n]*)\n(.*?)^ *```$")
 	inlineCode     = regexp.MustCompile("`((?:\\./)?pasteport [^`]+)`")
-	readsPasteport = regexp.MustCompile(`(?m)--config pasteport\.yaml|doctor --egress|^pasteport gateway --dev$`)
+	readsPasteport = regexp.MustCompile(`(?m)--config pasteport\.yaml|clients known|^pasteport gateway --dev$`)
 	yamlBlock      = regexp.MustCompile("(?ms)^```yaml[^\n]*\n(.*?)^```$")
 )
 

@@ -80,8 +80,8 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		newGroup("store", "Migrate, check, back up and copy the database", newStoreMigrate(out),
 			newStoreCheck(out), newStoreBackup(out), newStoreCopy(out)))
 	addGroup(root, "Manage clients",
-		newGroup("clients", "List and fetch the documents of clients, and register a client",
-			newClientsList(out), newClientsFetch(out), newClientsRegister(out, errOut)))
+		newGroup("clients", "List clients and their documents, and register a client",
+			newClientsList(out), newClientsKnown(out), newClientsFetch(out), newClientsRegister(out, errOut)))
 	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
 		doctor.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants",

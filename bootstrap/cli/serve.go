@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pasteport/pasteport/bootstrap/cli/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 	"github.com/pasteport/pasteport/bootstrap/service"
@@ -114,7 +113,7 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 			"url", protected.Resource.String())
 		lines.clients(config, protected.Resource.String())
 	}
-	if names := strings.Join(doctor.Excluded(config), ", "); names != "" {
+	if names := strings.Join(excludedClients(&config), ", "); names != "" {
 		lines.print("apps that cannot connect, because of self-registration or allow-clients: "+names,
 			"apps that cannot connect, because of self-registration or allow-clients", "apps", names)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,61 +83,52 @@ func (s script) serve(address string) http.Handler {
 
 // examined returns the report about a server with the script. All connections go to that server,
 // regardless of the address.
-func examined(s script) diagnosis {
+func examined(s script) []result {
 	server := httptest.NewUnstartedServer(nil)
 	address := "http://" + server.Listener.Addr().String()
 	server.Config.Handler = s.serve(address)
 	server.Start()
 	defer server.Close()
 	endpoint, _ := url.Parse(address + "/mcp")
-	o := options{endpoint: endpoint, token: hostToken, limit: 2 * time.Second}
-	e := newExamination(o, newWire(nil, o.limit))
-	e.wire.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+	p := newProbe(&options{endpoint: endpoint, token: hostToken, limit: 2 * time.Second})
+	p.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
 	}
-	defer e.wire.close()
-	d := diagnosis{Result: statusOK}
-	if err := e.examine(context.Background(), &d, &reporter{asJSON: true}); err != nil {
+	results, err := p.examine(context.Background(), func(result) {})
+	if err != nil {
 		panic(err)
 	}
-	return d
+	return results
 }
 
 // unfit describes the first secret, control character or overlong text in a report, or returns "".
-func unfit(r diagnosis, secrets ...string) string {
-	for _, f := range r.Checks {
-		text := f.Seen + f.Mend
+func unfit(results []result, secrets ...string) string {
+	for _, r := range results {
+		text := r.Seen + r.Fix
 		for _, secret := range secrets {
 			if strings.Contains(text, secret) {
-				return fmt.Sprintf("%s shows %s", f.ID, secret)
+				return fmt.Sprintf("%s shows %s", r.Name, secret)
 			}
 		}
-		if strings.ContainsFunc(text, unicode.IsControl) || len(f.Seen) > maxText+len("…") {
-			return fmt.Sprintf("%s shows %q", f.ID, text)
+		if strings.ContainsFunc(text, unicode.IsControl) || len(r.Seen) > maxText+len("…") {
+			return fmt.Sprintf("%s shows %q", r.Name, text)
 		}
 	}
 	return ""
 }
 
-func statusOf(r diagnosis, id string) status {
-	for _, f := range r.Checks {
-		if f.ID == id {
-			return f.Status
-		}
-	}
-	return ""
+// of returns the result of a check.
+func of(results []result, name string) result {
+	i := slices.IndexFunc(results, func(r result) bool { return r.Name == name })
+	return results[i]
 }
 
 var _ = Describe("Checking a malicious server", func() {
-	It("reports every check, each with a unique ID", func() {
-		r := examined(honest)
-		names := map[string]bool{}
-		for _, f := range r.Checks {
-			names[f.ID] = true
-			Expect(f.Seen).NotTo(BeEmpty(), f.ID)
-		}
-		Expect(names).To(HaveLen(len(r.Checks)))
-		Expect(statusOf(r, "flow.exchange")).To(Equal(statusOK), "the script supports the login up to here")
+	It("asks eleven questions", func() {
+		results := examined(honest)
+		Expect(results).To(HaveLen(11))
+		Expect(results).To(HaveEach(HaveField("Seen", Not(BeEmpty()))))
+		Expect(of(results, "token").Status).To(Equal(passed), "the script supports the login up to the session")
 	})
 
 	DescribeTable("fails the check and shows neither secrets nor control characters",
@@ -144,49 +136,46 @@ var _ = Describe("Checking a malicious server", func() {
 			s := honest
 			change(&s)
 			r := examined(s)
-			Expect(statusOf(r, id)).To(Equal(failure))
-			Expect(unfit(r, hostToken, "access-of-the-specs", "code-of-the-specs")).To(BeEmpty())
+			Expect(of(r, id).Status).To(Equal(failed))
+			Expect(unfit(r, hostToken, "code-of-the-specs")).To(BeEmpty())
 		},
-		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge.header"),
+		Entry("when the challenge is truncated", func(s *script) { s.challenge = `Bearer a="` }, "challenge"),
 		Entry("when the URL in the challenge is malformed", func(s *script) {
 			s.challenge = `Bearer resource_metadata="%zz"`
-		}, "resource.metadata"),
-		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource.metadata"),
-		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource.metadata"),
+		}, "resource"),
+		Entry("when the document is null", func(s *script) { s.resource = "null" }, "resource"),
+		Entry("when the document is a list", func(s *script) { s.resource = "[1]" }, "resource"),
 		Entry("when the document is endless", func(s *script) {
 			s.resource = `{"x":"` + strings.Repeat("x", maxBody) + `"}`
-		}, "resource.metadata"),
+		}, "resource"),
 		Entry("when members have wrong types", func(s *script) {
 			s.resource = `{"resource":1,"authorization_servers":{}}`
-		}, "resource.metadata"),
+		}, "resource"),
 		Entry("when an issuer is not a URL", func(s *script) {
 			s.resource = `{"resource":"ISSUER/mcp","authorization_servers":["::"]}`
-		}, "resource.metadata"),
+		}, "resource"),
 		Entry("when an endpoint is a script URL", func(s *script) {
 			s.server = strings.Replace(s.server, "ISSUER/token", "javascript:1", 1)
-		}, "server.metadata"),
+		}, "server"),
 		Entry("when the form posts to another server", func(s *script) {
 			s.page = strings.Replace(s.page, "/authorize", "https://thief.example/", 1)
-		}, "flow.consent"),
+		}, "login"),
 		Entry("when the action of the form is malformed", func(s *script) {
 			s.page = strings.Replace(s.page, "/authorize", "%zz", 1)
-		}, "flow.consent"),
-		Entry("when the redirect is malformed", func(s *script) { s.location = "%zz" }, "flow.approve"),
+		}, "login"),
+		Entry("when the redirect is malformed", func(s *script) { s.location = "%zz" }, "login"),
 		Entry("when the redirect sends the token to another site", func(s *script) {
 			s.location = "https://thief.example/?" + hostToken
-		}, "flow.approve"),
+		}, "login"),
 		Entry("when the title holds the token and a terminal escape", func(s *script) {
 			s.page, s.location = "<title>\x1b[31m"+hostToken+"</title>"+s.page, ""
-		}, "flow.approve"),
-		Entry("when the address for revocation holds the access token", func(s *script) {
-			s.server = strings.Replace(s.server, "ISSUER/revoke", "ISSUER/access-of-the-specs", 1)
-		}, "flow.revoke"),
+		}, "login"),
 	)
 })
 
 var _ = It("hides the values of fields, unless they are too short for a secret", func() {
-	e := newExamination(options{fields: map[string]string{"user": "a", "key": "key-of-ann"}}, nil)
-	Expect(e.clean("a page for key-of-ann")).To(Equal("a page for [secret]"))
+	p := newProbe(&options{fields: map[string]string{"user": "a", "key": "key-of-ann"}})
+	Expect(p.clean("a page for key-of-ann")).To(Equal("a page for [secret]"))
 })
 
 // FuzzExamine checks servers with arbitrary responses: nothing panics, and no secret or control

@@ -1,0 +1,272 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
+
+	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
+	"github.com/pasteport/pasteport/bootstrap/service"
+)
+
+// redirect is the redirect URI of the login. No server listens there: doctor acts as the browser
+// and reads the code from the Location header. The document leaves the port out; a server must
+// accept any port of a loopback address (RFC 8252 §7.3).
+const redirect = "http://127.0.0.1:33571/callback"
+
+const logFix = "See the log of the authorization server."
+
+func login(ctx context.Context, p *probe) (seen, fix string) {
+	switch {
+	case p.token == "":
+		return "", "because a login needs --token"
+	case p.server == nil:
+		return "", "because the metadata is not known"
+	}
+	for _, step := range []func(context.Context, *probe) (seen, fix string){
+		authorize, consent, approve, exchange, tools,
+	} {
+		if seen, fix = step(ctx, p); fix != "" {
+			return seen, fix
+		}
+	}
+	return seen, ""
+}
+
+func (p *probe) clientID() string { return p.server.Issuer + service.DoctorDocument }
+
+// authorize opens the authorization endpoint like a browser.
+func authorize(ctx context.Context, p *probe) (seen, fix string) {
+	p.state, p.verifier = rand.Text(), oauth2.GenerateVerifier()
+	p.hide(p.verifier)
+	request := oauth2.Config{
+		ClientID:    p.clientID(),
+		Endpoint:    oauth2.Endpoint{AuthURL: p.server.AuthorizationEndpoint},
+		RedirectURL: redirect,
+		Scopes:      append(p.resource.ScopesSupported, "offline_access"),
+	}
+	address := request.AuthCodeURL(p.state, oauth2.S256ChallengeOption(p.verifier),
+		oauth2.SetAuthURLParam("resource", p.resource.Resource))
+	page, err := p.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
+		return person.Open(ctx, address)
+	})
+	if refusal := refusalOf(page, err); refusal != "" {
+		return refusal, "Set doctor-client: true on the server. If the server reports another problem, its log has " +
+			"the cause. If the page is not the server's, let the proxy pass GET and POST of the authorization endpoint."
+	}
+	p.page = page
+	return pageOf(page), ""
+}
+
+// visit acts as the person, within the limit of a request.
+func (p *probe) visit(ctx context.Context,
+	act func(context.Context, browser.Person) (*browser.Page, error)) (*browser.Page, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.limit)
+	defer cancel()
+	return act(ctx, browser.Person{Token: p.token, Fields: p.fields, Transport: p})
+}
+
+// refusalOf describes the error of a page or in its redirect, or returns "".
+func refusalOf(page *browser.Page, err error) string {
+	switch {
+	case err != nil:
+		return err.Error()
+	case page.Status >= http.StatusBadRequest:
+		return strings.TrimSuffix(pageOf(page)+": "+page.Code, ": ")
+	case page.Location == nil:
+		return ""
+	}
+	if _, err := page.Answer(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func pageOf(page *browser.Page) string {
+	return fmt.Sprintf("the page shows %d: %q", page.Status, page.Title)
+}
+
+func consent(_ context.Context, p *probe) (seen, fix string) {
+	if !p.page.AsksForToken() {
+		return fmt.Sprintf("the page %q has no form for a token", p.page.Title),
+			"Let the proxy pass the consent page unchanged."
+	}
+	if empty := (browser.Person{Fields: p.fields}).Empty(p.page); len(empty) > 0 {
+		return fmt.Sprintf("the site asks for %q besides the token", empty[0]),
+			"Pass --field " + empty[0] + "=VALUE, or --field " + empty[0] + "= if the page shows that it is optional."
+	}
+	target, origin := p.page.Action.String(), originOf(p.page.Action)
+	if !sameOrigin(target, p.server.Issuer) {
+		return fmt.Sprintf("the form would send the token to %q, so doctor does not submit it", target),
+			"Let the form post to the authorization endpoint; check whether the proxy rewrites pages."
+	}
+	if !sameOrigin(target, p.endpoint.String()) && !sameOrigin(target, p.authorizationServer) {
+		return "the login is on " + origin + ", another host than that of the URL, so doctor does not send the token",
+			"If the token may go there, pass --authorization-server " + origin + "."
+	}
+	return "the token goes to " + origin, ""
+}
+
+func approve(ctx context.Context, p *probe) (seen, fix string) {
+	page, err := p.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
+		return person.Approve(ctx, p.page)
+	})
+	switch {
+	case err != nil:
+		return err.Error(), logFix
+	case page.Location != nil:
+		return readCallback(p, page)
+	case page.Status == http.StatusForbidden:
+		return pageOf(page), "Pass a --token that the site accepts, or find out why the site refuses it: the log and " +
+			"`pasteport trace --doctor` have the cause. With a gateway whose MCP server verifies the token, present " +
+			"must send it as the server expects it."
+	case page.Status == http.StatusServiceUnavailable:
+		return pageOf(page), "Check the verifier of tokens: the site, or with a gateway the MCP server behind it, " +
+			"which must run at the exact address in upstream, respond there without a redirect, and refuse tokens " +
+			"that it does not know. The log and `pasteport trace --doctor` have the cause."
+	}
+	return pageOf(page), logFix
+}
+
+func readCallback(p *probe, page *browser.Page) (seen, fix string) {
+	query := page.Location.Query()
+	p.hide(query.Get("code"))
+	switch refusal := refusalOf(page, nil); {
+	case refusal != "":
+		return refusal, logFix
+	case !strings.HasPrefix(page.Location.String(), redirect+"?"):
+		return "the page sends the browser to " + originOf(page.Location),
+			"Send the browser to the redirect_uri of the request, byte for byte."
+	case len(query["code"]) != 1 || query.Get("code") == "" || !slices.Equal(query["state"], []string{p.state}) ||
+		!slices.Equal(query["iss"], []string{p.server.Issuer}):
+		return fmt.Sprintf("the redirect has %s and iss %q, or another state than the request",
+			term.Count(len(query["code"]), "code"), query["iss"]), "Let the proxy pass the redirect unchanged."
+	}
+	p.code = query.Get("code")
+	return "a code, the state, and the issuer", ""
+}
+
+func exchange(ctx context.Context, p *probe) (seen, fix string) {
+	return p.redeem(ctx, url.Values{
+		"grant_type":    {"authorization_code"},
+		"code":          {p.code},
+		"code_verifier": {p.verifier},
+		"redirect_uri":  {redirect},
+	})
+}
+
+func refresh(ctx context.Context, p *probe) (seen, fix string) {
+	return p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {p.refresh}})
+}
+
+// redeem sends a form to the token endpoint and keeps the returned tokens.
+func (p *probe) redeem(ctx context.Context, form url.Values) (seen, fix string) {
+	form.Set("client_id", p.clientID())
+	form.Set("resource", p.resource.Resource)
+	a, err := p.post(ctx, p.server.TokenEndpoint, form)
+	if err != nil {
+		return err.Error(), logFix
+	}
+	var body struct {
+		Access      string `json:"access_token"`
+		Refresh     string `json:"refresh_token"`
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	_ = json.Unmarshal(a.body, &body)
+	p.hide(body.Access, body.Refresh)
+	if a.StatusCode != http.StatusOK || body.Access == "" || body.Refresh == "" {
+		return fmt.Sprintf("%s without both tokens: %s: %s", a, body.Error, body.Description),
+			logFix + " A code can be used once, within minutes, by the client that requested it."
+	}
+	p.access, p.refresh = body.Access, body.Refresh
+	if !isKeptOutOfCaches(a) {
+		return fmt.Sprintf("%s has Cache-Control %q", a, a.Header.Get("Cache-Control")), cacheFix
+	}
+	return "new tokens", ""
+}
+
+// tools opens a session with the client of the official SDK and lists the tools.
+func tools(ctx context.Context, p *probe) (seen, fix string) {
+	session, err := p.openSession(ctx, nil)
+	if err != nil {
+		return err.Error(), serverFix(err)
+	}
+	defer func() { _ = session.Close() }()
+	listed, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return err.Error(), serverFix(err)
+	}
+	return fmt.Sprintf("tools: %d, revision %s", len(listed.Tools), session.InitializeResult().ProtocolVersion), ""
+}
+
+func (p *probe) openSession(ctx context.Context, o *sdk.ClientSessionOptions) (*sdk.ClientSession, error) {
+	client := sdk.NewClient(&sdk.Implementation{Name: "pasteport-doctor", Version: "1"}, nil)
+	return client.Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint:             p.endpoint.String(),
+		DisableStandaloneSSE: true,
+		MaxRetries:           -1,
+		HTTPClient:           p.client(withToken{p}),
+	}, o)
+}
+
+const upstreamFix = "Check the MCP server behind the gateway, not the network between: it must run at the exact " +
+	"address in upstream, respond there without a redirect, accept the host name of the request (else set " +
+	"upstream-host) and the gateway's credential, and start its responses within upstream-timeout. With " +
+	"host-token, it must accept the same tokens as the verifier. The gateway's log has the cause."
+
+// withToken is a probe whose requests have its access token.
+type withToken struct{ *probe }
+
+// RoundTrip implements http.RoundTripper.
+func (p withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer "+p.access)
+	return p.probe.RoundTrip(request)
+}
+
+// serverFix returns what to do about an error of the MCP server.
+func serverFix(err error) string {
+	if _, isUpstream := errors.AsType[upstreamError](err); isUpstream {
+		return upstreamFix
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "Find out why the MCP server, or the one behind the gateway, is slow; --timeout makes doctor wait " +
+			"longer."
+	}
+	return "See the log of the MCP server. The proxy must pass the Authorization, Mcp-Session-Id and " +
+		"MCP-Protocol-Version headers."
+}
+
+func revoke(ctx context.Context, p *probe) (seen, fix string) {
+	access := p.access
+	for _, token := range []string{p.access, p.refresh} {
+		a, err := p.post(ctx, p.server.RevocationEndpoint, url.Values{"token": {token}, "client_id": {p.clientID()}})
+		switch {
+		case err != nil:
+			return err.Error(), logFix
+		case a.StatusCode != http.StatusOK:
+			return a.String(), "Let the proxy pass POST to the revocation endpoint."
+		}
+	}
+	p.access = ""
+	a, err := p.initialize(ctx, "Authorization", "Bearer "+access)
+	switch {
+	case err != nil:
+		return err.Error(), serverFix(err)
+	case a.StatusCode != http.StatusUnauthorized:
+		return a.String() + " to the revoked access token",
+			"Make the MCP server check each token with the authorization server."
+	}
+	return "revoked, and refused with 401", ""
+}
