@@ -71,7 +71,8 @@ type Gateway struct {
 	upstream Upstream
 
 	hasToolScopes bool
-	failing       atomic.Bool // since a failure was logged
+	silence       time.Duration // see silence; shorter in tests
+	failing       atomic.Bool   // since a failure was logged
 }
 
 // New protects an MCP server elsewhere. It refuses bodies that two parsers could read differently,
@@ -104,6 +105,7 @@ func New(to Upstream, o Options) *Gateway {
 		upstream: to,
 
 		hasToolScopes: hasToolScopes,
+		silence:       silence,
 	}
 }
 
@@ -141,11 +143,13 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	if b.Refused == nil && b.Listens() || r.Method == http.MethodGet {
 		out.LimitStream()
 	}
-	switch err := g.forward(out, r, b); {
+	answer := g.newLateAnswer(out, r, b)
+	defer answer.finish()
+	switch err := g.forward(answer, r, b); {
 	case err == nil:
 		g.failing.Store(false)
 	case r.Context().Err() == nil:
-		g.answerError(out, r, b.ID(), err)
+		g.answerError(answer, r, b.ID(), err)
 	}
 }
 
@@ -172,7 +176,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, b message.Body
 }
 
 // answerError answers a request for which the upstream has no response.
-func (g *Gateway) answerError(w *response.Writer, r *http.Request, id message.ID, err error) {
+func (g *Gateway) answerError(w *lateAnswer, r *http.Request, id message.ID, err error) {
 	ctx := r.Context()
 	var failure *Failure
 	switch {
@@ -190,7 +194,7 @@ func (g *Gateway) answerError(w *response.Writer, r *http.Request, id message.ID
 	}
 }
 
-func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, id message.ID, f *Failure) {
+func (g *Gateway) answerFailure(out *lateAnswer, r *http.Request, id message.ID, f *Failure) {
 	level := slog.LevelWarn
 	if g.failing.Swap(true) { // an outage fails every call
 		level = slog.LevelDebug
@@ -210,7 +214,7 @@ func (g *Gateway) answerFailure(out *response.Writer, r *http.Request, id messag
 // answerUnauthorized answers when the upstream has answered 401 to a person's host token. Many
 // servers do that for an unknown session or for one tool, so the grant ends only if the site's
 // verifier does not know the host token either.
-func (g *Gateway) answerUnauthorized(w *response.Writer, r *http.Request, id message.ID, refused error) {
+func (g *Gateway) answerUnauthorized(w *lateAnswer, r *http.Request, id message.ID, refused error) {
 	ctx := r.Context()
 	if namesSession(r) && r.Method != http.MethodPost {
 		response.RefuseSession(w, r, "U16", unknownToUpstream)
