@@ -31,14 +31,14 @@ func fill(ctx context.Context, store *Store) {
 		active = append(active, aGrant(id).Snapshot())
 		issued = append(issued, aCode(id).Snapshot())
 	}
-	active[4].AccessTokens = []oauth.AccessTokenSnapshot{{
+	active[4].AccessTokens = []oauth.AccessToken{{
 		Number:    1,
 		Digest:    digest(1),
 		ExpiresAt: then,
 		Scopes:    "mcp",
 		Wrap:      []byte("wrap"),
 	}}
-	active[4].Rotations = []oauth.RotationSnapshot{{
+	active[4].Rotations = []oauth.Rotation{{
 		Number:     1,
 		Digest:     digest(2),
 		Access:     1,

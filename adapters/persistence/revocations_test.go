@@ -24,7 +24,7 @@ var _ = Describe("Asking what has ended", Label("G16"), func() {
 				at := then.Add(time.Duration(i*apart) * time.Millisecond)
 				grant := aGrant(fmt.Sprintf("%06d", i)).Snapshot()
 				grant.RevokedAt = at
-				grant.AccessTokens = []oauth.AccessTokenSnapshot{{Number: 1},
+				grant.AccessTokens = []oauth.AccessToken{{Number: 1},
 					{Number: 2, Digest: digest(i), RevokedAt: at}}
 				if i%2 == 0 {
 					grant.State, grant.EndedAt = "ended", at

@@ -45,7 +45,7 @@ func activeGrant() *oauth.AccessGrant {
 		CreatedAt:    now,
 		IdleEnd:      now.Add(time.Hour),
 		AbsoluteEnd:  now.Add(time.Hour),
-		AccessTokens: []oauth.AccessTokenSnapshot{{Number: 1, ExpiresAt: now.Add(time.Hour)}},
+		AccessTokens: []oauth.AccessToken{{Number: 1, ExpiresAt: now.Add(time.Hour)}},
 	})
 }
 

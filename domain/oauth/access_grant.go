@@ -52,9 +52,9 @@ type AccessGrant struct {
 	expiresAt     time.Time // as long after the approval as the person has chosen, at most GrantTTL
 	generation    uint32    // number of the newest refresh token; 0 without refresh tokens
 	refresh       Digest    // of the newest refresh token
-	rotations     []rotation
+	rotations     []Rotation
 	issuedAccess  uint32 // number of the newest access token
-	access        []accessToken
+	access        []AccessToken
 	lastUse       Use
 	tools         ToolPins
 	host          sealedHostToken
@@ -181,7 +181,7 @@ func (c *consent) scopesFor(principal Principal, settings *Settings) Scopes {
 // keepHostForAccess keeps the box only if an access token can open it. It is for
 // grants without refresh tokens.
 func (g *AccessGrant) keepHostForAccess() {
-	if g.access[0].wrap == nil {
+	if g.access[0].Wrap == nil {
 		g.host = sealedHostToken{}
 	}
 	g.host.wrap = nil

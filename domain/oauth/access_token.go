@@ -10,16 +10,14 @@ import (
 // bounded size. One more ends the oldest.
 const maxAccessTokens = 8
 
-// accessToken is an access token of a grant, without its text.
-type accessToken struct {
-	number uint32
-	digest Digest
-	scopes Scopes // empty for all scopes of the grant
-	// the data key of the host token for the holder of this token; nil if it
-	// cannot open the host token
-	wrap      []byte
-	expiresAt time.Time
-	revokedAt time.Time
+// AccessToken is an access token of a grant, without its text.
+type AccessToken struct {
+	Number    uint32    `json:"n"`
+	Digest    Digest    `json:"d"`
+	Scopes    string    `json:"s,omitempty"` // separated by spaces; "" for all scopes of the grant
+	Wrap      []byte    `json:"w,omitempty"` // the data key of the host token, for a token that can open it
+	ExpiresAt time.Time `json:"e,omitzero"`
+	RevokedAt time.Time `json:"r,omitzero"`
 }
 
 // Admits returns the caller of a request with the access token. It refuses every other token with
@@ -29,7 +27,7 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 	switch {
 	case g.state != grantActive:
 		return Caller{}, refuseToken("G7", "invalid because its grant has ended: "+string(g.endReason))
-	case token == nil, !token.revokedAt.IsZero(), expired(token.expiresAt, now):
+	case token == nil, !token.RevokedAt.IsZero(), expired(token.ExpiresAt, now):
 		return Caller{}, refuseToken("G7", "revoked, expired, or older than the newest eight of its grant")
 	case g.resource != resource:
 		return Caller{}, refuseToken("G8", fmt.Sprintf("issued for %s, not for %s", g.resource, resource))
@@ -44,7 +42,7 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 		Account:    g.accountName(),
 		Roles:      slices.Clone(g.roles),
 		Scopes:     g.scopesOf(token),
-		ExpiresAt:  token.expiresAt,
+		ExpiresAt:  token.ExpiresAt,
 		Tools:      g.tools,
 	}, nil
 }
@@ -65,20 +63,20 @@ func RefuseUnknownToken() error { return refuseToken("G7", "unknown") }
 func RefuseTokenWithoutKey() error { return refuseToken("U6", "unable to open the host token") }
 
 // findAccess returns the access token of the grant, nil if the grant does not have it.
-func (g *AccessGrant) findAccess(presented Secret) *accessToken {
-	i := slices.IndexFunc(g.access, func(token accessToken) bool { return token.number == presented.number })
-	if i < 0 || g.access[i].digest != presented.Digest() {
+func (g *AccessGrant) findAccess(presented Secret) *AccessToken {
+	i := slices.IndexFunc(g.access, func(token AccessToken) bool { return token.Number == presented.number })
+	if i < 0 || g.access[i].Digest != presented.Digest() {
 		return nil
 	}
 	return &g.access[i]
 }
 
 // scopesOf returns the scopes of a token that its grant still has.
-func (g *AccessGrant) scopesOf(token *accessToken) Scopes {
-	if token.scopes.Empty() {
+func (g *AccessGrant) scopesOf(token *AccessToken) Scopes {
+	if token.Scopes == "" {
 		return g.scopes
 	}
-	return token.scopes.Intersect(g.scopes)
+	return restoreScopes(token.Scopes).Intersect(g.scopes)
 }
 
 // accessRequest is what an access token is issued from.
@@ -100,12 +98,12 @@ func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time
 		return nil, err
 	}
 	g.issuedAccess++
-	token := accessToken{
-		number:    g.issuedAccess,
-		digest:    secret.Digest(),
-		scopes:    g.narrower(by.scopes),
-		wrap:      wrap,
-		expiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
+	token := AccessToken{
+		Number:    g.issuedAccess,
+		Digest:    secret.Digest(),
+		Scopes:    g.narrower(by.scopes).String(),
+		Wrap:      wrap,
+		ExpiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
 	}
 	g.access = append(g.keptAccess(now), token)
 	return g.respond(secret, &token, now), nil
@@ -113,20 +111,20 @@ func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time
 
 // keptAccess returns the access tokens that are kept beside a new one: none that has expired, and
 // revoked ones only where there is room, so that they end no valid one.
-func (g *AccessGrant) keptAccess(now time.Time) []accessToken {
-	kept := slices.DeleteFunc(slices.Clone(g.access), func(old accessToken) bool { return expired(old.expiresAt, now) })
+func (g *AccessGrant) keptAccess(now time.Time) []AccessToken {
+	kept := slices.DeleteFunc(slices.Clone(g.access), func(old AccessToken) bool { return expired(old.ExpiresAt, now) })
 	for len(kept) >= maxAccessTokens {
-		oldest := max(0, slices.IndexFunc(kept, accessToken.isRevoked))
+		oldest := max(0, slices.IndexFunc(kept, AccessToken.isRevoked))
 		kept = slices.Delete(kept, oldest, oldest+1)
 	}
 	return kept
 }
 
-func (t accessToken) isRevoked() bool { return !t.revokedAt.IsZero() }
+func (t AccessToken) isRevoked() bool { return !t.RevokedAt.IsZero() }
 
 // respond returns the response with an access token.
-func (g *AccessGrant) respond(secret Secret, token *accessToken, now time.Time) *Tokens {
-	return &Tokens{Access: secret, Scopes: g.scopesOf(token), Lifetime: token.expiresAt.Sub(now)}
+func (g *AccessGrant) respond(secret Secret, token *AccessToken, now time.Time) *Tokens {
+	return &Tokens{Access: secret, Scopes: g.scopesOf(token), Lifetime: token.ExpiresAt.Sub(now)}
 }
 
 // accessWrap wraps the data key for an access token. It returns nil unless access tokens
@@ -142,10 +140,10 @@ func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]b
 // revokeAccess revokes one access token.
 func (g *AccessGrant) revokeAccess(presented Secret, now time.Time) {
 	token := g.findAccess(presented)
-	if token == nil || !token.revokedAt.IsZero() || g.state == grantEnded {
+	if token == nil || !token.RevokedAt.IsZero() || g.state == grantEnded {
 		return
 	}
-	token.revokedAt, token.wrap, g.revokedAt = now, nil, now
+	token.RevokedAt, token.Wrap, g.revokedAt = now, nil, now
 }
 
 // NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the
@@ -155,7 +153,7 @@ func (g *AccessGrant) NeedsRecheck(presented Secret, settings *Settings, now tim
 	token := g.findAccess(presented)
 	since := now.Sub(g.verifiedAt) // negative when the clock was set back, so the age is unknown
 	due := since < 0 || since >= settings.RecheckEvery
-	return token != nil && token.wrap != nil && settings.RecheckEvery > 0 && due
+	return token != nil && token.Wrap != nil && settings.RecheckEvery > 0 && due
 }
 
 // UnsealWithAccessToken opens the sealed host token with the presented access token. It returns
@@ -166,7 +164,7 @@ func (g *AccessGrant) UnsealWithAccessToken(presented Secret, settings *Settings
 		return HostToken{}, fmt.Errorf("opening the host token: %w", ErrHostTokenLost)
 	}
 	host := g.host
-	host.wrap = token.wrap
+	host.wrap = token.Wrap
 	opened, err := host.open(presented, g.id, settings.Keys)
 	if err != nil {
 		return HostToken{}, err

@@ -36,36 +36,16 @@ type GrantSnapshot struct {
 	AbsoluteEnd   time.Time
 	ForgetAfter   time.Time
 	Generation    uint32
-	RefreshDigest []byte // of the newest refresh token
-	Rotations     []RotationSnapshot
+	RefreshDigest []byte     // of the newest refresh token
+	Rotations     []Rotation // at most four, the newest last
 	IssuedAccess  uint32
-	AccessTokens  []AccessTokenSnapshot
+	AccessTokens  []AccessToken // at most eight, the newest last
 	HostPrint     []byte
 	HostBox       []byte
 	HostWrap      []byte
 	HostKey       []byte // public half of the key pair of the data key
 	HostNew       []byte // host token that replaced that of HostBox, sealed to HostKey
 	Tools         string // ToolPins
-}
-
-// RotationSnapshot is a replaced refresh token, with its successor in a box. A grant has at
-// most four, the newest last.
-type RotationSnapshot struct {
-	Number     uint32    `json:"n"`
-	Digest     Digest    `json:"d"`
-	Access     uint32    `json:"a"`
-	Box        []byte    `json:"b,omitempty"`
-	ReplacedAt time.Time `json:"r,omitzero"`
-}
-
-// AccessTokenSnapshot is an access token. A grant has at most eight, the newest last.
-type AccessTokenSnapshot struct {
-	Number    uint32    `json:"n"`
-	Digest    Digest    `json:"d"`
-	Scopes    string    `json:"s,omitempty"` // of a token that has fewer than its grant; "" means all
-	Wrap      []byte    `json:"w,omitempty"` // of a token that can open the host token
-	ExpiresAt time.Time `json:"e,omitzero"`
-	RevokedAt time.Time `json:"r,omitzero"`
 }
 
 // HasKnownState reports whether this version knows the state.
@@ -102,9 +82,9 @@ func (g *AccessGrant) Snapshot() GrantSnapshot {
 		ForgetAfter:   g.forgetAfter(),
 		Generation:    g.generation,
 		RefreshDigest: g.refresh.bytes(),
-		Rotations:     snapshots(g.rotations, rotation.snapshot),
+		Rotations:     slices.Clone(g.rotations),
 		IssuedAccess:  g.issuedAccess,
-		AccessTokens:  snapshots(g.access, accessToken.snapshot),
+		AccessTokens:  slices.Clone(g.access),
 		HostPrint:     g.hostPrint.Bytes(),
 		HostBox:       g.host.box,
 		HostWrap:      g.host.wrap,
@@ -142,9 +122,9 @@ func RestoreGrant(s GrantSnapshot) *AccessGrant {
 		idleExpiresAt: s.IdleEnd,
 		expiresAt:     s.AbsoluteEnd,
 		generation:    s.Generation,
-		rotations:     snapshots(s.Rotations, restoreRotation),
+		rotations:     slices.Clone(s.Rotations),
 		issuedAccess:  s.IssuedAccess,
-		access:        snapshots(s.AccessTokens, restoreAccessToken),
+		access:        slices.Clone(s.AccessTokens),
 		host:          sealedHostToken{s.HostBox, s.HostWrap, s.HostKey, s.HostNew},
 	}
 	copy(g.refresh[:], s.RefreshDigest)
@@ -157,56 +137,6 @@ func (g *AccessGrant) Copy() *AccessGrant {
 	other := *g
 	other.access, other.rotations = slices.Clone(g.access), slices.Clone(g.rotations)
 	return &other
-}
-
-// snapshots converts each element, and nothing to nil.
-func snapshots[From, To any](from []From, convert func(From) To) (converted []To) {
-	for _, element := range from {
-		converted = append(converted, convert(element))
-	}
-	return converted
-}
-
-func (r rotation) snapshot() RotationSnapshot {
-	return RotationSnapshot{
-		Number:     r.number,
-		Digest:     r.digest,
-		Access:     r.access,
-		Box:        r.box,
-		ReplacedAt: r.replacedAt,
-	}
-}
-
-func restoreRotation(s RotationSnapshot) rotation {
-	return rotation{
-		number:     s.Number,
-		digest:     s.Digest,
-		access:     s.Access,
-		box:        s.Box,
-		replacedAt: s.ReplacedAt,
-	}
-}
-
-func (t accessToken) snapshot() AccessTokenSnapshot {
-	return AccessTokenSnapshot{
-		Number:    t.number,
-		Digest:    t.digest,
-		Scopes:    t.scopes.String(),
-		Wrap:      t.wrap,
-		ExpiresAt: t.expiresAt,
-		RevokedAt: t.revokedAt,
-	}
-}
-
-func restoreAccessToken(s AccessTokenSnapshot) accessToken {
-	return accessToken{
-		number:    s.Number,
-		digest:    s.Digest,
-		scopes:    restoreScopes(s.Scopes),
-		wrap:      s.Wrap,
-		expiresAt: s.ExpiresAt,
-		revokedAt: s.RevokedAt,
-	}
 }
 
 func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }

@@ -77,7 +77,7 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 	}
 	late := fmt.Sprintf("%d refreshes later", g.generation-token.number)
 	if i >= 0 {
-		late = now.Sub(g.rotations[i].replacedAt).Truncate(time.Minute).String() + " after it was replaced"
+		late = now.Sub(g.rotations[i].ReplacedAt).Truncate(time.Minute).String() + " after it was replaced"
 	}
 	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
 	if !g.authMethod.proves() {
@@ -192,27 +192,27 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 	}
 	tokens.Refresh = found.refresh
 	last := &g.rotations[len(g.rotations)-1]
-	last.box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(found.before, g.id, settings.Keys)
+	last.Box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(found.before, g.id, settings.Keys)
 	return tokens, err
 }
 
 // serves reports whether the token is valid, has exactly the requested scopes, and opens the
 // host token where it has to.
-func (t *accessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
-	return t.isValid(now) && t.scopes.String() == requested.String() &&
-		(t.wrap != nil || !settings.accessTokensUnseal())
+func (t *AccessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
+	return t.isValid(now) && t.Scopes == requested.String() &&
+		(t.Wrap != nil || !settings.accessTokensUnseal())
 }
 
 // isValid reports whether the token is valid for at least a second.
-func (t *accessToken) isValid(now time.Time) bool {
-	return t != nil && t.revokedAt.IsZero() && !expired(t.expiresAt, now.Add(time.Second))
+func (t *AccessToken) isValid(now time.Time) bool {
+	return t != nil && t.RevokedAt.IsZero() && !expired(t.ExpiresAt, now.Add(time.Second))
 }
 
 // hasMostAccess reports whether one more access token would end the oldest.
 func (g *AccessGrant) hasMostAccess(now time.Time) bool {
 	valid := 0
 	for _, token := range g.access {
-		if !token.isRevoked() && !expired(token.expiresAt, now) {
+		if !token.isRevoked() && !expired(token.ExpiresAt, now) {
 			valid++
 		}
 	}

@@ -144,6 +144,6 @@ var _ = Describe("Passing the sealed host token on", Label("J4"), func() {
 	It("to no access token that is revoked", Label("E7", "H6"), func() {
 		f := redeemed(settingsOf(func(c *Config) { c.RecheckEvery = time.Minute }))
 		f.grant.Revoke(f.access, clientURL, noon)
-		Expect(f.grant.findAccess(f.access).wrap).To(BeNil())
+		Expect(f.grant.findAccess(f.access).Wrap).To(BeNil())
 	})
 })

@@ -11,26 +11,26 @@ import (
 // maxRotations is how many replaced refresh tokens a grant remembers.
 const maxRotations = 4
 
-// rotation is the replacement of a refresh token. Its box contains the refresh token and the access
+// Rotation is the replacement of a refresh token. Its box contains the refresh token and the access
 // token that the client got instead, sealed for the holder of the replaced one, so that a client
 // that asks again gets them again.
-type rotation struct {
-	number     uint32 // of the replaced refresh token
-	digest     Digest // of the replaced refresh token
-	access     uint32 // number of the first access token that was issued with the successor
-	box        []byte
-	replacedAt time.Time // or when a client came late for the answer
+type Rotation struct {
+	Number     uint32    `json:"n"` // of the replaced refresh token
+	Digest     Digest    `json:"d"` // of the replaced refresh token
+	Access     uint32    `json:"a"` // number of the first access token that was issued with the successor
+	Box        []byte    `json:"b,omitempty"`
+	ReplacedAt time.Time `json:"r,omitzero"` // or when a client came late for the answer
 }
 
 // served reports whether the replaced token may still get its successor: within the grace window,
 // and beyond it as long as the client shows no sign of having received the answer.
-func (r *rotation) served(g *AccessGrant, settings *Settings, now time.Time) bool {
+func (r *Rotation) served(g *AccessGrant, settings *Settings, now time.Time) bool {
 	return r.inGrace(settings, now) || r.unused(g)
 }
 
 // inGrace tolerates a clock that was set back by up to the length of the window.
-func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
-	age := now.Sub(r.replacedAt)
+func (r *Rotation) inGrace(settings *Settings, now time.Time) bool {
+	age := now.Sub(r.ReplacedAt)
 	return age < settings.RefreshGrace && age > -settings.RefreshGrace
 }
 
@@ -39,22 +39,22 @@ func (r *rotation) inGrace(settings *Settings, now time.Time) bool {
 // half of the window it changes nothing.
 func (g *AccessGrant) extendGrace(settings *Settings, now time.Time) {
 	last := &g.rotations[len(g.rotations)-1]
-	if last.unused(g) && now.Sub(last.replacedAt) >= settings.RefreshGrace/2 {
-		last.replacedAt = now
+	if last.unused(g) && now.Sub(last.ReplacedAt) >= settings.RefreshGrace/2 {
+		last.ReplacedAt = now
 	}
 }
 
 // unused reports that neither the successor nor an access token that was
 // issued with it has been used.
-func (r *rotation) unused(g *AccessGrant) bool {
-	return r.number+1 == g.generation && g.lastUse.Access < r.access
+func (r *Rotation) unused(g *AccessGrant) bool {
+	return r.Number+1 == g.generation && g.lastUse.Access < r.Access
 }
 
 // findRotation returns the index of the replacement of the token, -1 if the
 // grant does not remember it.
 func (g *AccessGrant) findRotation(replaced Secret) int {
-	i := slices.IndexFunc(g.rotations, func(r rotation) bool { return r.number == replaced.number })
-	if i < 0 || g.rotations[i].digest != replaced.Digest() {
+	i := slices.IndexFunc(g.rotations, func(r Rotation) bool { return r.Number == replaced.number })
+	if i < 0 || g.rotations[i].Digest != replaced.Digest() {
 		return -1
 	}
 	return i
@@ -76,12 +76,12 @@ func (g *AccessGrant) addRotation(replaced Secret, pair issued, settings *Settin
 			first = max(first, i+1)
 		}
 	}
-	g.rotations = append(slices.Clone(g.rotations[first:]), rotation{
-		number:     replaced.number,
-		digest:     replaced.Digest(),
-		access:     pair.access.number,
-		box:        box,
-		replacedAt: now,
+	g.rotations = append(slices.Clone(g.rotations[first:]), Rotation{
+		Number:     replaced.number,
+		Digest:     replaced.Digest(),
+		Access:     pair.access.number,
+		Box:        box,
+		ReplacedAt: now,
 	})
 	return nil
 }
@@ -103,12 +103,12 @@ func (p issued) sealFor(replaced Secret, grant string, keys seal.KeyRing) ([]byt
 	return sealers.Seal(append(p.refresh.content(), p.access.content()...)), nil
 }
 
-func (r *rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issued, error) {
+func (r *Rotation) open(replaced Secret, grant string, keys seal.KeyRing) (issued, error) {
 	sealers, err := successorSealers(replaced, grant, keys)
 	if err != nil {
 		return issued{}, err
 	}
-	contents, err := sealers.Open(r.box)
+	contents, err := sealers.Open(r.Box)
 	if err != nil {
 		return issued{}, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
 	}

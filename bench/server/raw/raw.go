@@ -230,7 +230,7 @@ func newGrant(id string) *oauth.AccessGrant {
 		Generation:    1,
 		RefreshDigest: random(32),
 		IssuedAccess:  1,
-		AccessTokens: []oauth.AccessTokenSnapshot{
+		AccessTokens: []oauth.AccessToken{
 			{
 				Number:    1,
 				Digest:    Digest(random(32)),
