@@ -10,7 +10,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,9 +51,7 @@ func newAuditList(out io.Writer) *cobra.Command {
 }
 
 func listAudit(out io.Writer, names []string, chosen func(listedCall) bool) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "TIME\tSUBJECT\tACCOUNT\tAPP\tCALL\tOUTCOME\tMS")
-	listed := 0
+	table := term.NewTable(out, "TIME", "SUBJECT", "ACCOUNT", "APP", "CALL", "OUTCOME", "MS")
 	for _, name := range names {
 		file, err := os.Open(name)
 		if err != nil {
@@ -68,15 +65,11 @@ func listAudit(out io.Writer, names []string, chosen func(listedCall) bool) erro
 			} else if err != nil {
 				return errors.Join(table.Flush(), fmt.Errorf("reading a call in %s: %w", name, err))
 			}
-			if !chosen(call) {
-				continue
+			if chosen(call) {
+				table.Row(term.Time(call.Time), column(call.Subject), column(call.Account),
+					column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)), call.Outcome,
+					fmt.Sprintf("%.0f", call.Duration))
 			}
-			if listed++; listed%linesAligned == 0 {
-				_ = table.Flush() // the next one returns the error, too
-			}
-			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f\n", term.Time(call.Time), column(call.Subject),
-				column(call.Account), column(cmp.Or(call.App, call.Client)), column(cmp.Or(call.Name, call.Method)),
-				call.Outcome, call.Duration)
 		}
 	}
 	return table.Flush()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -127,17 +126,13 @@ func printDocuments(out io.Writer, known []knownDocument, now time.Time) error {
 			"No document is pinned or stored. A document is stored when a person approves its client.")
 		return err
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "URL\tSOURCE\tLAST CHECKED\tAGE")
+	table := term.NewTable(out, "URL", "SOURCE", "LAST CHECKED", "AGE")
 	for _, d := range known {
-		checked, age := "-", "-"
+		checked, age := "", ""
 		if d.CheckedAt != nil {
 			checked, age = term.Time(*d.CheckedAt), now.Sub(*d.CheckedAt).Round(time.Minute).String()
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", d.URL, d.Source, checked, age)
+		table.Row(d.URL, d.Source, checked, age)
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing the documents: %w", err)
-	}
-	return nil
+	return table.Flush()
 }

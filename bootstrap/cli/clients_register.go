@@ -38,15 +38,28 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 			if name == "" || len(redirects) == 0 {
 				return term.Usagef("name the client with --name and its redirect URI with --redirect-uri")
 			}
-			if err := checkMayRegister(config); err != nil {
-				return settings.Explain(err)
+			switch { // a client_id that the service does not know is of no use
+			case config.Issuer == "":
+				return settings.Explain(oauth.NewMistake("%s is missing: write that of the service",
+					oauth.Field("Issuer")))
+			case !config.SelfRegistration:
+				return settings.Explain(oauth.NewMistake("%s is off, so the service would refuse the client: "+
+					"switch it on for both", oauth.Field("SelfRegistration")))
 			}
 			return withGrants(config, errOut, func(server *application.Server) error {
 				registered, err := server.Register(cmd.Context(), registrationOf(name, redirects, withSecret))
 				if err != nil {
 					return err
 				}
-				return printRegistered(out, registered, asJSON)
+				printed := registeredClient{registered.Client.ID().String(), registered.Secret.Reveal()}
+				if asJSON {
+					return term.PrintJSON(out, printed)
+				}
+				_, err = fmt.Fprintln(out, "client_id:", printed.ID)
+				if err == nil && withSecret {
+					_, err = fmt.Fprintln(out, "client_secret:", printed.Secret)
+				}
+				return err
 			})
 		},
 	}
@@ -57,18 +70,6 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 	register.Flags().BoolVar(&withSecret, "secret", false, "give the client a secret, which it has to use")
 	register.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return register
-}
-
-// checkMayRegister refuses what would print a client_id that the service does not know.
-func checkMayRegister(config *service.Config) error {
-	switch {
-	case config.Issuer == "":
-		return oauth.NewMistake("%s is missing: write that of the service", oauth.Field("Issuer"))
-	case !config.SelfRegistration:
-		return oauth.NewMistake("%s is off, so the service would refuse the client: switch it on for both",
-			oauth.Field("SelfRegistration"))
-	}
-	return nil
 }
 
 // registrationOf returns the members of a registration request.
@@ -87,16 +88,4 @@ func registrationOf(name string, redirects []string, withSecret bool) map[string
 		"grant_types":                []any{"authorization_code", "refresh_token"},
 		"token_endpoint_auth_method": string(method),
 	}
-}
-
-func printRegistered(out io.Writer, registered application.Registration, asJSON bool) error {
-	printed := registeredClient{ID: registered.Client.ID().String(), Secret: registered.Secret.Reveal()}
-	if asJSON {
-		return term.PrintJSON(out, printed)
-	}
-	_, err := fmt.Fprintln(out, "client_id:", printed.ID)
-	if err == nil && printed.Secret != "" {
-		_, err = fmt.Fprintln(out, "client_secret:", printed.Secret)
-	}
-	return err
 }

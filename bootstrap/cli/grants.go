@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"strings"
 	"time"
 
@@ -20,8 +19,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// grantFilter selects grants; an empty field matches all.
-type grantFilter struct{ id, client, name, subject string }
+// grantFilter selects grants; an empty field matches all. A token is "-", which reads one.
+type grantFilter struct{ id, client, name, subject, token string }
 
 func (f grantFilter) chooses(grant oauth.Connection) bool {
 	return oauth.MatchesID(f.id, grant.ID) &&
@@ -31,23 +30,37 @@ func (f grantFilter) chooses(grant oauth.Connection) bool {
 }
 
 func (f *grantFilter) addFlags(command *cobra.Command) {
-	command.Flags().
-		StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
-	command.Flags().StringVar(&f.name, "name", "", "only grants of clients that give themselves this name")
-	command.Flags().StringVar(&f.subject, "subject", "", "only grants of this person")
+	flags := command.Flags()
+	flags.StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
+	flags.StringVar(&f.name, "name", "", "only grants of clients that give themselves this name")
+	flags.StringVar(&f.subject, "subject", "", "only grants of this person")
+	flags.StringVar(&f.token, "token", "",
+		"-: read a token of your site from standard input, and select the grants that were made with it")
+}
+
+// checkToken refuses a token on the command line, which other users can see, without printing it.
+func (f grantFilter) checkToken(others bool) error {
+	token := f.token
+	f.token = ""
+	switch {
+	case token != "-":
+		return term.Usagef("--token takes - only: %w", errTokenArgument)
+	case others || f != grantFilter{}:
+		return term.Usagef("--token selects every grant of the token: leave out all other selections")
+	}
+	return nil
 }
 
 func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var filter grantFilter
 	var asJSON bool
-	var token string
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the active grants, oldest first",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("token") {
-				return checkTokenAlone(token, len(args) > 0 || filter != grantFilter{})
+				return filter.checkToken(len(args) > 0)
 			}
 			return term.NoArguments(cmd, args)
 		},
@@ -58,24 +71,22 @@ func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport grants list --token - <token.txt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				chosen := chosenGrants(cmd.Context(), grants, filter)
-				if token != "" {
-					var err error
-					if chosen, err = grantsOfToken(cmd.Context(), grants, in, errOut); err != nil {
-						return err
-					}
+				chosen, err := chooseGrants(cmd.Context(), grants, filter)
+				if filter.token != "" {
+					chosen, err = grantsOfToken(cmd.Context(), grants, in, errOut)
 				}
-				if asJSON {
-					return term.PrintJSONList(out, described(chosen))
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return term.PrintJSON(out, listedGrants(chosen))
 				}
-				_, err := printGrants(out, chosen)
-				return err
+				return printGrants(out, chosen)
 			})
 		},
 	}
 	config.Table().Flags(list, service.StoreSettings...)
 	filter.addFlags(list)
-	list.Flags().StringVar(&token, "token", "", tokenFlagUsage("list"))
 	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
@@ -84,7 +95,6 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	var filter grantFilter
 	var all, yes bool
-	var token string
 	end := &cobra.Command{
 		Use:   "end [ID]",
 		Short: "End grants permanently",
@@ -98,14 +108,13 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport grants end --token - <leaked.txt",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("token") {
-				return checkTokenAlone(token, len(args) > 0 || all || filter != grantFilter{})
+				return filter.checkToken(len(args) > 0 || all)
 			}
 			filter.id = strings.Join(args, " ")
-			if named := filter.id != ""; len(args) > 1 || named &&
-				(all || filter.client+filter.name+filter.subject != "") {
+			switch others := filter.client+filter.name+filter.subject != ""; {
+			case len(args) > 1 || filter.id != "" && (all || others):
 				return term.Usagef("name one grant, or select grants by --client, --name and --subject, or --all")
-			}
-			if (filter == grantFilter{}) != all {
+			case (filter == grantFilter{}) != all:
 				return term.Usagef(
 					"name the grants by an ID, --client, --name, --subject, or by --token or --all alone")
 			}
@@ -113,102 +122,35 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				if token != "" {
+				if filter.token != "" {
 					return endGrantsOfToken(cmd.Context(), grants, in, out, errOut)
 				}
-				if filter.id != "" {
-					if err := checkAlone(cmd.Context(), grants, filter); err != nil {
-						return err
-					}
+				chosen, err := chooseGrants(cmd.Context(), grants, filter)
+				switch {
+				case err != nil:
+					return err
+				case filter.id != "" && len(chosen) != 1: // so that end does not end more than intended
+					return fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" "+
+						"shows them", len(chosen), filter.id)
 				}
-				listed, err := printGrants(out, chosenGrants(cmd.Context(), grants, filter))
-				if err != nil {
+				if err := printGrants(out, chosen); err != nil {
 					return err
 				}
-				if listed.number == 0 {
+				switch {
+				case len(chosen) == 0:
 					return errors.New("no grant was ended: \"pasteport grants list\" shows the active ones")
-				}
-				if !yes && !confirmed(in, errOut, listed.number) {
+				case !yes && !confirmed(in, errOut, len(chosen)):
 					return errors.New("no grant was ended: answer y, or add --yes")
 				}
-				return endGrants(cmd.Context(), grants, filter, listed, out)
+				return endGrants(cmd.Context(), grants, chosen, out)
 			})
 		},
 	}
 	config.Table().Flags(end, service.StoreSettings...)
 	filter.addFlags(end)
 	end.Flags().BoolVar(&all, "all", false, "end all grants")
-	end.Flags().StringVar(&token, "token", "", tokenFlagUsage("end"))
 	end.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return end
-}
-
-func tokenFlagUsage(verb string) string {
-	return "-: read a token of your site from standard input, and " + verb + " the grants that were made with it"
-}
-
-// checkTokenAlone refuses a token on the command line, which other users can
-// see, without printing it.
-func checkTokenAlone(token string, others bool) error {
-	switch {
-	case token != "-":
-		return term.Usagef("--token takes - only: %w", errTokenArgument)
-	case others:
-		return term.Usagef("--token selects every grant of the token: leave out all other selections")
-	}
-	return nil
-}
-
-// errNoGrantOfToken is a failure, because the token may be mistyped.
-var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
-	"may have ended already. If the service has fields, name its settings with --config")
-
-// grantsOfToken reads a token and iterates over its grants.
-func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader,
-	prompt io.Writer) (iter.Seq2[oauth.Connection, error], error) {
-	token, err := term.ReadToken(ctx, in, prompt)
-	if err != nil {
-		return nil, err
-	}
-	found, err := grants.GrantsOf(ctx, token.Reveal())
-	if err != nil {
-		return nil, adviseSelection(err, "list")
-	}
-	if len(found) == 0 {
-		return nil, errNoGrantOfToken
-	}
-	return func(yield func(oauth.Connection, error) bool) {
-		for _, grant := range found {
-			if !yield(grant, nil) {
-				return
-			}
-		}
-	}, nil
-}
-
-// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as
-// on the connections page.
-func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
-	token, err := term.ReadToken(ctx, in, prompt)
-	if err != nil {
-		return err
-	}
-	ended, err := grants.EndLeaked(ctx, token.Reveal())
-	if err != nil {
-		return adviseSelection(err, "end")
-	}
-	if ended == 0 {
-		return errNoGrantOfToken
-	}
-	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
-	return err
-}
-
-func adviseSelection(err error, verb string) error {
-	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
-		return fmt.Errorf("%w: %s them by --client, --name or --subject", err, verb)
-	}
-	return err
 }
 
 // withGrants calls use with a server that can list and end the grants of the configured store. The
@@ -228,33 +170,59 @@ func withGrants(config *service.Config, errOut io.Writer, use func(*application.
 	})
 }
 
-// chosenGrants iterates over the grants that the filter chooses.
-func chosenGrants(ctx context.Context, grants *application.Server,
-	filter grantFilter) iter.Seq2[oauth.Connection, error] {
-	return func(yield func(oauth.Connection, error) bool) {
-		for grant, err := range grants.Grants(ctx) {
-			if (err != nil || filter.chooses(grant)) && !yield(grant, err) {
-				return
-			}
+func chooseGrants(ctx context.Context, grants *application.Server,
+	filter grantFilter) (chosen []oauth.Connection, err error) {
+	for grant, err := range grants.Grants(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if filter.chooses(grant) {
+			chosen = append(chosen, grant)
 		}
 	}
+	return chosen, nil
 }
 
-// checkAlone refuses an id that does not match exactly one grant, so that end does
-// not end more than intended.
-func checkAlone(ctx context.Context, grants *application.Server, filter grantFilter) error {
-	found := 0
-	for _, err := range chosenGrants(ctx, grants, filter) {
-		if err != nil {
-			return err
-		}
-		found++
+// errNoGrantOfToken is a failure, because the token may be mistyped.
+var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
+	"may have ended already. If the service has fields, name its settings with --config")
+
+func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader,
+	prompt io.Writer) ([]oauth.Connection, error) {
+	token, err := term.ReadToken(ctx, in, prompt)
+	if err != nil {
+		return nil, err
 	}
-	if found != 1 {
-		return fmt.Errorf("%d active grants have an id that starts with %q: \"pasteport grants list\" shows them",
-			found, filter.id)
+	found, err := grants.GrantsOf(ctx, token.Reveal())
+	if err == nil && len(found) == 0 {
+		err = errNoGrantOfToken
 	}
-	return nil
+	return found, adviseSelection(err, "list")
+}
+
+// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the
+// connections page.
+func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
+	token, err := term.ReadToken(ctx, in, prompt)
+	if err != nil {
+		return err
+	}
+	ended, err := grants.EndLeaked(ctx, token.Reveal())
+	if err == nil && ended == 0 {
+		err = errNoGrantOfToken
+	}
+	if err != nil {
+		return adviseSelection(err, "end")
+	}
+	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+	return err
+}
+
+func adviseSelection(err error, verb string) error {
+	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
+		return fmt.Errorf("%w: %s them by --client, --name or --subject", err, verb)
+	}
+	return err
 }
 
 func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
@@ -264,21 +232,89 @@ func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// shownGrants are what printGrants has printed.
-type shownGrants struct {
-	number int
-	newest time.Time
-}
-
 // endGrants ends the grants that were shown, and no newer ones.
-func endGrants(ctx context.Context, grants *application.Server, filter grantFilter, shown shownGrants,
-	out io.Writer) error {
-	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool {
-		return filter.chooses(grant) && !grant.CreatedAt.After(shown.newest)
-	})
+func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
+	chosen := map[string]bool{}
+	for _, grant := range shown {
+		chosen[grant.ID] = true
+	}
+	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool { return chosen[grant.ID] })
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 	return err
+}
+
+func printGrants(out io.Writer, grants []oauth.Connection) error {
+	if len(grants) == 0 {
+		_, err := fmt.Fprintln(out, "No active grants match.")
+		return err
+	}
+	table := term.NewTable(out, "ID", "CLIENT", "NAME", "SERVER", "SUBJECT", "ACCOUNT", "LAST USED")
+	for _, grant := range grants {
+		used, server := "never", column(grant.ResourceName)
+		if !grant.LastUsedAt.IsZero() {
+			used = term.Time(grant.LastUsedAt)
+		}
+		if url := []rune(grant.Resource.String()); server == "" {
+			server = string(url)
+			if len(url) > columnWidth { // URLs differ at their end
+				server = "…" + string(url[len(url)-columnWidth+1:])
+			}
+		}
+		table.Row(oauth.ShortID(grant.ID), column(grant.ClientHost), column(grant.ClientName), server,
+			column(grant.Subject), column(grant.Account), used)
+	}
+	return table.Flush()
+}
+
+// columnWidth keeps the tables of grants and calls within 120 columns.
+const columnWidth = 16
+
+// column returns a text cut to the width of a column.
+func column(text string) string {
+	if runes := []rune(text); len(runes) > columnWidth {
+		return string(runes[:columnWidth-1]) + "…"
+	}
+	return text
+}
+
+// listedGrant is the JSON form of a grant.
+type listedGrant struct {
+	ID         string    `json:"id"`
+	Client     string    `json:"client"`
+	Name       string    `json:"name"`
+	Resource   string    `json:"resource"`
+	Server     string    `json:"resource_name"`
+	Subject    string    `json:"subject"`
+	Account    string    `json:"account"`
+	Scopes     []string  `json:"scopes"`
+	Waiting    bool      `json:"waiting"`
+	CreatedAt  time.Time `json:"created_at"`
+	LastUsedAt time.Time `json:"last_used_at,omitzero"`
+	EndsBy     time.Time `json:"ends_by"`
+	Latest     time.Time `json:"ends_at_latest"`
+}
+
+func listedGrants(grants []oauth.Connection) []listedGrant {
+	listed := make([]listedGrant, 0, len(grants))
+	for _, grant := range grants {
+		listed = append(listed, listedGrant{
+			ID:         grant.ID,
+			Client:     grant.ClientHost,
+			Name:       grant.ClientName,
+			Resource:   grant.Resource.String(),
+			Server:     grant.ResourceName,
+			Subject:    grant.Subject,
+			Account:    grant.Account,
+			Scopes:     strings.Fields(grant.Scopes.String()),
+			Waiting:    grant.Waiting,
+			CreatedAt:  grant.CreatedAt,
+			LastUsedAt: grant.LastUsedAt,
+			EndsBy:     grant.EndsBy,
+			Latest:     grant.EndsAtLatest,
+		})
+	}
+	return listed
 }

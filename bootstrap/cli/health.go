@@ -31,11 +31,11 @@ func newHealth(out io.Writer) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if problems := problemsOf(report); problems != "" {
-				_, err = fmt.Fprintf(out, "%s: http://%s/readyz: %s\n", report.Status, config.AdminAddr, problems)
-				return err
+			status, problems := "ready", problemsOf(report)
+			if problems != "" {
+				status, problems = report.Status, ": "+problems
 			}
-			_, err = fmt.Fprintf(out, "ready: http://%s/readyz\n", config.AdminAddr)
+			_, err = fmt.Fprintf(out, "%s: http://%s/readyz%s\n", status, config.AdminAddr, problems)
 			return err
 		},
 	}

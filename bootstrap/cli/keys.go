@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,18 +123,13 @@ func listKeys(store *persistence.Store, grantTTL time.Duration) (listed []listed
 }
 
 func printKeys(out io.Writer, listed []listedKey) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "GENERATED\tREPLACED\tNEEDED UNTIL")
+	table := term.NewTable(out, "GENERATED", "REPLACED", "NEEDED UNTIL")
 	for _, key := range listed {
-		if key.ReplacedAt == nil {
-			_, _ = fmt.Fprintf(table, "%s\tin use\t-\n", term.Time(key.GeneratedAt))
-			continue
+		replaced, needed := "in use", ""
+		if key.ReplacedAt != nil {
+			replaced, needed = term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", term.Time(key.GeneratedAt), term.Time(*key.ReplacedAt),
-			term.Time(*key.NeededUntil))
+		table.Row(term.Time(key.GeneratedAt), replaced, needed)
 	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing the secrets' ages: %w", err)
-	}
-	return nil
+	return table.Flush()
 }

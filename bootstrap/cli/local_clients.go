@@ -1,8 +1,7 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 
@@ -29,22 +28,11 @@ func localClients(config service.Config, endpoint string) (clients []localClient
 		localClient{name: "Claude Code",
 			command: shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
 		localClient{name: "VS Code",
-			command: shell("code", "--add-mcp", inJSON(vsCodeServer{name, "http", endpoint, vsCodeOAuth{id}}))},
+			command: shell("code", "--add-mcp", fmt.Sprintf(
+				`{"name":%q,"type":"http","url":%q,"oauth":{"clientId":%q}}`, name, endpoint, id))},
 		localClient{name: "mcp-remote", command: shell("npx", "-y", "mcp-remote", endpoint,
-			"--static-oauth-client-info", inJSON(map[string]string{"client_id": id}))},
+			"--static-oauth-client-info", fmt.Sprintf(`{"client_id":%q}`, id))},
 	)
-}
-
-// vsCodeServer is a server in the mcp.json of VS Code.
-type vsCodeServer struct {
-	Name  string      `json:"name"`
-	Type  string      `json:"type"`
-	URL   string      `json:"url"`
-	OAuth vsCodeOAuth `json:"oauth"`
-}
-
-type vsCodeOAuth struct {
-	ClientID string `json:"clientId"`
 }
 
 const lettersAndDigits = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -58,14 +46,6 @@ func localName(endpoint string) string {
 	}
 	words := strings.FieldsFunc(at.Path, func(r rune) bool { return !strings.ContainsRune(lettersAndDigits, r) })
 	return strings.Join(append([]string{"local"}, words...), "-")
-}
-
-func inJSON(value any) string {
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false) // a URL with an ampersand stays readable
-	_ = encoder.Encode(value)    // strings can be encoded
-	return strings.TrimSpace(text.String())
 }
 
 // shell returns a command line for a POSIX shell.

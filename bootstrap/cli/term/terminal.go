@@ -3,13 +3,10 @@
 package term
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"strconv"
 	"strings"
@@ -105,37 +102,11 @@ func OnlyCommands(command *cobra.Command, args []string) error {
 // PrintJSON writes value as indented JSON. Characters that do not print, such as direction marks in
 // the name of a client, are escaped.
 func PrintJSON(out io.Writer, value any) error {
-	text, err := indented("", value)
-	if err == nil {
-		_, err = io.WriteString(out, text+"\n")
-	}
-	return err
-}
-
-// PrintJSONList writes a list as PrintJSON does, element by element.
-func PrintJSONList[T any](out io.Writer, list iter.Seq2[T, error]) error {
-	buffered, before, end := bufio.NewWriter(out), "[\n  ", "[]\n"
-	for element, err := range list {
-		if err != nil {
-			return errors.Join(err, buffered.Flush())
-		}
-		text, err := indented("  ", element)
-		if err != nil {
-			return err
-		}
-		_, _ = buffered.WriteString(before + text) // Flush returns its error
-		before, end = ",\n  ", "\n]\n"
-	}
-	_, _ = buffered.WriteString(end)
-	return buffered.Flush()
-}
-
-func indented(prefix string, value any) (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
-	encoder.SetIndent(prefix, "  ")
+	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(value); err != nil {
-		return "", fmt.Errorf("printing JSON: %w", err)
+		return fmt.Errorf("printing JSON: %w", err)
 	}
 	var escaped strings.Builder
 	for _, r := range text.String() {
@@ -147,7 +118,8 @@ func indented(prefix string, value any) (string, error) {
 			_, _ = fmt.Fprintf(&escaped, `\u%04x`, unit)
 		}
 	}
-	return strings.TrimSuffix(escaped.String(), "\n"), nil
+	_, err := io.WriteString(out, escaped.String())
+	return err
 }
 
 // Time formats a time in the local zone.
