@@ -291,6 +291,6 @@ var _ = Describe("Audit of calls", Label("audit"), func() {
 		service := Operate(adjust)
 		service.Call(ctx, service.NewClient().Connect(ctx).Access)
 		metrics := service.AskAdmin(ctx, "/metrics").Text
-		Expect(metrics).To(ContainSubstring("pasteport_audit_lines_total 1\n"))
+		Expect(metrics).To(ContainSubstring("pasteport_audit_lines_total 2\n"))
 	})
 })

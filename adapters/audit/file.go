@@ -10,13 +10,14 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,10 +37,8 @@ var (
 // Options configure a File.
 type Options struct {
 	Path      string
-	Arguments bool // write the arguments of calls, and not only their digests
-
-	Now    func() time.Time // nil for time.Now
-	Logger *slog.Logger     // nil for none
+	Arguments bool         // write the arguments of calls, and not only their digests
+	Logger    *slog.Logger // nil for none
 }
 
 // ownerOnly is the mode of a new file, because subjects are personal data.
@@ -55,43 +54,32 @@ type File struct {
 	mu      sync.Mutex // guards what follows
 	file    *os.File
 	last    link
-	waiting []line // to write next; more than one while the file cannot be written
-	torn    int64  // bytes of a part of a line at the end of the file
-	failed  bool   // the last write, which the log has
+	waiting [][]byte // lines to write next; more than one while the file cannot be written
+	torn    int      // bytes of a part of a line at the end of the file
+	failed  bool     // the last write, which the log has
 	closed  bool
-}
-
-// line is a line before it has its place in the chain.
-type line struct {
-	text   []byte
-	isCall bool
 }
 
 // Open opens a file, and creates it for its owner only. It removes a line that a crash has cut off,
 // and reports that in the file and in the log. It fails for a file whose last line is not of a
 // chain, and while another process has it open.
 func Open(o Options) (*File, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	// The file itself is renamed. The dot keeps the lock out of patterns such as calls.jsonl*.
 	lock := flock.New(filepath.Join(filepath.Dir(o.Path), "."+filepath.Base(o.Path)+".lock"),
 		flock.SetPermissions(ownerOnly))
-	switch locked, err := lock.TryLock(); {
-	case err != nil:
+	locked, err := lock.TryLock()
+	if err == nil && !locked {
+		err = ErrLocked
+	}
+	if err != nil {
 		return nil, fmt.Errorf("opening the audit file %s: locking it: %w", o.Path, err)
-	case !locked:
-		return nil, fmt.Errorf("opening the audit file %s: %w", o.Path, ErrLocked)
 	}
 	f := &File{options: o, lock: lock}
-	if err := f.open(); err != nil {
+	if err := f.Reopen(); err != nil {
 		return nil, errors.Join(err, lock.Close())
-	}
-	if err := f.Ready(); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the audit file: %w", err), f.Close())
 	}
 	return f, nil
 }
@@ -101,7 +89,7 @@ func Open(o Options) (*File, error) {
 func (f *File) Record(_ context.Context, call audit.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.waiting = append(f.waiting, line{encodeCall(call, f.options.Arguments), true})
+	f.waiting = append(f.waiting, encode(call.Time, attributes(call, f.options.Arguments)...))
 	_ = f.flush() // it has logged the error, and Ready returns the next one
 }
 
@@ -113,22 +101,8 @@ func (f *File) Ready() error {
 	return f.flush()
 }
 
-// Written returns the number of calls that were written.
+// Written returns the number of lines that were written.
 func (f *File) Written() int64 { return f.written.Load() }
-
-// Reopen opens the file at the path, which logrotate may have renamed. The chain continues, so it
-// fails for a file that has lines of another. Then lines go on in the renamed file.
-func (f *File) Reopen() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return nil
-	}
-	if err := f.open(); err != nil {
-		return err
-	}
-	return f.flush()
-}
 
 // Close closes the file.
 func (f *File) Close() error {
@@ -144,64 +118,54 @@ func (f *File) Close() error {
 	return nil
 }
 
-// open makes the file at the path the current one. It changes nothing if it fails.
-func (f *File) open() error {
+// Reopen opens the file at the path, which logrotate may have renamed. The chain continues, so it
+// fails for a file that has lines of another. Then lines go on in the renamed file.
+func (f *File) Reopen() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
 	file, err := os.OpenFile(f.options.Path, os.O_APPEND|os.O_CREATE|os.O_RDWR, ownerOnly)
-	if err != nil {
-		return fmt.Errorf("opening the audit file: %w", err)
-	}
-	end, err := readTail(file)
-	last := f.last
 	if err == nil {
-		last, err = f.continues(end)
-	}
-	if err == nil && len(end.torn) > 0 {
-		err = removeEnd(file, int64(len(end.torn)))
+		if err = f.goOnIn(file); err != nil {
+			err = errors.Join(err, file.Close())
+		}
 	}
 	if err != nil {
-		return fmt.Errorf("opening the audit file %s: %w", f.options.Path, errors.Join(err, file.Close()))
+		return fmt.Errorf("opening the audit file %s: %w", f.options.Path, err)
+	}
+	return f.flush()
+}
+
+// goOnIn makes file the current one. It changes nothing if it fails.
+func (f *File) goOnIn(file *os.File) error {
+	end, torn, err := readEnd(file)
+	if err != nil {
+		return err
+	}
+	sealed, events := sealedLine{link: f.last}, [][]byte(nil)
+	if end == nil {
+		events = append(events, encode(time.Now(), slog.String("event", eventFile)))
+	} else if sealed, err = parseSealed(end); err != nil || f.file != nil && sealed.link != f.last {
+		return ErrUnchained
+	}
+	if torn > 0 {
+		events = append(events, encode(time.Now(), slog.String("event", eventTorn), slog.Int("bytes", torn)))
+		f.options.Logger.Warn("removing a line of the audit file that a crash has cut off",
+			"file", f.options.Path, "bytes", torn)
 	}
 	if before := f.file; before != nil {
 		go func() { _ = errors.Join(before.Sync(), before.Close()) }() // a disk may be slow
 	}
-	f.file, f.last, f.torn = file, last, 0
-	f.waiting = append(f.eventsOf(end), f.waiting...)
+	f.file, f.last, f.torn, f.waiting = file, sealed.link, torn, append(events, f.waiting...)
 	return nil
-}
-
-// continues returns the link from which the chain continues in a file with that end.
-func (f *File) continues(end tail) (link, error) {
-	if end.last == nil {
-		return f.last, nil
-	}
-	sealed, err := parseSealed(end.last)
-	if err != nil || f.file != nil && sealed.link != f.last {
-		return link{}, ErrUnchained
-	}
-	return sealed.link, nil
-}
-
-const maxTornText = 1 << 10 // bytes of a torn line that its event contains
-
-// eventsOf returns the next lines of a file that ends so.
-func (f *File) eventsOf(end tail) (events []line) {
-	now := formatTime(f.options.Now())
-	if end.last == nil {
-		events = append(events, line{encode(eventLine{Time: now, Event: eventFile}), false})
-	}
-	if torn := len(end.torn); torn > 0 {
-		text := strings.ToValidUTF8(string(end.torn[:min(torn, maxTornText)]), "\ufffd")
-		events = append(events, line{encode(eventLine{now, eventTorn, text, int64(torn)}), false})
-		f.options.Logger.Warn("removed a line of the audit file that a crash has cut off",
-			"file", f.options.Path, "bytes", torn)
-	}
-	return events
 }
 
 // flush writes the lines that wait.
 func (f *File) flush() error {
 	for len(f.waiting) > 0 {
-		if err := f.write(f.waiting[0].text); err != nil {
+		if err := f.write(f.waiting[0]); err != nil {
 			if !f.failed {
 				f.options.Logger.Error("cannot write the audit file; calls get 503 until it can be written",
 					"file", f.options.Path, "error", err)
@@ -209,9 +173,7 @@ func (f *File) flush() error {
 			f.failed = true
 			return err
 		}
-		if f.waiting[0].isCall {
-			f.written.Add(1)
-		}
+		f.written.Add(1)
 		f.waiting = f.waiting[1:]
 	}
 	if f.failed {
@@ -221,29 +183,46 @@ func (f *File) flush() error {
 	return nil
 }
 
-// write writes one line in one system call, and removes what a failed one has written.
+// write writes one line in one system call, after it has removed a part of one at the end.
 func (f *File) write(text []byte) error {
-	sealed, next := f.last.seal(text)
-	if err := f.removeTorn(); err != nil {
-		return err
+	if f.torn > 0 {
+		info, err := f.file.Stat()
+		if err == nil {
+			err = f.file.Truncate(info.Size() - int64(f.torn))
+		}
+		if err != nil {
+			return fmt.Errorf("removing a part of a line: %w", err)
+		}
 	}
+	sealed, next := f.last.seal(text)
 	n, err := f.file.Write(append(sealed, '\n'))
 	if err != nil {
-		f.torn = int64(n)
-		return errors.Join(fmt.Errorf("writing a line: %w", err), f.removeTorn())
+		f.torn = n
+		return fmt.Errorf("writing a line: %w", err)
 	}
-	f.last = next
+	f.last, f.torn = next, 0
 	return nil
 }
 
-// removeTorn removes what a failed write has left at the end of the file.
-func (f *File) removeTorn() error {
-	if f.torn == 0 {
-		return nil
+// readEnd returns the last complete line of a file without its line feed, nil for none, and the
+// number of bytes that follow it.
+func readEnd(file *os.File) (last []byte, torn int, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading an audit file: %w", err)
 	}
-	err := removeEnd(f.file, f.torn)
-	if err == nil {
-		f.torn = 0
+	var text []byte
+	for at := info.Size(); at > 0 && bytes.Count(text, []byte("\n")) < 2; {
+		chunk := make([]byte, min(64<<10, at))
+		at -= int64(len(chunk))
+		if _, err := file.ReadAt(chunk, at); err != nil && !errors.Is(err, io.EOF) {
+			return nil, 0, fmt.Errorf("reading an audit file: %w", err)
+		}
+		text = append(chunk, text...)
 	}
-	return err
+	end := bytes.LastIndexByte(text, '\n')
+	if end >= 0 {
+		last = text[bytes.LastIndexByte(text[:end], '\n')+1 : end]
+	}
+	return last, len(text) - end - 1, nil
 }

@@ -2,92 +2,76 @@ package audit
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/audit"
 )
 
-// callLine is the line of a call. Its fields are described in docs/audit.md.
-type callLine struct {
-	Time            string          `json:"time"`
-	Request         string          `json:"request,omitempty"`
-	Subject         string          `json:"subject"`
-	Account         string          `json:"account,omitempty"`
-	Client          string          `json:"client"`
-	App             string          `json:"app,omitempty"`
-	Grant           string          `json:"grant"`
-	Resource        string          `json:"resource"`
-	Method          string          `json:"method"`
-	Name            string          `json:"name,omitempty"`
-	ArgumentsDigest string          `json:"arguments_sha256,omitempty"`
-	Arguments       json.RawMessage `json:"arguments,omitempty"`
-	Outcome         audit.Outcome   `json:"outcome"`
-	Code            *int64          `json:"code,omitempty"`
-	Rule            string          `json:"rule,omitempty"`
-	Status          int             `json:"status,omitempty"`
-	Duration        float64         `json:"duration_ms"`
+// Log returns a recorder that logs each call in one line, with the message "call".
+func Log(logger *slog.Logger, withArguments bool) audit.Recorder {
+	return func(_ context.Context, call audit.Call) {
+		// With the request's context the logger would add the request id a second time.
+		logger.LogAttrs(context.Background(), slog.LevelInfo, "call", attributes(call, withArguments)...)
+	}
 }
 
-// The events of a file.
+// attributes are the fields of a call, which docs/audit.md describes.
+func attributes(call audit.Call, withArguments bool) []slog.Attr {
+	optional := func(isSet bool, key string, value any) slog.Attr {
+		if isSet {
+			return slog.Any(key, value)
+		}
+		return slog.Attr{} // which loggers leave out
+	}
+	return []slog.Attr{
+		optional(call.Request != "", "request", call.Request),
+		slog.String("subject", call.Subject),
+		optional(call.Account != "", "account", call.Account),
+		slog.String("client", call.Client),
+		optional(call.App != "", "app", call.App),
+		slog.String("grant", call.Grant),
+		slog.String("resource", call.Resource),
+		slog.String("method", call.Method),
+		optional(call.Name != "", "name", call.Name),
+		optional(call.Arguments != nil, "arguments_sha256", call.ArgumentsDigest()),
+		optional(withArguments && json.Valid(call.Arguments), "arguments", json.RawMessage(call.Arguments)),
+		slog.String("outcome", string(call.Outcome)),
+		optional(call.Code != nil, "code", call.Code),
+		optional(call.Rule != "", "rule", call.Rule),
+		optional(call.Status != 0, "status", call.Status),
+		slog.Float64("duration_ms", float64(call.Duration.Microseconds())/1000),
+	}
+}
+
+// encode returns a line of JSON without a line feed.
+func encode(at time.Time, fields ...slog.Attr) []byte {
+	var line bytes.Buffer
+	handler := slog.NewJSONHandler(&line, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, field slog.Attr) slog.Attr {
+			if field.Key == slog.LevelKey || field.Key == slog.MessageKey {
+				return slog.Attr{}
+			}
+			return field
+		},
+	})
+	record := slog.Record{}
+	record.AddAttrs(slog.String("time", at.UTC().Format("2006-01-02T15:04:05.000000Z")))
+	record.AddAttrs(fields...)
+	_ = handler.Handle(context.Background(), record) // a buffer accepts all
+	return bytes.TrimSuffix(line.Bytes(), []byte("\n"))
+}
+
+// The events of a file, which docs/audit.md describes.
 const (
 	eventFile = "file" // the first line of a file
 	eventTorn = "torn" // a crash cut off the line that was here, and it was removed
 )
-
-// eventLine is the line of an event of the file itself.
-type eventLine struct {
-	Time  string `json:"time"`
-	Event string `json:"event"`           // "" in the line of a call
-	Text  string `json:"text,omitempty"`  // the beginning of a torn line
-	Bytes int64  `json:"bytes,omitempty"` // of the torn line
-}
-
-const timeFormat = "2006-01-02T15:04:05.000000Z"
-
-func formatTime(at time.Time) string { return at.UTC().Format(timeFormat) }
-
-func milliseconds(duration time.Duration) float64 { return float64(duration.Microseconds()) / 1000 }
-
-// encodeCall returns the line of a call, without a line feed.
-func encodeCall(call audit.Call, withArguments bool) []byte {
-	line := callLine{
-		Time:            formatTime(call.Time),
-		Request:         call.Request,
-		Subject:         call.Subject,
-		Account:         call.Account,
-		Client:          call.Client,
-		App:             call.App,
-		Grant:           call.Grant,
-		Resource:        call.Resource,
-		Method:          call.Method,
-		Name:            call.Name,
-		ArgumentsDigest: call.ArgumentsDigest(),
-		Outcome:         call.Outcome,
-		Code:            call.Code,
-		Rule:            call.Rule,
-		Status:          call.Status,
-		Duration:        milliseconds(call.Duration),
-	}
-	if withArguments {
-		line.Arguments = call.Arguments
-	}
-	return encode(line)
-}
-
-func encode(line any) []byte {
-	text, err := json.Marshal(line)
-	if err != nil { // encoding/json does not accept the arguments; their digest is enough
-		call, _ := line.(callLine)
-		call.Arguments = nil
-		text, _ = json.Marshal(call)
-	}
-	return text
-}
 
 // link is the place of a line in a chain.
 type link struct {
@@ -110,16 +94,14 @@ func (l link) seal(line []byte) ([]byte, link) {
 	return append(line, hashField+next.Hash+`"}`...), next
 }
 
-func hashOf(text []byte) string {
-	digest := sha256.Sum256(text)
-	return hex.EncodeToString(digest[:])
-}
+func hashOf(text []byte) string { return fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 // sealedLine is what Verify reads in a line.
 type sealedLine struct {
 	link
-	Prev *string `json:"prev"`
-	eventLine
+	Prev  *string `json:"prev"`
+	Event string  `json:"event"` // "" in the line of a call
+	Bytes int64   `json:"bytes"` // of a torn line
 }
 
 // parseSealed returns an error for a line that has no hash, or another than that of its text.

@@ -49,25 +49,21 @@ type Report struct {
 // key, a chain shows changes only to those who know a hash from another place: expect is the hash
 // that the last line must have, "" for any.
 func Verify(expect string, sources ...Source) (Report, error) {
-	type opened struct {
-		name   string
-		reader *bufio.Reader
-		first  int64
-	}
-	files := make([]opened, 0, len(sources))
-	for _, source := range sources {
+	first := map[Source]int64{}
+	for i, source := range sources {
 		reader := bufio.NewReaderSize(source, 64<<10)
-		first, _ := reader.Peek(64 << 10)
-		line, _, _ := bytes.Cut(first, []byte("\n"))
+		begin, _ := reader.Peek(64 << 10)
+		line, _, _ := bytes.Cut(begin, []byte("\n"))
 		sealed, _ := parseSealed(line) // a line that was changed still has a number
-		files = append(files, opened{source.Name, reader, sealed.Seq})
+		sources[i].Reader = reader
+		first[sources[i]] = sealed.Seq
 	}
-	slices.SortStableFunc(files, func(a, b opened) int { return cmp.Compare(a.first, b.first) })
+	slices.SortStableFunc(sources, func(a, b Source) int { return cmp.Compare(first[a], first[b]) })
 	v := verifier{}
-	for i, file := range files {
-		v.file, v.line, v.isLastFile = file.name, 0, i == len(files)-1
-		if err := v.read(file.reader); err != nil {
-			return v.report, fmt.Errorf("reading %s: %w", file.name, err)
+	for _, source := range sources {
+		v.file, v.line = source.Name, 0
+		if err := v.read(source.Reader.(*bufio.Reader)); err != nil {
+			return v.report, fmt.Errorf("reading %s: %w", source.Name, err)
 		}
 	}
 	v.report.Last, v.report.Hash = v.last.Seq, v.last.Hash
@@ -79,13 +75,12 @@ func Verify(expect string, sources ...Source) (Report, error) {
 	return v.report, nil
 }
 
+// verifier is at a line of a file.
 type verifier struct {
-	report     Report
-	file       string
-	line       int
-	isLastFile bool
-	last       link
-	begun      bool // a line was read
+	report Report
+	file   string
+	line   int
+	last   link
 }
 
 func (v *verifier) problem(format string, args ...any) {
@@ -99,48 +94,27 @@ func (v *verifier) note(format string, args ...any) {
 func (v *verifier) read(reader *bufio.Reader) error {
 	for {
 		line, err := reader.ReadBytes('\n')
+		isTorn := errors.Is(err, io.EOF)
 		switch {
-		case errors.Is(err, io.EOF) && len(line) == 0:
+		case isTorn && len(line) == 0:
 			return nil
-		case err != nil && !errors.Is(err, io.EOF):
+		case err != nil && !isTorn:
 			return err
 		}
 		v.line++
 		v.report.Lines++
-		if err != nil {
-			v.readTorn(line)
-			return nil
+		sealed, err := parseSealed(bytes.TrimSuffix(line, []byte("\n")))
+		switch {
+		case err == nil:
+			v.follow(sealed)
+		case !isTorn:
+			v.problem("%s", err)
+			v.last = link{cmp.Or(sealed.Seq, v.last.Seq+1), sealed.Hash} // "" if it is not known
 		}
-		v.check(bytes.TrimSuffix(line, []byte("\n")))
+		if isTorn { // by a crash, or by a service that writes at this moment
+			v.note("the last line is cut off: the service removes it at its next start, and reports that in the file")
+		}
 	}
-}
-
-// readTorn reads a line without a line feed. Only a crash, or a service that writes at this moment,
-// leaves one, and only at the end.
-func (v *verifier) readTorn(line []byte) {
-	if sealed, err := parseSealed(line); err == nil {
-		v.follow(sealed)
-	}
-	if !v.isLastFile {
-		v.problem("the last line is cut off, although another file follows")
-		return
-	}
-	v.note("the last line is cut off: the service removes it at its next start, and reports that in the file")
-}
-
-func (v *verifier) check(line []byte) {
-	sealed, err := parseSealed(line)
-	switch {
-	case errors.Is(err, errNoHash):
-		v.problem("%s", err)
-		v.last = link{v.last.Seq + 1, ""} // its number and its hash are not known
-	case err != nil:
-		v.problem("%s", err)
-		v.last = sealed.link
-	default:
-		v.follow(sealed)
-	}
-	v.begun = true
 }
 
 // follow checks that a line with a valid hash follows the line before it.
@@ -148,13 +122,14 @@ func (v *verifier) follow(sealed sealedLine) {
 	if v.line == 1 && sealed.Event != eventFile {
 		v.problem("the first line of the file is missing")
 	}
+	begins, isFirst := sealed.Seq == 1 && *sealed.Prev == "", v.report.Lines == 1
 	switch expected := v.last.Seq + 1; {
-	case !v.begun:
-		v.begin(sealed)
-	case v.line == 1 && sealed.Event == eventFile && sealed.Seq == 1 && *sealed.Prev == "":
+	case isFirst && sealed.Seq > 1:
+		v.note("it begins with number %d: the lines before it are in older files", sealed.Seq)
+	case isFirst && !begins:
+		v.problem("the first line carries the hash of a line before it")
+	case !isFirst && begins && v.line == 1 && sealed.Event == eventFile:
 		v.note("another chain begins: the service was started without a file at its path")
-	case sealed.Seq == v.last.Seq && sealed.Hash == v.last.Hash:
-		v.problem("it is there twice: it is the same as the line before")
 	case sealed.Seq > expected:
 		v.problem("the chain has a gap before it: numbers %d to %d are missing", expected, sealed.Seq-1)
 	case sealed.Seq < expected:
@@ -162,20 +137,10 @@ func (v *verifier) follow(sealed sealedLine) {
 	case *sealed.Prev != v.last.Hash && v.last.Hash != "":
 		v.problem("the line before it was replaced: this line carries another hash of it")
 	}
-	v.last = sealed.link
-	v.event(sealed)
-}
-
-func (v *verifier) begin(sealed sealedLine) {
-	v.report.First = sealed.Seq
-	if sealed.Seq > 1 {
-		v.note("it begins with number %d: the lines before it are in older files", sealed.Seq)
-	} else if *sealed.Prev != "" {
-		v.problem("the first line carries the hash of a line before it")
+	if isFirst {
+		v.report.First = sealed.Seq
 	}
-}
-
-func (v *verifier) event(sealed sealedLine) {
+	v.last = sealed.link
 	if sealed.Event == eventTorn {
 		v.note("a line of %d bytes after the one before was cut off by a crash", sealed.Bytes)
 	}

@@ -54,14 +54,13 @@ func (s *Service) openAudit(config Config) (err error) {
 	s.audit, err = audit.Open(audit.Options{
 		Path:      a.File,
 		Arguments: a.Arguments,
-		Now:       config.Now,
 		Logger:    config.Logger,
 	})
 	if err != nil {
 		return oauth.NewMistake("%s: %s", oauth.Field("Audit.File"), err)
 	}
 	s.operations.metrics.Counter("pasteport_audit_lines_total",
-		"Calls that were written to the audit file.", func() float64 {
+		"Lines that were written to the audit file.", func() float64 {
 			return float64(s.audit.Written())
 		})
 	return nil
