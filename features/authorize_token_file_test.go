@@ -124,7 +124,7 @@ var _ = Describe("The token file", func() {
 		Entry("has a syntax error", func() { file.Save(file.Text() + "a-new-token role=editor\n") }, "line 4"),
 		Entry("has a line of an older version", func() {
 			file.Save(file.Text() + "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA role=editor\n")
-		}, `line 4: it does not begin with \"sha256:\": make the line again`),
+		}, `line 4: it does not begin with \"sha256:\" and a whole hash: make the line again`),
 		Entry("is missing", func() { Expect(os.Remove(string(file))).To(Succeed()) }, "no such file"),
 	)
 
@@ -193,7 +193,7 @@ var _ = Describe("Hashing a token", func() {
 				`"pasteport hash-token --new"`),
 		Entry("a subject of two words", 1, "20-characters-s3cret\n", "it must be one word", "--subject",
 			"Ada Lovelace"),
-		Entry("a token file that is a folder", 1, "20-characters-s3cret\n", "not a regular file", "--token-file",
+		Entry("a token file that is a folder", 1, "20-characters-s3cret\n", "is a directory", "--token-file",
 			os.TempDir()),
 	)
 })

@@ -163,7 +163,7 @@ var _ = Describe("Configuring with mistakes", Label("configuration", "F9"), func
 		Entry("when the admin address is invalid",
 			`--admin-addr is "nowhere", which is not a valid address: write host:port, for example 127\.0\.0\.1:8081`,
 			"--admin-addr=nowhere"),
-		Entry("when the token file does not exist", `--token-file: reading the token file: stat missing`,
+		Entry("when the token file does not exist", `--token-file: reading the token file: open missing`,
 			"--verifier=file", "--token-file=missing"),
 		Entry("when the token file has a mistake", `--token-file: reading the token file odd: line 1`,
 			"--verifier=file", "--token-file=odd"),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -35,15 +34,12 @@ func NewEndpoint(url string, t Transport) *Verifier {
 }
 
 func readEndpoint(got answer) (oauth.Principal, error) {
-	// application/json or application/*+json (RFC 6839 §3.1)
-	isJSON := got.mediaType == "application/json" ||
-		strings.HasPrefix(got.mediaType, "application/") && strings.HasSuffix(got.mediaType, "+json")
 	switch {
 	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	case got.status < 200 || got.status > 299:
 		return oauth.Principal{}, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status))
-	case !isJSON || len(got.body) == 0:
+	case got.mediaType != "application/json" || len(got.body) == 0:
 		return oauth.Principal{}, nil
 	}
 	var found struct {
@@ -53,7 +49,7 @@ func readEndpoint(got answer) (oauth.Principal, error) {
 		Roles   []string   `json:"roles"`
 		Scopes  []string   `json:"scopes"`
 	}
-	if err := got.decode(&found, "subject", "name", "token_id", "roles", "scopes"); err != nil {
+	if err := got.decode(&found); err != nil {
 		return oauth.Principal{}, err
 	}
 	return oauth.Principal{

@@ -68,8 +68,7 @@ func (o IntrospectionOptions) read(got answer) (person oauth.Principal, err erro
 		Expires *float64   `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
 		Roles   []string   `json:"roles"`
 	}
-	err = got.decode(&found, "active", "sub", "jti", "scope", "exp", "roles")
-	switch {
+	switch err = got.decode(&found); {
 	case err != nil:
 		return person, err
 	case found.Active == nil:

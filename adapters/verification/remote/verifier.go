@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -84,19 +83,10 @@ func (v *Verifier) send(request *http.Request) (answer, error) {
 	return answer{response.StatusCode, mediaType, body}, nil
 }
 
-// decode decodes the members. It refuses duplicate names and names in another case, because they
-// are ambiguous.
-func (a answer) decode(into any, members ...string) error {
-	var all map[string]jsontext.Value
-	if errors.Join(json.Unmarshal(a.body, &all), json.Unmarshal(a.body, into)) != nil {
+// decode decodes the members, whatever the case of their names, and refuses duplicates.
+func (a answer) decode(into any) error {
+	if json.Unmarshal(a.body, into, json.MatchCaseInsensitiveNames(true)) != nil {
 		return mistake("its JSON is malformed, or a member has another type than documented")
-	}
-	for name := range all {
-		for _, member := range members {
-			if name != member && strings.EqualFold(name, member) {
-				return mistake(fmt.Sprintf("its JSON has the member %s in another case", member))
-			}
-		}
 	}
 	return nil
 }
@@ -106,7 +96,7 @@ type identifier string
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (i *identifier) UnmarshalJSON(value []byte) error {
-	if kind := jsontext.Value(value).Kind(); kind == '0' {
+	if jsontext.Value(value).Kind() == '0' {
 		*i = identifier(value)
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -70,14 +69,15 @@ func (f *File) current(ctx context.Context) table {
 }
 
 func (f *File) read() error {
-	content, found, err := load(f.path)
+	content, err := os.ReadFile(f.path)
 	if err != nil {
 		return fmt.Errorf("reading the token file: %w", err)
 	}
 	if f.tokens != nil && bytes.Equal(content, f.content) {
 		return nil
 	}
-	if f.tokens != nil && len(content) == 0 && time.Since(found.ModTime()).Abs() < emptyDelay {
+	found, err := os.Stat(f.path)
+	if f.tokens != nil && len(content) == 0 && err == nil && time.Since(found.ModTime()).Abs() < emptyDelay {
 		return fmt.Errorf("reading the token file %s: it was emptied just now, perhaps by an editor that is writing it",
 			f.path)
 	}
@@ -90,33 +90,7 @@ func (f *File) read() error {
 		f.logger.Warn("token file has no token, so no client can connect: add a line from \"pasteport hash-token\"",
 			"file", f.path)
 	}
-	if mode := found.Mode(); mode.Perm()&0o007 != 0 {
-		f.logger.Warn("token file is accessible to every user of this computer: run chmod o= on it", "file", f.path,
-			"mode", mode.String())
-	}
 	return nil
-}
-
-// load reads at most one byte more than a valid file has. It refuses a pipe, which would block.
-func load(path string) ([]byte, fs.FileInfo, error) {
-	found, err := os.Stat(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !found.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s is not a regular file", path)
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, maxBytes+1))
-	if err != nil {
-		return nil, nil, err
-	}
-	found, err = file.Stat() // again, because the file may have been emptied since
-	return content, found, err
 }
 
 // NewLine hashes a token for the file at path, which may be empty or missing. It fails for a token
@@ -127,7 +101,7 @@ func NewLine(path, token string, principal oauth.Principal) (Line, error) {
 		return entry, fmt.Errorf("the token has fewer than %d characters, so it could be guessed from its hash: "+
 			"use a longer one, or run \"pasteport hash-token --new\", which makes one", minCharacters)
 	}
-	content, _, err := load(path)
+	content, err := os.ReadFile(path)
 	if err != nil && path != "" && !errors.Is(err, fs.ErrNotExist) {
 		return entry, fmt.Errorf("reading the token file: %w", err)
 	}

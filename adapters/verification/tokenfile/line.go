@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	maxBytes      = 1 << 20
 	minCharacters = 20 // of a token: SHA-256 is fast, so an attacker with the file can guess short ones
 	hashPrefix    = "sha256:"
 )
@@ -53,12 +52,6 @@ func (l Line) String() string {
 // parse parses a file. Its errors name the line and never contain its hash.
 func parse(content []byte) (table, error) {
 	content = bytes.TrimPrefix(content, []byte("\ufeff")) // byte order mark
-	if bytes.HasPrefix(content, []byte("\xff\xfe")) || bytes.HasPrefix(content, []byte("\xfe\xff")) {
-		return nil, errors.New("the file is in UTF-16, as PowerShell writes it: save it as UTF-8")
-	}
-	if len(content) > maxBytes {
-		return nil, fmt.Errorf("the file is larger than %d bytes", maxBytes)
-	}
 	tokens := table{}
 	for i, line := range strings.SplitAfter(string(content), "\n") {
 		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
@@ -84,18 +77,15 @@ func parseLine(line string) (entry Line, err error) {
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t'
 	}) {
-		return entry, errors.New("it has bytes that are not text: write it again")
+		return entry, errors.New("it has bytes that are not text in UTF-8: write it again")
 	}
 	words := strings.Fields(strings.Clone(line)) // or a subject would keep the whole file in memory
 	entry.hash = words[0]
 	encoded, isHash := strings.CutPrefix(entry.hash, hashPrefix)
 	decoded, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
-	switch {
-	case !isHash:
-		return entry, fmt.Errorf("it does not begin with %q: make the line again with \"pasteport hash-token\"",
-			hashPrefix)
-	case err != nil || len(decoded) != sha256.Size:
-		return entry, errors.New("its hash is damaged: make the line again with \"pasteport hash-token\"")
+	if !isHash || err != nil || len(decoded) != sha256.Size {
+		return entry, fmt.Errorf("it does not begin with %q and a whole hash: make the line again with "+
+			"\"pasteport hash-token\"", hashPrefix)
 	}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
