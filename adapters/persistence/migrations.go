@@ -71,14 +71,23 @@ var migrations = []migration{
 var errOther = errors.New("another version of Pasteport has written it: use that version, or name a new data folder " +
 	"or database, and people connect once more")
 
-// refuseOther refuses a database with migrations that this program does not have.
-func refuseOther(applied []string) error {
-	for _, id := range applied {
-		if !slices.ContainsFunc(migrations, func(known migration) bool { return known.id == id }) {
-			return errOther
+// missing returns the migrations that a database does not have yet. It refuses a database with
+// others than this program's.
+func missing(db *gorm.DB) ([]migration, error) {
+	var applied []string
+	tables, err := db.Migrator().GetTables() // HasTable would hide an error
+	if err == nil && slices.Contains(tables, "schema_migrations") {
+		err = db.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
+	}
+	if err != nil {
+		return nil, failed("reading the version of the schema", err)
+	}
+	for i, id := range applied {
+		if i >= len(migrations) || migrations[i].id != id {
+			return nil, errOther
 		}
 	}
-	return nil
+	return migrations[len(applied):], nil
 }
 
 // prepare migrates the schema, and creates the server secret of an unused database.
@@ -96,12 +105,12 @@ func (s *Store) migrate() (applied []string, err error) {
 		return nil, err
 	}
 	work := func(tx *gorm.DB) error {
-		before, err := appliedMigrations(tx)
-		if err = cmp.Or(err, refuseOther(before)); err != nil {
+		steps, err := missing(tx)
+		if err != nil {
 			return err
 		}
 		applied = nil
-		for _, step := range migrations[len(before):] {
+		for _, step := range steps {
 			applied = append(applied, step.id)
 			noting := "INSERT INTO schema_migrations (id) VALUES ('" + step.id + "')"
 			if err := s.engine.execute(tx, append(step.statements, noting)...); err != nil {
@@ -134,28 +143,14 @@ func (s *Store) compare() error { return cmp.Or(s.compareSchema(), s.durable()) 
 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {
-	applied, err := appliedMigrations(s.reader)
-	switch err = cmp.Or(err, refuseOther(applied)); {
+	switch missing, err := missing(s.reader); {
 	case err != nil:
 		return err
-	case len(applied) == 0:
+	case len(missing) == len(migrations):
 		return errors.New("it is not a database of Pasteport: name the data of a service, by data or database")
-	case len(applied) < len(migrations):
+	case len(missing) > 0:
 		return errors.New("an older version of Pasteport has written it: \"pasteport store migrate\" of this version " +
 			"brings it up to date")
 	}
 	return nil
-}
-
-// appliedMigrations returns nothing for a database without the table of migrations.
-func appliedMigrations(db *gorm.DB) (applied []string, err error) {
-	tables, err := db.Migrator().GetTables() // HasTable would hide an error
-	if err != nil {
-		return nil, failed("looking for the schema", err)
-	}
-	if !slices.Contains(tables, "schema_migrations") {
-		return nil, nil
-	}
-	err = db.Raw("SELECT id FROM schema_migrations ORDER BY id").Scan(&applied).Error
-	return applied, failed("reading the version of the schema", err)
 }

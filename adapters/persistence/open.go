@@ -106,13 +106,10 @@ func refusal(name string, err error) error {
 
 // openFile creates the file if it may, and changes nothing in it otherwise.
 func openFile(file string, creates bool) (*Store, error) {
-	locate, pragmas := exists, []string(nil)
-	if creates {
-		locate, pragmas = create, []string{sqlite.WAL}
-	}
+	var pragmas []string
 	path, err := filepath.Abs(file) // so that no name has a special meaning to SQLite
-	if err == nil {
-		err = locate(path)
+	if creates && err == nil {
+		pragmas, err = []string{sqlite.WAL}, create(path)
 	}
 	if err != nil {
 		return nil, refusal(file, err)
@@ -130,15 +127,6 @@ func openFile(file string, creates bool) (*Store, error) {
 		secretFile:  secretfile.New(path + secretSuffix),
 		lockTimeout: sqlite.BusyTimeout,
 	}, nil
-}
-
-// exists refuses a file that is missing or empty.
-func exists(path string) error {
-	found, err := os.Stat(path)
-	if err == nil && found.Size() == 0 {
-		return errors.New("it is empty: \"pasteport serve\" makes a database of it")
-	}
-	return err
 }
 
 // create creates a missing file. It does not even open a file that exists: closing it would release

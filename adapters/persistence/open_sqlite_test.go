@@ -88,7 +88,7 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 		Expect(file + ".secret").NotTo(BeAnExistingFile())
 	},
 		Entry("when it is not there", func(string) {}, "no such file"),
-		Entry("when it is empty", write(""), "serve"),
+		Entry("when it is empty", write(""), "not a database of Pasteport"),
 		Entry("when it is somebody else's", func(file string) {
 			write("")(file)
 			database, err := sqlite.Open(file)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/persistence/secretfile"
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/domain/seal"
 )
 
 var (
@@ -47,7 +46,7 @@ func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Clone(secrets.All), nil
+	return secrets.All, nil
 }
 
 // ReplaceSecret generates a new server secret and keeps the earlier ones, except those that were
@@ -68,11 +67,12 @@ func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error 
 		if err != nil || s.engine.server { // the first replica that is given the new secret stores its fingerprint
 			return err
 		}
-		prints, err := s.fingerprintsOfFile()
+		secrets, err := s.secretFile.Read()
 		if err != nil {
 			return err
 		}
-		return failed(storingFingerprint, tx.Create(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error)
+		newest := secrets.Fingerprints[0]
+		return failed(storingFingerprint, tx.Create(&fingerprintRow{onlyFingerprint, newest[:]}).Error)
 	})
 }
 
@@ -83,21 +83,12 @@ func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	prints, err := s.fingerprintsOfFile()
-	if err == nil && known != nil && !slices.Contains(prints, *known) {
+	secrets, err := s.secretFile.Read()
+	if err == nil && known != nil && !slices.Contains(secrets.Fingerprints, *known) {
 		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database, or copy it from another "+
 			"replica and name it with server-secret", oauth.ErrOtherSecret, s.secretFile.Path())
 	}
 	return known != nil, err
-}
-
-// fingerprintsOfFile returns the fingerprints of the secrets in the file, the newest first.
-func (s *Store) fingerprintsOfFile() ([]oauth.Fingerprint, error) {
-	secrets, err := s.secretFile.Read()
-	if err != nil {
-		return nil, err
-	}
-	return seal.NewKeyRing(seal.FixedSecrets(secrets.Bytes)).SecretFingerprints()
 }
 
 // createSecret generates the secret of a database that was not used with one. Later replicas must

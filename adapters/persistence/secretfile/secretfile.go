@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
+	"github.com/pasteport/pasteport/domain/seal"
 )
 
 const secretLength = 32
@@ -28,11 +29,12 @@ type Secret struct {
 	bytes       []byte
 }
 
-// Secrets are the server secrets in a file, the newest first.
+// Secrets are the server secrets in a file, the newest first. Callers must not write into them.
 type Secrets struct {
-	All   []Secret
-	Bytes [][]byte // of All, in the same order; callers must not write into it
-	file  fs.FileInfo
+	All          []Secret
+	Bytes        [][]byte            // of All, in the same order
+	Fingerprints []oauth.Fingerprint // likewise
+	file         fs.FileInfo
 }
 
 // File is a file of server secrets. It remembers what it read last.
@@ -76,6 +78,10 @@ func (f *File) Read() (*Secrets, error) {
 	}
 	for _, secret := range read.All {
 		read.Bytes = append(read.Bytes, secret.bytes)
+	}
+	read.Fingerprints, err = seal.NewKeyRing(seal.FixedSecrets(read.Bytes)).SecretFingerprints()
+	if err != nil {
+		return nil, failed("deriving the fingerprints of the server secrets", err)
 	}
 	f.last.Store(read)
 	return read, nil
