@@ -121,7 +121,7 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 		Entry("when the content type of the server metadata is wrong",
 			header(serverPath, "Content-Type", "application/octet-stream"), "server", "octet-stream",
 			"Content-Type: application/json"),
-		Entry("when the clock is five minutes ahead", dated(5*time.Minute), "connect", "differ by 5m",
+		Entry("when the clock is five minutes ahead", dated(5*time.Minute), "connect", "differ by ",
 			"time service"),
 		Entry("when the clock is five minutes behind", dated(-5*time.Minute), "connect", "differ by ",
 			"time service"),
