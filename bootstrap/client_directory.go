@@ -17,7 +17,7 @@ func newDirectory(config oauth.Config, settings *oauth.Settings, store oauth.Sto
 	var err error
 	if directory.Pinned,
 		err = cimd.OpenPinned(chosen.documents, settings.ClientID, settings.Metadata, config.Logger); err != nil {
-		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
+		return nil, oauth.NewMistake("WithClientDocuments", ": %w", err)
 	}
 	return cimd.New(directory), nil
 }

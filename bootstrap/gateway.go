@@ -149,8 +149,8 @@ type parsedUpstream struct {
 // parse reports every mistake in one error.
 func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) {
 	if u.Credential == CredentialHostToken && !config.HostTokenInUse {
-		return parsed, oauth.NewMistake("%s is %q: set %s, so that access tokens can open the host token",
-			oauth.Field("Credential"), u.Credential, oauth.Field(oauth.OfConfig+"HostTokenInUse"))
+		return parsed, oauth.NewMistake("Credential", "is %q: set HostTokenInUse in the oauth.Config, so that access "+
+			"tokens can open the host token", u.Credential)
 	}
 	if u.Program != nil {
 		parsed.program, err = u.parseProgram(config.HostFields)
@@ -158,7 +158,7 @@ func (u Upstream) parse(config oauth.Config) (parsed parsedUpstream, err error) 
 	}
 	parsed.presentation, err = u.UpstreamOptions.parse(config.HostFields)
 	if reason := CheckUpstreamURL(u.URL); reason != nil {
-		err = errors.Join(oauth.NewMistake("%s: %s", oauth.Field("URL"), reason), err)
+		err = errors.Join(oauth.NewMistake("URL", ": %w", reason), err)
 	}
 	return parsed, err
 }
@@ -178,23 +178,23 @@ func (u UpstreamOptions) parse(fields credential.Fields) (secret.Presentation, e
 	mistakes := []error{u.checkSecrets(), err}
 	if u.Patience < upstream.LeastPatience || u.Patience > upstream.MostPatience {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %s: choose %s to %s", oauth.Field("Patience"), u.Patience, upstream.LeastPatience,
+			oauth.NewMistake("Patience", "is %s: choose %s to %s", u.Patience, upstream.LeastPatience,
 				upstream.MostPatience))
 	}
 	if u.Host != "" {
 		if err := guard.CheckHost(u.Host); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Host"), u.Host, err))
+			mistakes = append(mistakes, oauth.NewMistake("Host", "has %q: %w", u.Host, err))
 		}
 	}
 	for _, name := range u.Headers {
 		if err := upstream.CheckHeader(name); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("Headers"), name, err))
+			mistakes = append(mistakes, oauth.NewMistake("Headers", "has %q: %w", name, err))
 		}
 	}
 	for _, name := range u.Parameters {
 		if url.QueryEscape(name) != name || slices.Contains(presentation.Parameters(), name) {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: write the name of a query parameter that %s does "+
-				"not set", oauth.Field("Parameters"), name, oauth.Field("Present")))
+			mistakes = append(mistakes, oauth.NewMistake("Parameters", "has %q: write the name of a query parameter "+
+				"that present does not set", name))
 		}
 	}
 	return presentation, errors.Join(mistakes...)
@@ -202,35 +202,31 @@ func (u UpstreamOptions) parse(fields credential.Fields) (secret.Presentation, e
 
 func (u UpstreamOptions) checkSecrets() error {
 	static := u.Credential == CredentialStatic
-	secret, signing, credential := oauth.Field("Secret"), oauth.Field("SigningSecret"),
-		oauth.Field("Credential")
 	switch {
 	case !slices.Contains(Credentials(), u.Credential):
-		return oauth.NewMistake("%s is %q: choose one of %s", credential, u.Credential,
+		return oauth.NewMistake("Credential", "is %q: choose one of %s", u.Credential,
 			strings.Join(Credentials(), ", "))
 	case !static && u.Secret+u.SigningSecret != "":
-		return oauth.NewMistake("%s or %s is set, but %s is %q: leave them out, or choose %q", secret, signing,
-			credential, u.Credential, CredentialStatic)
+		return oauth.NewMistake("Secret", "or the signing secret is set, but the credential is %q: leave them out, or "+
+			"choose %q", u.Credential, CredentialStatic)
 	case static && (u.Secret == "" || strings.ContainsFunc(u.Secret, func(r rune) bool { return r <= ' ' || r > '~' })):
-		return oauth.NewMistake("%s is empty or has characters that no header can carry: %s %q needs it", secret,
-			credential, CredentialStatic)
+		return oauth.NewMistake("Secret", "is empty or has characters that no header can carry: the credential %q "+
+			"needs it", CredentialStatic)
 	case static && (len(u.SigningSecret) < minSigningSecret || u.SigningSecret == u.Secret):
-		return oauth.NewMistake("%s has to have %d bytes or more and to differ from %s, which others may know", signing,
-			minSigningSecret, secret)
+		return oauth.NewMistake("SigningSecret", "has to have %d bytes or more and to differ from the secret, which "+
+			"others may know", minSigningSecret)
 	}
 	return nil
 }
 
 func (u UpstreamOptions) parsePresent(fields credential.Fields) (parsed secret.Presentation, err error) {
 	if u.Credential != CredentialHostToken && len(fields) > 1 {
-		return parsed, oauth.NewMistake(
-			"%s has %d fields, but %s is %q, so that the MCP server gets none of them: choose %q, or ask for one field",
-			oauth.Field(oauth.OfConfig+"HostFields"), len(fields), oauth.Field("Credential"), u.Credential,
+		return parsed, oauth.NewMistake("HostFields", "has %d fields, but the credential is %q, so that the MCP "+
+			"server gets none of them: choose %q, or ask for one field", len(fields), u.Credential,
 			CredentialHostToken)
 	}
 	if len(u.Present) > 0 && u.Credential == CredentialNone {
-		return parsed, oauth.NewMistake("%s is set, but %s is %q: leave it out", oauth.Field("Present"),
-			oauth.Field("Credential"), u.Credential)
+		return parsed, oauth.NewMistake("Present", "is set, but the credential is %q: leave it out", u.Credential)
 	}
 	parsed, wrong := secret.Parse(u.Present, u.presented(fields))
 	var mistakes []error
@@ -238,13 +234,12 @@ func (u UpstreamOptions) parsePresent(fields credential.Fields) (parsed secret.P
 		wrong = checkUsed(parsed)
 	}
 	for _, mistake := range wrong {
-		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Present"), mistake))
+		mistakes = append(mistakes, oauth.NewMistake("Present", ": %w", mistake))
 	}
 	for _, name := range u.Headers {
 		if canonical := http.CanonicalHeaderKey(name); slices.Contains(parsed.Headers(), canonical) {
 			mistakes = append(mistakes,
-				oauth.NewMistake("%s has %q, which %s sets: leave it out of one of them",
-					oauth.Field("Headers"), name, oauth.Field("Present")))
+				oauth.NewMistake("Headers", "has %q, which present sets: leave it out of one of them", name))
 		}
 	}
 	return parsed, errors.Join(mistakes...)

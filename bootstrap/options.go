@@ -54,7 +54,7 @@ func WithClientDirectory(clients oauth.ClientDirectory) OAuthOption {
 func WithMetadata(options cimd.Options) OAuthOption {
 	return func(o *oauthOptions) {
 		o.metadata = options
-		o.wrong = append(o.wrong, oauth.Within("WithMetadata", options.Check()))
+		o.wrong = append(o.wrong, options.Check())
 	}
 }
 

@@ -68,16 +68,16 @@ func (l ProgramLimits) perPerson() int { return max(1, l.MaxProcesses/peopleAtLi
 func (l ProgramLimits) Check() error {
 	var mistakes []error
 	if l.MaxProcesses < 1 {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %d: choose 1 or more", oauth.Field("MaxProcesses"),
+		mistakes = append(mistakes, oauth.NewMistake("ProgramLimits.MaxProcesses", "is %d: choose 1 or more",
 			l.MaxProcesses))
 	}
 	if l.IdleTimeout < time.Second {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %s: choose 1s or more", oauth.Field("IdleTimeout"),
+		mistakes = append(mistakes, oauth.NewMistake("ProgramLimits.IdleTimeout", "is %s: choose 1s or more",
 			l.IdleTimeout))
 	}
 	if l.Memory < minMemory {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %d bytes: choose 32MiB or more, with which most programs "+
-			"can start", oauth.Field("Memory"), l.Memory))
+		mistakes = append(mistakes, oauth.NewMistake("ProgramLimits.Memory", "is %d bytes: choose 32MiB or more, "+
+			"with which most programs can start", l.Memory))
 	}
 	return errors.Join(mistakes...)
 }
@@ -163,9 +163,9 @@ func (p Program) check(context.Context) check.Result {
 
 // CheckProgram reports the mistakes of the options of programs in one error.
 func (u UpstreamOptions) CheckProgram() error {
-	mistakes := []error{oauth.Within("ProgramLimits", u.ProgramLimits.Check())}
+	mistakes := []error{u.ProgramLimits.Check()}
 	for _, field := range []struct {
-		name oauth.Field
+		name string
 		set  bool
 	}{
 		{"Host", u.Host != ""}, {"Present", len(u.Present) > 0}, {"Headers", len(u.Headers) > 0},
@@ -174,19 +174,19 @@ func (u UpstreamOptions) CheckProgram() error {
 	} {
 		if field.set {
 			mistakes = append(mistakes,
-				oauth.NewMistake("%s is set, but has no effect on a program: leave it out", field.name))
+				oauth.NewMistake(field.name, "is set, but has no effect on a program: leave it out"))
 		}
 	}
-	secret, kind := oauth.Field("Secret"), oauth.Field("Credential")
 	switch isStatic := u.Credential == CredentialStatic; {
 	case !slices.Contains(Credentials(), u.Credential):
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q: choose one of %s", kind, u.Credential,
+		mistakes = append(mistakes, oauth.NewMistake("Credential", "is %q: choose one of %s", u.Credential,
 			strings.Join(Credentials(), ", ")))
 	case isStatic && u.Secret == "":
-		mistakes = append(mistakes, oauth.NewMistake("%s is empty: %s %q needs it", secret, kind, u.Credential))
+		mistakes = append(mistakes, oauth.NewMistake("Secret", "is empty: the credential %q needs it",
+			u.Credential))
 	case !isStatic && u.Secret != "":
-		mistakes = append(mistakes, oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %q", secret,
-			kind, u.Credential, CredentialStatic))
+		mistakes = append(mistakes, oauth.NewMistake("Secret", "is set, but the credential is %q: leave it out, "+
+			"or choose %q", u.Credential, CredentialStatic))
 	}
 	return errors.Join(mistakes...)
 }
@@ -196,11 +196,11 @@ func (u Upstream) parseProgram(fields credential.Fields) (parsedProgram, error) 
 	mistakes := []error{u.CheckProgram()}
 	if u.URL != "" {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is set, but has no effect on a program: leave it out", oauth.Field("URL")))
+			oauth.NewMistake("URL", "is set, but has no effect on a program: leave it out"))
 	}
 	parsed, wrong := u.Program.parse(u.Credential, u.presented(fields))
 	for _, err := range wrong {
-		mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Program"), err))
+		mistakes = append(mistakes, oauth.NewMistake("Program", ": %w", err))
 	}
 	return parsed, errors.Join(mistakes...)
 }

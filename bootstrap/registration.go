@@ -67,7 +67,7 @@ func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()
 
 // checkRegistration returns all mistakes of the registration at once.
 func (m *MCPServer) checkRegistration(site *echo.Echo) error {
-	mistakes := append(slices.Clone(m.wrongOptions), oauth.Prefixed("With", m.options.Check()))
+	mistakes := append(slices.Clone(m.wrongOptions), m.options.Check())
 	if site == nil {
 		mistakes = append(mistakes,
 			errors.New("the Echo is nil: pass that of the site, or call Handler for a site without Echo"))
@@ -189,14 +189,14 @@ func checkNil(config oauth.Config, chosen oauthOptions) error {
 	mistakes := slices.Clone(chosen.wrong)
 	if config.Verifier != nil && isNil(config.Verifier) {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is a nil %T: set one that is not nil, or %s", oauth.Field("Verifier"), config.Verifier,
-				oauth.Field("VerifyBearer")))
+			oauth.NewMistake("Verifier", "is a nil %T: set one that is not nil, or VerifyBearer",
+				config.Verifier))
 	}
 	for _, server := range config.MoreServers {
 		if server.Verifier != nil && isNil(server.Verifier) {
 			mistakes = append(mistakes,
-				oauth.NewMistake("%s has a nil %T for %s: leave its Verifier out to use that of the first server",
-					oauth.Field("MoreServers"), server.Verifier, server.Resource))
+				oauth.NewMistake("MoreServers", "has a nil %T for %s: leave its Verifier out to use that of the "+
+					"first server", server.Verifier, server.Resource))
 		}
 	}
 	if chosen.clients != nil && isNil(chosen.clients) {

@@ -45,24 +45,25 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Entry("a path belongs to the gateway itself", "is an address of this server itself",
 			"--upstream=/oauth/token=http://127.0.0.1:9001/"),
 		Entry("a path has no URL", "write a list of MCP servers such as", "--upstream=/files"),
-		Entry("static has no secret", `--credential "static" needs it`, one, "--credential=static", "--verifier=http",
+		Entry("static has no secret", `credential "static" needs it`, one, "--credential=static", "--verifier=http",
 			"--verify-url=https://cms.example/"),
 		Entry("static has a secret with characters not allowed in headers", "characters that no header can carry", one,
 			"--credential=static", "--upstream-secret=s3cret\nx", "--signing-secret="+strings.Repeat("y", 32)),
 		Entry("static signs with a short secret", "has to have 32 bytes or more", one, "--credential=static",
 			"--upstream-secret=s3cret", "--signing-secret=s3cret2"),
-		Entry("both secrets of static are the same", "to differ from --upstream-secret", one, "--credential=static",
+		Entry("both secrets of static are the same", "to differ from the secret", one, "--credential=static",
 			"--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
-		Entry("a secret would have no effect", `is set, but credential is "host-token"`, one,
+		Entry("a secret would have no effect", `is set, but the credential is "host-token"`, one,
 			"--upstream-secret=s3cret"),
 		Entry("the verifier is the demo site", `a gateway has no demo site`, one, "--verifier=site"),
 		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one,
 			"--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),
-		Entry("the upstream timeout is too short", "is 500ms: choose 1s to 1h0m0s", one, "--upstream-timeout=500ms"),
+		Entry("the upstream timeout is too short", `is "500ms": write a duration such as 1h30m, from 1s to 1h`, one,
+			"--upstream-timeout=500ms"),
 		Entry("the verifier asks a server that needs no key", Label("U32"),
 			`--credential is "none", but verifier is "upstream", and a server that needs no key accepts any token: `+
-				`choose --credential "host-token" or "static", or verifier "file"`, one, "--credential=none"),
+				`choose credential "host-token" or "static", or verifier "file"`, one, "--credential=none"),
 		Entry("the verifier cannot tell the upstreams' keys apart", `cannot tell which upstream a key belongs to`, one,
 			"--upstream=/files=http://127.0.0.1:9001/", "--verifier=http", "--verify-url=https://cms.example/"),
 		Entry("a path has a parameter", "characters that cannot be routed", one,
@@ -84,7 +85,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 		Label("U32"), func(ctx SpecContext) {
 			ran := Run(ctx, "config", "--dev", one, "--credential=none", "--verifier=upstream")
 			Expect(ran.Code).To(Equal(1))
-			Expect(ran.Err).To(ContainSubstring(`--credential is "none", but --verifier is "upstream"`))
+			Expect(ran.Err).To(ContainSubstring(`--credential is "none", but verifier is "upstream"`))
 		})
 
 	It("refuses gateway settings without an upstream", func(ctx SpecContext) {

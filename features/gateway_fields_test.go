@@ -244,7 +244,7 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 			Expect(ran.Err).To(ContainSubstring(remedy))
 		},
 		Entry("an unknown key", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: token, labl: x}]\n",
-			`fields (from pasteport.yaml:2): number 1: the mapping cannot be read: the key "labl" is unknown`),
+			`fields (from pasteport.yaml:2): number 1 has the unknown key "labl": write name, label`),
 		Entry("a text", "upstream: http://127.0.0.1:9000/mcp\nfields: [user]\n",
 			`fields (from pasteport.yaml:2) is "user": write a list of mappings such as {name: user}`),
 		Entry("no secret", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: user}]\npresent: 'X-User: {user}'\n",
@@ -257,7 +257,7 @@ var _ = Describe("A mistake in fields", Label("gateway", "configuration", "U29",
 			`fields (from pasteport.yaml:4) has no required field "token", which is the only one that the verifier `+
 				`verifies`),
 		Entry("hosts of a field", "upstream: http://127.0.0.1:9000/mcp\nfields: [{name: token, hosts: [a.example]}]\n",
-			`the key "hosts" is unknown`),
+			`the unknown key "hosts"`),
 		Entry("a field in the address of the upstream", "upstream: '{url}/mcp'\nfields: [{name: url}, {name: token}]\n",
 			"upstream (from pasteport.yaml:1): "),
 	)

@@ -241,12 +241,12 @@ var _ = Describe("A mistake in present", Label("gateway", "configuration", "U19"
 			"--present=?key={token}", "--present=?key={token}"),
 		Entry("a line break in a value", "--present: the header X-Api-Key has no value or a control character",
 			"--present=\"X-Api-Key: {token}\nX-Admin: 1\""),
-		Entry("a forwarded header", `--forward-headers has "x-api-key", which --present sets`,
+		Entry("a forwarded header", `--forward-headers has "x-api-key", which present sets`,
 			"--present=X-Api-Key: {token}", "--forward-headers=x-api-key"),
 		Entry("a forwarded parameter", `--forward-parameters has "key": write the name of a query parameter that `+
-			`--present does not set`,
+			`present does not set`,
 			"--present=?key={token}", "--forward-parameters=key"),
-		Entry("no credential", `--present is set, but --credential is "none": leave it out`,
+		Entry("no credential", `--present is set, but the credential is "none": leave it out`,
 			"--present=X-Api-Key: {token}", "--credential=none"),
 	)
 

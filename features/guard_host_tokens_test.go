@@ -287,6 +287,6 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 		config.Gateway.Upstreams = []service.UpstreamAddress{{URL: "http://127.0.0.1:9/mcp"}}
 		config.HostFields, config.Gateway.Present = userAndKey, []string{"X-Key: {user} {org} {token}"}
 		_, err := service.Open(GinkgoT().Context(), *config)
-		Expect(err).To(MatchError(ContainSubstring(`has the required field "user", which no header has`)))
+		Expect(err).To(MatchError(ContainSubstring(`the field "user" is required, which no header has`)))
 	})
 })

@@ -27,7 +27,7 @@ var (
 	notInAnchor  = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 	// threat is a row of the threat model: its letter, and the file and the sentence of its spec.
 	threat       = regexp.MustCompile(`(?m)^\| ([STRIDE]) \|.*\| \[[^]]+\]\(([^)]+)\): (.+) \|$`)
-	limitSetting = regexp.MustCompile(`"([a-z0-9-]+)", &l\.`)
+	limitSetting = regexp.MustCompile("`set:\"([a-z0-9-]+)\"")
 	oauthPath    = regexp.MustCompile(`Path += "(/oauth/\w+)`)
 	qualified    = regexp.MustCompile(`\b([a-z]+)\.([A-Z]\w+)`)
 	stepName     = regexp.MustCompile(`\b(?:persistence|bootstrap|oauth|server)\.\w+|\b(?:Issuer|VerifyBearer):`)
@@ -211,7 +211,9 @@ var _ = Describe("Documentation", Label("documentation"), func() {
 	})
 
 	It("lists every setting of oauth.Limits in docs/limits.md", func() {
-		settings := limitSetting.FindAllStringSubmatch(textOf("../bootstrap/service/settings.go"), -1)
+		_, limits, _ := strings.Cut(textOf("../bootstrap/service/config.go"), "type Limits struct")
+		limits, _, _ = strings.Cut(limits, "\n}")
+		settings := limitSetting.FindAllStringSubmatch(limits, -1)
 		Expect(settings).To(HaveLen(reflect.TypeFor[oauth.Limits]().NumField()))
 		for _, setting := range settings {
 			Expect(textOf("../docs/limits.md")).To(ContainSubstring(setting[1]))

@@ -13,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/features/chromium"
@@ -34,7 +33,7 @@ const axe = `axe.run(document, {
 const openDetails = `document.querySelectorAll("details").forEach(folded => { folded.open = true })`
 
 // look is the branding of the site in these specs.
-var look = bootstrap.Appearance{
+var look = service.Appearance{
 	Name:      "The Gazette",
 	Accent:    "#c2410c",
 	TokenHelp: "https://gazette.example/account/tokens",

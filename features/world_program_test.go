@@ -217,8 +217,13 @@ func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*s
 // toProgram configures a gateway to the program.
 func toProgram(to bootstrap.Program, tokenFile string) func(*service.Config) {
 	return func(c *service.Config) {
-		c.Gateway.Upstreams = []service.UpstreamAddress{{Program: to}}
-		c.Gateway.ProgramLimits = bootstrap.DefaultProgramLimits()
+		c.Gateway.Upstreams = []service.UpstreamAddress{{
+			Command: to.Command,
+			Args:    to.Args,
+			Dir:     to.Dir,
+			Env:     to.Env,
+		}}
+		c.Gateway.ProgramLimits = service.ProgramLimits(bootstrap.DefaultProgramLimits())
 		c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFile
 	}
 }

@@ -221,7 +221,7 @@ func gatewayTo(upstream string) func(*service.Config) {
 		config.EditorToken = ""
 		config.Gateway = service.GatewayConfig{
 			Upstreams: []service.UpstreamAddress{{URL: upstream}},
-			UpstreamOptions: bootstrap.UpstreamOptions{
+			UpstreamOptions: service.UpstreamOptions{
 				Credential: bootstrap.CredentialHostToken,
 				Patience:   time.Minute,
 			},

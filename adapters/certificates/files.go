@@ -15,9 +15,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The fields of a configuration that name the files.
-const certFile, keyFile = oauth.Field("CertFile"), oauth.Field("KeyFile")
-
 const (
 	reloadInterval = time.Second         // at least, between two reads of the files
 	warnBefore     = 14 * 24 * time.Hour // the expiry, or a fifth of the lifetime if that is shorter
@@ -27,6 +24,7 @@ const (
 // Files is a certificate in two PEM files. It reloads changed files during handshakes. If they are
 // invalid it logs the error and keeps the previous certificate. It is safe for concurrent use.
 type Files struct {
+	name      string // begins the names of both settings
 	cert, key string
 	now       func() time.Time
 	logger    *slog.Logger
@@ -37,13 +35,14 @@ type Files struct {
 	loadedAt, warnedAt time.Time
 }
 
-// OpenFiles reads the chain and the private key. Its errors are mistakes in the fields CertFile and
-// KeyFile of a configuration.
-func OpenFiles(cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
+// OpenFiles reads the chain and the private key. Its errors are mistakes in the settings that have
+// the given name with -cert and -key.
+func OpenFiles(name, cert, key string, now func() time.Time, logger *slog.Logger) (*Files, error) {
 	if cert == "" || key == "" {
-		return nil, oauth.NewMistake("%s and %s belong together: name both files", certFile, keyFile)
+		return nil, oauth.NewMistake(name+"-cert", "and %s-key belong together: name both files", name)
 	}
 	f := &Files{
+		name:   name,
 		cert:   cert,
 		key:    key,
 		now:    now,
@@ -80,8 +79,8 @@ func (f *Files) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 func (f *Files) load() error {
 	f.loadedAt = f.now()
 	defer f.warn()
-	cert, certErr := readFile(certFile, f.cert)
-	key, keyErr := readFile(keyFile, f.key)
+	cert, certErr := readFile(f.name+"-cert", f.cert)
+	key, keyErr := readFile(f.name+"-key", f.key)
 	if err := errors.Join(certErr, keyErr); err != nil {
 		if !f.changed(err.Error()) {
 			return nil
@@ -93,15 +92,15 @@ func (f *Files) load() error {
 	}
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return oauth.NewMistake("%s and %s: %s: both must be PEM and belong together", certFile, keyFile, err)
+		return oauth.NewMistake(f.name+"-cert", "and %s-key: %w: both must be PEM and belong together", f.name, err)
 	}
 	f.current, f.warnedAt = &pair, time.Time{}
 	f.logger.Info("TLS certificate read", "file", f.cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
 	return nil
 }
 
-// readFile reads the file that a field names. It refuses a pipe, which would block.
-func readFile(field oauth.Field, path string) (text []byte, err error) {
+// readFile reads the file that a setting names. It refuses a pipe, which would block.
+func readFile(setting, path string) (text []byte, err error) {
 	found, err := os.Stat(path)
 	switch {
 	case err != nil:
@@ -111,7 +110,7 @@ func readFile(field oauth.Field, path string) (text []byte, err error) {
 		text, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return nil, oauth.NewMistake("%s cannot be read: %s", field, err)
+		return nil, oauth.NewMistake(setting, "cannot be read: %w", err)
 	}
 	return text, nil
 }

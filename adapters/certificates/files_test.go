@@ -22,7 +22,7 @@ var _ = Describe("Opening a certificate", func() {
 	DescribeTable("fails at once with", func(prepare func(file string) error, complaint string) {
 		file := filepath.Join(GinkgoT().TempDir(), "both.pem")
 		Expect(prepare(file)).To(Succeed())
-		_, err := certificates.OpenFiles(file, file, time.Now, slog.New(slog.DiscardHandler))
+		_, err := certificates.OpenFiles("tls", file, file, time.Now, slog.New(slog.DiscardHandler))
 		Expect(err).To(MatchError(ContainSubstring(complaint)))
 	},
 		Entry("a file that is empty", write(""), "both must be PEM"),

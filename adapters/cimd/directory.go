@@ -27,7 +27,7 @@ type Options struct {
 
 // Check returns an oauth.Mistake if Proxy is not the URL of a proxy.
 func (o Options) Check() error {
-	return outbound.Options{Proxy: o.Proxy}.CheckProxy()
+	return outbound.Options{Proxy: o.Proxy}.CheckProxy("WithMetadata.Proxy")
 }
 
 // Config configures a Directory. Issuer, Now and Fetches are required; the zero value of every

@@ -49,7 +49,7 @@ func newConfig(out io.Writer) *cobra.Command {
 var (
 	gatewayActive = []string{"issuer", "upstream", "data", "site-name", "trusted-proxies"}
 	gatewayOthers = []string{"present", "fields", "tools", "verifier", "token-file", "verify-url", "accept-host-tokens",
-		"scopes", "allow-clients", "token-help", "credential-word", "logo", "database", "server-secret",
+		"scopes", "allow-clients", "token-help", "database", "server-secret",
 		"audit-file", "log-format"}
 )
 

@@ -72,7 +72,7 @@ func runsService(command *cobra.Command, unused []string, check func(service.Con
 	errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	table := config.Table()
-	table.Flags(command, table.NamesBut(unused)...)
+	table.Flags(command, table.Names(unused...)...)
 	command.Args = term.NoArguments
 	var plan *service.Plan
 	command.PreRunE = func(*cobra.Command, []string) (err error) {

@@ -60,8 +60,8 @@ func localCaller(ctx context.Context, site *demosite.Site, token string) (oauth.
 	}
 	principal, err := site.VerifyBearer(ctx, token)
 	if err != nil {
-		return oauth.Caller{}, oauth.NewMistake("the token of %s is unknown to the demo site: start the site once "+
-			"with \"pasteport serve\", or leave the token out", oauth.Field("EditorToken"))
+		return oauth.Caller{}, oauth.NewMistake("demo-token", "is unknown to the demo site: start the site once with "+
+			"\"pasteport serve\", or leave the token out")
 	}
 	return oauth.Caller{Subject: principal.Subject, Roles: principal.Roles}, nil
 }

@@ -6,27 +6,15 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	domain "github.com/pasteport/pasteport/domain/audit"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // AuditConfig says where the calls of MCP servers are recorded. Without Log and File they are not.
 type AuditConfig struct {
-	Log       bool   // in the log of the service
-	File      string // in a file; "" for none
-	Arguments bool   // with the arguments of calls, and not only their digests
-}
-
-func (c *Config) audit() settings.Group {
-	a := &c.Audit
-	return settings.Group{Title: "Audit of calls", Settings: []*settings.Setting{
-		settings.Switch("audit-log", &a.Log, "log each call to an MCP server on one line"),
-		settings.File("audit-file", &a.File,
-			"file to which each call to an MCP server is appended, in JSON Lines; reopened on SIGHUP").
-			DefaultText("none").Example("/var/log/pasteport/calls.jsonl"),
-		settings.Switch("audit-arguments", &a.Arguments, "record the arguments of calls too, not only their SHA-256"),
-	}}
+	Log       bool   `set:"audit-log" doc:"log each call to an MCP server on one line"`
+	File      string `set:"audit-file" unset:"none" path:"file" example:"/var/log/pasteport/calls.jsonl" doc:"file to which each call to an MCP server is appended, in JSON Lines; reopened on SIGHUP"`
+	Arguments bool   `set:"audit-arguments" doc:"record the arguments of calls too, not only their SHA-256"`
 }
 
 // check reports settings that have no effect. Calls are logged at level info.
@@ -34,13 +22,13 @@ func (a AuditConfig) check(logLevel string) error {
 	var mistakes []error
 	if a.Log && (logLevel == "warn" || logLevel == "error") {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %s, but %s logs calls at level info: set info, or use only %s",
-				oauth.Field("LogLevel"), logLevel, oauth.Field("Audit.Log"), oauth.Field("Audit.File")))
+			oauth.NewMistake("log-level", "is %s, but audit-log logs calls at level info: set info, or use "+
+				"only audit-file", logLevel))
 	}
 	if a.Arguments && a.File == "" && !a.Log {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is set, but neither %s nor audit-log is: leave it out, or choose one",
-				oauth.Field("Audit.Arguments"), oauth.Field("Audit.File")))
+			oauth.NewMistake("audit-arguments", "is set, but neither audit-file nor audit-log is: leave it out, or "+
+				"choose one"))
 	}
 	return errors.Join(mistakes...)
 }
@@ -57,7 +45,7 @@ func (s *Service) openAudit(config Config) (err error) {
 		Logger:    config.Logger,
 	})
 	if err != nil {
-		return oauth.NewMistake("%s: %s", oauth.Field("Audit.File"), err)
+		return oauth.NewMistake("audit-file", ": %w", err)
 	}
 	s.operations.metrics.Counter("pasteport_audit_lines_total",
 		"Lines that were written to the audit file.", func() float64 {

@@ -114,13 +114,10 @@ var _ = Describe("Deadlines of the service's own listeners", Label("operations")
 })
 
 var _ = Describe("The number of connections", Label("operations"), func() {
-	It("comes from the limits of the process or from the setting, and is logged at the start", func() {
+	It("comes from the limits of the process, and is logged at the start", func() {
 		s := serveWithin(httpserver.BoundsFor(10))
 		Expect(s.log).To(
 			gbytes.Say(fmt.Sprintf(`limiting the connections .* connections=%d memory=\d+ files=\d+`,
 				httpserver.ProcessCapacity().Connections())))
-		config := Config{MaxConnections: 7}
-		config.Logger = slog.New(slog.DiscardHandler)
-		Expect(config.bounds().Connections).To(Equal(7))
 	})
 })

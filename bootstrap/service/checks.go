@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
-	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/demosite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -21,19 +19,19 @@ import (
 var errNoIssuer = errors.New("the issuer, the public https URL of this service, is missing: add --issuer https://…, " +
 	"or --dev and a loopback --addr to try it on this computer")
 
-func checkAddress(field oauth.Field, address, example string) error {
+func checkAddress(name, address, example string) error {
 	if _, err := net.ResolveTCPAddr("tcp", address); err != nil {
-		return oauth.NewMistake("%s is %q, which is not a valid address: write host:port, for example %s", field,
-			address, example)
+		return oauth.NewMistake(name, "is %q, which is not a valid address: write host:port, for example %s", address,
+			example)
 	}
 	return nil
 }
 
 func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
-		return oauth.NewMistake("%s is invalid: %s", oauth.Field("EditorToken"), err)
+		return oauth.NewMistake("demo-token", "is invalid: %w", err)
 	}
-	return verifierField{"EditorToken", c.EditorToken != "", false,
+	return verifierField{"demo-token", c.EditorToken != "", false,
 		[]string{VerifierSite}}.check(c.verifier())
 }
 
@@ -59,16 +57,17 @@ func (c *Config) Resolve() {
 		c.Issuer = c.LocalIssuer(addr)
 	}
 	c.Verification.Verifier = c.verifier()
-	c.Appearance = c.appearance()
+	c.Appearance.Name = c.siteName()
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
-	c.Config = c.Gateway.resources(c.Config).WithDefaults().NamedAfter(c.Appearance.Name)
+	config := c.Gateway.resources(c.authorization()).WithDefaults().NamedAfter(c.Appearance.Name)
+	c.Resource, c.ResourceName = config.Resource, config.ResourceName
+	c.Scopes, c.DefaultScopes = config.Scopes, config.DefaultScopes
 	if c.Issuer == "" {
 		c.Resource = resource
 	}
 	c.Appearance.Accent = cmp.Or(c.Appearance.Accent, defaultAccent)
-	c.Appearance.CredentialWord = cmp.Or(c.Appearance.CredentialWord, pages.WordToken)
 }
 
 // GrantSettings returns what a command needs to find the grants in the store of a service, and to
@@ -79,24 +78,24 @@ func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	if mayBeGateway { // a command without the settings of its service
 		c.ResourceName = c.Resource
 	}
+	config := c.Gateway.resources(c.authorization())
 	if len(c.AllowClients) > 0 {
-		c.AllowClient = c.allows
+		config.AllowClient = c.allows
 	}
 	if c.verifier() == VerifierUpstream {
-		c.Verifier = new(check.Verifier) // by its type, every field of the credential identifies a person
+		config.Verifier = new(check.Verifier) // by its type, every field of the credential identifies a person
 	}
-	c.Secrets = store
-	return c.Config.GrantSettings()
+	config.Secrets = store
+	return config.GrantSettings()
 }
 
-// appearance names the demo site on its pages. A gateway without a name has the host of its issuer
+// siteName names the demo site on its pages. A gateway without a name has the host of its issuer
 // there.
-func (c Config) appearance() bootstrap.Appearance {
-	appearance := c.Appearance
-	if !c.IsGateway() {
-		appearance.Name = cmp.Or(appearance.Name, DemoName)
+func (c Config) siteName() string {
+	if c.IsGateway() {
+		return c.Appearance.Name
 	}
-	return appearance
+	return cmp.Or(c.Appearance.Name, DemoName)
 }
 
 func (c Config) checkWellKnownFiles() error {
@@ -104,7 +103,7 @@ func (c Config) checkWellKnownFiles() error {
 		return nil
 	}
 	if err := oauthhttp.CheckWellKnownFiles(c.WellKnownFiles); err != nil {
-		return oauth.NewMistake("%s cannot be served: %s", oauth.Field("WellKnownFiles"), err)
+		return oauth.NewMistake("well-known-files", "cannot be served: %w", err)
 	}
 	return nil
 }
@@ -112,15 +111,14 @@ func (c Config) checkWellKnownFiles() error {
 // checkSelfRegistration refuses settings under which clients register themselves and cannot
 // connect, or are allowed and cannot register.
 func (c Config) checkSelfRegistration() error {
-	const registration, allowed = oauth.Field("SelfRegistration"), oauth.Field("AllowClients")
 	listed := slices.Contains(c.AllowClients, oauth.SelfRegistered)
 	switch {
 	case c.SelfRegistration && len(c.AllowClients) > 0 && !listed:
-		return oauth.NewMistake("%s is on, but %s does not list %s: add it, or leave %s out", registration, allowed,
-			oauth.SelfRegistered, registration)
+		return oauth.NewMistake("self-registration", "is on, but allow-clients does not list %s: add it, or leave "+
+			"self-registration out", oauth.SelfRegistered)
 	case listed && !c.SelfRegistration:
-		return oauth.NewMistake("%s lists %s, but %s is off: switch it on, or leave the word out", allowed,
-			oauth.SelfRegistered, registration)
+		return oauth.NewMistake("allow-clients", "lists %s, but self-registration is off: switch it on, or leave the "+
+			"word out", oauth.SelfRegistered)
 	}
 	return nil
 }
@@ -128,7 +126,9 @@ func (c Config) checkSelfRegistration() error {
 // allows reports whether the client's host may connect. It ignores the port, which client-id-ports
 // decides.
 func (c Config) allows(host string) bool {
-	return slices.Contains(c.AllowClients, strings.ToLower(oauth.HostOf(host)))
+	return slices.ContainsFunc(c.AllowClients, func(allowed string) bool {
+		return strings.EqualFold(allowed, oauth.HostOf(host))
+	})
 }
 
 // checkRequests also refuses AllowedHosts for a public service, which would ignore them.
@@ -138,10 +138,10 @@ func (c Config) checkRequests() error {
 		AllowedHosts:   c.AllowedHosts,
 		MaxRequestBody: c.MaxRequestBody,
 	}.Check()
-	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.HasLoopbackIssuer() {
+	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.authorization().HasLoopbackIssuer() {
 		err = errors.Join(err,
-			oauth.NewMistake("%s is set, but a server with a public issuer accepts every Host: leave it out",
-				oauth.Field("AllowedHosts")))
+			oauth.NewMistake("allowed-hosts", "is set, but a server with a public issuer accepts every Host: leave it "+
+				"out"))
 	}
 	return err
 }
@@ -151,8 +151,8 @@ func (c Config) checkRequests() error {
 func checkProxies(proxies []netip.Prefix) error {
 	for _, network := range proxies {
 		if network.Bits() == 0 {
-			return oauth.NewMistake("%s has %s, which covers every address: name the networks of your own proxies",
-				oauth.Field("TrustedProxies"), network)
+			return oauth.NewMistake("trusted-proxies", "has %s, which covers every address: name the networks of your "+
+				"own proxies", network)
 		}
 	}
 	return nil

@@ -15,41 +15,27 @@ const maxAuthorities = 1 << 20 // bytes
 
 // ConnectConfig is how a gateway connects to its upstreams.
 type ConnectConfig struct {
-	CAFile            string   // PEM file with authorities that are trusted besides those of the system
-	CertFile, KeyFile string   // PEM files of the certificate that the gateway presents (mutual TLS)
-	Proxy             *url.URL // http or https, of a proxy for https upstreams, with its password; nil for none
-}
-
-func (c *ConnectConfig) settings() []*settings.Setting {
-	return []*settings.Setting{
-		settings.File("upstream-ca", &c.CAFile,
-			"PEM file with certificate authorities to trust for upstreams, besides those of the system").
-			DefaultText("only those of the system").Example("/etc/pasteport/upstream-ca.pem"),
-		settings.File("upstream-cert", &c.CertFile,
-			"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes").
-			DefaultText("none").Example("/etc/pasteport/upstream-cert.pem"),
-		settings.File("upstream-key", &c.KeyFile, "PEM file with the private key of upstream-cert").
-			Example("/etc/pasteport/upstream-key.pem"),
-		settings.SecretURL("upstream-proxy", &c.Proxy,
-			"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"),
-	}
+	CAFile   string   `set:"upstream-ca" unset:"only those of the system" path:"file" example:"/etc/pasteport/upstream-ca.pem" doc:"PEM file with certificate authorities to trust for upstreams, besides those of the system"`
+	CertFile string   `set:"upstream-cert" unset:"none" path:"file" example:"/etc/pasteport/upstream-cert.pem" doc:"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes"`
+	KeyFile  string   `set:"upstream-key" path:"file" example:"/etc/pasteport/upstream-key.pem" doc:"PEM file with the private key of upstream-cert"`
+	Proxy    *url.URL `set:"upstream-proxy" secret:"true" allowed:"a URL, with %2F for a slash in the password, and so on" doc:"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"`
 }
 
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,
 // because most upstreams run on this computer.
 func (c ConnectConfig) open(config Config) (upstream.Reach, error) {
 	reach := upstream.Reach{Proxy: c.Proxy}
-	mistakes := []error{reach.CheckProxy()}
+	mistakes := []error{reach.CheckProxy("upstream-proxy")}
 	var err error
 	reach.RootCAs, err = c.roots(config.RootCAs)
 	mistakes = append(mistakes, err)
 	if c.CertFile+c.KeyFile != "" {
-		files, err := certificates.OpenFiles(c.CertFile, c.KeyFile, config.Now, config.Logger)
+		files, err := certificates.OpenFiles("upstream", c.CertFile, c.KeyFile, config.Now, config.Logger)
 		if mistakes = append(mistakes, err); err == nil {
 			reach.Certificate = files.Client
 		}
 	}
-	return reach, oauth.Within("Gateway.Connect", errors.Join(mistakes...))
+	return reach, errors.Join(mistakes...)
 }
 
 // roots returns known, nil for those of the system, with the authorities in CAFile.
@@ -59,7 +45,7 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 	}
 	text, err := settings.ReadFile(c.CAFile, maxAuthorities)
 	if err != nil {
-		return nil, oauth.NewMistake("%s cannot be read: %s", oauth.Field("CAFile"), err)
+		return nil, oauth.NewMistake("upstream-ca", "cannot be read: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if known != nil {
@@ -68,9 +54,8 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 		roots = system
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, oauth.NewMistake(
-			"%s: the file has no certificate in PEM: put the certificate of the authority into it",
-			oauth.Field("CAFile"))
+		return nil, oauth.NewMistake("upstream-ca", ": the file has no certificate in PEM: put the certificate of the "+
+			"authority into it")
 	}
 	return roots, nil
 }

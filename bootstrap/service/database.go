@@ -12,28 +12,15 @@ import (
 	"github.com/pasteport/pasteport/adapters/persistence"
 	_ "github.com/pasteport/pasteport/adapters/persistence/mysql" // drivers for the database setting
 	_ "github.com/pasteport/pasteport/adapters/persistence/postgres"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // DatabaseConfig locates the grants: in a SQLite file of the data folder, or on a database server
 // that replicas share.
 type DatabaseConfig struct {
-	URL string // postgres://… or mysql://…, with the password; "" for the SQLite file
-	// File of the server secret, the same one for every replica; "" for oauth.db.secret in the data
-	// folder.
-	SecretFile  string
-	Connections int // maximum for this process
-}
-
-const defaultDatabaseConnections = persistence.DefaultConnections
-
-func (c *Config) replicas() settings.Group {
-	return settings.Group{Title: "Replicas", Settings: append(c.Database.settings(),
-		settings.URL("advertise", &c.Advertise, "address of this replica for the others, http://host:port or "+
-			"https://host:port, in a private network; needed if several replicas keep MCP sessions, which serve and "+
-			"programs do").Example("http://10.0.1.7:8080"),
-	)}
+	URL         string `set:"database" secret:"true" unset:"the SQLite file oauth.db in data" doc:"URL of a shared database server: postgres://user:password@host/name or mysql://user:password@host/name; for a cluster, with all hosts, separated by commas"`
+	SecretFile  string `set:"server-secret" unset:"oauth.db.secret in data" path:"file" example:"/run/secrets/pasteport" doc:"file with the server secret; the same for every replica on a database server"`
+	Connections int    `set:"database-connections" default:"16" min:"1" doc:"maximum number of connections to the database server per replica"`
 }
 
 func (c Config) checkAdvertise() error {
@@ -41,34 +28,21 @@ func (c Config) checkAdvertise() error {
 		return nil
 	}
 	if err := peers.Check(c.Advertise); err != nil {
-		return oauth.NewMistake("%s is %q: %s", oauth.Field("Advertise"), c.Advertise, err)
+		return oauth.NewMistake("advertise", "is %q: %w", c.Advertise, err)
 	}
 	return nil
-}
-
-func (d *DatabaseConfig) settings() []*settings.Setting {
-	return []*settings.Setting{
-		settings.Secret("database", &d.URL, "URL of a shared database server: postgres://user:password@host/name "+
-			"or mysql://user:password@host/name; for a cluster, with all hosts, separated by commas").
-			DefaultText("the SQLite file oauth.db in data"),
-		settings.File("server-secret", &d.SecretFile,
-			"file with the server secret; the same for every replica on a database server").
-			DefaultText("oauth.db.secret in data").Example("/run/secrets/pasteport"),
-		settings.Number("database-connections", &d.Connections,
-			"maximum number of connections to the database server per replica"),
-	}
 }
 
 // check validates the settings without opening the database.
 func (d DatabaseConfig) check() error {
 	switch {
 	case d.URL == "" && d.SecretFile != "":
-		return oauth.NewMistake("%s is set without %s: the SQLite file has its secret beside it, leave it out",
-			oauth.Field("Database.SecretFile"), oauth.Field("Database.URL"))
+		return oauth.NewMistake("server-secret", "is set without database: the SQLite file has its secret beside it, "+
+			"leave it out")
 	case d.URL != "" && !persistence.IsServer(d.URL):
-		return oauth.NewMistake("%s is not the URL of a database server: write postgres://user:password@host/name or "+
-			"mysql://user:password@host/name, with %%2F for a slash in the password, %%23 for #, and so on",
-			oauth.Field("Database.URL"))
+		return oauth.NewMistake("database", "is not the URL of a database server: write "+
+			"postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash in the "+
+			"password, %%23 for #, and so on")
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -25,7 +26,7 @@ func (c Config) PinnedClients(ctx context.Context) ([]bootstrap.PinnedClient, er
 func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe) ([]bootstrap.PinnedClient, error) {
 	pinned, err := probe.Pinned(ctx, c.ClientDocuments)
 	if err != nil {
-		return nil, oauth.NewMistake("%s: %s", oauth.Field("WithClientDocuments"), err)
+		return nil, oauth.NewMistake("client-documents", ": %w", err)
 	}
 	return pinned, nil
 }
@@ -42,7 +43,8 @@ func (c Config) checkClientDocuments() error {
 
 // NewClientProbe returns a probe of clients' metadata documents. It needs only the EgressSettings.
 func (c Config) NewClientProbe() (*bootstrap.ClientProbe, error) {
-	config := c.Config
+	config := c.authorization()
 	config.AllowLoopbackClients = c.Development
-	return bootstrap.NewClientProbe(config, bootstrap.WithMetadata(c.Metadata), bootstrap.WithRootCAs(c.RootCAs))
+	return bootstrap.NewClientProbe(config, bootstrap.WithMetadata(cimd.Options(c.Metadata)),
+		bootstrap.WithRootCAs(c.RootCAs))
 }

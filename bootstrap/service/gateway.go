@@ -6,31 +6,80 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/settings"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
 type GatewayConfig struct {
-	bootstrap.UpstreamOptions
-	Upstreams  []UpstreamAddress
-	ToolScopes []ToolScope
-	Connect    ConnectConfig
+	Upstreams []UpstreamAddress `set:"upstream" field:"MoreServers" single:"true" example:"http://127.0.0.1:9000/mcp" allowed:"MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'" doc:"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server is a separate resource"`
+	UpstreamOptions
+	Fields     []HostField `set:"fields" field:"HostFields" unset:"one token" example:"[{name: user, label: Your user name}, {name: token}]" allowed:"mappings such as {name: user}" doc:"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, default and required"`
+	ToolScopes []ToolScope `set:"tool-scopes" example:"[delete_* = articles:write]" allowed:"scopes such as \"delete_* = articles:write\"" doc:"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes"`
 	Policy     PolicyConfig
+	Connect    ConnectConfig
+
+	ProgramLimits ProgramLimits
 }
 
-// UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which
-// clients reach it.
-type UpstreamAddress struct {
-	Path    string
-	URL     string
-	Program bootstrap.Program
+// UpstreamOptions is bootstrap.UpstreamOptions with tags.
+type UpstreamOptions struct {
+	Host          string        `set:"upstream-host" unset:"the host of each upstream" example:"localhost:9000" doc:"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL"`
+	Credential    string        `set:"credential" default:"host-token" choices:"host-token,static,none" doc:"credential for the upstreams: the pasted token of the person, one shared secret, or none"`
+	Secret        string        `set:"upstream-secret" secret:"true" doc:"secret that \"credential: static\" sends"`
+	SigningSecret string        `set:"signing-secret" secret:"true" doc:"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more"`
+	Present       []string      `set:"present" single:"true" unset:"Authorization: Bearer {token}" example:"['X-Api-Key: {token}']" allowed:"texts in quotes such as 'X-Api-Key: {token}'" doc:"headers or query parameters in which the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template"`
+	Headers       []string      `set:"forward-headers" example:"[X-Toolsets]" doc:"client headers that are forwarded to the upstreams, besides those of MCP"`
+	Parameters    []string      `set:"forward-parameters" example:"[read_only]" doc:"query parameters that clients may add to the address of the MCP server, and that are forwarded to the upstreams; any other is refused"`
+	BindTools     bool          `set:"bind-tools" doc:"let clients see and call only the tools of their first list, while these are as they were then; a person sees what has changed and approves again"`
+	Patience      time.Duration `set:"upstream-timeout" default:"5m" min:"1s" max:"1h" doc:"time limit for the start of an upstream's response, and of a program"`
 
-	mistake error // in the command line of the program; not an error of the setting, which repeats its value
+	ProgramLimits bootstrap.ProgramLimits // those of the GatewayConfig apply
+}
+
+// ProgramLimits is bootstrap.ProgramLimits with tags.
+type ProgramLimits struct {
+	MaxProcesses int           `set:"stdio-max-processes" default:"200" min:"1" doc:"maximum number of processes of each upstream that is a program, of which one person may have a twentieth; beyond it, a new session ends the longest-idle process of the person who has the most"`
+	IdleTimeout  time.Duration `set:"stdio-idle-timeout" default:"15m" min:"1s" doc:"time after which the process of an idle session ends: one without a request, an open call or a listening client"`
+	Memory       int64         `set:"stdio-memory" default:"2GiB" min:"32MiB" doc:"limit on the data memory of each process, on Linux"`
+}
+
+// options returns the options of every upstream.
+func (g GatewayConfig) options() bootstrap.UpstreamOptions {
+	options := bootstrap.UpstreamOptions(g.UpstreamOptions)
+	options.ProgramLimits = bootstrap.ProgramLimits(g.ProgramLimits)
+	return options
+}
+
+// HostField is a credential.Field as a mapping. Those with the names token and password are secret
+// by default.
+type HostField struct {
+	Name     string `json:"name" yaml:"name" jsonschema:"name of the field in templates: lower-case letters, digits and underscores"`
+	Label    string `json:"label,omitempty" yaml:"label,omitempty" jsonschema:"label on the pages; token, user and password have one"`
+	Help     string `json:"help,omitempty" yaml:"help,omitempty" jsonschema:"text below the label"`
+	Secret   *bool  `json:"secret,omitempty" yaml:"secret,omitempty" jsonschema:"hide the value, and remove it from responses; the default is true for token and password"`
+	Pattern  string `json:"pattern,omitempty" yaml:"pattern,omitempty" jsonschema:"regular expression (RE2) that the whole value matches"`
+	Default  string `json:"default,omitempty" yaml:"default,omitempty" jsonschema:"value that the field has at first"`
+	Required *bool  `json:"required,omitempty" yaml:"required,omitempty" jsonschema:"whether the field needs a value; the default is true"`
+}
+
+func (f HostField) field() credential.Field {
+	isSecret := f.Name == credential.Token || f.Name == "password"
+	if f.Secret != nil {
+		isSecret = *f.Secret
+	}
+	return credential.Field{
+		Name:     f.Name,
+		Label:    f.Label,
+		Help:     f.Help,
+		Pattern:  f.Pattern,
+		Default:  f.Default,
+		Secret:   isSecret,
+		Optional: f.Required != nil && !*f.Required,
+	}
 }
 
 // ToolScope lists the scopes that calls of matching tools need.
@@ -39,60 +88,20 @@ type ToolScope struct {
 	Scopes  []string
 }
 
-func (c *Config) gateway() settings.Group {
-	g := &c.Gateway
-	return settings.Group{Title: "Gateway", Settings: append([]*settings.Setting{
-		settings.List("upstream", &g.Upstreams, upstreamItem(),
-			"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or "+
-				"\"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server "+
-				"is a separate resource").OrSingle().
-			Example("http://127.0.0.1:9000/mcp", "/files = http://127.0.0.1:9001/mcp"),
-		settings.Text("upstream-host", &g.Host,
-			"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL").
-			DefaultText("the host of each upstream").Example("localhost:9000"),
-		settings.Choice("credential", &g.Credential, bootstrap.Credentials(),
-			"credential for the upstreams: the pasted token of the person, one shared secret, or none"),
-		settings.List("present", &g.Present, presentItem, "headers or query parameters in which the credential is "+
-			"sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template").
-			DefaultText(secret.DefaultEntry).Example("X-Api-Key: {token}").OrSingle(),
-		settings.List("fields", (*[]bootstrap.HostField)(&c.HostFields), fieldItem(),
-			"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, "+
-				"default and required").DefaultText("one token").
-			Example(`{"name": "user", "label": "Your user name"}`, `{"name": "token"}`),
-		settings.Secret("upstream-secret", &g.Secret, "secret that \"credential: static\" sends"),
-		settings.Secret("signing-secret", &g.SigningSecret,
-			"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more"),
-		settings.Duration("upstream-timeout", &g.Patience,
-			"time limit for the start of an upstream's response, and of a program, "+
-				settings.FormatDuration(upstream.LeastPatience)+" to "+settings.FormatDuration(upstream.MostPatience)),
-		settings.List("tool-scopes", &g.ToolScopes, toolScopeItem,
-			"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes").
-			Example("delete_* = articles:write"),
-		settings.Texts("forward-headers", &g.Headers,
-			"client headers that are forwarded to the upstreams, besides those of MCP").
-			Example("X-Toolsets"),
-		settings.Texts("forward-parameters", &g.Parameters, "query parameters that clients may add to the address of "+
-			"the MCP server, and that are forwarded to the upstreams; any other is refused").Example("read_only"),
-		settings.Switch("bind-tools", &g.BindTools, "let clients see and call only the tools of their first list, "+
-			"while these are as they were then; a person sees what has changed and approves again"),
-	}, slices.Concat(g.Policy.settings(), g.Connect.settings(), g.programSettings())...)}
+// UnmarshalText reads "pattern = scope…".
+func (t *ToolScope) UnmarshalText(text []byte) error {
+	pattern, names, found := strings.Cut(string(text), " = ")
+	scopes := strings.Fields(names)
+	if !found || !isPattern(pattern) || !isPattern(strings.ToLower(pattern)) || len(scopes) == 0 {
+		return errors.New("it has no pattern or no scope")
+	}
+	*t = ToolScope{strings.TrimSpace(pattern), scopes}
+	return nil
 }
 
-// presentItem only keeps the text, because the errors of its parser name the number of the entry
-// and the remedy.
-var presentItem = settings.Verbatim(`texts in quotes such as 'X-Api-Key: {token}'`)
-
-var toolScopeItem = settings.Item[ToolScope]{
-	Parse: func(line string) (ToolScope, error) {
-		pattern, names, found := strings.Cut(line, " = ")
-		scopes := strings.Fields(names)
-		if !found || !isPattern(pattern) || !isPattern(strings.ToLower(pattern)) || len(scopes) == 0 {
-			return ToolScope{}, errors.New("it has no pattern or no scope")
-		}
-		return ToolScope{strings.TrimSpace(pattern), scopes}, nil
-	},
-	Format:   func(t ToolScope) string { return t.Pattern + " = " + strings.Join(t.Scopes, " ") },
-	Expected: "scopes such as \"delete_* = articles:write\"",
+// MarshalText is the reverse of UnmarshalText.
+func (t ToolScope) MarshalText() ([]byte, error) {
+	return []byte(t.Pattern + " = " + strings.Join(t.Scopes, " ")), nil
 }
 
 func isPattern(text string) bool {
@@ -128,46 +137,44 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
 		g.checkUnkeyed(verifier), g.checkToolScopes(config)}
 	if g.hasURL() {
-		mistakes = append(mistakes, oauth.Within("Gateway", g.UpstreamOptions.Check(config.HostFields)))
+		mistakes = append(mistakes, g.options().Check(config.HostFields))
 	}
 	return errors.Join(mistakes...)
 }
 
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
-	return unused("%s is not: leave it out, or name the MCP server behind the gateway",
-		oauth.Field("Gateway.Upstreams"),
+	return unused("upstream is not: leave it out, or name the MCP server behind the gateway",
 		append(g.Connect.fields(), []configured{
-			{"Gateway.Host", g.Host != ""}, {"Gateway.Present", len(g.Present) > 0},
-			{"Gateway.Headers", len(g.Headers) > 0}, {"Gateway.Parameters", len(g.Parameters) > 0},
-			{"Gateway.Secret", g.Secret != ""},
-			{"Gateway.SigningSecret", g.SigningSecret != ""}, {"Gateway.ToolScopes", len(g.ToolScopes) > 0},
-			{"HostFields", len(config.HostFields) > 0}, {toolRules, len(g.Policy.Tools) > 0},
-			{promptRules, len(g.Policy.Prompts) > 0}, {resourceRules, len(g.Policy.Resources) > 0},
+			{"upstream-host", g.Host != ""}, {"present", len(g.Present) > 0},
+			{"forward-headers", len(g.Headers) > 0}, {"forward-parameters", len(g.Parameters) > 0},
+			{"upstream-secret", g.Secret != ""},
+			{"signing-secret", g.SigningSecret != ""}, {"tool-scopes", len(g.ToolScopes) > 0},
+			{"fields", len(config.HostFields) > 0}, {"tools", len(g.Policy.Tools) > 0},
+			{"prompts", len(g.Policy.Prompts) > 0}, {"resources", len(g.Policy.Resources) > 0},
 		}...)...)
 }
 
 // fields are those that have an effect only on upstreams with a URL.
 func (c ConnectConfig) fields() []configured {
 	return []configured{
-		{"Gateway.Connect.CAFile", c.CAFile != ""}, {"Gateway.Connect.CertFile", c.CertFile != ""},
-		{"Gateway.Connect.KeyFile", c.KeyFile != ""}, {"Gateway.Connect.Proxy", c.Proxy != nil},
+		{"upstream-ca", c.CAFile != ""}, {"upstream-cert", c.CertFile != ""},
+		{"upstream-key", c.KeyFile != ""}, {"upstream-proxy", c.Proxy != nil},
 	}
 }
 
 // configured is a field, and whether it is set.
 type configured struct {
-	name oauth.Field
+	name string
 	set  bool
 }
 
-// unused reports the fields that are set. The reason, which names the cause, is why they have no
-// effect.
-func unused(reason string, cause any, fields ...configured) error {
+// unused reports the fields that are set, and the reason why they have no effect.
+func unused(reason string, fields ...configured) error {
 	var mistakes []error
 	for _, field := range fields {
 		if field.set {
-			mistakes = append(mistakes, oauth.NewMistake("%s is set, but "+reason, field.name, cause))
+			mistakes = append(mistakes, oauth.NewMistake(field.name, "is set, but %s", reason))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -186,12 +193,12 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 			if len(g.Upstreams) > 1 {
 				err = fmt.Errorf("number %d: %w", i+1, err)
 			}
-			mistakes = append(mistakes, oauth.NewMistake("%s: %s", oauth.Field("Gateway.Upstreams"), err))
+			mistakes = append(mistakes, oauth.NewMistake("upstream", ": %w", err))
 		}
 		if u.Path == "" && i > 0 {
 			mistakes = append(mistakes,
-				oauth.NewMistake("%s: number %d has no path: write it as \"/path = URL\", because only the first one "+
-					"may have no path", oauth.Field("Gateway.Upstreams"), i+1))
+				oauth.NewMistake("upstream", ": number %d has no path: write it as \"/path = URL\", because "+
+					"only the first one may have no path", i+1))
 		}
 	}
 	return errors.Join(mistakes...)
@@ -204,10 +211,8 @@ func (g GatewayConfig) checkKeys(verifier string) error {
 		verifier == VerifierUpstream {
 		return nil
 	}
-	return oauth.NewMistake("%s is %q for several upstreams, but %s %q cannot tell which upstream a key belongs to: "+
-		"choose %s %q, or one gateway per upstream",
-		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), verifier,
-		oauth.Field("Verification.Verifier"),
+	return oauth.NewMistake("credential", "is %q for several upstreams, but the verifier %q cannot tell which "+
+		"upstream a key belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier,
 		VerifierUpstream)
 }
 
@@ -216,12 +221,9 @@ func (g GatewayConfig) checkUnkeyed(verifier string) error {
 	if g.Credential != bootstrap.CredentialNone || verifier != VerifierUpstream || g.hasProgram() {
 		return nil
 	}
-	return oauth.NewMistake("%s is %q, but %s is %q, and a server that needs no key accepts any token: choose %s %q "+
-		"or %q, or %s %q, %q or %q",
-		oauth.Field("Gateway.Credential"), g.Credential, oauth.Field("Verification.Verifier"), VerifierUpstream,
-		oauth.Field("Gateway.Credential"),
-		bootstrap.CredentialHostToken, bootstrap.CredentialStatic,
-		oauth.Field("Verification.Verifier"), VerifierFile, VerifierHTTP, VerifierIntrospection)
+	return oauth.NewMistake("credential", "is %q, but verifier is %q, and a server that needs no key accepts any "+
+		"token: choose credential %q or %q, or verifier %q, %q or %q", g.Credential, VerifierUpstream,
+		bootstrap.CredentialHostToken, bootstrap.CredentialStatic, VerifierFile, VerifierHTTP, VerifierIntrospection)
 }
 
 func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
@@ -230,8 +232,7 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 		for _, name := range rule.Scopes {
 			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
 				mistakes = append(mistakes,
-					oauth.NewMistake("%s has %q, which is not in scopes: add it to %s",
-						oauth.Field("Gateway.ToolScopes"), name, oauth.Field("Scopes")))
+					oauth.NewMistake("tool-scopes", "has %q, which is not in scopes: add it there", name))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/cimd"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
@@ -45,9 +46,9 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		c.RecheckEvery = recheckEvery
 	}
 	c.Logger = c.NewLogger(log)
-	mistakes := []error{err, checkAddress("Addr", c.Addr, DefaultAddr), c.checkDemoToken()}
+	mistakes := []error{err, checkAddress("addr", c.Addr, DefaultAddr), c.checkDemoToken()}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
-		mistakes = append(mistakes, checkAddress("AdminAddr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
+		mistakes = append(mistakes, checkAddress("admin-addr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
 	}
 	plan, err := c.Plan()
 	mistakes = append(mistakes, err)
@@ -72,7 +73,8 @@ func (c Config) Plan() (*Plan, error) {
 	}
 	p.verifiers, mistakes[3] = c.verifiers(p.reach)
 	if c.IsGateway() {
-		p.policy, mistakes[4] = c.Gateway.Policy.options(c.WithDefaults().Scopes, c.verifier() != VerifierUpstream)
+		scopes := c.authorization().WithDefaults().Scopes
+		p.policy, mistakes[4] = c.Gateway.Policy.options(scopes, c.verifier() != VerifierUpstream)
 	}
 	complete := *p
 	if addr, err := net.ResolveTCPAddr("tcp", c.Addr); err == nil && c.Issuer == "" && c.Development &&
@@ -89,15 +91,15 @@ func (p *Plan) check() error {
 		noIssuer = errNoIssuer
 	}
 	config := p.oauth()
-	return errors.Join(noIssuer, config.Check(), p.Appearance.Check(), p.Gateway.check(config, p.verifier()),
-		checkProxies(p.TrustedProxies), p.checkRequests(), p.Database.check(), p.checkAdvertise(),
-		oauth.Within("Metadata", p.Metadata.Check()), p.checkClientDocuments(), p.checkSelfRegistration(),
-		p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
+	return errors.Join(noIssuer, config.Check(), bootstrap.Appearance(p.Appearance).Check(),
+		p.Gateway.check(config, p.verifier()), checkProxies(p.TrustedProxies), p.checkRequests(),
+		p.Database.check(), p.checkAdvertise(), cimd.Options(p.Metadata).Check(), p.checkClientDocuments(),
+		p.checkSelfRegistration(), p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
 }
 
 // oauth returns the config of the OAuth server.
 func (p *Plan) oauth() oauth.Config {
-	config := p.Gateway.resources(p.Config.Config)
+	config := p.Gateway.resources(p.authorization())
 	for i, verifier := range p.verifiers {
 		if i == 0 {
 			config.Verifier = verifier

@@ -5,42 +5,21 @@ import (
 	"slices"
 
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // PolicyConfig has the rules for who may use the tools, prompts and resources of the upstreams, as
 // package access reads them.
-type PolicyConfig struct{ Tools, Prompts, Resources []string }
-
-func (p *PolicyConfig) settings() []*settings.Setting {
-	return []*settings.Setting{
-		settings.List("tools", &p.Tools, ruleItem, "which tools people see and may call. Each rule is "+
-			"\"allow pattern…\" or \"deny pattern…\". It applies to all people unless it continues with "+
-			"\"for role:name scope:name…\". The first rule that matches "+
-			"decides; what no rule matches is denied").DefaultText("all").
-			Example("deny delete_*", "allow *"),
-		settings.List("prompts", &p.Prompts, ruleItem,
-			"which prompts people see and may get, as rules like those in tools").DefaultText("all").
-			Example("allow * for role:editor"),
-		settings.List("resources", &p.Resources, ruleItem, "which resources people see and may read, as rules like "+
-			"those in tools, but with patterns for URIs and URI templates").DefaultText("all").
-			Example("allow file:///public/*"),
-	}
+type PolicyConfig struct {
+	Tools     []string `set:"tools" unset:"all" example:"[deny delete_*, allow *]" allowed:"rules such as \"allow read_*\" or \"deny delete_* for role:guest\"" doc:"which tools people see and may call. Each rule is \"allow pattern…\" or \"deny pattern…\". It applies to all people unless it continues with \"for role:name scope:name…\". The first rule that matches decides; what no rule matches is denied"`
+	Prompts   []string `set:"prompts" unset:"all" example:"[allow * for role:editor]" allowed:"rules such as \"allow read_*\" or \"deny delete_* for role:guest\"" doc:"which prompts people see and may get, as rules like those in tools"`
+	Resources []string `set:"resources" unset:"all" example:"[allow file:///public/*]" allowed:"rules such as \"allow read_*\" or \"deny delete_* for role:guest\"" doc:"which resources people see and may read, as rules like those in tools, but with patterns for URIs and URI templates"`
 }
-
-const toolRules, promptRules, resourceRules = oauth.Field("Gateway.Policy.Tools"),
-	oauth.Field("Gateway.Policy.Prompts"),
-	oauth.Field("Gateway.Policy.Resources")
-
-// ruleItem only keeps the text, because the errors of package access have the number of the rule
-// and the remedy.
-var ruleItem = settings.Verbatim(`rules such as "allow read_*" or "deny delete_* for role:guest"`)
 
 // ruleList is one of the settings of a PolicyConfig.
 type ruleList struct {
-	field oauth.Field
+	name  string
 	lines []string
 	fold  func(name string) (folded string, ok bool)
 	use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
@@ -48,9 +27,9 @@ type ruleList struct {
 
 func (p PolicyConfig) lists() []ruleList {
 	return []ruleList{
-		{toolRules, p.Tools, access.FoldName, bootstrap.WithToolPolicy},
-		{promptRules, p.Prompts, access.FoldName, bootstrap.WithPromptPolicy},
-		{resourceRules, p.Resources, access.FoldURI, bootstrap.WithResourcePolicy},
+		{"tools", p.Tools, access.FoldName, bootstrap.WithToolPolicy},
+		{"prompts", p.Prompts, access.FoldName, bootstrap.WithPromptPolicy},
+		{"resources", p.Resources, access.FoldURI, bootstrap.WithResourcePolicy},
 	}
 }
 
@@ -62,7 +41,7 @@ func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) 
 	})
 	var mistakes []error
 	for _, mistake := range wrong {
-		mistakes = append(mistakes, oauth.NewMistake("%s: %s", l.field, mistake))
+		mistakes = append(mistakes, oauth.NewMistake(l.name, ": %w", mistake))
 	}
 	return rules, errors.Join(mistakes...)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -96,8 +95,7 @@ func quoteWord(word string) string {
 
 // IsProgram reports whether the upstream is a program.
 func (u UpstreamAddress) IsProgram() bool {
-	return u.Program.Command != "" || len(u.Program.Args) > 0 || u.Program.Dir != "" || len(u.Program.Env) > 0 ||
-		u.mistake != nil
+	return u.Command != "" || len(u.Args) > 0 || u.Dir != "" || len(u.Env) > 0 || u.mistake != nil
 }
 
 // checkProgram returns the mistakes of one upstream that is a program.
@@ -108,7 +106,7 @@ func (g GatewayConfig) checkProgram(u UpstreamAddress, fields credential.Fields)
 	if u.URL != "" {
 		mistakes = append(mistakes, errors.New("it has a URL and a command: keep one"))
 	}
-	return append(mistakes, u.Program.Check(g.Credential, fields)...)
+	return append(mistakes, u.program().Check(g.Credential, fields)...)
 }
 
 // hasProgram reports whether an upstream is a program.
@@ -123,10 +121,11 @@ func (g GatewayConfig) hasURL() bool {
 
 // at returns the options of one upstream. Those of HTTP have no effect on a program.
 func (g GatewayConfig) at(address UpstreamAddress) bootstrap.Upstream {
-	to := bootstrap.Upstream{UpstreamOptions: g.UpstreamOptions}
+	to := bootstrap.Upstream{UpstreamOptions: g.options()}
 	if address.IsProgram() {
 		to.Host, to.Present, to.Headers, to.Parameters, to.SigningSecret = "", nil, nil, nil, ""
-		to.Program = &address.Program
+		program := address.program()
+		to.Program = &program
 		return to
 	}
 	to.URL = address.URL
@@ -140,34 +139,17 @@ func (g GatewayConfig) checkPrograms(verifier string) error {
 	}
 	var mistakes []error
 	if verifier == VerifierUpstream {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q, but a program that is started for a key cannot tell "+
-			"whether the key is valid: choose %s %q, %q or %q",
-			oauth.Field("Verification.Verifier"), VerifierUpstream, oauth.Field("Verification.Verifier"), VerifierHTTP,
-			VerifierIntrospection,
-			VerifierFile))
+		mistakes = append(mistakes, oauth.NewMistake("verifier", "is %q, but a program that is started for a key "+
+			"cannot tell whether the key is valid: choose verifier %q, %q or %q", VerifierUpstream, VerifierHTTP,
+			VerifierIntrospection, VerifierFile))
 	}
 	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q for several upstreams, of which a program cannot tell "+
-			"which keys are its own: run one gateway per upstream",
-			oauth.Field("Gateway.Credential"), g.Credential))
+		mistakes = append(mistakes, oauth.NewMistake("credential", "is %q for several upstreams, of which a "+
+			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
 	}
 	if g.hasURL() {
-		return errors.Join(append(mistakes, oauth.Within("Gateway.ProgramLimits", g.ProgramLimits.Check()))...)
+		return errors.Join(append(mistakes, g.options().ProgramLimits.Check())...)
 	}
-	return errors.Join(append(mistakes, oauth.Within("Gateway", g.CheckProgram()),
-		unused("has no effect on %s: leave it out", "a program", g.Connect.fields()...))...)
-}
-
-// programSettings returns the settings for the limits of programs.
-func (g *GatewayConfig) programSettings() []*settings.Setting {
-	l := &g.ProgramLimits
-	return []*settings.Setting{
-		settings.Number("stdio-max-processes", &l.MaxProcesses,
-			"maximum number of processes of each upstream that is a program, of which one person may have a "+
-				"twentieth; beyond it, a new session ends the longest-idle process of the person who has the most"),
-		settings.Duration("stdio-idle-timeout", &l.IdleTimeout,
-			"time after which the process of an idle session ends: "+
-				"one without a request, an open call or a listening client"),
-		settings.Size("stdio-memory", &l.Memory, "limit on the data memory of each process, on Linux"),
-	}
+	return errors.Join(append(mistakes, g.options().CheckProgram(),
+		unused("has no effect on a program: leave it out", g.Connect.fields()...))...)
 }

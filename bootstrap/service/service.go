@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/pasteport/pasteport/adapters/audit"
+	"github.com/pasteport/pasteport/adapters/cimd"
 	oauthhttp "github.com/pasteport/pasteport/adapters/http"
 	"github.com/pasteport/pasteport/adapters/http/forwarded"
 	"github.com/pasteport/pasteport/adapters/persistence"
@@ -104,21 +105,22 @@ func (s *Service) openDatabases(config Config) (err error) {
 	}
 	s.store, err = config.StoreLocation().Open()
 	if config.Database.SecretFile != "" && errors.Is(err, fs.ErrPermission) {
-		err = oauth.NewMistake("%s: %s", oauth.Field("Database.SecretFile"), err)
+		err = oauth.NewMistake("server-secret", ": %w", err)
 	}
 	return err
 }
 
 func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 	config, authorization := p.Config, p.oauth()
+	config.Appearance.Name = config.siteName()
 	_, s.prefix = oauth.SplitOrigin(config.Issuer)
 	if config.verifier() == VerifierSite {
 		authorization.Verifier = s.Site
 	}
 	options := []bootstrap.OAuthOption{
-		bootstrap.WithMetadata(config.Metadata), bootstrap.WithRootCAs(config.RootCAs),
+		bootstrap.WithMetadata(cimd.Options(config.Metadata)), bootstrap.WithRootCAs(config.RootCAs),
 		bootstrap.WithClientDocuments(config.ClientDocuments),
-		bootstrap.WithAppearance(config.appearance()),
+		bootstrap.WithAppearance(bootstrap.Appearance(config.Appearance)),
 		bootstrap.WithDecisions(s.operations.metrics.Decided), bootstrap.WithLimitObserver(s.operations.metrics.Limit),
 	}
 	s.Authz, err = bootstrap.NewOAuthServer(authorization, s.store, append(options, config.More...)...)

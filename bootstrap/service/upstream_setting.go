@@ -8,76 +8,65 @@ import (
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
-	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// upstreamMapping is an UpstreamAddress as a mapping in the file of settings.
-type upstreamMapping struct {
-	Path    string            `json:"path,omitempty" jsonschema:"path of the issuer under which clients reach the server"`
-	URL     string            `json:"url,omitempty" jsonschema:"URL of the server's MCP endpoint"`
-	Command string            `json:"command,omitempty" jsonschema:"program that speaks MCP over its standard streams: a path, or a name that is looked up in PATH"`
-	Args    []string          `json:"args,omitempty" jsonschema:"arguments of the command"`
-	Dir     string            `json:"dir,omitempty" jsonschema:"working folder of the program; the default is the root folder"`
-	Env     map[string]string `json:"env,omitempty" jsonschema:"the whole environment of the program, as templates such as {token}"`
+// UpstreamAddress is the URL or the program of an upstream, and the path of the issuer under which
+// clients reach it.
+type UpstreamAddress struct {
+	Path    string            `json:"path,omitempty" yaml:"path,omitempty" jsonschema:"path of the issuer under which clients reach the server"`
+	URL     string            `json:"url,omitempty" yaml:"url,omitempty" jsonschema:"URL of the server's MCP endpoint"`
+	Command string            `json:"command,omitempty" yaml:"command,omitempty" jsonschema:"program that speaks MCP over its standard streams: a path, or a name that is looked up in PATH"`
+	Args    []string          `json:"args,omitempty" yaml:"args,omitempty" jsonschema:"arguments of the command"`
+	Dir     string            `json:"dir,omitempty" yaml:"dir,omitempty" jsonschema:"working folder of the program; the default is the root folder"`
+	Env     map[string]string `json:"env,omitempty" yaml:"env,omitempty" jsonschema:"the whole environment of the program, as templates such as {token}"`
+
+	mistake error // in the command line of the program; not an error of the setting, which repeats its value
 }
 
-// upstreamItem reads a line such as "/path = URL" or "stdio: command", or a mapping.
-func upstreamItem() settings.Item[UpstreamAddress] {
-	mapping := settings.Mapping[upstreamMapping]("MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = " +
-		"http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'")
-	return settings.Item[UpstreamAddress]{
-		Expected: mapping.Expected,
-		Mapping:  mapping.Mapping,
-		Parse: func(text string) (UpstreamAddress, error) {
-			if !strings.HasPrefix(text, "{\"") { // a mapping is JSON
-				return parseUpstream(text)
-			}
-			m, err := mapping.Parse(text)
-			return UpstreamAddress{Path: m.Path, URL: m.URL, Program: bootstrap.Program{
-				Command: m.Command,
-				Args:    m.Args,
-				Dir:     m.Dir,
-				Env:     m.Env,
-			}}, err
-		},
-		Format: func(u UpstreamAddress) string {
-			if u.Program.Dir == "" {
-				return formatUpstream(u)
-			}
-			return mapping.Format(upstreamMapping{u.Path, u.URL, u.Program.Command, u.Program.Args, u.Program.Dir,
-				u.Program.Env})
-		},
-	}
-}
-
-func parseUpstream(line string) (u UpstreamAddress, err error) {
-	target := line
-	if strings.HasPrefix(line, "/") {
-		at, rest, found := strings.Cut(line, "=")
+// UnmarshalText reads "URL", "stdio: command", or one of them after "/path = ".
+func (u *UpstreamAddress) UnmarshalText(text []byte) error {
+	target := string(text)
+	if strings.HasPrefix(target, "/") {
+		at, rest, found := strings.Cut(target, "=")
 		if !found {
-			return u, errors.New("it has no URL")
+			return errors.New("it has no URL")
 		}
 		u.Path, target = strings.TrimSpace(at), strings.TrimSpace(rest)
 	}
 	command, isProgram := strings.CutPrefix(target, programPrefix)
 	if !isProgram {
 		u.URL = target
-		return u, nil
+		return nil
 	}
-	u.Program, u.mistake = parseProgram(command)
-	return u, nil
+	program, err := parseProgram(command)
+	u.Command, u.Args, u.Env, u.mistake = program.Command, program.Args, program.Env, err
+	return nil
 }
 
-func formatUpstream(u UpstreamAddress) string {
+// MarshalYAML returns the text that UnmarshalText reads, or a mapping if none has every field.
+func (u UpstreamAddress) MarshalYAML() (any, error) {
+	if u.Dir != "" {
+		type mapping UpstreamAddress
+		return mapping(u), nil
+	}
 	target := u.URL
 	if u.IsProgram() {
-		target = formatProgram(u.Program)
+		target = formatProgram(u.program())
 	}
 	if u.Path == "" {
-		return target
+		return target, nil
 	}
-	return u.Path + " = " + target
+	return u.Path + " = " + target, nil
+}
+
+func (u UpstreamAddress) program() bootstrap.Program {
+	return bootstrap.Program{
+		Command: u.Command,
+		Args:    u.Args,
+		Dir:     u.Dir,
+		Env:     u.Env,
+	}
 }
 
 // watch returns the checks of the upstreams, whose servers and resources are in the same order.
@@ -111,7 +100,7 @@ func (g GatewayConfig) countNamed(name string) (count int) {
 // command without its arguments and environment.
 func (u UpstreamAddress) name() string {
 	if u.IsProgram() {
-		return programPrefix + " " + u.Program.Command
+		return programPrefix + " " + u.Command
 	}
 	address, err := url.Parse(u.URL)
 	if err != nil { // checkUpstreams has reported it

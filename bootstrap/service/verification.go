@@ -27,19 +27,19 @@ var verifiers = []string{VerifierSite, VerifierUpstream, VerifierFile, VerifierH
 // Verification chooses and configures the verifier of pasted tokens. A field of another verifier is
 // a mistake, because it would have no effect.
 type Verification struct {
-	Verifier  string // VerifierUpstream in a gateway, else VerifierSite
-	TokenFile string
-	VerifyURL string
+	Verifier  string `set:"verifier" choices:"site,upstream,file,http,introspection" unset:"upstream in a gateway, else site" example:"file" doc:"how pasted tokens are verified: by the demo site, the upstream of a gateway, a file of hashed tokens, a URL of the site, or an RFC 7662 introspection endpoint"`
+	TokenFile string `set:"token-file" path:"file" example:"/etc/pasteport/tokens" doc:"file of hashed tokens from \"pasteport hash-token\"; changes take effect immediately"`
+	VerifyURL string `set:"verify-url" secret:"query" example:"https://cms.example.com/token" doc:"URL for a GET with the token as bearer token: 2xx means valid, 401 or 403 invalid"`
 
-	IntrospectionURL          string
-	IntrospectionClientID     string
-	IntrospectionClientSecret string
-	IntrospectionScopes       bool // the token's scope limits the scopes that it may grant
+	IntrospectionURL          string `set:"introspection-url" secret:"query" example:"https://login.example.com/introspect" doc:"URL of the introspection endpoint (RFC 7662)"`
+	IntrospectionClientID     string `set:"introspection-client-id" example:"pasteport" doc:"client id for the introspection endpoint"`
+	IntrospectionClientSecret string `set:"introspection-client-secret" secret:"true" doc:"client secret for the introspection endpoint"`
+	IntrospectionScopes       bool   `set:"introspection-scopes" doc:"limit what people can grant with a token to the scopes in the introspection response"`
 }
 
 // verifierField describes a field of Verification and the verifiers that use it.
 type verifierField struct {
-	name          oauth.Field
+	name          string
 	set, required bool
 	of            []string
 }
@@ -47,12 +47,12 @@ type verifierField struct {
 func (v Verification) fields() []verifierField {
 	file, url, introspection := []string{VerifierFile}, []string{VerifierHTTP}, []string{VerifierIntrospection}
 	return []verifierField{
-		{"Verification.TokenFile", v.TokenFile != "", true, file},
-		{"Verification.VerifyURL", v.VerifyURL != "", true, url},
-		{"Verification.IntrospectionURL", v.IntrospectionURL != "", true, introspection},
-		{"Verification.IntrospectionClientID", v.IntrospectionClientID != "", true, introspection},
-		{"Verification.IntrospectionClientSecret", v.IntrospectionClientSecret != "", true, introspection},
-		{"Verification.IntrospectionScopes", v.IntrospectionScopes, false, introspection},
+		{"token-file", v.TokenFile != "", true, file},
+		{"verify-url", v.VerifyURL != "", true, url},
+		{"introspection-url", v.IntrospectionURL != "", true, introspection},
+		{"introspection-client-id", v.IntrospectionClientID != "", true, introspection},
+		{"introspection-client-secret", v.IntrospectionClientSecret != "", true, introspection},
+		{"introspection-scopes", v.IntrospectionScopes, false, introspection},
 	}
 }
 
@@ -60,15 +60,14 @@ func (v Verification) fields() []verifierField {
 func (v Verification) check(chosen string, gateway bool) error {
 	switch {
 	case !slices.Contains(verifiers, chosen):
-		return oauth.NewMistake("%s is %q: choose one of %s", oauth.Field("Verification.Verifier"), chosen,
+		return oauth.NewMistake("verifier", "is %q: choose one of %s", chosen,
 			strings.Join(verifiers, ", "))
 	case gateway && chosen == VerifierSite:
-		return oauth.NewMistake("%s is %q, but a gateway has no demo site: choose another",
-			oauth.Field("Verification.Verifier"), chosen)
+		return oauth.NewMistake("verifier", "is %q, but a gateway has no demo site: choose another",
+			chosen)
 	case !gateway && chosen == VerifierUpstream:
-		return oauth.NewMistake(
-			"%s is %q, but there is no upstream: choose another, or set upstream and run \"pasteport gateway\"",
-			oauth.Field("Verification.Verifier"), chosen)
+		return oauth.NewMistake("verifier", "is %q, but there is no upstream: choose another, or set "+
+			"upstream and run \"pasteport gateway\"", chosen)
 	}
 	var mistakes []error
 	for _, field := range v.fields() {
@@ -81,11 +80,10 @@ func (f verifierField) check(chosen string) error {
 	belongs := slices.Contains(f.of, chosen)
 	switch {
 	case belongs && f.required && !f.set:
-		return oauth.NewMistake("%s is empty: %s %q needs it", f.name, oauth.Field("Verification.Verifier"), chosen)
+		return oauth.NewMistake(f.name, "is empty: the verifier %q needs it", chosen)
 	case !belongs && f.set:
-		return oauth.NewMistake("%s is set, but %s is %q: leave it out, or choose %s", f.name,
-			oauth.Field("Verification.Verifier"),
-			chosen, `"`+strings.Join(f.of, `" or "`)+`"`)
+		return oauth.NewMistake(f.name, "is set, but verifier is %q: leave it out, or choose %s", chosen,
+			`"`+strings.Join(f.of, `" or "`)+`"`)
 	}
 	return nil
 }
@@ -116,14 +114,14 @@ func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err
 		}
 		file, wrong := tokenfile.Open(v.TokenFile, c.Logger)
 		if wrong != nil {
-			err = oauth.NewMistake("%s: %s", oauth.Field("Verification.TokenFile"), wrong)
+			err = oauth.NewMistake("token-file", ": %w", wrong)
 		}
 		all = append(all, file)
 	case VerifierHTTP:
-		err = checkURL("Verification.VerifyURL", v.VerifyURL, transport)
+		err = checkURL("verify-url", v.VerifyURL, transport)
 		all = append(all, remote.NewEndpoint(v.VerifyURL, transport))
 	case VerifierIntrospection:
-		err = checkURL("Verification.IntrospectionURL", v.IntrospectionURL, transport)
+		err = checkURL("introspection-url", v.IntrospectionURL, transport)
 		all = append(all, remote.NewIntrospection(remote.IntrospectionOptions{
 			Transport:    transport,
 			URL:          v.IntrospectionURL,
@@ -136,12 +134,12 @@ func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err
 	return all, errors.Join(v.check(c.verifier(), c.IsGateway()), err)
 }
 
-func checkURL(name oauth.Field, address string, transport remote.Transport) error {
+func checkURL(name, address string, transport remote.Transport) error {
 	if address == "" { // Verification.check reports it
 		return nil
 	}
 	if err := transport.CheckURL(address); err != nil {
-		return oauth.NewMistake("%s: %s", name, err)
+		return oauth.NewMistake(name, ": %w", err)
 	}
 	return nil
 }
@@ -149,15 +147,16 @@ func checkURL(name oauth.Field, address string, transport remote.Transport) erro
 // upstreamVerifiers returns a verifier for each upstream. GatewayConfig.check reports the mistakes
 // in their options.
 func (c Config) upstreamVerifiers(reach upstream.Reach) (all []oauth.BearerVerifier) {
+	config := c.authorization().WithDefaults()
 	o := check.VerifierOptions{
 		Reach:  reach,
 		Host:   c.Gateway.Host,
-		Fields: c.HostFields,
+		Fields: config.HostFields,
 		Now:    c.Now,
 		Logger: c.Logger,
 	}
-	o.Presentation, _ = secret.Parse(c.Gateway.Present, c.HostFields)
-	for _, scope := range c.WithDefaults().Scopes {
+	o.Presentation, _ = secret.Parse(c.Gateway.Present, config.HostFields)
+	for _, scope := range config.Scopes {
 		o.Scopes = append(o.Scopes, scope.Name)
 	}
 	for _, address := range c.Gateway.Upstreams {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,27 +21,28 @@ const (
 
 // document is a file of settings: a flat mapping from names to values.
 type document struct {
-	path      string
-	values    map[string]*yaml.Node
-	positions map[string]string
+	path    string
+	entries map[string]entry
+}
+
+type entry struct {
+	place string // such as "pasteport.yaml:3"
+	value *yaml.Node
 }
 
 // open reads the file that a flag or the environment names, or the default file of the working
 // folder if there is one.
 func (t *Table) open() (document, error) {
-	if err := t.file.read(document{}); err != nil {
+	if err := t.file.read(document{}, true); err != nil {
 		return document{}, err
 	}
-	path := t.path
-	if path == "" {
-		if _, err := os.Stat(defaultFile); errors.Is(err, fs.ErrNotExist) {
-			return document{}, nil
-		}
-		path = defaultFile
-	}
+	path := cmp.Or(t.config.Path, defaultFile)
 	text, err := ReadFile(path, fileLimit)
-	if err != nil {
-		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.Name)
+	switch {
+	case t.config.Path == "" && errors.Is(err, fs.ErrNotExist):
+		return document{}, nil
+	case err != nil:
+		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.name)
 	}
 	return t.parse(path, text)
 }
@@ -70,25 +72,13 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 
 // parse reports every syntax mistake. The values are checked when they are set.
 func (t *Table) parse(path string, text []byte) (document, error) {
-	d := document{path: path, values: map[string]*yaml.Node{}, positions: map[string]string{}}
+	d := document{path: path, entries: map[string]entry{}}
 	var root, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	switch err := decoder.Decode(&root); {
-	case errors.Is(err, io.EOF):
+	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
 		return d, nil
-	case err != nil && (strings.Contains(err.Error(), "anchor") || // whose text would repeat the name
-		strings.Contains(err.Error(), "alphabetic or numeric")): // of a * without a name
-		return document{},
-			fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *",
-				path)
-	case err != nil && strings.Contains(err.Error(), "mapping values are not allowed"):
-		return document{}, fmt.Errorf(
-			"%s is not YAML: %s: put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'",
-			path, strings.TrimPrefix(err.Error(), "yaml: "))
-	case err != nil:
-		return document{},
-			fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces",
-				path, strings.TrimPrefix(err.Error(), "yaml: "))
+	} else if err != nil {
+		return document{}, explainSyntax(path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return document{}, fmt.Errorf("%s has more after a \"---\": keep one document", path)
@@ -103,30 +93,40 @@ func (t *Table) parse(path string, text []byte) (document, error) {
 	}
 	var mistakes []error
 	for pair := range slices.Chunk(top.Content, 2) {
-		mistakes = append(mistakes, t.take(d, pair[0], pair[1]))
+		mistakes = append(mistakes, t.takeEntry(d, pair[0], pair[1]))
 	}
 	return d, errors.Join(mistakes...)
 }
 
-// take adds one entry of the file.
-func (t *Table) take(d document, key, value *yaml.Node) error {
-	position := fmt.Sprintf("%s:%d", d.path, key.Line)
-	name := key.Value
+func explainSyntax(path, said string) error {
 	switch {
-	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", position)
-	case t.lookup(name) == nil:
-		return fmt.Errorf("%s: unknown setting %q%s", position, name, t.suggestion(name))
-	case d.positions[name] != "":
-		return fmt.Errorf("%s: %s is already set in %s: keep one", position, name, d.positions[name])
+	case strings.Contains(said, "anchor"), // whose text would repeat the name
+		strings.Contains(said, "alphabetic or numeric"): // of a * without a name
+		return fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *",
+			path)
+	case strings.Contains(said, "mapping values are not allowed"):
+		said += ": put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'"
+	default:
+		said += ": write one \"name: value\" on each line, indented with spaces"
 	}
-	d.values[name], d.positions[name] = value, position
-	return nil
+	return fmt.Errorf("%s is not YAML: %s", path, said)
 }
 
-func (t *Table) suggestion(name string) string {
-	if near := t.nearest(name); near != "" {
-		return ": did you mean " + near + "?"
+// takeEntry adds one entry of the file.
+func (t *Table) takeEntry(d document, key, value *yaml.Node) error {
+	name, place, known := key.Value, fmt.Sprintf("%s:%d", d.path, key.Line), t.Names()
+	switch first, isTwice := d.entries[name]; {
+	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
+		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", place)
+	case isTwice:
+		return fmt.Errorf("%s: %s is already set in %s: keep one", place, name, first.place)
+	case slices.Contains(known, name):
+		d.entries[name] = entry{place, value}
+		return nil
 	}
-	return ": \"pasteport config example --all\" lists all settings"
+	advice := "\"pasteport config example --all\" lists all settings"
+	if near := nearest(name, known); near != "" {
+		advice = "did you mean " + near + "?"
+	}
+	return fmt.Errorf("%s: unknown setting %q: %s", place, name, advice)
 }

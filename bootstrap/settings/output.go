@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,11 +16,16 @@ import (
 // WriteEffective prints every setting, or those that are set, with its value and origin, as a valid
 // file of settings. Secrets are hidden.
 func (t *Table) WriteEffective(w io.Writer, setOnly bool) error {
-	shown := func(s *Setting) bool { return !setOnly || s.origin.source != byDefault }
-	return t.write(w, shown, func(s *Setting) (string, error) {
-		line, err := s.line(s.values(), yaml.Style(0))
-		first, rest, _ := strings.Cut(line, "\n")
-		return fmt.Sprintf("%s # %s\n%s", first, s.from(), rest), err
+	return t.write(w, "# %s\n", "\n", func(s *setting) string {
+		from := cmp.Or(s.from, "default")
+		switch unset := s.tag.Get("unset"); {
+		case setOnly && s.from == "":
+			return ""
+		case s.from == "" && unset != "" && s.value.IsZero():
+			from += ": " + unset
+		}
+		first, rest, _ := strings.Cut(s.line(), "\n")
+		return first + " # " + from + "\n" + rest
 	})
 }
 
@@ -33,86 +39,86 @@ func (t *Table) WriteExample(w io.Writer, active, others []string) error {
 	if err != nil {
 		return err
 	}
-	shown := func(s *Setting) bool {
-		return len(others) == 0 || slices.Contains(slices.Concat(active, others), s.Name)
-	}
-	return t.write(w, shown, func(s *Setting) (string, error) {
-		values, mark := s.values(), "#"
-		if s.example != nil {
-			values = s.example
+	return t.write(w, "# %s\n", "\n", func(s *setting) string {
+		isActive, line := slices.Contains(active, s.name), s.line()
+		if example := s.example(); example != "" {
+			line = s.name + ": " + example + "\n"
 		}
-		if slices.Contains(active, s.Name) {
-			values, mark = values[:1], ""
+		switch {
+		case isActive:
+			return "# " + s.meaning() + "\n" + line
+		case len(others) == 0 || slices.Contains(others, s.name):
+			return "# " + s.meaning() + "\n#" + line
 		}
-		line, err := s.line(values, yaml.FlowStyle)
-		return "# " + s.meaning() + "\n" + mark + line, err
+		return ""
 	})
 }
 
-func (t *Table) write(w io.Writer, shown func(*Setting) bool, entry func(*Setting) (string, error)) error {
-	blank := ""
-	for _, group := range t.groups {
-		title := blank + "# " + group.Title + "\n"
-		for _, s := range group.Settings {
-			if !shown(s) {
-				continue
-			}
-			text, err := entry(s)
-			text, title, blank = title+text, "", "\n"
-			if err != nil {
-				return fmt.Errorf("writing %s: %w", s.Name, err)
-			}
-			if _, err := io.WriteString(w, text); err != nil {
-				return err
-			}
-		}
+// WriteReference prints a table in Markdown with every setting, its default and its doc.
+func (t *Table) WriteReference(w io.Writer) error {
+	if _, err := io.WriteString(w, "| setting | default | |\n|---|---|---|\n"); err != nil {
+		return err
 	}
-	return nil
+	return t.write(w, "| **%s** | | |\n", "", func(s *setting) string {
+		value := cmp.Or(s.tag.Get("unset"), "none")
+		switch set := s.flag.DefValue; {
+		case s.tag.Get("unset") != "":
+		case set == "false":
+			value = "off"
+		case set != "":
+			value = "`" + set + "`"
+		}
+		return fmt.Sprintf("| `%s` | %s | %s |\n", s.name, value, strings.ReplaceAll(s.doc, "|", "\\|"))
+	})
 }
 
-// values returns the value as text. Only a list has several.
-func (s *Setting) values() []string {
-	if s.list {
-		return s.texts()
+// write prints the entries that are not empty, below the title of their group.
+func (t *Table) write(w io.Writer, title, between string, entry func(*setting) string) error {
+	var text strings.Builder
+	group := ""
+	for _, s := range t.settings {
+		printed := entry(s)
+		if printed != "" && s.group != group {
+			if group != "" {
+				text.WriteString(between)
+			}
+			group = s.group
+			fmt.Fprintf(&text, title, group)
+		}
+		text.WriteString(printed)
 	}
-	value := s.text()
-	address, _, hasQuery := strings.Cut(value, "?")
-	switch {
-	case s.secret && value != "":
-		value = hidden
-	case s.hideQuery && hasQuery:
-		value = address + "?" + hidden
-	}
-	return []string{value}
+	_, err := io.WriteString(w, text.String())
+	return err
 }
 
-// line returns the setting in YAML. how is the style of a list.
-func (s *Setting) line(values []string, how yaml.Style) (string, error) {
-	value := yaml.Node{Kind: yaml.SequenceNode, Style: how}
-	for _, item := range values {
-		node, err := s.nodeOf(item)
-		if err != nil {
-			return "", err
-		}
-		value.Content = append(value.Content, node)
-	}
-	if !s.list {
-		value = *value.Content[0]
-	}
-	name := yaml.Node{Kind: yaml.ScalarNode, Value: s.Name}
+// line returns the setting in YAML.
+func (s *setting) line() string {
 	var text bytes.Buffer
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
-	err := encoder.Encode(&yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{&name, &value}})
-	return text.String(), err
+	err := encoder.Encode(&yaml.Node{
+		Kind:    yaml.MappingNode,
+		Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: s.name}, s.node()},
+	})
+	if err != nil {
+		panic(err) // a mistake in the type
+	}
+	return text.String()
+}
+
+func (s *setting) example() string {
+	if s.isSecret() {
+		return fromFile + "/run/secrets/" + s.name
+	}
+	return s.tag.Get("example")
 }
 
 // meaning returns the doc with the default.
-func (s *Setting) meaning() string {
-	if s.defaultText == "" {
-		return s.Doc
+func (s *setting) meaning() string {
+	if unset := s.tag.Get("unset"); unset != "" {
+		return s.doc + " (default: " + unset + ")"
 	}
-	return s.Doc + " (default: " + s.defaultText + ")"
+	return s.doc
 }
 
 // WriteSchema prints the JSON schema of the file, for completion and checks in editors.
@@ -122,15 +128,15 @@ func (t *Table) WriteSchema(w io.Writer) error {
 		Title:                "Settings of Pasteport",
 		Type:                 "object",
 		Properties:           map[string]*jsonschema.Schema{},
+		PropertyOrder:        t.Names(),
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 	}
-	for s := range t.All() {
-		property, err := s.describedSchema()
+	for _, s := range t.settings {
+		property, err := s.schema()
 		if err != nil {
-			return fmt.Errorf("describing %s: %w", s.Name, err)
+			return fmt.Errorf("describing %s: %w", s.name, err)
 		}
-		schema.Properties[s.Name] = property
-		schema.PropertyOrder = append(schema.PropertyOrder, s.Name)
+		schema.Properties[s.name] = property
 	}
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
@@ -138,52 +144,37 @@ func (t *Table) WriteSchema(w io.Writer) error {
 	return encoder.Encode(&schema)
 }
 
-func (s *Setting) describedSchema() (*jsonschema.Schema, error) {
-	property := s.schema
-	property.Description = s.meaning()
-	if s.example != nil && !s.list {
-		property.Examples = []any{s.example[0]}
+func (s *setting) schema() (*jsonschema.Schema, error) {
+	property := s.kind().schema
+	property.Pattern = cmp.Or(property.Pattern, s.tag.Get("pattern"))
+	for _, choice := range s.choices() {
+		property.Enum = append(property.Enum, choice)
 	}
-	if s.pattern != "" {
-		property.Pattern = s.pattern
+	if s.keys() != nil {
+		mapping, err := jsonschema.ForType(s.item(), nil)
+		if err != nil {
+			return nil, err
+		}
+		text := property
+		property = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&text, mapping}}
 	}
-	values := s.values()
-	switch {
-	case s.list || s.defaultText != "" || s.secret || values[0] == "":
-		return &property, nil // the description names the default
-	case s.tags[0] == "!!bool", s.tags[0] == "!!int":
-		property.Default = json.RawMessage(values[0])
-		return &property, nil
-	}
-	value, err := json.Marshal(values[0])
-	property.Default = value
-	return &property, err
-}
-
-// WriteReference prints a table in Markdown with every setting, its default and its doc.
-func (t *Table) WriteReference(w io.Writer) error {
-	var text strings.Builder
-	text.WriteString("| setting | default | |\n|---|---|---|\n")
-	for _, group := range t.groups {
-		fmt.Fprintf(&text, "| **%s** | | |\n", group.Title)
-		for _, s := range group.Settings {
-			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", s.Name, s.documentedDefault(),
-				strings.ReplaceAll(s.Doc, "|", "\\|"))
+	if s.isList() {
+		item := property
+		property = jsonschema.Schema{Type: "array", Items: &item}
+		if s.tag.Get("single") != "" {
+			list := property
+			property = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&list, &item}}
 		}
 	}
-	_, err := io.WriteString(w, text.String())
-	return err
-}
-
-func (s *Setting) documentedDefault() string {
-	switch value := s.flag.DefValue; {
-	case s.defaultText != "":
-		return s.defaultText
-	case value == "" && s.tags[0] != "!!bool":
-		return "none"
-	case value == "false":
-		return "off"
-	default:
-		return "`" + value + "`"
+	property.Description = s.meaning()
+	if s.String() == "" || s.isSecret() || s.tag.Get("unset") != "" { // the description names the default
+		return &property, nil
 	}
+	var value any
+	if err := s.node().Decode(&value); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(value)
+	property.Default = text
+	return &property, err
 }

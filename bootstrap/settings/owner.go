@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"syscall"
 )
@@ -50,12 +51,12 @@ func OwnerOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	owner, known := userOf(info)
-	if !known {
+	owner := reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Uid") // no system but Unix has it
+	if !owner.IsValid() {
 		return ""
 	}
 	return fmt.Sprintf(" (%s belongs to %s with mode %s, and this process runs as %s)",
-		path, nameOf(owner), info.Mode(), nameOf(os.Geteuid()))
+		path, nameOf(int(owner.Uint())), info.Mode(), nameOf(os.Geteuid()))
 }
 
 func nameOf(id int) string {

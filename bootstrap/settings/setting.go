@@ -1,214 +1,257 @@
-// Package settings reads the configuration: flags, environment variables and one YAML file, in this
-// order of precedence, over defaults. A setting has one flat name in three spellings:
-// --access-token-ttl, PASTEPORT_ACCESS_TOKEN_TTL, and access-token-ttl: in the file. Help, shell
-// completion, the output of "pasteport config", the JSON schema, the example file and the table in
-// docs/settings.md come from the same Table.
+// Package settings reads the tagged fields of a configuration from flags, environment variables and
+// one YAML file, in this order of precedence, over their defaults. A setting has one name in three
+// spellings: --access-token-ttl, PASTEPORT_ACCESS_TOKEN_TTL, and access-token-ttl: in the file.
+// Help, completion, mistakes and all that "pasteport config" prints come from the same tags:
 //
-// To add a setting, give it a field in service.Config and one entry in
-// bootstrap/service/settings.go:
+//	set, doc  the name, and what it is for
+//	group     the title in help and tables; a struct's group is that of its fields
+//	default   the value, as a flag spells it, that a zero field gets
+//	unset     describes a default that depends on other settings
+//	example   a value, in YAML, for the example file
+//	min, max  the bounds of a number, duration or size; off lets 0 turn off a duration
+//	choices   the values that are allowed, separated by commas; pattern matches them
+//	allowed   completes "write ..." in mistakes, in the plural for a list
+//	path      "file" or "folder", for completion
+//	secret    "true" hides the value, which may be in a file (file:PATH); "query" that of a URL
+//	single    lets the only item of a list stand without the list
+//	field     another name of the field in an oauth.Mistake
 //
-//	settings.Duration("auth-code-ttl", &c.AuthCodeTTL, "lifetime of a code"),
-//
-// The value of the field when the Table is made is the default. Then run the
-// specs with UPDATE=1 for docs/settings.md. The code that uses a value checks it: Table.Explain
-// reports an oauth.Mistake about the field AuthCodeTTL as one about auth-code-ttl, in the spelling
-// that was used. Start reading at Table and Setting.
+// The function parse lists the types of fields. A list may also have structs with JSON tags, which
+// are mappings.
 package settings
 
 import (
-	"bytes"
-	"encoding/csv"
+	"cmp"
 	"net/url"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Setting can be set by a flag, an environment variable or a key of the file. Text, Number, List
-// and the other constructors bind it to a variable.
-type Setting struct {
-	Name string
-	Doc  string
-	kind
+// setting is a tagged field.
+type setting struct {
+	name, doc, group string
 
-	flag        *pflag.Flag
-	typed       []string // texts of the flag
-	address     uintptr  // of the variable
-	example     []string
-	defaultText string // describes an empty default
-	pattern     string
-	secret      bool
-	hideQuery   bool   // the query of the URL may hold a secret
-	secretFile  string // the value, if it names a file with the secret
-	origin      origin
+	tag     reflect.StructTag
+	field   string // path of the field in the configuration
+	value   reflect.Value
+	flag    *pflag.Flag
+	typed   []string // texts of the flag
+	spelled string   // the name as it was set
+	from    string   // where it was set; "" for the default
 }
 
-func newSetting(name, doc string, target any, k kind) *Setting {
-	s := &Setting{
-		Name:    name,
-		Doc:     doc,
-		kind:    k,
-		address: reflect.ValueOf(target).Pointer(),
+// settingsOf returns the settings among the fields of a struct and of the structs in it. Those of
+// an embedded struct have the path of the outer one.
+func settingsOf(outer, group string, config reflect.Value) (all []*setting) {
+	for i := range config.NumField() {
+		field, value := config.Type().Field(i), config.Field(i)
+		path, group := outer+field.Name, cmp.Or(field.Tag.Get("group"), group)
+		switch {
+		case field.Tag.Get("set") != "":
+			all = append(all, newSetting(path, group, field.Tag, value))
+		case field.Anonymous:
+			all = append(all, settingsOf(outer, group, value)...)
+		case value.Kind() == reflect.Struct:
+			all = append(all, settingsOf(path+".", group, value)...)
+		}
+	}
+	return all
+}
+
+func newSetting(path, group string, tag reflect.StructTag, value reflect.Value) *setting {
+	name := tag.Get("set")
+	s := &setting{
+		name:    name,
+		doc:     tag.Get("doc"),
+		group:   group,
+		tag:     tag,
+		field:   cmp.Or(tag.Get("field"), path),
+		value:   value,
+		spelled: name,
+	}
+	if tag.Get("max") != "" {
+		s.doc += s.bounds()
+	}
+	if s.isSecret() {
+		s.doc += "; file:PATH reads it from a file"
+	}
+	if text := tag.Get("default"); text != "" && value.IsZero() {
+		if err := s.take(textNode(text)); err != nil {
+			panic(err) // a mistake in the tag
+		}
 	}
 	s.flag = &pflag.Flag{
 		Name:     name,
-		Usage:    doc,
-		Value:    flagValue{s},
-		DefValue: s.text(),
+		Usage:    s.doc,
+		Value:    s,
+		DefValue: s.String(),
+	}
+	if s.Type() == "bool" {
+		s.flag.NoOptDefVal = "true"
 	}
 	return s
 }
 
-// text returns the value in the spelling of a flag.
-func (s *Setting) text() string {
-	if !s.list {
-		return s.texts()[0]
-	}
-	var text bytes.Buffer
-	w := csv.NewWriter(&text)
-	_ = w.Write(s.texts()) // a buffer does not fail
-	w.Flush()
-	return strings.TrimSuffix(text.String(), "\n")
-}
-
-// flagValue keeps the texts of a flag until the settings are read, so that wrong ones are reported
+// Set keeps the text of a flag until the settings are read, so that wrong ones are reported
 // together with all other mistakes.
-type flagValue struct{ *Setting }
-
-func (v flagValue) Set(text string) error {
-	v.typed = append(v.typed, text)
+func (s *setting) Set(text string) error {
+	s.typed = append(s.typed, text)
 	return nil
 }
 
-func (v flagValue) String() string { return v.text() }
+// String returns the value of a setting that is not a list.
+func (s *setting) String() string { return s.node().Value }
 
-func (v flagValue) Type() string { return v.flagType }
-
-// Text is one line of text.
-func Text(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, target, textual(target, "a text, in quotes if it begins with # or looks like a number",
-		"", cobra.ShellCompDirectiveNoFileComp))
-}
-
-// URL is a text that editors check as a URL.
-func URL(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, target, textual(target, "a URL", "uri", cobra.ShellCompDirectiveNoFileComp))
-}
-
-// File is the name of a file.
-func File(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, target, textual(target, "the name of a file", "", cobra.ShellCompDirectiveDefault))
-}
-
-// Folder is the name of a folder.
-func Folder(name string, target *string, doc string) *Setting {
-	return newSetting(name, doc, target, textual(target, "the name of a folder", "",
-		cobra.ShellCompDirectiveFilterDirs))
-}
-
-// Secret is a text that is never shown. The value file:PATH stands for the text in a file.
-func Secret(name string, target *string, doc string) *Setting {
-	return Text(name, target, doc).asSecret()
-}
-
-// SecretURL is a URL that is never shown, because it may hold a password. An empty text is nil.
-func SecretURL(name string, target **url.URL, doc string) *Setting {
-	return newSetting(name, doc, target, address(target)).asSecret()
-}
-
-func (s *Setting) asSecret() *Setting {
-	s.secret = true
-	s.Doc += "; file:PATH reads it from a file"
-	s.flag.Usage = s.Doc
-	return s.Example(fromFile + "/run/secrets/" + s.Name)
-}
-
-// Switch is on or off.
-func Switch(name string, target *bool, doc string) *Setting {
-	s := newSetting(name, doc, target, onOff(target))
-	s.flag.NoOptDefVal = "true"
-	return s
-}
-
-// Number is a whole number of 1 or more. It can be 0 only when that is its default.
-func Number(name string, target *int, doc string) *Setting {
-	return newSetting(name, doc, target, wholeFrom(target, min(1, *target)))
-}
-
-// Size is a number of bytes, with or without a unit.
-func Size(name string, target *int64, doc string) *Setting {
-	return newSetting(name, doc, target, size(target))
-}
-
-// Duration is a duration in the syntax of Go. It can be 0 only when that is its default.
-func Duration(name string, target *time.Duration, doc string) *Setting {
-	parse := notZero
-	if *target == 0 {
-		parse = time.ParseDuration
+// Type returns the type in help.
+func (s *setting) Type() string {
+	if s.isList() {
+		return "list"
 	}
-	return newSetting(name, doc, target, duration(target, parse, FormatDuration))
+	return cmp.Or(strings.Join(s.choices(), "|"), s.kind().flag)
 }
 
-// DurationOrOff is a duration that 0 turns off. Off is stored as -1, because 0 means unset in a
-// Config.
-func DurationOrOff(name string, target *time.Duration, doc string) *Setting {
-	return newSetting(name, doc, target, duration(target, orOff, func(d time.Duration) string {
-		return FormatDuration(max(d, 0))
-	}))
+func (s *setting) isSecret() bool { return s.tag.Get("secret") == "true" }
+
+func (s *setting) isList() bool { return s.value.Kind() == reflect.Slice }
+
+// item is the type of the value, or of the items of a list.
+func (s *setting) item() reflect.Type {
+	if s.isList() {
+		return s.value.Type().Elem()
+	}
+	return s.value.Type()
 }
 
-// Choice is one of a few words.
-func Choice(name string, target *string, words []string, doc string) *Setting {
-	return newSetting(name, doc, target, oneOf(target, words))
+// choices returns the values that are allowed, nil for any.
+func (s *setting) choices() []string {
+	return strings.FieldsFunc(s.tag.Get("choices"), func(r rune) bool { return r == ',' })
 }
 
-// Texts is a list of texts.
-func Texts(name string, target *[]string, doc string) *Setting {
-	return List(name, target, Verbatim("texts"), doc)
+// kind describes a type: in help, in mistakes and in the JSON schema.
+type kind struct {
+	flag, expected string
+	schema         jsonschema.Schema
 }
 
-// Verbatim returns an item that is any text.
-func Verbatim(expected string) Item[string] {
-	return Item[string]{Parse: verbatim, Format: strings.Clone, Expected: expected}
+const durationPattern = `^(0|([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d)([0-9.]+(ns|us|µs|ms|s|m|h))*)$`
+
+var textOrNumber = []string{"string", "integer"}
+
+var kinds = map[reflect.Type]kind{
+	reflect.TypeFor[bool]():  {"bool", "true or false", jsonschema.Schema{Enum: []any{true, false, "on", "off"}}},
+	reflect.TypeFor[int]():   {"number", "a whole number", jsonschema.Schema{Type: "integer"}},
+	reflect.TypeFor[int64](): {"size", "a size such as 4MiB", jsonschema.Schema{Types: textOrNumber}},
+	reflect.TypeFor[time.Duration](): {"duration", "a duration such as 1h30m", jsonschema.Schema{
+		Types:   textOrNumber,
+		Pattern: durationPattern,
+		Maximum: jsonschema.Ptr(0.0), // of a number
+	}},
+	reflect.TypeFor[string](): {"string", "a text, in quotes if it begins with #", jsonschema.Schema{Type: "string"}},
 }
 
-// List is a list of items: a sequence in the file, a repeated flag, or separated by commas.
-func List[T any](name string, target *[]T, item Item[T], doc string) *Setting {
-	return newSetting(name, doc, target, listOf(target, item))
+func (s *setting) kind() kind {
+	if known, ok := kinds[s.item()]; ok {
+		return known
+	}
+	return kind{"string", "", jsonschema.Schema{Types: textOrNumber}}
 }
 
-// Example sets the value in the example file, for a setting without a default. Only a list has
-// several items.
-func (s *Setting) Example(example ...string) *Setting {
-	s.example = example
-	return s
+// keys returns the keys of a mapping; none if the setting has no mappings.
+func (s *setting) keys() (keys []string) {
+	if s.item().Kind() != reflect.Struct {
+		return nil
+	}
+	for _, field := range reflect.VisibleFields(s.item()) {
+		if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
-// DefaultText describes a default that depends on other settings.
-func (s *Setting) DefaultText(defaultText string) *Setting {
-	s.defaultText = defaultText
-	return s
+// allowed completes "write ..." in mistakes.
+func (s *setting) allowed() string {
+	expected := cmp.Or(s.tag.Get("allowed"), strings.Join(s.choices(), " or "))
+	if s.isList() {
+		return "a list of " + cmp.Or(expected, "texts")
+	}
+	return cmp.Or(expected, s.kind().expected) + s.bounds()
 }
 
-// HideQuery hides the query of a URL in output, because it can hold a secret.
-func (s *Setting) HideQuery() *Setting {
-	s.hideQuery = true
-	return s
+func (s *setting) bounds() (text string) {
+	least, most := s.tag.Get("min"), s.tag.Get("max")
+	switch {
+	case most != "":
+		text = ", from " + least + " to " + most
+	case least != "":
+		text = ", " + least + " or more"
+	}
+	if s.tag.Get("off") != "" {
+		text += "; 0 turns it off"
+	}
+	return text
 }
 
-// OrSingle lets the only item of a list stand in the file without the list.
-func (s *Setting) OrSingle() *Setting {
-	list := s.schema
-	s.single, s.schema = true, jsonschema.Schema{AnyOf: []*jsonschema.Schema{&list, list.Items}}
-	return s
+// isAllowed reports whether a value, or an item of a list, that was read from the text may be set.
+func (s *setting) isAllowed(text string, value reflect.Value) bool {
+	choices, pattern := s.choices(), s.tag.Get("pattern")
+	switch {
+	case len(choices) > 0 && !slices.Contains(choices, text),
+		pattern != "" && !regexp.MustCompile(pattern).MatchString(text):
+		return false
+	case !value.CanInt(), s.tag.Get("off") != "" && value.Int() == int64(oauth.Off):
+		return true
+	}
+	limit := reflect.New(value.Type()).Elem()
+	isLess := parse(s.tag.Get("min"), limit) == nil && value.Int() < limit.Int()
+	return !isLess && (parse(s.tag.Get("max"), limit) != nil || value.Int() <= limit.Int())
 }
 
-// Pattern sets the regular expression of the value in the JSON schema.
-func (s *Setting) Pattern(pattern string) *Setting {
-	s.pattern = pattern
-	return s
+// node returns the value in YAML, without a secret.
+func (s *setting) node() *yaml.Node {
+	node := new(yaml.Node)
+	if err := node.Encode(printable(s.value)); err != nil {
+		panic(err) // a mistake in the type
+	}
+	address, _, hasQuery := strings.Cut(node.Value, "?")
+	switch {
+	case s.isSecret() && node.Value != "":
+		node.Value = hidden
+	case s.tag.Get("secret") == "query" && hasQuery:
+		node.Value = address + "?" + hidden
+	}
+	return node
+}
+
+// printable returns a value in a type that YAML prints as it is read.
+func printable(value reflect.Value) any {
+	if value.Kind() == reflect.Slice {
+		list := []any{}
+		for i := range value.Len() {
+			list = append(list, printable(value.Index(i)))
+		}
+		return list
+	}
+	switch v := value.Interface().(type) {
+	case time.Duration:
+		return FormatDuration(max(v, 0))
+	case int64:
+		return formatSize(v)
+	case *url.URL:
+		if v == nil {
+			return ""
+		}
+		return v.String()
+	default:
+		return v
+	}
 }

@@ -1,10 +1,10 @@
 package settings
 
 import (
+	"errors"
 	"testing"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -14,39 +14,32 @@ func TestSettings(t *testing.T) {
 
 // sample has a setting of every kind.
 type sample struct {
-	text, file, folder, url, secret, choice string
-	on                                      bool
-	long, orZero                            time.Duration
-	texts, oneOrMore                        []string
-	mappings                                []person
+	Text     string        `set:"a-text" group:"Every kind" doc:"a text"`
+	Secret   string        `set:"a-secret" group:"Every kind" secret:"true" doc:"a secret"`
+	Switch   bool          `set:"a-switch" group:"Every kind" doc:"a switch"`
+	Choice   string        `set:"a-choice" group:"Every kind" default:"red" choices:"red,blue" doc:"a choice"`
+	Number   int           `set:"a-number" group:"Every kind" default:"7" min:"1" doc:"a number"`
+	Size     int64         `set:"a-size" group:"Every kind" default:"4MiB" min:"1KiB" max:"1GiB" doc:"a size"`
+	SomeTTL  time.Duration `set:"a-time" group:"Every kind" default:"1h" min:"1m" max:"2h" doc:"a time"`
+	Pause    time.Duration `set:"a-pause" group:"Every kind" min:"1m" max:"2h" off:"true" doc:"a pause"`
+	Texts    []string      `set:"some-texts" group:"Every kind" doc:"some texts"`
+	Mappings []person      `set:"people" group:"Every kind" single:"true" allowed:"people" doc:"people"`
 }
 
 type person struct {
-	Name string   `json:"name" jsonschema:"the name"`
-	Age  int      `json:"age,omitempty"`
-	Tags []string `json:"tags,omitempty"`
+	Name string   `json:"name" yaml:"name" jsonschema:"the name"`
+	Age  int      `json:"age,omitempty" yaml:"age,omitempty" jsonschema:"in years"`
+	Tags []string `json:"tags,omitempty" yaml:"tags,omitempty" jsonschema:"words"`
 }
 
-func (s *sample) table() *Table {
-	s.long, s.choice = time.Hour, "red"
-	return NewTable(s, map[oauth.Field]oauth.Field{"SomeTTL": "long"}, Group{Title: "Every kind", Settings: []*Setting{
-		Text("a-text", &s.text, "a text"), File("a-file", &s.file, "a file"), Folder("a-folder", &s.folder, "a folder"),
-		URL("a-url", &s.url, "a URL"),
-		Secret("a-secret", &s.secret, "a secret"), Switch("a-switch", &s.on, "a switch"),
-		Choice("a-choice", &s.choice, []string{"red", "blue"}, "a choice"),
-		Duration("a-time", &s.long, "a time"), Duration("a-pause", &s.orZero, "a pause"),
-		Texts("some-texts", &s.texts, "some texts"),
-		Texts("one-or-more", &s.oneOrMore, "one text or more").OrSingle(),
-		List("people", &s.mappings, Mapping[person]("people"), "people").OrSingle(),
-	}})
-}
+func (s *sample) table() *Table { return NewTable(s, "Every kind") }
 
 // readText reads the settings from the text of a file.
-func (t *Table) readText(text []byte) []error {
+func (t *Table) readText(text []byte) error {
 	document, err := t.parse("f.yaml", text)
 	mistakes := []error{err}
-	for s := range t.All() {
-		mistakes = append(mistakes, s.read(document))
+	for _, s := range t.settings {
+		mistakes = append(mistakes, s.read(document, true))
 	}
-	return mistakes
+	return errors.Join(mistakes...)
 }

@@ -1,157 +1,111 @@
 package settings
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
-	"iter"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Group is a set of settings under one title, in help and tables.
-type Group struct {
-	Title    string
-	Settings []*Setting
-}
-
 // Table holds all settings of the program.
 type Table struct {
-	groups  []Group
-	fields  map[uintptr]oauth.Field     // paths in the configuration, by address
-	aliases map[oauth.Field]oauth.Field // the field for each other name that a Mistake may use
-	wanted  []string                    // names of the settings that the command uses; empty for all
-	file    *Setting                    // path of the file; it cannot be set in the file itself
-	path    string                      // value of the setting file
-	unread  bool                        // the file exists but is unreadable
+	settings []*setting
+	groups   []string // titles, in the order of help
+	wanted   []string // names of the settings that the command uses; empty for all
+	file     *setting // path of the file; it cannot be set in the file itself
+	unread   bool     // the file exists but is unreadable
+	config   struct {
+		Path string `set:"config" path:"file" doc:"file with settings (default: pasteport.yaml in the working directory, if it exists)"`
+	}
 }
 
-// NewTable returns a table of the groups, whose settings are bound to the fields of a struct. The
-// names of settings must be unique. The aliases are other names that a Mistake may use for fields.
-func NewTable(config any, aliases map[oauth.Field]oauth.Field, groups ...Group) *Table {
-	t := &Table{groups: groups, aliases: aliases, fields: map[uintptr]oauth.Field{}}
-	t.addFields("", reflect.ValueOf(config).Elem())
-	t.file = File("config", &t.path,
-		"file with settings (default: "+defaultFile+" in the working directory, if it exists)")
+// NewTable returns a table of the tagged fields of a struct, and sets those that are zero to their
+// default.
+func NewTable(config any, groups ...string) *Table {
+	t := &Table{groups: groups, settings: settingsOf("", "", reflect.ValueOf(config).Elem())}
+	t.file = settingsOf("", "Configuration", reflect.ValueOf(&t.config).Elem())[0]
+	slices.SortStableFunc(t.settings, func(a, b *setting) int {
+		return cmp.Compare(slices.Index(groups, a.group), slices.Index(groups, b.group))
+	})
 	return t
-}
-
-// addFields adds the fields of a struct and of the structs in it. Those of an embedded struct have
-// the path of the outer one.
-func (t *Table) addFields(outer oauth.Field, config reflect.Value) {
-	for i := range config.NumField() {
-		field, description := config.Field(i), config.Type().Field(i)
-		path := outer + oauth.Field(description.Name)
-		switch {
-		case field.Kind() != reflect.Struct:
-			t.fields[field.UnsafeAddr()] = path
-		case description.Anonymous:
-			t.addFields(outer, field)
-		default:
-			t.addFields(path+".", field)
-		}
-	}
-}
-
-// All yields every setting.
-func (t *Table) All() iter.Seq[*Setting] {
-	return func(yield func(*Setting) bool) {
-		for _, group := range t.groups {
-			for _, s := range group.Settings {
-				if !yield(s) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // Given reports whether the setting was set by a flag, the environment or the file. It is false
 // before Read.
-func (t *Table) Given(name string) bool { return t.lookup(name).origin.source != byDefault }
+func (t *Table) Given(name string) bool { return t.find(name).from != "" }
 
-func (t *Table) lookup(name string) *Setting {
-	for s := range t.All() {
-		if s.Name == name {
+// Names returns the names of all settings but others.
+func (t *Table) Names(others ...string) (names []string) {
+	for _, s := range t.settings {
+		if !slices.Contains(others, s.name) {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// InGroup returns the names of the settings of a group.
+func (t *Table) InGroup(title string) (names []string) {
+	for _, s := range t.settings {
+		if s.group == title {
+			names = append(names, s.name)
+		}
+	}
+	return names
+}
+
+// find returns the setting with the name, or with the field that a mistake names; nil for none.
+func (t *Table) find(name string) *setting {
+	for _, s := range t.settings {
+		if s.name == name || s.field == name || strings.HasSuffix(s.field, "."+name) {
 			return s
 		}
 	}
 	return nil
 }
 
-// Flags adds the flags of the named settings to a command, or of all settings when none is named,
-// with their help. The settings are read before the command runs, unless it has its own PreRunE.
-func (t *Table) Flags(command *cobra.Command, names ...string) {
-	t.wanted = names
-	groups := []Group{{Title: "Configuration", Settings: []*Setting{t.file}}}
-	for _, group := range t.groups {
-		wanted := slices.DeleteFunc(slices.Clone(group.Settings), func(s *Setting) bool { return !t.wants(s) })
-		groups = append(groups, Group{Title: group.Title, Settings: wanted})
+// Read sets the values and reports all mistakes together.
+func (t *Table) Read() error {
+	document, err := t.open()
+	t.unread = err != nil && document.entries == nil
+	mistakes := []error{err, t.strayVariables()}
+	for _, s := range t.settings {
+		mistakes = append(mistakes, s.read(document, t.wants(s)))
 	}
-	var titled []titledFlags
-	for _, group := range groups {
-		flags := pflag.NewFlagSet(group.Title, pflag.ContinueOnError)
-		flags.SortFlags = false
-		for _, s := range group.Settings {
-			flags.AddFlag(s.flag)
-			command.Flags().AddFlag(s.flag)
-		}
-		titled = append(titled, titledFlags{group.Title, flags})
-	}
-	command.SetUsageFunc(usageIn(titled))
-	if command.PreRunE == nil {
-		command.PreRunE = func(*cobra.Command, []string) error { return t.Explain(t.Read()) }
-	}
+	return errors.Join(mistakes...)
 }
 
-// Complete registers the completion of the settings among the flags of a command and its
-// subcommands. Cobra keeps registered flags until the process ends, so only a completion request
-// may call it.
-func Complete(command *cobra.Command) {
-	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if value, isSetting := flag.Value.(flagValue); isSetting {
-			// Fails only for an unknown or a second flag.
-			_ = command.RegisterFlagCompletionFunc(flag.Name, value.complete)
-		}
-	})
-	for _, sub := range command.Commands() {
-		Complete(sub)
-	}
+func (t *Table) wants(s *setting) bool {
+	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.name)
 }
 
-// NamesBut returns the names of all other settings.
-func (t *Table) NamesBut(others []string) (names []string) {
-	for s := range t.All() {
-		if !slices.Contains(others, s.Name) {
-			names = append(names, s.Name)
+// Unread reports whether the file exists but is unreadable, so that its settings are unknown.
+func (t *Table) Unread() bool { return t.unread }
+
+// strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes
+// derives some from a service's name.
+func (t *Table) strayVariables() error {
+	var mistakes []error
+	for _, line := range os.Environ() {
+		typed, _, _ := strings.Cut(line, "=")
+		rest, ours := strings.CutPrefix(typed, prefix)
+		name := strings.ToLower(strings.ReplaceAll(rest, "_", "-"))
+		if near := nearest(name, t.Names()); ours && near != "" && near != name && name != t.file.name {
+			mistakes = append(mistakes, fmt.Errorf("unknown setting %s: did you mean %s?", typed, variable(near)))
 		}
 	}
-	return names
+	return errors.Join(mistakes...)
 }
 
-// Names returns the names of the group's settings.
-func (g Group) Names() (names []string) {
-	for _, s := range g.Settings {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
-func (t *Table) wants(s *Setting) bool {
-	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.Name)
-}
-
-// nearest returns the name of the setting that is most similar to the given one, or "".
-func (t *Table) nearest(name string) string {
-	return nearestOf(name, t.NamesBut(nil))
-}
-
-func nearestOf(name string, known []string) (found string) {
+// nearest returns the known name that is most similar to the given one, or "".
+func nearest(name string, known []string) (found string) {
 	least := min(len(name)/3, 3) + 1
 	for _, candidate := range known {
 		if distance := levenshtein.ComputeDistance(strings.ToLower(name), candidate); distance < least {
@@ -161,55 +115,38 @@ func nearestOf(name string, known []string) (found string) {
 	return found
 }
 
-const helpWidth = 110
-
-type titledFlags struct {
-	title string
-	flags *pflag.FlagSet
-}
-
-// usageIn prints the flags by group, and at the end those that are not settings.
-func usageIn(groups []titledFlags) func(*cobra.Command) error {
-	return func(command *cobra.Command) error {
-		var text strings.Builder
-		fmt.Fprintf(&text, "Usage:\n  %s\n", command.UseLine())
-		if command.HasAvailableSubCommands() {
-			text.WriteString("\nCommands:\n")
-			for _, below := range command.Commands() {
-				fmt.Fprintf(&text, "  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
-			}
-		}
-		if command.HasExample() {
-			fmt.Fprintf(&text, "\nExamples:\n%s\n", command.Example)
-		}
-		local := command.LocalFlags()
-		settings := pflag.NewFlagSet("", pflag.ContinueOnError)
-		for _, group := range groups {
-			own := subset(group.flags, func(flag *pflag.Flag) bool { return local.Lookup(flag.Name) == flag })
-			writeFlags(&text, group.title, own)
-			settings.AddFlagSet(own)
-		}
-		writeFlags(&text, "Other", subset(local, func(flag *pflag.Flag) bool {
-			return settings.Lookup(flag.Name) == nil
-		}))
-		_, err := fmt.Fprint(command.OutOrStdout(), text.String())
-		return err
+// Explain lists the mistakes of the configuration, one per line, each with the setting in the
+// spelling that was used.
+func (t *Table) Explain(err error) error {
+	switch lines := t.explain(err); len(lines) {
+	case 0:
+		return nil
+	case 1:
+		return errors.New(lines[0])
+	default:
+		return fmt.Errorf("%d settings are wrong:\n  %s", len(lines), strings.Join(lines, "\n  "))
 	}
 }
 
-func writeFlags(text *strings.Builder, title string, flags *pflag.FlagSet) {
-	if flags.HasAvailableFlags() {
-		fmt.Fprintf(text, "\n%s:\n%s", title, flags.FlagUsagesWrapped(helpWidth))
-	}
-}
-
-func subset(flags *pflag.FlagSet, wanted func(*pflag.Flag) bool) *pflag.FlagSet {
-	some := pflag.NewFlagSet("", pflag.ContinueOnError)
-	some.SortFlags = flags.SortFlags
-	flags.VisitAll(func(flag *pflag.Flag) {
-		if wanted(flag) {
-			some.AddFlag(flag)
+func (t *Table) explain(err error) (lines []string) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand, because each branch is a line
+	case nil:
+		return nil
+	case *oauth.Mistake:
+		name := e.Field
+		if s := t.find(name); s != nil {
+			name = s.spelled
 		}
-	})
-	return some
+		return []string{e.Of(name) + remedy(e)}
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			lines = append(lines, t.explain(branch)...)
+		}
+		return lines
+	case interface{ Unwrap() error }:
+		if mistake := new(oauth.Mistake); errors.As(err, &mistake) {
+			return t.explain(e.Unwrap())
+		}
+	}
+	return []string{err.Error() + remedy(err)}
 }

@@ -125,21 +125,20 @@ func (c Config) checkHostedClients() (mistakes []error) {
 		switch {
 		case client.Path == "" || strings.Trim(client.Path, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
 			mistakes = append(mistakes,
-				NewMistake("%s has the path %q: write lower-case letters, digits and hyphens", Field("HostedClients"),
+				NewMistake("HostedClients", "has the path %q: write lower-case letters, digits and hyphens",
 					client.Path))
 		case err != nil:
 			mistakes = append(mistakes,
-				NewMistake("%s: the client %q: %s", Field("HostedClients"), client.Path, refusalOf(err).Description))
+				NewMistake("HostedClients", ": the client %q: %s", client.Path, refusalOf(err).Description))
 		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool {
 			return !uri.Loopback()
 		}):
-			mistakes = append(mistakes, NewMistake("%s: the client %q has a redirect URI that is not on loopback: "+
-				"write http://127.0.0.1/ or http://localhost/ and a path",
-				Field("HostedClients"), client.Path))
+			mistakes = append(mistakes, NewMistake("HostedClients", ": the client %q has a redirect URI that is not "+
+				"on loopback: write http://127.0.0.1/ or http://localhost/ and a path", client.Path))
 		}
 	}
 	if len(mistakes) == 0 && len(c.hostedClients()) < len(c.HostedClients) {
-		mistakes = append(mistakes, NewMistake("%s has a path twice: keep one", Field("HostedClients")))
+		mistakes = append(mistakes, NewMistake("HostedClients", "has a path twice: keep one"))
 	}
 	return mistakes
 }

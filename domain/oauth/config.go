@@ -138,7 +138,7 @@ func (c Config) Check() error {
 	named := c.Resource
 	c = c.WithDefaults()
 	mistakes := slices.Concat(c.checkLifetimes(), c.checkScopes(), c.checkHostFields(), c.checkClientRules(),
-		[]error{Within("Limits", errors.Join(c.Limits.check()...)), errors.Join(c.Links.check()...)})
+		c.Limits.check(), c.Links.check())
 	switch {
 	case c.Issuer != "":
 		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())

@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,30 +13,30 @@ import (
 func (c Config) checkURLs() []error {
 	mistakes := checkURL("Issuer", c.Issuer, c.AllowLoopbackIssuer)
 	if strings.HasSuffix(c.Issuer, defaultPath) && c.Resource == c.Issuer+defaultPath {
-		mistakes = append(mistakes, NewMistake("%s %q ends with %s, which is the path of the MCP endpoint below "+
-			"it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
-			Field("Issuer"), withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
+		mistakes = append(mistakes, NewMistake("Issuer", "%q ends with %s, which is the path of the MCP endpoint "+
+			"below it, so that clients would connect to %s: leave it out, or choose another path for the endpoint",
+			withoutUser(c.Issuer), defaultPath, withoutUser(c.Resource)))
 	}
 	mistakes = append(mistakes, c.checkResources()...)
 	if c.AllowLoopbackClients && !loopbackIssuer(c.Issuer) {
 		mistakes = append(mistakes,
-			NewMistake("%s is set with the issuer %s: it is for development on this computer only, switch it off",
-				Field("AllowLoopbackClients"), withoutUser(c.Issuer)))
+			NewMistake("AllowLoopbackClients", "is set with the issuer %s: it is for development on this computer "+
+				"only, switch it off", withoutUser(c.Issuer)))
 	}
 	return mistakes
 }
 
 // checkURL checks the issuer or a resource, which clients compare byte for byte.
-func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) {
+func checkURL(field string, raw string, loopbackAllowed bool) (mistakes []error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return []error{NewMistake("%s %q is not an absolute URL: write it like https://cms.example.com", field,
+		return []error{NewMistake(field, "%q is not an absolute URL: write it like https://cms.example.com",
 			withoutUser(raw))}
 	}
 	if u.Scheme == "http" && loopbackIssuer(raw) && !loopbackAllowed {
 		mistakes = append(mistakes,
-			NewMistake("%s %q is http: set %s if this is development on this computer, or use https", field,
-				withoutUser(raw), Field("AllowLoopbackIssuer")))
+			NewMistake(field, "%q is http: set AllowLoopbackIssuer (--dev) if this is development on this "+
+				"computer, or use https", withoutUser(raw)))
 	}
 	port, _ := strconv.Atoi(u.Port())
 	for _, check := range []struct {
@@ -57,7 +56,7 @@ func checkURL(field Field, raw string, loopbackAllowed bool) (mistakes []error) 
 			"has empty or dot segments in its path: leave them out"},
 	} {
 		if check.wrong {
-			mistakes = append(mistakes, NewMistake("%s %q %s", field, withoutUser(raw), check.remedy))
+			mistakes = append(mistakes, NewMistake(field, "%q %s", withoutUser(raw), check.remedy))
 		}
 	}
 	return mistakes
@@ -81,8 +80,9 @@ func (c Config) checkScopes() []error {
 	mistakes := checkScopes(c.Scopes, c.DefaultScopes)
 	for i, server := range c.MoreServers {
 		if len(server.Scopes) > 0 || len(server.DefaultScopes) > 0 {
-			own := errors.Join(checkScopes(c.scopesOf(server))...)
-			mistakes = append(mistakes, Within(Field(fmt.Sprintf("MoreServers[%d]", i)), own))
+			for _, mistake := range checkScopes(c.scopesOf(server)) {
+				mistakes = append(mistakes, fmt.Errorf("MoreServers[%d].%w", i, mistake))
+			}
 		}
 	}
 	return mistakes
@@ -96,13 +96,12 @@ func checkScopes(scopes []Scope, defaults []string) []error {
 		switch {
 		case err != nil || len(parsed.values) != 1:
 			mistakes = append(mistakes,
-				NewMistake("%s has %q: a scope is one word of printable ASCII without quotes", Field("Scopes"),
-					scope.Name))
+				NewMistake("Scopes", "has %q: a scope is one word of printable ASCII without quotes", scope.Name))
 		case slices.Contains(names, scope.Name):
-			mistakes = append(mistakes, NewMistake("%s has %q twice: keep one", Field("Scopes"), scope.Name))
+			mistakes = append(mistakes, NewMistake("Scopes", "has %q twice: keep one", scope.Name))
 		case scope.Name == OfflineAccess:
 			mistakes = append(mistakes,
-				NewMistake("%s has offline_access: leave it out, it is always included", Field("Scopes")))
+				NewMistake("Scopes", "has offline_access: leave it out, it is always included"))
 		}
 		names = append(names, scope.Name)
 	}
@@ -110,15 +109,15 @@ func checkScopes(scopes []Scope, defaults []string) []error {
 		for _, implied := range scope.Implies {
 			if !slices.Contains(names, implied) {
 				mistakes = append(mistakes,
-					NewMistake("%s has %q, which implies the unknown %q: add it or leave it out", Field("Scopes"),
-						scope.Name, implied))
+					NewMistake("Scopes", "has %q, which implies the unknown %q: add it or leave it out", scope.Name,
+						implied))
 			}
 		}
 	}
 	for _, name := range defaults {
 		if !slices.Contains(names, name) {
 			mistakes = append(mistakes,
-				NewMistake("%s has %q: add it to %s or leave it out", Field("DefaultScopes"), name, Field("Scopes")))
+				NewMistake("DefaultScopes", "has %q: add it to the scopes or leave it out", name))
 		}
 	}
 	return mistakes
@@ -128,22 +127,20 @@ func checkScopes(scopes []Scope, defaults []string) []error {
 func (c Config) checkRequired() (mistakes []error) {
 	if c.Issuer == "" {
 		mistakes = append(mistakes,
-			NewMistake("%s is empty: give the public https URL of this site, for example https://cms.example.com",
-				Field("Issuer")))
+			NewMistake("Issuer", "is empty: give the public https URL of this site, for example "+
+				"https://cms.example.com"))
 	}
 	if c.Now == nil || c.Random == nil {
 		mistakes = append(mistakes,
-			NewMistake("%s or %s is nil: leave both to bootstrap, which sets the system's", Field("Now"),
-				Field("Random")))
+			NewMistake("Now", "or Random is nil: leave both to bootstrap, which sets the system's"))
 	}
 	if c.VerifyBearer == nil && c.Verifier == nil {
 		mistakes = append(mistakes,
-			NewMistake("%s is nil: set the function that reports whether a token of your site is valid",
-				Field("VerifyBearer")))
+			NewMistake("VerifyBearer", "is nil: set the function that reports whether a token of your site is valid"))
 	}
 	if c.VerifyBearer != nil && c.Verifier != nil {
 		mistakes = append(mistakes,
-			NewMistake("%s and %s are both set: keep one of them", Field("VerifyBearer"), Field("Verifier")))
+			NewMistake("VerifyBearer", "and Verifier are both set: keep one of them"))
 	}
 	return append(mistakes, c.checkSecrets()...)
 }
@@ -154,8 +151,8 @@ func (c Config) checkClientRules() (mistakes []error) {
 		odd := strings.Trim(scheme, "abcdefghijklmnopqrstuvwxyz0123456789+-.") != ""
 		if scheme == "" || odd || slices.Contains(forbiddenSchemes, scheme) || scheme == "http" || scheme == "https" {
 			mistakes = append(mistakes,
-				NewMistake("%s has %q: only lower-case schemes of applications can be allowed",
-					Field("AllowedPrivateSchemes"), scheme))
+				NewMistake("AllowedPrivateSchemes", "has %q: only lower-case schemes of applications can be allowed",
+					scheme))
 		}
 	}
 	return mistakes
@@ -179,12 +176,12 @@ func (c Config) checkLifetimes() (mistakes []error) {
 	}
 	for _, choice := range c.GrantChoices {
 		if choice < shortestGrant || choice > c.GrantTTL {
-			mistakes = append(mistakes, NewMistake("%s has %s: choose from %s to %s, which is %s",
-				Field("GrantChoices"), choice, shortestGrant, c.GrantTTL, Field("GrantTTL")))
+			mistakes = append(mistakes, NewMistake("GrantChoices", "has %s: choose from %s to %s, the longest time "+
+				"of a grant", choice, shortestGrant, c.GrantTTL))
 		}
 	}
 	if c.RefreshTokens != RefreshRequested && c.RefreshTokens != RefreshRegistered {
-		mistakes = append(mistakes, NewMistake("%s is %q: choose %s or %s", Field("RefreshTokens"), c.RefreshTokens,
+		mistakes = append(mistakes, NewMistake("RefreshTokens", "is %q: choose %s or %s", c.RefreshTokens,
 			RefreshRequested, RefreshRegistered))
 	}
 	return mistakes
@@ -193,21 +190,21 @@ func (c Config) checkLifetimes() (mistakes []error) {
 func (c Config) checkSecrets() (mistakes []error) {
 	if len(c.Secret) == 0 && len(c.PreviousSecrets) > 0 {
 		mistakes = append(mistakes,
-			NewMistake("%s is set without %s: give the newest secret there", Field("PreviousSecrets"), Field("Secret")))
+			NewMistake("PreviousSecrets", "is set without Secret: give the newest secret there"))
 	}
 	secrets, err := c.keeper().Secrets()
 	if err != nil {
 		return append(mistakes, fmt.Errorf("reading the server secrets: %w", err))
 	}
 	for i, secret := range secrets {
-		field := Field("Secret")
+		field := "Secret"
 		if i > 0 {
 			field = "PreviousSecrets"
 		}
 		if len(secret) < MinSecretLength {
 			mistakes = append(mistakes,
-				NewMistake("%s has %d bytes: give %d random bytes or more, or use a store that keeps its own secret",
-					field, len(secret), MinSecretLength))
+				NewMistake(field, "has %d bytes: give %d random bytes or more, or use a store that keeps its own "+
+					"secret", len(secret), MinSecretLength))
 		}
 	}
 	return mistakes
@@ -215,19 +212,19 @@ func (c Config) checkSecrets() (mistakes []error) {
 
 func (c Config) checkHostFields() (mistakes []error) {
 	for _, wrong := range c.HostFields.Check() {
-		mistakes = append(mistakes, NewMistake("%s: %s", Field("HostFields"), wrong))
+		mistakes = append(mistakes, NewMistake("HostFields", ": %s", wrong))
 	}
 	if token, hasToken := c.HostFields.Find(credential.Token); len(c.HostFields) > 0 && !c.verifiesFields() &&
 		(!hasToken || token.Optional) {
 		mistakes = append(mistakes,
-			NewMistake("%s has no required field %q, which is the only one that the verifier verifies: call the key %q",
-				Field("HostFields"), credential.Token, credential.Token))
+			NewMistake("HostFields", "has no required field %q, which is the only one that the verifier verifies: "+
+				"call the key %q", credential.Token, credential.Token))
 	}
 	for _, field := range c.HostFields {
 		if c.AcceptHostTokens && field.Name != credential.Token && !field.Optional {
 			mistakes = append(mistakes,
-				NewMistake("%s is on, but %s has the required field %q, which no header has: switch it off",
-					Field("AcceptHostTokens"), Field("HostFields"), field.Name))
+				NewMistake("AcceptHostTokens", "is on, but the field %q is required, which no header has: switch it "+
+					"off", field.Name))
 		}
 	}
 	return mistakes

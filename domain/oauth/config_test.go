@@ -40,7 +40,7 @@ var _ = Describe("Configuring the server", Label("F9"), func() {
 		Expect(Config{AccessTokenTTL: time.Second, Resource: "https://cms.example/mcp"}.Check()).
 			To(MatchError("AccessTokenTTL is 1s: choose from 1m0s to 24h0m0s"))
 		Expect(Config{GrantTTL: 2 * time.Hour, GrantChoices: []time.Duration{time.Hour, 3 * time.Hour}}.Check()).
-			To(MatchError("GrantChoices has 3h0m0s: choose from 1h0m0s to 2h0m0s, which is GrantTTL"))
+			To(MatchError("GrantChoices has 3h0m0s: choose from 1h0m0s to 2h0m0s, the longest time of a grant"))
 		Expect(Config{RefreshTokens: "never"}.Check()).
 			To(MatchError(`RefreshTokens is "never": choose requested or registered`))
 		Expect(Config{Resource: "/odd"}.Check()).To(MatchError(HavePrefix(`Resource "/odd" is not an absolute URL`)))

@@ -10,7 +10,7 @@ const Off time.Duration = -1
 
 // Lifetime is a duration of a Config with its default and bounds.
 type Lifetime struct {
-	Field                Field
+	Field                string
 	Value                *time.Duration
 	Default, Least, Most time.Duration
 	MayBeOff             bool
@@ -35,9 +35,9 @@ func (l Lifetime) check() error {
 	case value >= l.Least && value <= l.Most, l.MayBeOff && value < 0:
 		return nil
 	case l.MayBeOff:
-		return NewMistake("%s is %s: choose from %s to %s, or switch it off", l.Field, value, l.Least, l.Most)
+		return NewMistake(l.Field, "is %s: choose from %s to %s, or switch it off", value, l.Least, l.Most)
 	}
-	return NewMistake("%s is %s: choose from %s to %s", l.Field, value, l.Least, l.Most)
+	return NewMistake(l.Field, "is %s: choose from %s to %s", value, l.Least, l.Most)
 }
 
 // grantChoices returns the GrantChoices, the longest first.

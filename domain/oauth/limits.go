@@ -65,14 +65,14 @@ func (l Limits) check() []error {
 		field := fields.Type().Field(i)
 		if field.Type.Kind() == reflect.Int && fields.Field(i).Int() < 0 {
 			mistakes = append(mistakes,
-				NewMistake("%s is %d: choose 1 or more", Field(field.Name), fields.Field(i).Int()))
+				NewMistake("Limits."+field.Name, "is %d: choose 1 or more", fields.Field(i).Int()))
 		}
 	}
 	for _, network := range l.UnlimitedNetworks {
 		if !network.IsValid() || network.Addr().Is4In6() {
 			mistakes = append(mistakes,
-				NewMistake("%s has the invalid network %q: write networks such as 203.0.113.0/24 or 2001:db8::/48",
-					Field("UnlimitedNetworks"), network))
+				NewMistake("Limits.UnlimitedNetworks", "has the invalid network %q: write networks such as "+
+					"203.0.113.0/24 or 2001:db8::/48", network))
 		}
 	}
 	return mistakes

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +12,19 @@ type Link struct {
 	Name string // one of those below
 	URL  string
 }
+
+// UnmarshalText reads "name = URL".
+func (l *Link) UnmarshalText(text []byte) error {
+	name, address, found := strings.Cut(string(text), " = ")
+	if !found {
+		return errors.New("the link has no URL")
+	}
+	*l = Link{Name: strings.TrimSpace(name), URL: strings.TrimSpace(address)}
+	return nil
+}
+
+// MarshalText is the reverse of UnmarshalText.
+func (l Link) MarshalText() ([]byte, error) { return []byte(l.Name + " = " + l.URL), nil }
 
 // The names of links are those in the metadata of the authorization server (RFC 8414) and of the
 // MCP servers (RFC 9728).
@@ -38,17 +52,17 @@ func (l Links) URL(name string) string {
 }
 
 func (l Links) check() (mistakes []error) {
-	const field = Field("Links")
+	const field = "Links"
 	for i, link := range l {
 		u, err := url.Parse(link.URL)
 		switch {
 		case !slices.Contains(linkNames, link.Name):
-			mistakes = append(mistakes, NewMistake("%s has the unknown name %q: choose one of %s", field, link.Name,
+			mistakes = append(mistakes, NewMistake(field, "has the unknown name %q: choose one of %s", link.Name,
 				strings.Join(linkNames, ", ")))
 		case l[:i].URL(link.Name) != "":
-			mistakes = append(mistakes, NewMistake("%s has %s twice: keep one", field, link.Name))
+			mistakes = append(mistakes, NewMistake(field, "has %s twice: keep one", link.Name))
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-			mistakes = append(mistakes, NewMistake("%s has %q for %s: give the address of a web page", field,
+			mistakes = append(mistakes, NewMistake(field, "has %q for %s: give the address of a web page",
 				withoutUser(link.URL), link.Name))
 		}
 	}

@@ -1,77 +1,31 @@
 package oauth
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
-// Field is the path of a field in a Mistake, such as Limits.MaxSessions. It starts at the struct
-// that is checked, or at Config if it begins with OfConfig.
-type Field string
-
-// OfConfig begins the path of a field of Config in a mistake about another struct.
-const OfConfig = "oauth.Config."
-
-// Mistake is an error in a Config. Its text names the fields, the problem and the remedy.
+// Mistake is an error in a field of a Config or of options. Its text names the field, the problem
+// and the remedy.
 type Mistake struct {
-	sentence string
-	values   []any
+	Field string // its name, such as Limits.MaxSessions, or that of its setting
+	err   error
 }
 
-// NewMistake formats a sentence as fmt.Sprintf does. WithNames can replace the values that are a
-// Field.
-func NewMistake(sentence string, values ...any) *Mistake { return &Mistake{sentence, values} }
-
-func (m *Mistake) Error() string {
-	return m.WithNames(func(field Field) string { return string(field) })
+// NewMistake formats what follows the name of the field, as fmt.Errorf does.
+func NewMistake(field, sentence string, values ...any) *Mistake {
+	return &Mistake{field, fmt.Errorf(sentence, values...)}
 }
 
-// Unwrap returns the errors among the values.
-func (m *Mistake) Unwrap() (causes []error) {
-	for _, value := range m.values {
-		if cause, ok := value.(error); ok {
-			causes = append(causes, cause)
-		}
+func (m *Mistake) Error() string { return m.Of(m.Field) }
+
+func (m *Mistake) Unwrap() error { return m.err }
+
+// Of returns the text with another name for the field, such as that of a flag.
+func (m *Mistake) Of(name string) string {
+	text := m.err.Error()
+	if strings.HasPrefix(text, ":") {
+		return name + text
 	}
-	return causes
-}
-
-// WithNames returns the sentence with other names for the fields, such as those of flags.
-func (m *Mistake) WithNames(name func(Field) string) string {
-	return fmt.Sprintf(m.sentence, m.replaced(func(field Field) any { return name(field) })...)
-}
-
-func (m *Mistake) replaced(replacement func(Field) any) []any {
-	values := slices.Clone(m.values)
-	for i, value := range values {
-		if field, ok := value.(Field); ok {
-			values[i] = replacement(field)
-		}
-	}
-	return values
-}
-
-// Within returns the mistakes of a struct as those of the struct that has it in the field outer.
-func Within(outer Field, err error) error { return Prefixed(outer+".", err) }
-
-// Prefixed returns the mistakes with a prefix for each field.
-func Prefixed(prefix Field, err error) error {
-	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand
-	case *Mistake:
-		return &Mistake{e.sentence, e.replaced(func(inner Field) any {
-			if strings.HasPrefix(string(inner), OfConfig) {
-				return inner
-			}
-			return prefix + inner
-		})}
-	case interface{ Unwrap() []error }:
-		branches := slices.Clone(e.Unwrap())
-		for i, branch := range branches {
-			branches[i] = Prefixed(prefix, branch)
-		}
-		return errors.Join(branches...)
-	}
-	return err
+	return name + " " + text
 }

@@ -192,26 +192,26 @@ func (c Config) checkResources() (mistakes []error) {
 		for _, other := range taken {
 			if conflict := conflictOf(uri, other); conflict != "" {
 				mistakes = append(mistakes,
-					NewMistake("%s %q %s %q: choose another path", Field("MoreServers"), withoutUser(uri), conflict,
+					NewMistake("MoreServers", "%q %s %q: choose another path", withoutUser(uri), conflict,
 						withoutUser(other)))
 			}
 		}
 		if site, _ := SplitOrigin(first); first != site && comparableForm(uri) == site {
 			mistakes = append(mistakes,
-				NewMistake("%s %q has the metadata address that the first server has too: make it %s",
-					Field("MoreServers"), withoutUser(uri), Field("Resource")))
+				NewMistake("MoreServers", "%q has the metadata address that the first server has too: make it "+
+					"Resource", withoutUser(uri)))
 		}
 		taken = append(taken, uri)
 	}
 	return mistakes
 }
 
-func (c Config) checkResource(field Field, uri string) []error {
+func (c Config) checkResource(field string, uri string) []error {
 	mistakes := checkURL(field, uri, c.AllowLoopbackIssuer)
 	path, underIssuer := strings.CutPrefix(uri, c.Issuer)
 	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(uri, "/.well-known/") {
 		mistakes = append(mistakes,
-			NewMistake("%s %q is an address of this server itself: choose another path", field, withoutUser(uri)))
+			NewMistake(field, "%q is an address of this server itself: choose another path", withoutUser(uri)))
 	}
 	return mistakes
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"errors"
 	"slices"
 	"strings"
 )
@@ -76,6 +77,27 @@ type Scope struct {
 	Name        string
 	Description string // a sentence for the consent page
 	Implies     []string
+}
+
+// UnmarshalText reads "name implied-name… = description". Spaces separate names, because no scope
+// contains one (RFC 6749 §3.3).
+func (s *Scope) UnmarshalText(text []byte) error {
+	names, description, _ := strings.Cut(string(text), " = ")
+	words := strings.Fields(names)
+	if len(words) == 0 {
+		return errors.New("the scope has no name")
+	}
+	*s = Scope{Name: words[0], Implies: words[1:], Description: strings.TrimSpace(description)}
+	return nil
+}
+
+// MarshalText is the reverse of UnmarshalText.
+func (s Scope) MarshalText() ([]byte, error) {
+	line := strings.Join(append([]string{s.Name}, s.Implies...), " ")
+	if s.Description != "" {
+		line += " = " + s.Description
+	}
+	return []byte(line), nil
 }
 
 // ScopeCatalogue holds the scopes that this server can grant.

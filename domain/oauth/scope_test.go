@@ -73,7 +73,7 @@ var _ = Describe("Two servers with different scopes", Label("F21"), func() {
 		}}}.Settings()
 		Expect(err).To(MatchError(And(ContainSubstring(`MoreServers[1].Scopes has "a b"`),
 			ContainSubstring(`MoreServers[1].Scopes has "c", which implies the unknown "mcp"`),
-			ContainSubstring(`MoreServers[1].DefaultScopes has "mcp": add it to MoreServers[1].Scopes`))))
+			ContainSubstring(`MoreServers[1].DefaultScopes has "mcp": add it to the scopes`))))
 	})
 })
 

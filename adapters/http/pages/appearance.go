@@ -41,27 +41,26 @@ func (a Appearance) Check() error {
 	var mistakes []error
 	if len([]rune(clean(a.Name))) > maxSiteName {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is longer than %d characters", oauth.Field("Appearance.Name"), maxSiteName))
+			oauth.NewMistake("Appearance.Name", "is longer than %d characters", maxSiteName))
 	}
 	if _, err := colorful.Hex(a.Accent); a.Accent != "" && err != nil {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %q: write a colour as #0b5a4a", oauth.Field("Appearance.Accent"), a.Accent))
+			oauth.NewMistake("Appearance.Accent", "is %q: write a colour as #0b5a4a", a.Accent))
 	}
 	if _, known := logoType(a.Logo); len(a.Logo) > maxLogo || len(a.Logo) > 0 && !known {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is not a PNG, JPEG, WebP or SVG of at most 12 KiB", oauth.Field("Appearance.Logo")))
+			oauth.NewMistake("Appearance.Logo", "is not a PNG, JPEG, WebP or SVG of at most 12 KiB"))
 	}
 	if u, err := url.Parse(a.TokenHelp); a.TokenHelp != "" &&
 		(err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
 		mistakes = append(mistakes,
-			oauth.NewMistake("%s is %q: give the address of a web page", oauth.Field("Appearance.TokenHelp"),
-				a.TokenHelp))
+			oauth.NewMistake("Appearance.TokenHelp", "is %q: give the address of a web page", a.TokenHelp))
 	}
 	switch a.CredentialWord {
 	case "", WordToken, WordKey:
 	default:
-		mistakes = append(mistakes, oauth.NewMistake("%s is %q: write %s or %s",
-			oauth.Field("Appearance.CredentialWord"), a.CredentialWord, WordToken, WordKey))
+		mistakes = append(mistakes, oauth.NewMistake("Appearance.CredentialWord", "is %q: write %s or %s",
+			a.CredentialWord, WordToken, WordKey))
 	}
 	return errors.Join(mistakes...)
 }

@@ -58,9 +58,9 @@ func (o Options) CheckURL(address string) error {
 	return nil
 }
 
-// CheckProxy returns an oauth.Mistake if Proxy is not the URL of a proxy and nothing else. It does
-// not repeat the URL, which may hold a password.
-func (o Options) CheckProxy() error {
+// CheckProxy returns an oauth.Mistake in the field if Proxy is not the URL of a proxy and nothing
+// else. It does not repeat the URL, which may hold a password.
+func (o Options) CheckProxy(field string) error {
 	u := o.Proxy
 	if u == nil {
 		return nil
@@ -68,9 +68,9 @@ func (o Options) CheckProxy() error {
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
 	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.HasSuffix(u.Host, ":") ||
 		err != nil || port == 0 || strings.Trim(u.Path, "/")+u.RawQuery+u.Fragment != "" {
-		return oauth.NewMistake("%s is not a URL of an HTTP proxy: write http://host:3128 or https://host:3128, with "+
-			"user:password@ before the host if the proxy requires them, and nothing after the port",
-			oauth.Field("Proxy"))
+		return oauth.NewMistake(field, "is not a URL of an HTTP proxy: write http://host:3128 or "+
+			"https://host:3128, with user:password@ before the host if the proxy requires them, and nothing after "+
+			"the port")
 	}
 	return nil
 }

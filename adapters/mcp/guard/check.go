@@ -27,17 +27,17 @@ func (o Options) Check() error {
 	var mistakes []error
 	for _, origin := range o.AllowedOrigins {
 		if err := checkOrigin(origin); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("AllowedOrigins"), origin, err))
+			mistakes = append(mistakes, oauth.NewMistake("WithAllowedOrigins", "has %q: %s", origin, err))
 		}
 	}
 	for _, host := range o.AllowedHosts {
 		if err := CheckHost(host); err != nil {
-			mistakes = append(mistakes, oauth.NewMistake("%s has %q: %s", oauth.Field("AllowedHosts"), host, err))
+			mistakes = append(mistakes, oauth.NewMistake("WithAllowedHosts", "has %q: %s", host, err))
 		}
 	}
 	if size := o.MaxRequestBody; size != 0 && (size < LeastRequestBody || size > MostRequestBody) {
-		mistakes = append(mistakes, oauth.NewMistake("%s is %d bytes: choose %d KiB to %d KiB",
-			oauth.Field("MaxRequestBody"), size, LeastRequestBody>>10, MostRequestBody>>10))
+		mistakes = append(mistakes, oauth.NewMistake("WithMaxRequestBody", "is %d bytes: choose %d KiB to %d KiB", size,
+			LeastRequestBody>>10, MostRequestBody>>10))
 	}
 	return errors.Join(mistakes...)
 }

@@ -170,7 +170,7 @@ func (r *report) measureLines(path string, text []byte) {
 		columns := len([]rune(line)) + 3*strings.Count(line, "\t")
 		comment := strings.HasPrefix(strings.TrimLeft(line, "\t"), "//")
 		switch {
-		case strings.Contains(line, `jsonschema:"`): // a struct tag cannot be wrapped
+		case strings.Contains(line, ` doc:"`), strings.Contains(line, `jsonschema:"`): // a tag cannot be wrapped
 		case columns > maxCode:
 			r.add(longCode, path, number, "has %d columns", columns)
 		case comment && columns > maxComment && strings.Contains(strings.TrimSpace(line)[2:], " "):

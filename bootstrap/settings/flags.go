@@ -1,0 +1,118 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const helpWidth = 110
+
+// Flags adds the flags of the named settings to a command, or of all settings when none is named,
+// with their help. The settings are read before the command runs, unless it has its own PreRunE.
+func (t *Table) Flags(command *cobra.Command, names ...string) {
+	t.wanted = names
+	command.Flags().AddFlag(t.file.flag)
+	for _, s := range t.settings {
+		if t.wants(s) {
+			command.Flags().AddFlag(s.flag)
+		}
+	}
+	command.SetUsageFunc(t.usage)
+	if command.PreRunE == nil {
+		command.PreRunE = func(*cobra.Command, []string) error { return t.Explain(t.Read()) }
+	}
+}
+
+// usage prints the flags of a command by group, and at the end those that are not settings.
+func (t *Table) usage(command *cobra.Command) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Usage:\n  %s\n", command.UseLine())
+	if command.HasAvailableSubCommands() {
+		text.WriteString("\nCommands:\n")
+		for _, below := range command.Commands() {
+			fmt.Fprintf(&text, "  %-*s  %s\n", below.NamePadding(), below.Name(), below.Short)
+		}
+	}
+	if command.HasExample() {
+		fmt.Fprintf(&text, "\nExamples:\n%s\n", command.Example)
+	}
+	sets := map[string]*pflag.FlagSet{}
+	add := func(title string, flag *pflag.Flag) {
+		if sets[title] == nil {
+			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
+			sets[title].SortFlags = false
+		}
+		sets[title].AddFlag(flag)
+	}
+	for _, s := range append([]*setting{t.file}, t.settings...) {
+		if command.LocalFlags().Lookup(s.name) == s.flag {
+			add(s.group, s.flag)
+		}
+	}
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if _, isSetting := flag.Value.(*setting); !isSetting {
+			add("Other", flag)
+		}
+	})
+	for _, title := range slices.Concat([]string{t.file.group}, t.groups, []string{"Other"}) {
+		if set := sets[title]; set != nil && set.HasAvailableFlags() {
+			fmt.Fprintf(&text, "\n%s:\n%s", title, set.FlagUsagesWrapped(helpWidth))
+		}
+	}
+	_, err := fmt.Fprint(command.OutOrStdout(), text.String())
+	return err
+}
+
+// Complete registers the completion of the settings among the flags of a command and its
+// subcommands. Cobra keeps registered flags until the process ends, so only a completion request
+// may call it.
+func Complete(command *cobra.Command) {
+	command.Flags().VisitAll(func(flag *pflag.Flag) {
+		if value, isSetting := flag.Value.(*setting); isSetting {
+			// Fails only for an unknown or a second flag.
+			_ = command.RegisterFlagCompletionFunc(flag.Name, value.complete())
+		}
+	})
+	for _, sub := range command.Commands() {
+		Complete(sub)
+	}
+}
+
+func (s *setting) complete() cobra.CompletionFunc {
+	choices := s.choices()
+	if s.Type() == "bool" {
+		choices = []string{"true", "false"}
+	}
+	directive := map[string]cobra.ShellCompDirective{
+		"":       cobra.ShellCompDirectiveNoFileComp,
+		"file":   cobra.ShellCompDirectiveDefault,
+		"folder": cobra.ShellCompDirectiveFilterDirs,
+	}[s.tag.Get("path")]
+	return cobra.FixedCompletions(choices, directive)
+}
+
+// ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag,
+// because the rest can be a secret.
+func ExplainFlag(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var malformed *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &malformed):
+		return errors.New("bad flag syntax: write --name=value")
+	case !errors.As(err, &unknown):
+		return err
+	case unknown.GetSpecifiedShortnames() != "":
+		return errors.New("flags begin with two dashes, as in --help")
+	}
+	var known []string
+	command.Flags().VisitAll(func(flag *pflag.Flag) { known = append(known, flag.Name) })
+	if near := nearest(unknown.GetSpecifiedName(), known); near != "" {
+		return fmt.Errorf("%w: did you mean --%s?", err, near)
+	}
+	return err
+}
