@@ -40,11 +40,10 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 			}
 			switch { // a client_id that the service does not know is of no use
 			case config.Issuer == "":
-				return settings.Explain(oauth.NewMistake("%s is missing: write that of the service",
-					oauth.Field("Issuer")))
+				return settings.Explain(oauth.NewMistake("Issuer", "is missing: write that of the service"))
 			case !config.SelfRegistration:
-				return settings.Explain(oauth.NewMistake("%s is off, so the service would refuse the client: "+
-					"switch it on for both", oauth.Field("SelfRegistration")))
+				return settings.Explain(oauth.NewMistake("SelfRegistration", "is off, so the service would refuse "+
+					"the client: switch it on for both"))
 			}
 			return withGrants(config, errOut, func(server *application.Server) error {
 				registered, err := server.Register(cmd.Context(), registrationOf(name, redirects, withSecret))
