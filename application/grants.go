@@ -168,14 +168,14 @@ func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) 
 	return found, err
 }
 
-// Sweep deletes expired rows and old trace steps and returns their number. No answer to a client
-// depends on it.
+// Sweep deletes expired rows and old attempts to connect, and returns their number. No answer to a
+// client depends on it.
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.store.DeleteExpired(ctx, now)
 	if err != nil || s.ports.Trace == nil {
 		return rows, err
 	}
-	steps, err := s.ports.Trace.ForgetSteps(ctx, now.Add(-connection.Memory), connection.Capacity)
-	return rows + steps, err
+	attempts, err := s.ports.Trace.ForgetAttempts(ctx, now.Add(-connection.Memory), connection.Capacity)
+	return rows + attempts, err
 }

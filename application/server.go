@@ -140,14 +140,12 @@ func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.End
 	}
 	s.audit(ctx, "grant_ended", attributes...)
 	if s.ports.Journal != nil {
-		s.ports.Journal.Note(connection.Step{
-			At:      s.now(),
+		s.ports.Journal.Note(connection.Entry{Attempt: grant, Step: connection.Step{
 			Kind:    connection.Ended,
 			Outcome: connection.Passed,
-			Attempt: grant,
 			Request: connection.From(ctx).Request(),
 			Reason:  strings.TrimSuffix(string(reason)+": "+detail, ": "),
-		})
+		}})
 	}
 	s.onGrantEnded(grant)
 }

@@ -162,21 +162,20 @@ func (o oauthOptions) directories(ours *cimd.Directory) (oauth.ClientDirectory, 
 // openTrace records connections if the store is a connection.Log.
 func (a *OAuthServer) openTrace(store oauth.Store) (steps connection.Journal) {
 	if log, keeps := store.(connection.Log); keeps {
-		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger)
+		a.trace, a.journal = log, diagnosis.NewJournal(log, a.config.Logger, a.config.Now)
 		steps = a.journal
 	}
-	a.follow = oauthhttp.Follower{Journal: steps, Now: a.config.Now}
+	a.follow = oauthhttp.Follower{Journal: steps}
 	return steps
 }
 
 // Trace returns the attempts of clients to connect, the newest first; none if the store is not a
 // connection.Log.
-func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Connection, error) {
+func (a *OAuthServer) Trace(ctx context.Context) ([]diagnosis.Attempt, error) {
 	if a.trace == nil {
 		return nil, nil
 	}
-	steps, err := a.trace.Steps(ctx, 0)
-	return diagnosis.Assemble(steps, a.config.Now()), err
+	return diagnosis.Read(ctx, a.trace, a.config.Now())
 }
 
 // withDefaults sets the clock, the random source, the logger and the store's secret where the

@@ -30,10 +30,10 @@ func (s *swept) DeleteExpired(ctx context.Context, now time.Time) (int, error) {
 	return s.Store.DeleteExpired(ctx, now)
 }
 
-func (s *swept) ForgetSteps(ctx context.Context, before time.Time, keep int) (int, error) {
+func (s *swept) ForgetAttempts(ctx context.Context, before time.Time, keep int) (int, error) {
 	s.oldest.Store(&before)
 	s.most.Store(int32(keep))
-	return s.Store.ForgetSteps(ctx, before, keep)
+	return s.Store.ForgetAttempts(ctx, before, keep)
 }
 
 var _ = Describe("Settings of a host", func() {
@@ -81,7 +81,7 @@ var _ = Describe("Settings of a host", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(store.times.Load).Should(BeNumerically(">", 2))
 		Expect(*store.until.Load()).To(BeTemporally("~", hours.now(), time.Minute))
-		Eventually(store.most.Load).Should(BeEquivalentTo(10_000))
+		Eventually(store.most.Load).Should(BeEquivalentTo(5_000))
 		Expect(*store.oldest.Load()).To(BeTemporally("~", hours.now().Add(-7*24*time.Hour), time.Minute))
 		authz.Close()
 		before := store.times.Load()

@@ -21,7 +21,7 @@ var _ = Describe("A site with its own page at /register", Label("T3", "F4"), fun
 		return func(c echo.Context) error { return c.String(http.StatusOK, text) }
 	}
 	register := func(ctx context.Context, config oauth.Config, routes func(*echo.Echo)) (status int, text string,
-		connections []diagnosis.Connection) {
+		connections []diagnosis.Attempt) {
 		config.Issuer, config.VerifyBearer, config.Logger = issuer, func(string) bool {
 			return true
 		}, slog.New(slog.DiscardHandler)

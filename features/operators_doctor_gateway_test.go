@@ -218,7 +218,7 @@ var _ = Describe("Tracing connections through a gateway", Label("gateway", "trac
 			tells(ctx, world, connects+"call:refused", "stopped", "speaks an older revision of MCP")
 			upstream.Answer(nil)
 			world.Converse(ctx, sessions, access)
-			tells(ctx, world, connects+"call call", "connected", "has used its token")
+			tells(ctx, world, connects+"call:refused call", "connected", "has used its token")
 		})
 
 	It("names a message that the gateway did not forward", Label("U11", "U12"), func(ctx SpecContext) {

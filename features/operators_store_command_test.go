@@ -105,14 +105,14 @@ var _ = Describe("Moving a site from its SQLite file to a database server", Labe
 			environment := []string{"PASTEPORT_DATABASE=" + url}
 			migrated := binary.Do(environment, "store", "migrate", "--data", world.Dir)
 			Expect(migrated).To(And(HaveField("Code", 0),
-				HaveField("Out", ContainSubstring("applied: 0001_codes_and_grants_with_tools"))), migrated.Err)
+				HaveField("Out", ContainSubstring("applied: 0001_codes_grants_and_attempts"))), migrated.Err)
 			Expect(binary.Do(environment, "store", "migrate", "--data", world.Dir).Out).
 				To(ContainSubstring("no migrations needed"))
 			copied := binary.Do(environment, "store", "copy", "--data", world.Dir)
 			Expect(copied.Code).To(BeZero(), copied.Err)
 			Expect(copied.Out).To(And(MatchRegexp(
 				`authorization_codes +3 rows\ngrants +2 rows\nused_assertions +0 rows\n`+
-					`trace_steps +\d+ rows\nclient_documents +1 row\nSource and copy were compared and are equal`),
+					`attempts +\d+ rows\nclient_documents +1 row\nSource and copy were compared and are equal`),
 				ContainSubstring(filepath.Join(world.Dir, "oauth.db.secret")), Not(ContainSubstring("\x1b"))))
 
 			world.Database = url

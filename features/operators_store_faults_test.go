@@ -33,7 +33,7 @@ func (w *World) Rows(ctx context.Context) map[string][]string {
 	db := w.database()
 	rows := map[string][]string{}
 	for _, table := range texts(ctx, db,
-		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('trace_steps', 'sqlite_sequence')") {
+		"SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'attempts'") {
 		columns := texts(ctx, db, "SELECT name FROM pragma_table_info('"+table+"')")
 		rows[table] = texts(ctx, db, "SELECT concat_ws('|', quote("+strings.Join(columns, "), quote(")+")) FROM "+table+
 			" ORDER BY 1")

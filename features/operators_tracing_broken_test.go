@@ -109,7 +109,7 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 		Entry("when the content type of the metadata is wrong", onBoth(func(path string) func(*Front) {
 			return header(path, "Content-Type", "text/plain")
 		}), toTheLetter, "challenge resource_metadata", "half way", "application/json"),
-		Entry("when events are buffered", buffered, throughSSE, discovered+" "+approved+" exchange stream", "half way",
+		Entry("when events are buffered", buffered, throughSSE, approved+" exchange stream", "half way",
 			"buffers text/event-stream"),
 		Entry("when the clock is five minutes off", func(*Front) {}, func(ctx context.Context, f *Front) {
 			f.world = NewWorld()
@@ -121,7 +121,7 @@ var _ = Describe("Tracing connections to a broken deployment", Label("trace"), f
 		Entry("when the host of the client's document is down", func(*Front) {}, func(ctx context.Context, f *Front) {
 			f.world.Clients.server.Close()
 			throughSDK(ctx, f)
-		}, "authorize client_metadata:refused", "stopped", "firewall"),
+		}, "authorize client_metadata:refused authorize client_metadata:refused", "stopped", "firewall"),
 		Entry("when the token endpoint is not found", status("POST", "/oauth/token", 404), throughSDK, approved,
 			"half way", "POST /oauth/token does not reach"),
 		Entry("when the client supports dynamic registration only", func(*Front) {}, throughRegistration,

@@ -2,6 +2,7 @@ package features_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -20,8 +21,7 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		client = service.NewClient()
 	})
 
-	It("records a connection from the challenge to the first call, refreshes and the end", func(ctx SpecContext) {
-		service.Discover(ctx)
+	It("records a connection from the authorization to the first call, refreshes and the end", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
 		service.Call(ctx, tokens.Access)
 		service.Call(ctx, tokens.Access)
@@ -37,6 +37,15 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 		Expect(ended.State).To(Equal("ended"))
 		Expect(ended.Verdict).To(ContainSubstring("the client revoked its tokens"))
 	})
+
+	It("records what a client does before its authorization as an attempt of its own", Label("T2"),
+		func(ctx SpecContext) {
+			service.Discover(ctx)
+			service.Newest(ctx, "challenge resource_metadata server_metadata")
+			client.Connect(ctx)
+			service.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange")
+			Expect(service.Traces(ctx)).To(HaveLen(2))
+		})
 
 	It("shows the reconnection of a client whose grant has ended as a separate connection", func(ctx SpecContext) {
 		tokens := client.Connect(ctx)
@@ -216,15 +225,6 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 			To(ContainElement(ContainSubstring(`"rule":"C42"`)))
 	})
 
-	It("does not assign old requests to a new connection", func(ctx SpecContext) {
-		service.Discover(ctx)
-		service.Newest(ctx, "challenge resource_metadata server_metadata")
-		service.Clock.Advance(11 * time.Minute) // too long ago for the next client
-		client.Connect(ctx)
-		service.Newest(ctx, "authorize client_metadata page token_judged code_issued exchange")
-		Expect(service.Traces(ctx)).To(HaveLen(2))
-	})
-
 	It("takes only a POST for a registration", Label("T3"), func(ctx SpecContext) {
 		for _, path := range []string{"/register", "/oauth/register"} {
 			Expect(Get(ctx, service.Issuer+path).StatusCode).To(Equal(http.StatusNotFound))
@@ -236,8 +236,8 @@ var _ = Describe("Tracing connections", Label("trace"), func() {
 	})
 
 	It("lists the newest two hundred connections on the page, and all in JSON", func(ctx SpecContext) {
-		for range 201 {
-			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{})
+		for i := range 201 {
+			Post(ctx, service.Issuer+"/oauth/authorize", url.Values{}, with("User-Agent", fmt.Sprint("browser ", i)))
 		}
 		Eventually(func() []Traced {
 			return service.Traces(ctx)

@@ -83,5 +83,4 @@ func (o *Operated) Discover(ctx context.Context) {
 	Get(ctx, o.Issuer+"/.well-known/oauth-authorization-server")
 }
 
-const wholeWay = "challenge resource_metadata server_metadata authorize client_metadata page token_judged " +
-	"code_issued exchange call"
+const wholeWay = "authorize client_metadata page token_judged code_issued exchange call"

@@ -1,6 +1,7 @@
 package diagnosis
 
 import (
+	"cmp"
 	_ "embed" // the advice
 	"strings"
 
@@ -8,9 +9,9 @@ import (
 )
 
 // texts has one advice per line: a key, a tab and a text. The key of a remedy is the rule of the
-// refusal. KIND.verdict and KIND.hint are for a connection whose last step is of the kind,
-// REASON.verdict and REASON.hint for the reason for which a grant ended. A key in braces stands for
-// its text in the lines after it.
+// refusal. KIND.name is the name of a step, KIND.verdict and KIND.hint are for an attempt whose
+// last step is of the kind, and REASON.verdict and REASON.hint for the reason for which a grant
+// ended. A key in braces stands for its text in the lines after it.
 //
 //go:embed advice.txt
 var texts string
@@ -27,6 +28,11 @@ var advice = func() map[string]string {
 	}
 	return found
 }()
+
+// NameOf returns the name of a step for people.
+func NameOf(kind connection.Kind) string {
+	return cmp.Or(advice[string(kind)+".name"], strings.ReplaceAll(string(kind), "_", " "))
+}
 
 // clientRules are the letters of the rules for what a client sends or publishes.
 const clientRules = "ACDL"

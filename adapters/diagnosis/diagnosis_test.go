@@ -1,8 +1,11 @@
-package diagnosis_test
+package diagnosis
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +13,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/pasteport/pasteport/adapters/diagnosis"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
@@ -18,103 +20,120 @@ import (
 
 func TestDiagnosis(t *testing.T) { suite.Run(t, "Diagnosis") }
 
-var then = time.UnixMilli(1_770_091_506_789).UTC()
-
-// took returns steps a second apart, each written as "kind", "kind@attempt" or "kind:outcome".
-func took(agent, network string, written ...string) (steps []connection.Step) {
+// took returns steps of one sender a second apart, each written as "kind", "kind@attempt" or
+// "kind:outcome".
+func took(agent, network string, written ...string) (entries []connection.Entry) {
 	for i, text := range written {
 		text, outcome, _ := strings.Cut(text, ":")
 		kind, attempt, _ := strings.Cut(text, "@")
-		if outcome == "" {
-			outcome = string(connection.Passed)
-		}
-		steps = append(steps, connection.Step{
-			At:      then.Add(time.Duration(i) * time.Second),
-			Kind:    connection.Kind(kind),
-			Outcome: connection.Outcome(outcome),
+		entries = append(entries, connection.Entry{
+			Step: connection.Step{
+				At:      then.Add(time.Duration(i) * time.Second),
+				Kind:    connection.Kind(kind),
+				Outcome: connection.Outcome(cmp.Or(outcome, string(connection.Passed))),
+				Request: agent + kind,
+			},
 			Attempt: attempt,
-			Request: agent + kind,
 			Agent:   agent,
 			Address: network,
 		})
 	}
-	return steps
+	return entries
 }
 
-// pathOf returns the kinds of the steps of a connection.
-func pathOf(c diagnosis.Connection) string {
+// assembled returns the attempts of the steps, which are written one by one, the newest first.
+func assembled(entries []connection.Entry, now time.Time) []Attempt {
+	stored := map[string]connection.Attempt{}
+	for _, entry := range entries {
+		var found []connection.Attempt
+		for _, id := range idsOf([]connection.Entry{entry}) {
+			if a, has := stored[id]; has {
+				found = append(found, a)
+			}
+		}
+		for _, a := range merge(found, []connection.Entry{entry}) {
+			stored[a.ID] = a
+		}
+	}
+	all := slices.SortedFunc(maps.Values(stored), func(a, b connection.Attempt) int { return b.At.Compare(a.At) })
+	return diagnose(all, now)
+}
+
+func pathOf(a Attempt) string {
 	var kinds []string
-	for _, step := range c.Steps {
+	for _, step := range a.Steps {
 		kinds = append(kinds, string(step.Kind))
 	}
 	return strings.Join(kinds, " ")
 }
 
-func pathsOf(steps []connection.Step) (paths []string) {
-	for i := range steps {
-		steps[i].Number = int64(i + 1)
-	}
-	for _, made := range diagnosis.Assemble(steps, then.Add(time.Hour)) {
-		paths = append(paths, pathOf(made))
+// pathsOf returns the kinds of the steps of each attempt.
+func pathsOf(entries []connection.Entry) (paths []string) {
+	for _, a := range assembled(entries, then.Add(time.Hour)) {
+		paths = append(paths, pathOf(a))
 	}
 	return paths
 }
 
+// later moves steps in time.
+func later(by time.Duration, entries []connection.Entry) []connection.Entry {
+	for i := range entries {
+		entries[i].At = entries[i].At.Add(by)
+	}
+	return entries
+}
+
 const home, office = "192.0.2.0/24", "198.51.100.0/24"
 
-var _ = Describe("Assembling connections", func() {
-	It("recognizes a service by its network and user agent at the exchange", func() {
-		steps := append(took("service", office, "challenge"), took("other", office, "resource_metadata")...)
-		steps = append(steps, took("browser", home, "authorize@a", "code_issued@a")...)
-		steps = append(steps, took("service", office, "exchange@a")...)
-		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued exchange", "resource_metadata"))
+var _ = Describe("Telling attempts apart", Label("T2"), func() {
+	It("makes one attempt of all steps with a ticket, whoever takes them", func() {
+		steps := append(took("browser", home, "authorize@a", "code_issued@a"),
+			later(2*time.Second, took("service", office, "exchange@a"))...)
+		Expect(pathsOf(append(steps, took("browser", home, "authorize@b")...))).
+			To(ConsistOf("authorize code_issued exchange", "authorize"))
 	})
 
-	It("adds discovery steps only once", func() {
-		steps := took("cli", home, "challenge", "authorize@a", "code_issued@a", "challenge", "exchange@a")
-		Expect(pathsOf(steps)).To(ConsistOf("challenge authorize code_issued challenge exchange"))
-	})
+	DescribeTable("makes one attempt of what a sender does without a ticket,", func(one bool,
+		change func(*connection.Entry), by time.Duration) {
+		steps := took("cli", home, "challenge")
+		next := later(by, took("cli", home, "resource_metadata"))
+		change(&next[0])
+		Expect(pathsOf(append(steps, next...))).To(HaveLen(map[bool]int{true: 1, false: 2}[one]))
+	},
+		Entry("within five minutes", true, func(*connection.Entry) {}, 4*time.Minute),
+		Entry("but not later", false, func(*connection.Entry) {}, 5*time.Minute),
+		Entry("but not from another network", false, func(e *connection.Entry) { e.Address = office }, time.Second),
+		Entry("but not with another user agent", false, func(e *connection.Entry) { e.Agent = "cli/2" }, time.Second),
+		Entry("but not as another client", false, func(e *connection.Entry) { e.Client = "c" }, time.Second),
+		Entry("but not besides discovery", false, func(e *connection.Entry) { e.Kind = connection.Call }, time.Second),
+		Entry("but not with a ticket", false, func(e *connection.Entry) { e.Attempt = "a" }, time.Second),
+	)
 
-	It("does not add the refusal of another client", func() {
-		for _, stray := range []string{"exchange:refused", "refresh:refused", "call:refused"} {
-			Expect(pathsOf(took("cli", home, stray, "challenge", "authorize@a", "call@a"))).
-				To(ConsistOf(strings.TrimSuffix(stray, ":refused"), "challenge authorize call"), stray)
-		}
-	})
-
-	It("ignores steps older than seven days", func() {
-		steps := took("cli", home, "authorize@a", "page@a")
-		Expect(diagnosis.Assemble(steps, then.Add(7*24*time.Hour))).To(ConsistOf(HaveField("Steps", HaveLen(1))))
-	})
-
-	It("lists the connection with the newest step first", func() {
-		Expect(pathsOf(took("cli", home, "authorize@a", "page@b", "page@a"))).
-			To(Equal([]string{"authorize page", "page"}))
+	It("goes on in the next five minutes with what has just begun, and not longer", func() {
+		begun := later(4*time.Minute+59*time.Second, took("cli", home, "challenge", "resource_metadata"))
+		Expect(pathsOf(begun)).To(ConsistOf("challenge resource_metadata"))
+		begun[1].At = begun[0].At.Add(time.Minute)
+		Expect(pathsOf(begun)).To(HaveLen(2))
+		Expect(pathsOf(append(begun[:1:1], later(5*time.Minute, took("cli", home, "call:refused"))...))).To(HaveLen(2))
 	})
 
 	It("uses the client's document and its own user agent, not the browser's", func() {
 		steps := append(took("browser", home, "authorize@a"), took("program", office, "exchange@a")...)
+		steps = append(steps, took("browser", home, "token_judged@a:refused")...)
 		steps[0].Client = "https://client.example/c.json"
-		c := diagnosis.Assemble(steps, then)[0]
-		Expect([]string{c.Client, c.Agent, c.Address, c.Who()}).
+		a := assembled(steps, then)[0]
+		Expect([]string{a.Client, a.Agent, a.Address, a.Who()}).
 			To(Equal([]string{"https://client.example/c.json", "program", office, "client.example"}))
 	})
 
-	It("shows the newest connection that reached the page, else the newest", func() {
-		failed := diagnosis.Connection{ID: "failed", Steps: took("browser", home, "authorize:refused")}
-		probe := diagnosis.Connection{ID: "probe", Steps: took("cli", home, "challenge")}
-		Expect(diagnosis.Latest([]diagnosis.Connection{probe, failed, probe})).To(Equal(1))
-		Expect(diagnosis.Latest([]diagnosis.Connection{probe, probe})).To(Equal(0))
-	})
-
 	It("finds none for an empty id", func() {
-		_, ok := diagnosis.Find(diagnosis.Assemble(took("cli", home, "authorize@abc"), then), "")
+		_, ok := Find(assembled(took("cli", home, "authorize@abc"), then), "")
 		Expect(ok).To(BeFalse())
 	})
 
 	DescribeTable("finds one by", func(id string, only bool) {
-		all := diagnosis.Assemble(took("cli", home, "authorize@abc", "page@abd"), then)
-		found, ok := diagnosis.Find(all, id)
+		all := assembled(took("cli", home, "authorize@abc", "page@abd"), then)
+		found, ok := Find(all, id)
 		Expect(ok).To(Equal(only))
 		if only {
 			Expect(found.ID).To(HavePrefix("ab"))
@@ -124,6 +143,120 @@ var _ = Describe("Assembling connections", func() {
 		Entry("the beginning of two", "ab", false),
 		Entry("the beginning of a request", "clip", true), Entry("the beginning of the requests of two", "cli", false),
 	)
+})
+
+var _ = Describe("The steps of an attempt", func() {
+	It("are in the order of their times, also when a replica writes late", func() {
+		steps := took("cli", home, "authorize@a", "page@a", "token_judged@a", "code_issued@a")
+		steps[0], steps[1], steps[2], steps[3] = steps[2], steps[3], steps[0], steps[1]
+		a := assembled(steps, then)[0]
+		Expect(pathOf(a)).To(Equal("authorize page token_judged code_issued"))
+		Expect(a.Missing).To(Equal(connection.Exchange))
+	})
+
+	DescribeTable("leave out repeated ones", func(written string, count int, path string) {
+		Expect(pathsOf(took("cli", home, slices.Repeat([]string{written}, count)...))).To(ConsistOf(path))
+	},
+		Entry("of a client", "challenge", 3, "challenge"),
+		Entry("that are refused", "call@a:refused", 3, "call"),
+		Entry("but none of a page, because people report their ids", "page@a:refused", 2, "page page"),
+		Entry("but none of the wrong tokens", "token_judged@a:refused", 2, "token_judged token_judged"),
+	)
+
+	It("show the newest of repeated ones, and the reasons of refusals that differ", func() {
+		steps := took("cli", home, "call@a:refused", "call@a:refused", "call@a:refused")
+		steps[1].Request, steps[2].Reason = "R", "another"
+		Expect(assembled(steps, then)[0].Steps).To(HaveExactElements(HaveField("Request", "R"),
+			HaveField("Reason", "another")))
+	})
+
+	It("are the first and the newest when there are more than 30", func() {
+		a := assembled(took("cli", home, strings.Fields("authorize@a"+strings.Repeat(" call@a refresh@a", 20)+
+			" ended@a")...), then)[0]
+		Expect(a.Steps).To(HaveLen(30))
+		Expect(pathOf(a)).To(And(HavePrefix("authorize call"), HaveSuffix("refresh ended")))
+		Expect(a.Begun).To(Equal(then))
+	})
+
+	It("have no control characters, no token and no long text of a client", func() {
+		hostile := "x\x1b[2Jé" + "ppa_" + strings.Repeat("A", 43) + strings.Repeat(" y", 500)
+		steps := took(hostile, home, "exchange@a:refused")
+		steps[0].Client, steps[0].Reason = hostile, hostile
+		a := assembled(steps, then)[0]
+		for _, text := range []string{a.Client, a.Agent, a.Last.Reason, a.Steps[0].Reason} {
+			Expect(text).To(And(HavePrefix("x?[2J?"), HaveLen(300), Not(ContainSubstring("AAAA"))))
+		}
+	})
+})
+
+var _ = Describe("Attempts of doctor", Label("T1"), func() {
+	const run = "pasteport-doctor/1 (run A)"
+
+	It("are marked, left out and counted, and have no verdict about a client", func() {
+		all := assembled(append(took(run, home, "challenge", "authorize@a", "exchange@a"),
+			took("node", home, "challenge")...), then)
+		clients, doctors := WithoutDoctor(all)
+		Expect(clients).To(ConsistOf(HaveField("Agent", "node")))
+		Expect(doctors).To(Equal(2))
+		Expect(all).To(ContainElement(And(HaveField("Doctor", true), HaveField("State", Ended),
+			HaveField("Verdict", ContainSubstring("its own report")))))
+	})
+
+	It("do not hide the attempt of a client that then takes the name of doctor", func() {
+		forged := append(took("node", home, "authorize@a"), took(run, home, "page@a", "exchange@a")...)
+		Expect(assembled(forged, then)).To(ConsistOf(HaveField("Doctor", false)))
+	})
+
+	It("are not marked when a browser or another client takes part", func() {
+		mixed := append(took(run, home, "authorize@a"), took("Mozilla/5.0", home, "page@a")...)
+		Expect(assembled(mixed, then)).To(ConsistOf(HaveField("Doctor", false)))
+		Expect(assembled(took("pasteport-doctors", home, "challenge"), then)).
+			To(ConsistOf(HaveField("Doctor", false)))
+	})
+})
+
+var _ = Describe("A client that has to register itself", Label("T3"), func() {
+	// off returns steps of metadata without a registration endpoint, and of refused registrations.
+	off := func(written ...string) []connection.Entry {
+		steps := took("cli", home, written...)
+		for i := range steps {
+			if steps[i].Kind == connection.Registration || steps[i].Kind == connection.ServerMetadata {
+				steps[i].Rule = "F4"
+			}
+		}
+		return steps
+	}
+
+	DescribeTable("is named as the cause as soon as it tries to", func(written ...string) {
+		a := assembled(off(written...), then)[0]
+		Expect(a.State).To(Equal(Stopped))
+		Expect(a.Verdict).To(Equal("The client has to register itself, and self-registration is off."))
+		Expect(a.Hint).To(ContainSubstring("self-registration: true"))
+	},
+		Entry("first of all", "registration:refused"),
+		Entry("after the metadata", "challenge", "server_metadata", "registration:refused"),
+		Entry("and then tries another transport", "challenge", "server_metadata", "registration:refused", "challenge"),
+	)
+
+	It("is the suspected cause when the client stops at metadata without a registration endpoint", func() {
+		steps := off("challenge", "server_metadata", "challenge")
+		waiting := assembled(steps, then.Add(time.Second))[0]
+		Expect(waiting).To(And(HaveField("State", UnderWay), HaveField("Missing", connection.Authorize)))
+		Expect(waiting.Verdict).To(ContainSubstring("A client that has to register itself stops here"))
+		Expect(waiting.Hint).To(ContainSubstring("self-registration: true"))
+		gone := assembled(steps, then.Add(time.Hour))[0]
+		Expect(gone.State).To(Equal(HalfWay))
+		Expect(gone.Verdict).To(ContainSubstring("Probably it has to register itself"))
+		on := assembled(took("cli", home, "challenge", "server_metadata"), then.Add(time.Hour))[0]
+		Expect(on.Verdict).NotTo(ContainSubstring("register"))
+		Expect(on.Hint).To(ContainSubstring("still has tokens"), "as mcp-remote when it starts again")
+	})
+
+	It("is not suspected of a client that has had a code", func() {
+		steps := append(took("cli", home, "exchange@a"), off("server_metadata")...)
+		Expect(assembled(steps, then.Add(time.Hour))).To(ContainElement(HaveField("Verdict",
+			Equal("The client read the metadata of the server but never opened the authorization page."))))
+	})
 })
 
 var _ = Describe("The advice for refusals", func() {
@@ -139,7 +272,7 @@ var _ = Describe("The advice for refusals", func() {
 		}
 		Expect(string(texts)).To(MatchRegexp(`^(\S+\t\S[^\t]*\S\n)+$`), "a key, a tab and a text in each line")
 		for _, kind := range []connection.Kind{connection.Challenge, connection.Exchange, connection.Page} {
-			c := diagnosis.Assemble(took("cli", home, string(kind)+"@a"), then.Add(time.Hour))[0]
+			c := assembled(took("cli", home, string(kind)+"@a"), then.Add(time.Hour))[0]
 			Expect(c.Verdict).NotTo(BeEmpty())
 			Expect(c.Hint).To(MatchRegexp(`^[^{}]+$`), "no term is left")
 		}
@@ -148,51 +281,51 @@ var _ = Describe("The advice for refusals", func() {
 
 var _ = Describe("The verdict about a connection", func() {
 	const connected = "authorize@a page@a token_judged@a code_issued@a exchange@a call@a"
-	DescribeTable("is", func(state diagnosis.State, missing connection.Kind, later time.Duration, path string) {
+	DescribeTable("is", func(state State, missing connection.Kind, later time.Duration, path string) {
 		steps := took("cli", home, strings.Fields(path)...)
-		c := diagnosis.Assemble(steps, steps[len(steps)-1].At.Add(later))[0]
+		c := assembled(steps, steps[len(steps)-1].At.Add(later))[0]
 		Expect(c.State).To(Equal(state))
 		Expect(c.Missing).To(Equal(missing))
 		Expect(c.Verdict).NotTo(BeEmpty())
 	},
-		Entry("connected after the first call", diagnosis.Connected, connection.Kind(""), time.Hour, connected),
-		Entry("connected after a refresh", diagnosis.Connected, connection.Kind(""), time.Hour, connected+" refresh@a"),
-		Entry("connected although one call was refused", diagnosis.Connected, connection.Kind(""), time.Hour,
+		Entry("connected after the first call", Connected, connection.Kind(""), time.Hour, connected),
+		Entry("connected after a refresh", Connected, connection.Kind(""), time.Hour, connected+" refresh@a"),
+		Entry("connected although one call was refused", Connected, connection.Kind(""), time.Hour,
 			connected+" call@a:refused"),
-		Entry("connected although a stream was refused", diagnosis.Connected, connection.Kind(""), time.Hour,
+		Entry("connected although a stream was refused", Connected, connection.Kind(""), time.Hour,
 			connected+" stream@a:refused"),
-		Entry("connected although the form was submitted again", diagnosis.Connected, connection.Kind(""), time.Hour,
+		Entry("connected although the form was submitted again", Connected, connection.Kind(""), time.Hour,
 			connected+" token_judged@a:refused"),
-		Entry("under way while it only renews its token", diagnosis.UnderWay, connection.Call,
+		Entry("under way while it only renews its token", UnderWay, connection.Call,
 			24*time.Hour-time.Millisecond,
-			"exchange@a refresh@a"),
-		Entry("half way when it never makes a call", diagnosis.HalfWay, connection.Call, 24*time.Hour-time.Second,
+			"refresh@a"),
+		Entry("half way when it never makes a call", HalfWay, connection.Call, 24*time.Hour-time.Second,
 			"exchange@a refresh@a refresh@a"),
-		Entry("under way although another document is missing", diagnosis.UnderWay, connection.Authorize, time.Second,
+		Entry("under way although another document is missing", UnderWay, connection.Authorize, time.Second,
 			"server_metadata server_metadata:refused"),
-		Entry("stopped when the only document is missing", diagnosis.Stopped, connection.Kind(""), time.Second,
+		Entry("stopped when the only document is missing", Stopped, connection.Kind(""), time.Second,
 			"resource_metadata server_metadata:refused"),
-		Entry("stopped when the refresh was refused", diagnosis.Stopped, connection.Kind(""), time.Hour,
+		Entry("stopped when the refresh was refused", Stopped, connection.Kind(""), time.Hour,
 			connected+" refresh@a:refused"),
-		Entry("stopped when its only call was refused", diagnosis.Stopped, connection.Kind(""), time.Hour,
+		Entry("stopped when its only call was refused", Stopped, connection.Kind(""), time.Hour,
 			"exchange@a call@a:refused"),
-		Entry("stopped when a step failed", diagnosis.Stopped, connection.Kind(""), time.Second,
+		Entry("stopped when a step failed", Stopped, connection.Kind(""), time.Second,
 			"authorize@a client_metadata@a:failed"),
-		Entry("ended, also with later steps", diagnosis.Over, connection.Kind(""), time.Hour,
+		Entry("ended, also with later steps", Ended, connection.Kind(""), time.Hour,
 			connected+" ended@a call@a:refused"),
-		Entry("under way within the minute of a program", diagnosis.UnderWay, connection.Call,
+		Entry("under way within the minute of a program", UnderWay, connection.Call,
 			time.Minute-time.Millisecond,
 			"exchange@a"),
-		Entry("half way after that minute", diagnosis.HalfWay, connection.Call, time.Minute, "exchange@a"),
-		Entry("under way within the ten minutes of a person", diagnosis.UnderWay, connection.TokenJudged,
+		Entry("half way after that minute", HalfWay, connection.Call, time.Minute, "exchange@a"),
+		Entry("under way within the ten minutes of a person", UnderWay, connection.TokenJudged,
 			10*time.Minute-time.Millisecond, "page@a"),
-		Entry("half way after those minutes", diagnosis.HalfWay, connection.TokenJudged, 10*time.Minute, "page@a"),
+		Entry("half way after those minutes", HalfWay, connection.TokenJudged, 10*time.Minute, "page@a"),
 	)
 
 	DescribeTable("explains why it ended", func(reason oauth.EndReason, words string) {
 		steps := took("cli", home, "ended@a")
 		steps[0].Reason = string(reason)
-		Expect(diagnosis.Assemble(steps, then)[0].Verdict).
+		Expect(assembled(steps, then)[0].Verdict).
 			To(And(ContainSubstring(words), Not(ContainSubstring(string(reason)))))
 	},
 		Entry(nil, oauth.EndedByCodeReplay, "used a second time"),
@@ -208,7 +341,7 @@ var _ = Describe("The verdict about a connection", func() {
 	DescribeTable("gives advice for a refusal by", func(rule string, outcome connection.Outcome, hint string) {
 		steps := took("cli", home, "exchange@a:"+string(outcome))
 		steps[0].Rule = rule
-		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(ContainSubstring(hint))
+		Expect(assembled(steps, then)[0].Hint).To(ContainSubstring(hint))
 	},
 		Entry("its rule", "D14", connection.Refused, "auth-code-ttl"),
 		Entry("the rule of an unreachable host", Label("C51"), "C41", connection.Refused, "metadata-proxy"),
@@ -220,7 +353,7 @@ var _ = Describe("The verdict about a connection", func() {
 	DescribeTable("gives advice when the MCP server behind a gateway", Label("gateway"), func(path, rule, hint string) {
 		steps := took("cli", home, strings.Fields(path)...)
 		steps[len(steps)-1].Rule, steps[len(steps)-1].Reason = rule, "the reason"
-		c := diagnosis.Assemble(steps, then)[0]
+		c := assembled(steps, then)[0]
 		Expect(c.Verdict).To(ContainSubstring(`"MCP call"`))
 		Expect(c.Verdict).To(ContainSubstring("the reason"))
 		Expect(c.Hint).To(ContainSubstring(hint))
@@ -244,13 +377,13 @@ var _ = Describe("The verdict about a connection", func() {
 		"refused it", Label("gateway", "U8"), func() {
 		steps := took("cli", home, "exchange@a", "call@a", "ended@a", "call@a:refused")
 		steps[2].Reason, steps[3].Rule = string(oauth.EndedByHostToken), "U8"
-		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
+		Expect(assembled(steps, then)[0].Hint).To(ContainSubstring("connect again with a valid token"))
 		steps[2].Reason = string(oauth.EndedByPerson)
-		Expect(diagnosis.Assemble(steps, then)[0].Hint).To(BeEmpty())
+		Expect(assembled(steps, then)[0].Hint).To(BeEmpty())
 	})
 
 	It("has no advice after a call has passed again", Label("gateway"), func() {
-		c := diagnosis.Assemble(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
+		c := assembled(took("cli", home, strings.Fields(connected+" call@a:failed call@a")...), then)[0]
 		Expect(c.Verdict).NotTo(ContainSubstring("failed"))
 		Expect(c.Hint).To(BeEmpty())
 	})

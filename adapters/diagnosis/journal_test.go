@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
-	"runtime"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -21,15 +19,16 @@ import (
 
 // shelf is a connection.Log that can fail or block.
 type shelf struct {
-	mu    sync.Mutex
-	steps []connection.Step
-	kept  []int         // the keep argument of each ForgetSteps
-	shut  error         // returned by AddSteps
-	fails int           // calls of AddSteps that fail before others succeed
-	held  chan struct{} // each batch waits for a value; nil does not block
+	mu       sync.Mutex
+	attempts map[string]connection.Attempt
+	kept     []int         // the keep argument of each ForgetAttempts
+	shut     error         // returned by ChangeAttempts
+	fails    int           // calls that fail before others succeed
+	held     chan struct{} // each batch waits for a value; nil does not block
 }
 
-func (s *shelf) AddSteps(_ context.Context, steps []connection.Step) error {
+func (s *shelf) ChangeAttempts(_ context.Context, ids []string,
+	change func([]connection.Attempt) []connection.Attempt) error {
 	if s.held != nil {
 		<-s.held
 	}
@@ -39,15 +38,27 @@ func (s *shelf) AddSteps(_ context.Context, steps []connection.Step) error {
 		s.fails--
 		return errors.New("invalid connection")
 	}
-	if s.shut == nil {
-		s.steps = append(s.steps, steps...)
+	if s.shut != nil {
+		return s.shut
 	}
-	return s.shut
+	var found []connection.Attempt
+	for _, id := range ids {
+		if a, has := s.attempts[id]; has {
+			found = append(found, a)
+		}
+	}
+	if s.attempts == nil {
+		s.attempts = map[string]connection.Attempt{}
+	}
+	for _, a := range change(found) {
+		s.attempts[a.ID] = a
+	}
+	return nil
 }
 
-func (s *shelf) Steps(context.Context, int64) ([]connection.Step, error) { return nil, nil }
+func (*shelf) Attempts(context.Context, time.Time) ([]connection.Attempt, error) { return nil, nil }
 
-func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int, error) {
+func (s *shelf) ForgetAttempts(_ context.Context, before time.Time, keep int) (int, error) {
 	Expect(before).To(BeZero())
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,55 +66,51 @@ func (s *shelf) ForgetSteps(_ context.Context, before time.Time, keep int) (int,
 	return 0, nil
 }
 
-// Written returns the stored steps.
-func (s *shelf) Written() []connection.Step {
+// Path returns the kinds of the stored steps of an attempt.
+func (s *shelf) Path(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.steps)
+	return pathOf(Attempt{Attempt: s.attempts[id]})
 }
 
-// Forgotten returns the keep argument of each ForgetSteps.
-func (s *shelf) Forgotten() []int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.kept)
-}
-
-// Shut makes AddSteps fail, or succeed again with nil.
+// Shut makes ChangeAttempts fail, or succeed again with nil.
 func (s *shelf) Shut(why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shut = why
 }
 
-var then = time.UnixMilli(1_770_091_506_789).UTC()
+var then = time.UnixMilli(1_770_091_500_000).UTC().Truncate(5 * time.Minute)
 
 var _ = Describe("A journal", func() {
 	var kept *shelf
 	var logged *gbytes.Buffer
 	var journal *Journal
+	var clock time.Time
 	BeforeEach(func() {
-		kept = &shelf{}
-		logged = gbytes.NewBuffer()
+		kept, logged, clock = &shelf{}, gbytes.NewBuffer(), then
 	})
-	openWith := func(pause time.Duration) {
-		journal = start(kept, slog.New(slog.NewTextHandler(logged, nil)), pause)
+	open := func() {
+		journal = NewJournal(kept, slog.New(slog.NewTextHandler(logged, nil)), func() time.Time { return clock })
 		DeferCleanup(journal.Close)
 	}
-	open := func() { openWith(batchPause) }
+	note := func(outcome connection.Outcome, kind connection.Kind, attempt string) {
+		step := connection.Step{Kind: kind, Outcome: outcome}
+		journal.Note(connection.Entry{Step: step, Attempt: attempt, Agent: "cli"})
+	}
 
 	It("writes all steps in order before it closes", func() {
 		open()
-		for range 500 {
-			journal.Note(connection.Step{
-				At:      then,
-				Kind:    connection.Refresh,
-				Outcome: connection.Passed,
-				Attempt: "a",
-			})
+		for _, kind := range []connection.Kind{connection.Page, connection.Exchange, connection.Refresh} {
+			note(connection.Passed, kind, "a")
+		}
+		for i := range 400 {
+			note(connection.Passed, connection.Refresh, fmt.Sprint(i))
 		}
 		journal.Close()
-		Expect(kept.steps).To(HaveLen(500))
+		Expect(kept.Path("a")).To(Equal("page exchange refresh"))
+		Expect(kept.attempts["a"].At).To(Equal(then))
+		Expect(kept.attempts).To(HaveLen(401))
 		journal.Close() // a second Close is allowed
 	})
 
@@ -111,44 +118,42 @@ var _ = Describe("A journal", func() {
 		kept.held = make(chan struct{})
 		open()
 		for range queueSize + 2*batchSize + 10 {
-			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
+			note(connection.Passed, connection.Refresh, "a")
 		}
 		close(kept.held)
 		journal.Close()
-		Expect(len(kept.steps)).To(BeNumerically("<=", queueSize+2*batchSize))
 		Expect(logged).To(gbytes.Say("trace incomplete"))
 	})
 
-	DescribeTable("drops unauthenticated steps first:", func(stranger connection.Step) {
+	DescribeTable("drops steps without a secret first:", func(kind connection.Kind, outcome connection.Outcome,
+		attempt string) {
 		kept.held = make(chan struct{})
 		open()
-		for i := range 2 * queueSize {
-			stranger.At, stranger.Agent = then, fmt.Sprint(i)
-			journal.Note(stranger)
+		for range 2 * queueSize {
+			note(outcome, kind, attempt)
 		}
-		for range queueSize/2 - batchSize {
-			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
+		for i := range queueSize/2 - batchSize {
+			note(connection.Passed, connection.Refresh, fmt.Sprint("granted", i))
 		}
 		close(kept.held)
 		journal.Close()
-		var granted int
-		for _, step := range kept.steps {
-			if step.Kind == connection.Refresh {
+		granted := 0
+		for _, a := range kept.attempts {
+			if a.Progress == connection.Granted {
 				granted++
 			}
 		}
 		Expect(granted).To(Equal(queueSize/2 - batchSize))
 	},
-		Entry("pages", connection.Step{Kind: connection.Page, Attempt: "b"}),
-		Entry("calls with an unknown token", connection.Step{Kind: connection.Call, Outcome: connection.Refused}),
+		Entry("pages", connection.Page, connection.Passed, "b"),
+		Entry("calls with an unknown token", connection.Call, connection.Refused, ""),
 	)
 
 	It("logs the number of steps that it could not write before it closed", func() {
-		kept.shut = errors.New("disk full")
-		kept.held = make(chan struct{})
+		kept.shut, kept.held = errors.New("disk full"), make(chan struct{})
 		open()
 		for range 2*batchSize + 5 {
-			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
+			note(connection.Passed, connection.Refresh, "a")
 		}
 		go journal.Close()
 		<-journal.open.Done()
@@ -165,126 +170,54 @@ var _ = Describe("A journal", func() {
 
 	It("tries again when the store fails for a moment, so that no step is lost", func() {
 		kept.fails = writeAttempts - 1
-		openWith(time.Millisecond)
+		open()
 		for _, kind := range []connection.Kind{connection.Page, connection.Exchange, connection.Refresh} {
-			journal.Note(connection.Step{At: then, Kind: kind, Attempt: "a"})
+			note(connection.Passed, kind, "a")
 		}
-		Eventually(kept.Written).WithTimeout(writeTimeout).Should(HaveExactElements(HaveField("Kind", connection.Page),
-			HaveField("Kind", connection.Exchange), HaveField("Kind", connection.Refresh)))
+		Eventually(kept.Path).WithArguments("a").WithTimeout(writeTimeout).Should(Equal("page exchange refresh"))
 		journal.Close()
 		Expect(logged.Contents()).To(BeEmpty())
 	})
 
-	It("logs a failure of the store, and writes a later call of the connection", func() {
-		call := connection.Step{
-			At:      then,
-			Kind:    connection.Call,
-			Outcome: connection.Passed,
-			Attempt: "a",
-		}
+	It("logs a failure of the store, and writes a later call of the client", func() {
 		kept.shut = errors.New("disk full")
-		openWith(time.Millisecond)
-		journal.Note(call)
+		open()
+		note(connection.Passed, connection.Call, "a")
 		Eventually(logged).WithTimeout(writeTimeout).Should(gbytes.Say("disk full"))
 		kept.Shut(nil)
-		Eventually(func() []connection.Step { // forgetSeen runs just after the log line
-			journal.Note(call)
-			return kept.Written()
-		}).WithTimeout(writeTimeout).Should(HaveLen(1))
-		journal.Close()
-		Expect(kept.steps).To(HaveLen(1))
+		Eventually(func() string { // the uses are forgotten just after the log line
+			note(connection.Passed, connection.Call, "a")
+			return kept.Path("a")
+		}).WithTimeout(writeTimeout).Should(Equal("call"))
 	})
 
-	It("deletes the oldest steps regularly", func() {
-		openWith(0)
-		for range trimInterval + batchSize {
-			journal.Note(connection.Step{At: then, Kind: connection.Refresh, Attempt: "a"})
-			for len(journal.queue) > queueSize/2 {
-				runtime.Gosched()
-			}
+	It("deletes the oldest attempts after so many steps", func() {
+		kept.held = make(chan struct{})
+		open()
+		for range trimInterval {
+			note(connection.Passed, connection.Refresh, "a")
 		}
-		Eventually(kept.Forgotten).WithTimeout(writeTimeout).Should(Equal([]int{10_000}))
+		Expect(kept.kept).To(BeEmpty())
+		close(kept.held)
+		journal.Close()
+		Expect(kept.kept).To(Equal([]int{5_000}))
 	})
 
-	DescribeTable("leaves out repeated steps:", func(first, second connection.Step, written int) {
+	DescribeTable("takes a call of a client", func(taken bool, between func()) {
 		open()
-		first.At = then
-		if second.At.IsZero() {
-			second.At = then
-		}
-		journal.Note(first)
-		journal.Note(second)
+		note(connection.Passed, connection.Call, "a")
+		between()
+		clock = clock.Add(time.Second)
+		at := clock
+		note(connection.Passed, connection.Call, "a")
 		journal.Close()
-		Expect(kept.steps).To(HaveLen(written))
+		Expect(kept.attempts["a"].At.Equal(at)).To(Equal(taken))
 	},
-		Entry("a step without a connection, within a minute", connection.Step{Kind: connection.Challenge, Request: "1"},
-			connection.Step{Kind: connection.Challenge, Request: "2"}, 1),
-		Entry("but not a minute later", connection.Step{Kind: connection.Challenge},
-			connection.Step{Kind: connection.Challenge, At: then.Add(time.Minute)}, 2),
-		Entry("but not of another network", connection.Step{Kind: connection.Challenge, Address: "a"},
-			connection.Step{Kind: connection.Challenge, Address: "b"}, 2),
-		Entry("a connection's later calls",
-			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
-			connection.Step{
-				Kind:    connection.Call,
-				Outcome: connection.Passed,
-				Attempt: "a",
-				Address: "elsewhere",
-				At:      then.Add(24*time.Hour - 1),
-			}, 1),
-		Entry("but not those of the next day",
-			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
-			connection.Step{
-				Kind:    connection.Call,
-				Outcome: connection.Passed,
-				Attempt: "a",
-				At:      then.Add(24 * time.Hour),
-			}, 2),
-		Entry("repeated refused calls",
-			connection.Step{Kind: connection.Call, Outcome: connection.Refused, Attempt: "a"},
-			connection.Step{Kind: connection.Call, Outcome: connection.Refused, Attempt: "a"}, 1),
-		Entry("but not pages, because people report their ids",
-			connection.Step{Kind: connection.Page, Outcome: connection.Refused},
-			connection.Step{Kind: connection.Page, Outcome: connection.Refused}, 2),
-		Entry("but not another connection's",
-			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "a"},
-			connection.Step{Kind: connection.Call, Outcome: connection.Passed, Attempt: "b"}, 2),
-		Entry("but each wrong token",
-			connection.Step{Kind: connection.TokenJudged, Outcome: connection.Refused, Attempt: "a"},
-			connection.Step{Kind: connection.TokenJudged, Outcome: connection.Refused, Attempt: "a"}, 2),
-	)
-
-	It("writes a repeated step of a client without a connection after a different one, because the client starts again",
-		func() {
-			open()
-			for range 2 {
-				journal.Note(connection.Step{At: then, Kind: connection.Challenge})
-				journal.Note(connection.Step{At: then, Kind: connection.ResourceMetadata})
-			}
-			journal.Close()
-			Expect(kept.steps).To(HaveLen(4))
-		})
-
-	DescribeTable("writes the next call of a connection after a failed step:", func(kind connection.Kind) {
-		open()
-		call := connection.Step{
-			At:      then,
-			Kind:    connection.Call,
-			Outcome: connection.Passed,
-			Attempt: "a",
-		}
-		for _, step := range []connection.Step{call, {
-			At:      then,
-			Kind:    kind,
-			Outcome: connection.Failed,
-			Attempt: "a",
-		}, call, call} {
-			journal.Note(step)
-		}
-		journal.Close()
-		Expect(kept.steps).To(HaveLen(3))
-	},
-		Entry("a refresh", connection.Refresh),
-		Entry("another call, so that the trace shows the recovery", connection.Call),
+		Entry("once", false, func() {}),
+		Entry("again the next day", true, func() { clock = clock.Add(24 * time.Hour) }),
+		Entry("not again the same day", false, func() { clock = clock.Add(23 * time.Hour) }),
+		Entry("again after one that failed", true, func() { note(connection.Failed, connection.Call, "a") }),
+		Entry("again after a refused refresh", true, func() { note(connection.Refused, connection.Refresh, "a") }),
+		Entry("not again after one of another client", false, func() { note(connection.Failed, connection.Call, "b") }),
 	)
 })

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,7 +16,6 @@ import (
 // nothing.
 type Follower struct {
 	Journal connection.Journal
-	Now     func() time.Time
 	Always  bool // Begin makes a Recorder without a journal too, for the audit
 }
 
@@ -28,7 +26,7 @@ func (f Follower) Middleware(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 	return func(c echo.Context) error {
 		recorder := recorderOf(c)
-		recorder.SetJournal(f.Journal, f.Now)
+		recorder.Journal = f.Journal
 		c.Response().Before(func() { recorder.Answer(c.Response().Status) })
 		defer recorder.End()
 		return next(c)
@@ -43,9 +41,7 @@ func (f Follower) Begin(c echo.Context) context.Context {
 		return c.Request().Context()
 	}
 	ctx, _ := withRecorder(c)
-	if f.Journal != nil {
-		connection.From(ctx).SetJournal(f.Journal, f.Now)
-	}
+	connection.From(ctx).Journal = f.Journal
 	return ctx
 }
 
@@ -61,27 +57,14 @@ func recorderOf(c echo.Context) *connection.Recorder {
 // withRecorder returns the context of a request with its Recorder; begun reports whether it is new.
 func withRecorder(c echo.Context) (ctx context.Context, begun bool) {
 	r := c.Request()
-	if connection.From(r.Context()) != nil {
+	if RequestID(r.Context()) != "" {
 		return r.Context(), false
 	}
+	address := c.RealIP()
 	if c.Echo().IPExtractor == nil {
-		origin := connection.Origin{Address: r.RemoteAddr, Agent: r.UserAgent()}
-		return connection.Begin(r.Context(), origin, resolveSocketOrigin), true
+		address = echo.ExtractIPDirect()(r)
 	}
-	origin := connection.Origin{Address: c.RealIP(), Agent: r.UserAgent()}
-	return connection.Begin(r.Context(), origin, resolveOrigin), true
-}
-
-// resolveOrigin gives the origin an id and reduces its address to a network. connection.Begin calls
-// it only for a request that is recorded or asked for its id.
-func resolveOrigin(origin connection.Origin) connection.Origin {
-	return connection.Origin{Request: newRequestID(), Address: networkOf(origin.Address), Agent: origin.Agent}
-}
-
-// resolveSocketOrigin is resolveOrigin for an address with a port.
-func resolveSocketOrigin(origin connection.Origin) connection.Origin {
-	origin.Address = echo.ExtractIPDirect()(&http.Request{RemoteAddr: origin.Address})
-	return resolveOrigin(origin)
+	return connection.Begin(r.Context(), newRequestID(), networkOf(address), r.UserAgent()), true
 }
 
 // Identify gives each request a new id, for RequestID and the header X-Request-Id of the response.

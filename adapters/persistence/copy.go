@@ -14,7 +14,7 @@ import (
 
 // copied are the tables that are copied as a whole. The fingerprint of the server secret concerns
 // the running service only.
-var copied = append(slices.Clone(expiring), keyedTable{"trace_steps", "number"})
+var copied = append(slices.Clone(expiring), keyedTable{"attempts", "id"})
 
 // copiedAtOnce keeps every statement short, below the number of values that SQLite binds and the
 // length that MySQL takes.
@@ -54,10 +54,7 @@ func Copy(ctx context.Context, from, to *Store, report func(table string, rows i
 					return fmt.Errorf("comparing %s: %w", table.name, err)
 				}
 			}
-			if to.engine.renumber == "" {
-				return nil
-			}
-			return failed("numbering the trace", target.Exec(to.engine.renumber).Error)
+			return nil
 		})
 	})
 }

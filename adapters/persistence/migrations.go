@@ -18,7 +18,7 @@ type migration struct {
 // migrations are only ever appended to: a database goes forward and never back.
 // SCHEMA.md explains the tables.
 var migrations = []migration{
-	{id: "0001_codes_and_grants_with_tools", statements: []string{
+	{id: "0001_codes_grants_and_attempts", statements: []string{
 		`CREATE TABLE schema_migrations (id {word} NOT NULL PRIMARY KEY) {rows}`,
 		`CREATE TABLE authorization_codes (
 			id {word} NOT NULL PRIMARY KEY, version {integer} NOT NULL DEFAULT 1, digest {digest},
@@ -59,11 +59,12 @@ var migrations = []migration{
 			body {bytes}, checked_at {integer} NOT NULL, forget_after {integer} NOT NULL
 		) {rows}`,
 		`CREATE INDEX client_documents_by_end ON client_documents (forget_after)`,
-		`CREATE TABLE trace_steps (
-			number {serial}, at {integer} NOT NULL, kind TEXT NOT NULL, outcome TEXT NOT NULL,
-			attempt TEXT NOT NULL, request TEXT NOT NULL, client TEXT NOT NULL, address TEXT NOT NULL,
-			agent TEXT NOT NULL, rule TEXT NOT NULL, reason TEXT NOT NULL
+		`CREATE TABLE attempts (
+			id {word} NOT NULL PRIMARY KEY, client TEXT NOT NULL, agent TEXT NOT NULL, address TEXT NOT NULL,
+			begun {integer} NOT NULL, at {integer} NOT NULL, progress {integer} NOT NULL,
+			last_step TEXT NOT NULL, steps {json} NOT NULL
 		) {rows}`,
+		`CREATE INDEX attempts_by_time ON attempts (at)`,
 		`CREATE TABLE secret_witness (id {integer} NOT NULL PRIMARY KEY, print {digest} NOT NULL) {rows}`,
 	}},
 }

@@ -146,7 +146,7 @@ var _ = Describe("Migrating a SQLite file", Label("H7"), func() {
 			digests[migration.id] = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
 		}
 		Expect(digests).To(Equal(map[string]string{
-			"0001_codes_and_grants_with_tools": "05d82dc1f5afe505",
+			"0001_codes_grants_and_attempts": "b672b22d01928431",
 		}))
 	})
 })

@@ -77,9 +77,6 @@ func (s *server) takeBack(ctx SpecContext, at place) {
 	for _, column := range s.schema {
 		table, _, _ := strings.Cut(column, ".")
 		statement := "DELETE FROM " + table // takes less time than TRUNCATE, which makes new files
-		if table == "trace_steps" {
-			statement = restartNumbers[s.name]
-		}
 		if table != "schema_migrations" && !slices.Contains(statements, statement) {
 			statements = append(statements, statement)
 		}
@@ -88,9 +85,6 @@ func (s *server) takeBack(ctx SpecContext, at place) {
 	Expect(store.Close()).To(Succeed())
 	s.places = append(s.places, at)
 }
-
-var restartNumbers = map[string]string{"PostgreSQL": "TRUNCATE trace_steps RESTART IDENTITY",
-	"MariaDB": "TRUNCATE trace_steps"}
 
 // hostileOptions let a quote of UTF-8 text end too early, if they have an effect: in GBK the
 // backslash before it belongs to a character.
@@ -159,7 +153,7 @@ var _ = Describe("A store on a database server", func() {
 			storespec.RecordingUses(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.WatchingEnds(func() oauth.Store { return engine.place(context.Background()).open() })
 			storespec.KeepingDocuments(func() oauth.Store { return engine.place(context.Background()).open() })
-			itForgetsMany(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
+			itKeepsAttempts(func(ctx SpecContext) *Store { return engine.place(ctx).open() })
 
 			Context("that two replicas share", Label("I22"), func() {
 				open := func() oauth.Store {
@@ -252,14 +246,13 @@ var _ = Describe("A store on a database server", func() {
 				store, err := OpenServer(at.url+hostileOptions[name], ServerOptions{SecretFile: at.secretFile})
 				Expect(err).NotTo(HaveOccurred())
 				DeferCleanup(store.Close)
-				step := connection.Step{
-					At:     then,
-					Agent:  `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028",
-					Reason: "', (SELECT 1), '",
-				}
-				Expect(store.AddSteps(ctx, []connection.Step{step})).To(Succeed())
-				Expect(store.Steps(ctx, 0)).
-					To(HaveExactElements(And(HaveField("Agent", step.Agent), HaveField("Reason", step.Reason))))
+				hostile := anAttempt("a", then)
+				hostile.Agent = `縗', '', ''); -- ' " \' \\ ? $1 :x %s` + "\n\x1a\u2028"
+				hostile.Steps[0].Reason = "', (SELECT 1), '" + hostile.Agent
+				Expect(store.ChangeAttempts(ctx, nil, func([]connection.Attempt) []connection.Attempt {
+					return []connection.Attempt{hostile}
+				})).To(Succeed())
+				Expect(store.Attempts(ctx, then)).To(Equal([]connection.Attempt{hostile}))
 			})
 
 			It("lets a statement wait for a connection without holding anything that others need",
@@ -276,7 +269,7 @@ var _ = Describe("A store on a database server", func() {
 						for range 2 {
 							reading.Go(func() {
 								defer GinkgoRecover()
-								_, err := store.Steps(ctx, 0)
+								_, err := store.Attempts(ctx, then)
 								Expect(err).NotTo(HaveOccurred())
 							})
 						}
@@ -371,21 +364,23 @@ var _ = Describe("A database server that only reads", Label("A33", "engines"), f
 	})
 })
 
-var _ = Describe("Steps of the trace on a database server", Label("engines", "I22"), func() {
-	It("are added once when a change of another process makes a later statement run again", func(ctx SpecContext) {
+var _ = Describe("Attempts on a database server", Label("engines", "I22"), func() {
+	It("are changed once when a change of another process makes the transaction run again", func(ctx SpecContext) {
 		store := engineServers["PostgreSQL"].empty(ctx).open()
 		for _, statement := range []string{ // a sequence keeps its number when the statement fails
 			"CREATE SEQUENCE added",
 			`CREATE FUNCTION fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-				IF nextval('added') = 201 THEN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END IF;
+				IF nextval('added') = 2 THEN RAISE EXCEPTION 'a deadlock' USING ERRCODE = '40P01'; END IF;
 				RETURN new;
 			END $$`,
-			"CREATE TRIGGER fail_once BEFORE INSERT ON trace_steps FOR EACH ROW EXECUTE FUNCTION fail_once()",
+			"CREATE TRIGGER fail_once BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION fail_once()",
 		} {
 			Expect(store.writer.Exec(statement).Error).To(Succeed())
 		}
-		Expect(store.AddSteps(ctx, slices.Repeat([]connection.Step{{At: then}}, 300))).To(Succeed())
+		Expect(store.ChangeAttempts(ctx, nil, func([]connection.Attempt) []connection.Attempt {
+			return []connection.Attempt{anAttempt("a", then), anAttempt("b", then)}
+		})).To(Succeed())
 		Expect(store.Collisions()).To(BeEquivalentTo(1))
-		Expect(store.Steps(ctx, 0)).To(HaveLen(300))
+		Expect(store.Attempts(ctx, then)).To(HaveLen(2))
 	})
 })

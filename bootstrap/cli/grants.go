@@ -158,7 +158,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 func withGrants(config *service.Config, errOut io.Writer, use func(*application.Server) error) error {
 	return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
 		logger := config.NewLogger(errOut)
-		recorder := diagnosis.NewJournal(store, logger)
+		recorder := diagnosis.NewJournal(store, logger, time.Now)
 		defer recorder.Close()
 		return use(application.NewServer(config.GrantSettings(store),
 			application.Ports{

@@ -2,8 +2,6 @@ package connection_test
 
 import (
 	"errors"
-	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,24 +11,16 @@ import (
 )
 
 // notes is a connection.Journal in memory.
-type notes []connection.Step
+type notes []connection.Entry
 
-func (n *notes) Note(step connection.Step) { *n = append(*n, step) }
-
-// HasRecent reports a recent call of the attempt "used".
-func (*notes) HasRecent(attempt string, kind connection.Kind, _ time.Time) bool {
-	return attempt == "used" && kind == connection.Call
-}
-
-func same(origin connection.Origin) connection.Origin { return origin }
+func (n *notes) Note(entry connection.Entry) { *n = append(*n, entry) }
 
 var _ = Describe("Recording", func() {
 	var noted notes
 	begin := func() *connection.Recorder {
 		noted = nil
-		recorder := connection.From(
-			connection.Begin(GinkgoT().Context(), connection.Origin{Request: "R", Address: home, Agent: "cli"}, same))
-		recorder.SetJournal(&noted, func() time.Time { return then })
+		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "192.0.2.0/24", "cli"))
+		recorder.Journal = &noted
 		return recorder
 	}
 
@@ -42,34 +32,30 @@ var _ = Describe("Recording", func() {
 		recorder.Identify("", "") // empty values change nothing
 		Expect(noted).To(BeEmpty())
 		recorder.End()
-		step := connection.Step{
-			At:      then,
-			Kind:    connection.Authorize,
-			Outcome: connection.Passed,
+		entry := connection.Entry{
+			Step: connection.Step{
+				Kind:    connection.Authorize,
+				Outcome: connection.Passed,
+				Request: "R",
+			},
 			Attempt: "a",
 			Client:  "https://client.example/c.json",
-			Request: "R",
-			Address: home,
+			Address: "192.0.2.0/24",
 			Agent:   "cli",
 		}
-		Expect(noted[0]).To(Equal(step))
-		step.Kind = connection.Page
-		Expect(noted[1:]).To(ConsistOf(step))
+		Expect(noted[0]).To(Equal(entry))
+		entry.Kind = connection.Page
+		Expect(noted[1:]).To(ConsistOf(entry))
 		recorder.End()
 		Expect(noted).To(HaveLen(2), "each step once")
 	})
 
-	It("notes only calls that are not recent or that failed", func() {
-		recorder := begin()
-		recorder.Identify("used", "")
-		recorder.Record(connection.Call)
-		recorder.Answer(200)
+	It("notes nothing that came before the journal", func() {
+		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "", ""))
+		recorder.Record(connection.Page)
+		noted, recorder.Journal = nil, &noted
+		recorder.End()
 		Expect(noted).To(BeEmpty())
-		recorder.Record(connection.Stream)
-		recorder.Answer(200)
-		recorder.Record(connection.Call)
-		recorder.Answer(500)
-		Expect(noted).To(HaveLen(2))
 	})
 
 	It("refuses the last step only, with rule and reason", func() {
@@ -111,19 +97,6 @@ var _ = Describe("Recording", func() {
 		Expect(noted[0].Outcome).To(Equal(connection.Failed))
 	})
 
-	It("truncates texts of clients and removes control characters", func() {
-		recorder := connection.From(
-			connection.Begin(GinkgoT().Context(),
-				connection.Origin{Agent: "a\x1b[2Jé" + strings.Repeat("x", 500)}, same))
-		recorder.SetJournal(&noted, func() time.Time { return then })
-		noted = nil
-		recorder.Record(connection.Challenge)
-		recorder.Identify("", "c\x1b[2Jé"+strings.Repeat("x", 500))
-		recorder.End()
-		Expect(noted[0].Agent).To(And(HavePrefix("a?[2J?x"), HaveLen(300)))
-		Expect(noted[0].Client).To(And(HavePrefix("c?[2J?x"), HaveLen(300)))
-	})
-
 	DescribeTable("sets the outcome of a call by its status:",
 		func(kind connection.Kind, status int, outcome connection.Outcome) {
 			recorder := begin()
@@ -141,6 +114,23 @@ var _ = Describe("Recording", func() {
 		Entry("no other step with a failure", connection.Exchange, 500, connection.Passed),
 	)
 
+	It("names the revision that the server does not speak, for the step that asks only", func() {
+		recorder := begin()
+		recorder.Record(connection.Call)
+		recorder.AsksRevision()
+		recorder.Answer(400)
+		recorder.Record(connection.Call)
+		recorder.Answer(400)
+		Expect(noted[0].Reason).To(Equal(connection.OlderRevision))
+		Expect(noted[1].Reason).To(Equal("The answer was HTTP 400."))
+	})
+
+	It("knows the rule of a refusal without a journal", func() {
+		recorder := connection.From(connection.Begin(GinkgoT().Context(), "R", "", ""))
+		recorder.Refuse(oauth.Refuse(oauth.InvalidRequest, "A12", "the redirect_uri is another"))
+		Expect(recorder.Rule()).To(Equal("A12"))
+	})
+
 	It("does nothing without a Recorder", func() {
 		recorder := connection.From(GinkgoT().Context())
 		recorder.Identify("a", "b")
@@ -150,5 +140,6 @@ var _ = Describe("Recording", func() {
 		recorder.Answer(200)
 		recorder.End()
 		Expect(recorder.Request()).To(BeEmpty())
+		Expect(recorder.Rule()).To(BeEmpty())
 	})
 })

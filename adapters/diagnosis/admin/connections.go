@@ -22,7 +22,7 @@ type listing struct {
 	at         time.Time
 	activities []Activity
 	upstreams  []Upstream
-	all        []diagnosis.Connection
+	all        []diagnosis.Attempt
 	hidden     int // connections of doctor that are left out
 }
 
@@ -35,7 +35,7 @@ type Upstream struct {
 
 // Overview is what the first page shows, and the pages of connections, the newest connection first.
 type Overview struct {
-	Connections func(context.Context) ([]diagnosis.Connection, error)
+	Connections func(context.Context) ([]diagnosis.Attempt, error)
 	Upstreams   func() []Upstream
 	Activities  func() []Activity
 	Now         func() time.Time
@@ -51,7 +51,7 @@ func (p Overview) Routes() []Route {
 }
 
 // with calls show with all connections, or answers 503.
-func (p Overview) with(show func(http.ResponseWriter, *http.Request, []diagnosis.Connection)) http.HandlerFunc {
+func (p Overview) with(show func(http.ResponseWriter, *http.Request, []diagnosis.Attempt)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		all, err := p.Connections(r.Context())
 		if err != nil {
@@ -62,7 +62,7 @@ func (p Overview) with(show func(http.ResponseWriter, *http.Request, []diagnosis
 	}
 }
 
-func (p Overview) list(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
+func (p Overview) list(w http.ResponseWriter, r *http.Request, all []diagnosis.Attempt) {
 	listed := listing{
 		at:         p.Now(),
 		activities: p.Activities(),
@@ -75,7 +75,7 @@ func (p Overview) list(w http.ResponseWriter, r *http.Request, all []diagnosis.C
 	write(w, r, http.StatusOK, list(listed))
 }
 
-func (p Overview) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Connection) {
+func (p Overview) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Attempt) {
 	found, only := diagnosis.Find(all, strings.TrimPrefix(r.URL.Path, connectionsPath+"/"))
 	if !only {
 		http.Error(w, "no connection, or more than one, has this id prefix: / lists all", http.StatusNotFound)
@@ -84,7 +84,7 @@ func (p Overview) one(w http.ResponseWriter, r *http.Request, all []diagnosis.Co
 	write(w, r, http.StatusOK, one(found))
 }
 
-func (p Overview) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Connection) {
+func (p Overview) json(w http.ResponseWriter, _ *http.Request, all []diagnosis.Attempt) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(all) // an error means that the client has disconnected
 }

@@ -85,7 +85,7 @@ func document(title string) templ.Component {
 	})
 }
 
-func one(c diagnosis.Connection) templ.Component {
+func one(c diagnosis.Attempt) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -382,9 +382,9 @@ func step(s connection.Step) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var19 string
-		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(s.Kind.Name() + ": ")
+		templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(diagnosis.NameOf(s.Kind) + ": ")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/diagnosis/admin/connections.templ`, Line: 74, Col: 24}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/diagnosis/admin/connections.templ`, Line: 74, Col: 35}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 		if templ_7745c5c3_Err != nil {
@@ -618,7 +618,7 @@ func list(l listing) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var29 string
-				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(diagnosis.Attempts(l.hidden) + " of pasteport doctor hidden: ")
+				templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinStringErrs(counted(l.hidden, "attempt") + " of pasteport doctor hidden: ")
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/diagnosis/admin/connections.templ`, Line: 114, Col: 84}
 				}
@@ -730,15 +730,15 @@ func list(l listing) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var35 string
-					templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(counted(len(c.Steps)) + " since ")
+					templ_7745c5c3_Var35, templ_7745c5c3_Err = templ.JoinStringErrs(counted(len(c.Steps), "step") + " since ")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/diagnosis/admin/connections.templ`, Line: 136, Col: 42}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `adapters/diagnosis/admin/connections.templ`, Line: 136, Col: 50}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var35))
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = instant(c.Began()).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = instant(c.Begun).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1034,11 +1034,11 @@ func instant(at time.Time) templ.Component {
 
 func isBad(s diagnosis.State) bool { return s == diagnosis.HalfWay || s == diagnosis.Stopped }
 
-func counted(steps int) string {
-	if steps == 1 {
-		return "1 step"
+func counted(number int, noun string) string {
+	if number == 1 {
+		return "1 " + noun
 	}
-	return strconv.Itoa(steps) + " steps"
+	return strconv.Itoa(number) + " " + noun + "s"
 }
 
 var _ = templruntime.GeneratedTemplate

@@ -36,7 +36,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	}
 	recorder := connection.From(ctx)
 	if err == nil && identity.Caller.IsDirect() { // it belongs to no attempt to connect
-		recorder = nil
+		recorder = new(connection.Recorder)
 	}
 	if r.Method == http.MethodGet {
 		recorder.Record(connection.Stream)

@@ -135,8 +135,8 @@ func (r *Registry) isRevoked(w *Writer) bool {
 	if w.ctx.identity.Token == "" {
 		return false
 	}
-	// The handler uses the recorder.
-	_, err := r.options.Authorization.Authenticate(connection.Without(w.ctx), w.ctx.identity.Token, r.options.Resource)
+	ctx := connection.Begin(w.ctx, "", "", "") // the handler uses the recorder
+	_, err := r.options.Authorization.Authenticate(ctx, w.ctx.identity.Token, r.options.Resource)
 	return IsInvalidToken(err)
 }
 

@@ -170,16 +170,13 @@ var _ = Describe("Ending relayed responses", Label("G16", "I22"), func() {
 
 	It("checks a token without the recorder, which the handler uses concurrently", func() {
 		s, _ := openStream(true)
-		recorder := connection.Begin(context.Background(), connection.Origin{},
-			func(came connection.Origin) connection.Origin {
-				return came
-			})
+		recorder := connection.Begin(context.Background(), "R", "", "")
 		s.ctx.Context = recorder
 		asked := make(chan *connection.Recorder, 1)
 		s.registry.options.Authorization = observer(func(ctx context.Context) { asked <- connection.From(ctx) })
-		Expect(connection.From(s.ctx)).NotTo(BeNil())
+		Expect(connection.From(s.ctx).Request()).To(Equal("R"))
 		s.refresh()
-		Expect(<-asked).To(BeNil())
+		Expect((<-asked).Request()).To(BeEmpty())
 	})
 
 	DescribeTable("ends the oldest stream for a new one:",

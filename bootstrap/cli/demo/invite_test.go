@@ -183,7 +183,7 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 			return text.String()
 		}
 		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).
-			Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*challenge.*MCP call +ok`))
+			Should(MatchRegexp(`(?s)agent +pasteport-demo/2\n.* 1  .*authorization request.*MCP call +ok`))
 	})
 
 	It("invites again when the input has ended", func() {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -45,7 +46,7 @@ func NewConnections(out io.Writer) *cobra.Command {
 			"  pasteport connections --unfinished --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.config.StoreLocation().UseExisting(func(log *persistence.Store) error {
-				return listConnections(cmd.Context(), log, o, out)
+				return listAttempts(cmd.Context(), log, o, out)
 			})
 		},
 	}
@@ -86,7 +87,7 @@ func NewTrace(out io.Writer) *cobra.Command {
 					}
 					return live.run(cmd.Context())
 				}
-				return showConnection(cmd.Context(), log, o, append(args, "")[0], term.New(out))
+				return showAttempt(cmd.Context(), log, o, append(args, "")[0], term.New(out))
 			})
 		},
 	}
@@ -109,22 +110,14 @@ func (o *traceOptions) dataFlag() string {
 	return " --data " + term.Quote(o.config.DataDir)
 }
 
-func loadConnections(ctx context.Context, log connection.Log) ([]diagnosis.Connection, error) {
-	steps, err := log.Steps(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	return diagnosis.Assemble(steps, time.Now()), nil
-}
-
-func listConnections(ctx context.Context, log connection.Log, o traceOptions, out io.Writer) error {
-	all, err := loadConnections(ctx, log)
+func listAttempts(ctx context.Context, log connection.Log, o traceOptions, out io.Writer) error {
+	all, err := diagnosis.Read(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
-	listed := make([]diagnosis.Connection, 0, len(all))
+	listed := make([]diagnosis.Attempt, 0, len(all))
 	for _, c := range all {
-		if !o.unfinished || c.State != diagnosis.Connected && c.State != diagnosis.Over {
+		if !o.unfinished || c.State != diagnosis.Connected && c.State != diagnosis.Ended {
 			listed = append(listed, c)
 		}
 	}
@@ -146,30 +139,30 @@ func listConnections(ctx context.Context, log connection.Log, o traceOptions, ou
 	return err
 }
 
-// withoutDoctor returns the connections to show, and the number of those of doctor that it left
+// withoutDoctor returns the attempts to show, and the number of those of doctor that it left
 // out.
-func (o *traceOptions) withoutDoctor(all []diagnosis.Connection) (shown []diagnosis.Connection, hidden int) {
+func (o *traceOptions) withoutDoctor(all []diagnosis.Attempt) (shown []diagnosis.Attempt, hidden int) {
 	if o.doctor {
 		return all, 0
 	}
 	return diagnosis.WithoutDoctor(all)
 }
 
-// printHidden says how many connections of doctor are not shown, and how to see them.
+// printHidden says how many attempts of doctor are not shown, and how to see them.
 func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
 	if hidden == 0 {
 		return nil
 	}
 	_, err := fmt.Fprintf(out, "%s of doctor hidden: pasteport connections --doctor%s shows them\n",
-		diagnosis.Attempts(hidden), o.dataFlag())
+		term.Count(hidden, "attempt"), o.dataFlag())
 	return err
 }
 
-func printTable(out io.Writer, listed []diagnosis.Connection) error {
+func printTable(out io.Writer, listed []diagnosis.Attempt) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
 	for _, c := range listed {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Began()), truncate(c.Who()),
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Begun), truncate(c.Who()),
 			c.State, c.Verdict)
 	}
 	if err := table.Flush(); err != nil {
@@ -179,8 +172,8 @@ func printTable(out io.Writer, listed []diagnosis.Connection) error {
 	return err
 }
 
-func showConnection(ctx context.Context, log connection.Log, o traceOptions, id string, t term.Terminal) error {
-	all, err := loadConnections(ctx, log)
+func showAttempt(ctx context.Context, log connection.Log, o traceOptions, id string, t term.Terminal) error {
+	all, err := diagnosis.Read(ctx, log, time.Now())
 	if err != nil {
 		return err
 	}
@@ -188,38 +181,44 @@ func showConnection(ctx context.Context, log connection.Log, o traceOptions, id 
 	if id == "" {
 		all, hidden = o.withoutDoctor(all)
 	}
-	shown, err := findConnection(all, id)
+	shown, err := findAttempt(all, id)
 	switch {
 	case id == "" && err != nil && hidden > 0:
 		return fmt.Errorf(
 			"only doctor has tried to connect in the last seven days: add --doctor to see the newest of %s",
-			diagnosis.Attempts(hidden))
+			term.Count(hidden, "attempt"))
 	case err != nil:
 		return err
 	case o.json:
 		return term.PrintJSON(t.Out, shown)
 	}
-	printConnection(t, shown)
+	printAttempt(t, shown)
 	return o.printHidden(t.Out, hidden)
 }
 
-// findConnection returns the connection with the id, or for "" the newest, preferably
+// findAttempt returns the attempt with the id, or for "" the newest, preferably
 // one that reached the page.
-func findConnection(all []diagnosis.Connection, id string) (diagnosis.Connection, error) {
+func findAttempt(all []diagnosis.Attempt, id string) (diagnosis.Attempt, error) {
 	switch found, only := diagnosis.Find(all, id); {
 	case only:
 		return found, nil
 	case id == "" && len(all) > 0:
-		return all[diagnosis.Latest(all)], nil
+		return all[max(0, slices.IndexFunc(all, reachedPage))], nil
 	case id == "":
 		return found, errors.New("no client has tried to connect in the last seven days: pasteport doctor URL checks " +
 			"the service from outside")
 	}
-	return diagnosis.Connection{},
+	return diagnosis.Attempt{},
 		fmt.Errorf("no attempt, or more than one, has an id that begins with %q: pasteport connections lists them", id)
 }
 
-func printConnection(t term.Terminal, c diagnosis.Connection) {
+// reachedPage reports whether a person came to the page. Probes of a client that is started again
+// would hide such an attempt.
+func reachedPage(a diagnosis.Attempt) bool {
+	return slices.ContainsFunc(a.Steps, func(s connection.Step) bool { return s.Kind.Is(connection.InBrowser) })
+}
+
+func printAttempt(t term.Terminal, c diagnosis.Attempt) {
 	t.Printf("%s  %s\nclient   %s\nnetwork  %s\nagent    %s\n\n", t.Bold(c.ID), stateOf(t, c), term.OrDash(c.Client),
 		term.OrDash(c.Address), term.OrDash(c.Agent))
 	for i, step := range c.Steps {
@@ -237,7 +236,7 @@ func lineOf(t term.Terminal, step connection.Step) string {
 	if step.Outcome == connection.Passed {
 		outcome = t.Green(string(step.Outcome))
 	}
-	line := fmt.Sprintf("%-22s %s", step.Kind.Name(), outcome)
+	line := fmt.Sprintf("%-22s %s", diagnosis.NameOf(step.Kind), outcome)
 	if step.Rule != "" && step.Outcome != connection.Passed {
 		line += " [" + step.Rule + "]"
 	}
@@ -247,7 +246,7 @@ func lineOf(t term.Terminal, step connection.Step) string {
 	return line
 }
 
-func stateOf(t term.Terminal, c diagnosis.Connection) string {
+func stateOf(t term.Terminal, c diagnosis.Attempt) string {
 	switch c.State {
 	case diagnosis.Connected:
 		return t.Green(string(c.State))

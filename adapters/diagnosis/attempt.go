@@ -1,0 +1,104 @@
+// Package diagnosis finds out how far the attempts of clients to connect have come, and why they
+// stopped. Its Journal stores the steps of requests in the background; Read gives each stored
+// attempt a verdict and a remedy.
+package diagnosis
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// State is what an operator sees of the progress.
+type State string
+
+// An attempt UnderWay waits for its next step, and one that is HalfWay has waited too long.
+const (
+	UnderWay  State = "under way"
+	HalfWay   State = "half way"
+	Stopped   State = "stopped"
+	Connected State = "connected"
+	Ended     State = "ended"
+)
+
+// Attempt is an attempt to connect with its diagnosis.
+type Attempt struct {
+	connection.Attempt
+	Doctor  bool            `json:"doctor,omitempty"` // it is of pasteport doctor
+	State   State           `json:"state"`
+	Missing connection.Kind `json:"missing,omitempty"` // the step that has to follow
+	Verdict string          `json:"verdict"`
+	Hint    string          `json:"hint,omitempty"` // the remedy
+}
+
+// sender is a client, as far as it is known before it has a ticket.
+type sender struct{ address, agent string }
+
+// Read returns the attempts that the log keeps, as they are at the time now, the newest first.
+func Read(ctx context.Context, log connection.Log, now time.Time) ([]Attempt, error) {
+	stored, err := log.Attempts(ctx, now.Add(-connection.Memory))
+	return diagnose(stored, now), err
+}
+
+func diagnose(stored []connection.Attempt, now time.Time) []Attempt {
+	granted := map[sender]bool{}
+	for _, a := range stored {
+		granted[sender{a.Address, a.Agent}] = granted[sender{a.Address, a.Agent}] || a.Progress > connection.Begun
+	}
+	attempts := make([]Attempt, 0, len(stored))
+	for _, a := range stored {
+		made := Attempt{Attempt: a, Doctor: IsDoctor(a.Agent)}
+		made.judge(now, !granted[sender{a.Address, a.Agent}])
+		attempts = append(attempts, made)
+	}
+	return attempts
+}
+
+// IsDoctor reports whether a user agent is that of pasteport doctor. Others may use it, too.
+func IsDoctor(agent string) bool {
+	name, _, _ := strings.Cut(agent, "/")
+	return name == "pasteport-doctor"
+}
+
+// WithoutDoctor returns the attempts of clients, and the number of those of pasteport doctor. Every
+// sender can choose its user agent, so a list that hides attempts has to say how many.
+func WithoutDoctor(all []Attempt) (clients []Attempt, doctors int) {
+	clients = make([]Attempt, 0, len(all))
+	for _, a := range all {
+		if !a.Doctor {
+			clients = append(clients, a)
+		}
+	}
+	return clients, len(all) - len(clients)
+}
+
+// Find returns the attempt whose id, or the id of one of its requests, begins with id. It returns
+// false if there is none or more than one.
+func Find(attempts []Attempt, id string) (found Attempt, ok bool) {
+	matches := 0
+	for _, a := range attempts {
+		hasRequest := slices.ContainsFunc(a.Steps, func(s connection.Step) bool {
+			return strings.HasPrefix(s.Request, id)
+		})
+		if id != "" && (hasRequest || oauth.MatchesID(id, a.ID)) {
+			found, matches = a, matches+1
+		}
+	}
+	return found, matches == 1
+}
+
+// Who returns the host of the client, the name of one that registered itself, or its user agent or
+// address.
+func (a *Attempt) Who() string {
+	if registered, ok := strings.CutPrefix(a.Client, oauth.SelfRegistered+"/"); ok {
+		_, name, _ := strings.Cut(registered, " ")
+		return strings.TrimSpace(oauth.SelfRegistered + " " + name)
+	}
+	host, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(a.Client, "http://"), "https://"), "/")
+	return cmp.Or(host, a.Agent, a.Address, "unknown")
+}

@@ -1,0 +1,119 @@
+// Package connection records attempts to connect a client, each across all its requests, so that an
+// operator sees at which step one failed and why, or which step is missing. A Recorder notes the
+// steps of a request in a Journal, and a Log stores one Attempt for all requests with the same
+// ticket. It uses no cookie and stores no secret.
+package connection
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Kind is what happened in a step, such as a request or the issue of a code.
+type Kind string
+
+// The kinds in the order of an attempt. A client with cached metadata skips some.
+const (
+	Challenge        Kind = "challenge"
+	ResourceMetadata Kind = "resource_metadata"
+	ServerMetadata   Kind = "server_metadata"
+	Registration     Kind = "registration" // refused dynamic registration; an accepted one writes nothing
+	Authorize        Kind = "authorize"
+	ClientMetadata   Kind = "client_metadata"
+	Page             Kind = "page"
+	TokenJudged      Kind = "token_judged"
+	CodeIssued       Kind = "code_issued"
+	Exchange         Kind = "exchange"
+	Stream           Kind = "stream"
+	Call             Kind = "call"
+	Refresh          Kind = "refresh"
+	Ended            Kind = "ended"
+)
+
+// Discovery are the steps before the client sends its client_id, and InBrowser those of its person.
+// None of these needs a secret of the attempt.
+var (
+	Discovery = []Kind{Challenge, ResourceMetadata, ServerMetadata, Registration}
+	InBrowser = []Kind{Authorize, ClientMetadata, Page, TokenJudged}
+)
+
+// Is reports whether the kind is among those.
+func (k Kind) Is(among []Kind) bool { return slices.Contains(among, k) }
+
+// Outcome is the result of a step.
+type Outcome string
+
+// Refused is an error of the client or the person, Failed an error of this server or the site.
+const (
+	Passed  Outcome = "ok"
+	Refused Outcome = "refused"
+	Failed  Outcome = "failed"
+)
+
+// Step is an event of an attempt to connect.
+type Step struct {
+	At      time.Time `json:"at"`
+	Kind    Kind      `json:"step"`
+	Outcome Outcome   `json:"outcome"`
+	Request string    `json:"request,omitempty"` // id of the request in the log and on pages
+	Rule    string    `json:"rule,omitempty"`    // of the catalogue
+	Reason  string    `json:"reason,omitempty"`
+}
+
+// Entry is a step with what its request says about the attempt.
+type Entry struct {
+	Step
+	Attempt string // the id of the ticket and of its grant; "" before the ticket
+	Client  string
+	Address string // a network
+	Agent   string
+}
+
+// Progress is how far an attempt has come: its client has got a code, has made a call, and has lost
+// its grant.
+type Progress int
+
+const (
+	Begun Progress = iota
+	Granted
+	Used
+	Over
+)
+
+// Attempt is what is known about an attempt to connect.
+type Attempt struct {
+	ID       string    `json:"id"`
+	Client   string    `json:"client_id,omitempty"`
+	Agent    string    `json:"user_agent,omitempty"` // of the browser until the client sends a request
+	Address  string    `json:"network,omitempty"`
+	Begun    time.Time `json:"begun"`
+	At       time.Time `json:"at"` // of the newest step
+	Progress Progress  `json:"-"`
+	Last     Step      `json:"-"` // the one that decides the verdict
+	Steps    []Step    `json:"steps"`
+}
+
+// Journal receives the steps of all Recorders. It sets their time, does not block, and may lose
+// steps.
+type Journal interface{ Note(entry Entry) }
+
+// Log stores attempts, for a limited time and in a limited number.
+type Log interface {
+	// ChangeAttempts reads the attempts with the ids, and stores those that change returns, in one
+	// transaction.
+	ChangeAttempts(ctx context.Context, ids []string, change func(found []Attempt) []Attempt) error
+	// Attempts returns the attempts with a step at or after that time, the newest first.
+	Attempts(ctx context.Context, since time.Time) ([]Attempt, error)
+	// ForgetAttempts deletes the attempts without a step at or after that time. Of the others it
+	// keeps the newest, of those that led to a grant and of the rest, so that anonymous requests
+	// cannot displace grants. It returns how many it deleted.
+	ForgetAttempts(ctx context.Context, before time.Time, keep int) (int, error)
+}
+
+// Memory is how long attempts are kept after their newest step, and Capacity the maximum number
+// with a grant, and without one.
+const (
+	Memory   = 7 * 24 * time.Hour
+	Capacity = 5_000
+)
