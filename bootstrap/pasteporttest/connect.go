@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
 	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/clientsite"
 )
 
 // stepTimeout is the timeout of a whole step, such as a connection.
@@ -57,7 +55,7 @@ func (s *Site) checkServed() {
 // hint returns advice about an error to append to it, or "".
 func (s *Site) hint(err error) string {
 	var refusal *Refusal
-	if errors.As(err, &refusal) && refusal.Status == http.StatusBadGateway && s.client.fetches.Load() == 0 {
+	if errors.As(err, &refusal) && refusal.Status == http.StatusBadGateway && !s.client.Fetched() {
 		return "; pass bootstrap.WithRootCAs(site.RootCAs()) to NewOAuthServer, so that the site can fetch the " +
 			"client's metadata document"
 	}
@@ -68,8 +66,8 @@ func (s *Site) hint(err error) string {
 // the MCP server.
 func (c *Connection) open(ctx context.Context, token string, scopes []string) error {
 	config := &auth.AuthorizationCodeHandlerConfig{
-		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.id()},
-		RedirectURL:                    redirectURI,
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: c.site.client.ID()},
+		RedirectURL:                    clientsite.RedirectURI,
 		RequestRefreshToken:            true,
 		NewTokenSource:                 c.keep,
 		AuthorizationCodeFetcher: func(ctx context.Context,
@@ -110,14 +108,6 @@ func (c *Connection) keep(_ context.Context, config *oauth2.Config, token *oauth
 // Refusal is the error response of a site to a connection, a refresh or a call in a session.
 type Refusal = browser.Refusal
 
-const maxBody = 256 << 10 // bytes in a Refusal
-
-// bodyOf returns the body of a response, as much as can be read.
-func bodyOf(response *http.Response) string {
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody))
-	return string(body)
-}
-
 // refusalOf converts an error of the token endpoint to a Refusal, and returns any other error
 // unchanged.
 func refusalOf(err error) error {
@@ -129,23 +119,8 @@ func refusalOf(err error) error {
 		Status:      answer.Response.StatusCode,
 		Code:        answer.ErrorCode,
 		Description: answer.ErrorDescription,
-		Body:        string(answer.Body[:min(len(answer.Body), maxBody)]),
+		Body:        string(answer.Body),
 	}
-}
-
-// challengeOf returns the Refusal in the response of an MCP server.
-func challengeOf(response *http.Response) *Refusal {
-	refusal := &Refusal{Status: response.StatusCode, Body: bodyOf(response)}
-	challenges, err := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
-	if err != nil {
-		refusal.Description = err.Error()
-	}
-	for _, challenge := range challenges {
-		if strings.EqualFold(challenge.Scheme, "Bearer") {
-			refusal.Code, refusal.Description = challenge.Params["error"], challenge.Params["error_description"]
-		}
-	}
-	return refusal
 }
 
 // approve opens the authorization URL as a person with this token, approves, and returns the
@@ -159,9 +134,5 @@ func approve(ctx context.Context, token, address string) (*auth.AuthorizationRes
 	if err != nil {
 		return nil, err
 	}
-	answer, err := page.Answer()
-	if err != nil {
-		return nil, err
-	}
-	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
+	return page.Answer()
 }

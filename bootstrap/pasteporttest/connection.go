@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
 	"golang.org/x/oauth2"
 )
 
@@ -92,7 +93,7 @@ func (noAuthorization) TokenSource(context.Context) (oauth2.TokenSource, error) 
 // Authorize implements auth.OAuthHandler.
 func (noAuthorization) Authorize(_ context.Context, _ *http.Request, response *http.Response) error {
 	defer response.Body.Close()
-	return challengeOf(response)
+	return browser.RefusalOf(response)
 }
 
 // Expire moves the clock of the site to the expiry of the access token. Access tokens of other
@@ -155,7 +156,7 @@ func (c *Connection) revoke() error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return &Refusal{Status: response.StatusCode, Body: bodyOf(response)}
+		return browser.RefusalOf(response)
 	}
 	return nil
 }

@@ -19,19 +19,17 @@ package pasteporttest
 
 import (
 	"crypto/x509"
-	"encoding/json"
 	"io"
-	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/clientsite"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -45,7 +43,7 @@ const (
 type Site struct {
 	t        testing.TB
 	server   *httptest.Server
-	client   *publishedClient
+	client   *clientsite.Site
 	ahead    *atomic.Int64 // nanoseconds that the site's clock is ahead of the system's
 	issuer   string        // empty before Config
 	endpoint string        // of the MCP server
@@ -57,9 +55,10 @@ func New(t testing.TB) *Site {
 	s := &Site{
 		t:      t,
 		server: httptest.NewUnstartedServer(nil),
-		client: publishClient(t),
+		client: clientsite.Publish("pasteporttest"),
 		ahead:  new(atomic.Int64),
 	}
+	t.Cleanup(s.client.Close)
 	t.Cleanup(s.close)
 	return s
 }
@@ -74,7 +73,7 @@ func (s *Site) URL() string { return "http://" + s.server.Listener.Addr().String
 
 // RootCAs returns a pool with the certificate of the client's host. Pass it to
 // bootstrap.WithRootCAs, so that the OAuth server can fetch the client's metadata document.
-func (s *Site) RootCAs() *x509.CertPool { return s.client.rootCAs() }
+func (s *Site) RootCAs() *x509.CertPool { return s.client.RootCAs() }
 
 // Now returns the time of the site, which is the system time until Advance or Connection.Expire
 // moves it forward.
@@ -100,7 +99,7 @@ func (s *Site) Config(config oauth.Config) oauth.Config {
 	config.MoreServers = servers
 	config.AllowLoopbackIssuer, config.AllowLoopbackClients = true, true
 	if allowed := config.AllowClient; allowed != nil {
-		config.AllowClient = func(host string) bool { return host == s.client.host() || allowed(host) }
+		config.AllowClient = func(host string) bool { return host == s.client.Host() || allowed(host) }
 	}
 	config.Now = s.Now
 	if config.Logger == nil {
@@ -162,50 +161,4 @@ func (l *testLog) Write(line []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.output.Write(line)
-}
-
-// redirectURI is the client's redirect URI. The simulated browser reads the redirect and does not
-// follow it.
-const redirectURI = "http://127.0.0.1/callback"
-
-// publishedClient is an MCP client with its metadata document, served over TLS.
-type publishedClient struct {
-	server  *httptest.Server
-	fetches atomic.Int64
-}
-
-func publishClient(t testing.TB) *publishedClient {
-	c := new(publishedClient)
-	c.server = httptest.NewUnstartedServer(http.HandlerFunc(c.document))
-	// TryConnect reports a site that does not trust the certificate.
-	c.server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	c.server.StartTLS()
-	t.Cleanup(c.server.Close)
-	return c
-}
-
-func (c *publishedClient) id() string { return c.server.URL + "/client.json" }
-
-// host returns the host of the client_id without its port, which is the argument of AllowClient.
-func (c *publishedClient) host() string {
-	address := c.server.Listener.Addr().String()
-	return address[:strings.LastIndexByte(address, ':')]
-}
-
-func (c *publishedClient) rootCAs() *x509.CertPool {
-	roots := x509.NewCertPool()
-	roots.AddCert(c.server.Certificate())
-	return roots
-}
-
-func (c *publishedClient) document(w http.ResponseWriter, _ *http.Request) {
-	c.fetches.Add(1)
-	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
-		"client_id":                  c.id(),
-		"client_name":                "pasteporttest",
-		"redirect_uris":              []string{redirectURI},
-		"grant_types":                []string{"authorization_code", "refresh_token"},
-		"token_endpoint_auth_method": "none",
-	})
 }

@@ -103,13 +103,12 @@ func (n *newcomer) approve(ctx context.Context) (string, error) {
 	if err := n.phone.taps(ctx, "Approve"); err != nil {
 		return "", err
 	}
-	if err := n.phone.sees(ctx, "3-connected", "Connected", "sees 4 tools",
-		"The terminal says what to do next"); err != nil {
+	if err := n.phone.sees(ctx, "3-connected", "The client has the answer."); err != nil {
 		return "", err
 	}
 	told, err := n.first.sees(ctx,
-		`^Connected: .+ sees 4 tools\.$(?s:.+?)^(http://\S+/oauth/connections)$(?s:.+?)^(.+ connections --data `+
-			`.+)$\n^(.+ trace [0-9a-f]{8} --data .+)$`)
+		`^Connected: .+$(?s:.+?)^(http://\S+/oauth/connections)$(?s:.+?)^(.+ connections --data `+
+			`.+)$\n^(.+ trace --data .+)$`)
 	if err != nil {
 		return "", err
 	}

@@ -2,19 +2,23 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
+	"github.com/pasteport/pasteport/bootstrap/pasteporttest/browser"
+	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
 // steps describes a connection in order.
@@ -30,124 +34,171 @@ var steps = []string{
 	"The client lists the tools and creates an article.",
 }
 
-// progress prints each step as it happens. After a failure no other step runs.
-type progress struct {
+// exchanges has the steps that are HTTP exchanges of the client: the path of the request, and what
+// the members of the response say.
+var exchanges = map[int]struct{ path, says string }{
+	1: {"/mcp", "401, with the challenge $challenge"},
+	2: {"/.well-known/oauth-protected-resource", "$resource is protected by $authorization_servers"},
+	3: {"/.well-known/oauth-authorization-server",
+		"authorization at $authorization_endpoint, PKCE with $code_challenge_methods_supported"},
+	8: {"/oauth/token", "an access token for $expires_in s and a refresh token, scope \"$scope\""},
+}
+
+// walk prints the steps. After a failure no other step follows.
+type walk struct {
 	terminal term.Terminal
-	mu       sync.Mutex // held by the running step
-	begun    atomic.Int32
+	agent    string // User-Agent, by which the trace distinguishes connections
+	taken    int
+	last     time.Time // of the previous step
 	failed   error
 }
 
-// step prints the next step, runs act and prints its outcome.
-func (p *progress) step(act func() (outcome string, err error)) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.failed != nil {
-		return p.failed
+// step prints the next step and its outcome, and returns the first failure.
+func (w *walk) step(err error, format string, values ...any) error {
+	if w.failed != nil {
+		return w.failed
 	}
-	number := p.begun.Add(1)
-	p.terminal.Printf("%d. %s\n", number, p.terminal.Bold(steps[number-1]))
-	began := time.Now()
-	outcome, err := act()
+	now := time.Now()
+	took := fmt.Sprintf("%.1f ms", float64(now.Sub(w.last).Microseconds())/1000)
+	w.last = now
+	w.taken++
+	w.terminal.Printf("%d. %s\n", w.taken, w.terminal.Bold(steps[w.taken-1]))
 	if err != nil {
-		p.terminal.Printf("   %s, %s\n", p.terminal.Red("failed"), since(began))
-		p.failed = fmt.Errorf("step %d of %d failed: %w", number, len(steps), err)
-		return p.failed
+		w.terminal.Printf("   %s, %s\n", w.terminal.Red("failed"), took)
+		w.failed = fmt.Errorf("step %d of %d failed: %w", w.taken, len(steps), err)
+		return w.failed
 	}
-	p.terminal.Printf("   %s, %s: %s\n", p.terminal.Green("ok"), since(began), outcome)
+	w.terminal.Printf("   %s, %s: %s\n", w.terminal.Green("ok"), took, fmt.Sprintf(format, values...))
 	return nil
 }
 
-// stop fails the next step, unless a step has failed before.
-func (p *progress) stop(err error) error { return p.step(func() (string, error) { return "", err }) }
-
-func since(began time.Time) string {
-	return fmt.Sprintf("%.1f ms", float64(time.Since(began))/float64(time.Millisecond))
+// walk runs the client through all steps.
+func (d *demo) walk(ctx context.Context) error {
+	began := time.Now()
+	w := &walk{terminal: d.terminal, agent: "pasteport-demo/1", last: began}
+	session, err := d.connect(ctx, w,
+		func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			return d.approve(ctx, w, args.URL)
+		})
+	if err != nil {
+		return w.step(err, "")
+	}
+	defer session.Close()
+	tools, err := session.ListTools(ctx, nil)
+	if err != nil {
+		return w.step(fmt.Errorf("listing the tools: %w", err), "")
+	}
+	article, err := use(ctx, session, "create_article", map[string]any{
+		"title": "Written by an MCP client on " + time.Now().Format("2 January 2006 at 15:04:05"),
+		"body":  "This article was created with a token that is valid for an hour and can be revoked at any time.",
+	})
+	err = w.step(err, "%s; create_article wrote %q", term.Count(len(tools.Tools), "tool"), article["slug"])
+	if err == nil {
+		d.terminal.Printf("\nConnected in %s.\n", time.Since(began).Round(time.Millisecond))
+	}
+	return err
 }
 
-// stepTransport is the transport of the client. It prints the steps that are HTTP exchanges.
-type stepTransport struct{ progress *progress }
+// approve takes a person through the pages of the site.
+func (d *demo) approve(ctx context.Context, w *walk, address string) (result *auth.AuthorizationResult, err error) {
+	person := browser.Person{Token: d.token}
+	page, err := person.Open(ctx, address)
+	if err == nil && !d.published.Fetched() {
+		err = errors.New("the site did not fetch the client's metadata document")
+	}
+	if err := w.step(err, "the site has read %s", d.published.ID()); err != nil {
+		return nil, err
+	}
+	if !page.AsksForToken() {
+		_, err = page.Answer()
+	}
+	if err := w.step(err, "it asks %q and has a field for the token", page.Title); err != nil {
+		return nil, err
+	}
+	if page, err = person.Approve(ctx, page); err == nil {
+		result, err = page.Answer()
+	}
+	if err := w.step(err, "the site knows the token and answers 303"); err != nil {
+		return nil, err
+	}
+	return result, w.step(nil, "a code from %s, for %s", result.Iss, page.Location.Host)
+}
 
-func (t stepTransport) RoundTrip(request *http.Request) (response *http.Response, err error) {
-	next := t.progress.begun.Load() + 1
-	for _, e := range exchanges {
-		if e.step != next || e.method != request.Method || !strings.HasPrefix(request.URL.Path, e.path) {
-			continue
-		}
-		err = t.progress.step(func() (outcome string, err error) {
-			if response, err = http.DefaultTransport.RoundTrip(request); err != nil {
-				return "", err
-			}
-			return e.check(response)
-		})
+// RoundTrip implements http.RoundTripper. It prints the next step if it belongs to the request.
+func (w *walk) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("User-Agent", w.agent)
+	response, err := http.DefaultTransport.RoundTrip(request)
+	next, ok := exchanges[w.taken+1]
+	if err != nil || !ok || !strings.HasPrefix(request.URL.Path, next.path) {
 		return response, err
 	}
-	return http.DefaultTransport.RoundTrip(request)
-}
-
-// exchanges lists the steps that are visible as an HTTP exchange of the client.
-var exchanges = []struct {
-	step         int32
-	method, path string
-	check        func(*http.Response) (outcome string, err error)
-}{
-	{1, http.MethodPost, "/mcp", checkChallenge},
-	{2, http.MethodGet, "/.well-known/oauth-protected-resource", checkResource},
-	{3, http.MethodGet, "/.well-known/oauth-authorization-server", checkServer},
-	{8, http.MethodPost, "/oauth/token", checkTokens},
-}
-
-func checkChallenge(response *http.Response) (string, error) {
-	challenges, err := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
-	for _, challenge := range challenges {
-		metadata := challenge.Params["resource_metadata"]
-		if metadata != "" && response.StatusCode == http.StatusUnauthorized {
-			return "401, with the metadata at " + metadata, nil
-		}
-	}
-	return "", errors.Join(fmt.Errorf("the MCP server responded with %s instead of a 401 with its metadata URL",
-		response.Status), err)
-}
-
-func checkResource(response *http.Response) (string, error) {
-	metadata, err := peek[oauthex.ProtectedResourceMetadata](response)
-	return fmt.Sprintf("%s is protected by %s", metadata.Resource, strings.Join(metadata.AuthorizationServers, ", ")),
-		err
-}
-
-func checkServer(response *http.Response) (string, error) {
-	metadata, err := peek[oauthex.AuthServerMeta](response)
-	return fmt.Sprintf("authorization at %s, PKCE with %s", metadata.AuthorizationEndpoint,
-		strings.Join(metadata.CodeChallengeMethodsSupported, ", ")), err
-}
-
-func checkTokens(response *http.Response) (string, error) {
-	tokens, err := peek[struct {
-		Access  string `json:"access_token"`
-		Refresh string `json:"refresh_token"`
-		Seconds int64  `json:"expires_in"`
-		Scope   string `json:"scope"`
-	}](response)
-	if err == nil && (tokens.Access == "" || tokens.Refresh == "") {
-		err = errors.New("the access token or the refresh token is missing")
-	}
-	return fmt.Sprintf("an access token for %s and a refresh token, scope %q",
-		time.Duration(tokens.Seconds)*time.Second, tokens.Scope), err
-}
-
-// peek decodes a JSON answer and leaves it for the client to read.
-func peek[T any](response *http.Response) (content T, err error) {
 	body, err := io.ReadAll(response.Body)
 	_ = response.Body.Close()
-	response.Body = io.NopCloser(bytes.NewReader(body))
-	switch {
-	case err != nil:
-		return content, fmt.Errorf("reading the response: %w", err)
-	case response.StatusCode != http.StatusOK:
-		return content, fmt.Errorf("the response is %s", response.Status)
+	response.Body = io.NopCloser(bytes.NewReader(body)) // for the client
+	told := map[string]any{"challenge": response.Header.Get("WWW-Authenticate")}
+	_ = json.Unmarshal(body, &told) // what is not JSON lacks a member
+	outcome := os.Expand(next.says, func(name string) string {
+		if told[name] == nil || told[name] == "" {
+			err = cmp.Or(err, fmt.Errorf("the response is %s, without %s", response.Status, name))
+		}
+		return strings.Trim(fmt.Sprint(told[name]), "[]")
+	})
+	if err := w.step(err, "%s", outcome); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(body, &content); err != nil {
-		return content, fmt.Errorf("decoding the response: %w", err)
+	return response, nil
+}
+
+// connect connects the SDK's client over HTTP; browse plays the browser.
+func (d *demo) connect(ctx context.Context, w *walk, browse auth.AuthorizationCodeFetcher) (*sdk.ClientSession, error) {
+	traffic := &http.Client{Transport: w}
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		ClientIDMetadataDocumentConfig: &auth.ClientIDMetadataDocumentConfig{URL: d.published.ID()},
+		RedirectURL:                    d.home.URL + "/callback",
+		AuthorizationCodeFetcher:       browse,
+		RequestRefreshToken:            true,
+		Client:                         traffic,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the client: %w", err)
 	}
-	return content, nil
+	implementation := &sdk.Implementation{Name: "pasteport-demo", Title: clientName, Version: service.Version()}
+	return sdk.NewClient(implementation, nil).Connect(ctx, &sdk.StreamableClientTransport{
+		Endpoint:             d.service.Authz.Resources()[0].Resource.String(),
+		HTTPClient:           traffic,
+		OAuthHandler:         &onceHandler{OAuthHandler: handler},
+		DisableStandaloneSSE: true,
+	}, nil)
+}
+
+// onceHandler authorizes once. The SDK would authorize again after a failure, in an older protocol
+// version, and after its token is refused.
+type onceHandler struct {
+	auth.OAuthHandler
+	taken  bool
+	failed error
+}
+
+// Authorize implements auth.OAuthHandler.
+func (h *onceHandler) Authorize(ctx context.Context, request *http.Request, response *http.Response) error {
+	if h.taken {
+		defer response.Body.Close()
+		return cmp.Or[error](h.failed, browser.RefusalOf(response))
+	}
+	h.taken = true
+	h.failed = h.OAuthHandler.Authorize(ctx, request, response)
+	return h.failed
+}
+
+// use calls a tool and returns its structured result.
+func use(ctx context.Context, session *sdk.ClientSession, tool string, arguments any) (map[string]any, error) {
+	result, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		return nil, fmt.Errorf("calling %s: %w", tool, err)
+	}
+	if content, ok := result.StructuredContent.(map[string]any); ok && !result.IsError {
+		return content, nil
+	}
+	return nil, errors.New(tool + " has no result")
 }

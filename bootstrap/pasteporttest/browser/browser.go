@@ -13,6 +13,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
 const (
@@ -111,7 +114,7 @@ func (p *Page) AsksForToken() bool {
 
 // Answer returns the authorization response, with which the site sends the browser back to the
 // client. The error is a *Refusal if the response has one, or if there is a page in its place.
-func (p *Page) Answer() (url.Values, error) {
+func (p *Page) Answer() (*auth.AuthorizationResult, error) {
 	if p.Location == nil {
 		message := cmp.Or(p.Alert, strings.Trim(p.Heading+": "+p.Lead, ": "))
 		return nil, &Refusal{Status: p.Status, Description: message, Body: p.Body}
@@ -125,7 +128,7 @@ func (p *Page) Answer() (url.Values, error) {
 			Body:        p.Body,
 		}
 	}
-	return answer, nil
+	return &auth.AuthorizationResult{Code: answer.Get("code"), State: answer.Get("state"), Iss: answer.Get("iss")}, nil
 }
 
 // Refusal is the error response of a site.
@@ -135,7 +138,23 @@ type Refusal struct {
 	// token.
 	Code        string
 	Description string // for people
-	Body        string // of the response, at most its first 256 KiB
+	Body        string // of the response
+}
+
+// RefusalOf returns the refusal in the response of an MCP server.
+func RefusalOf(response *http.Response) *Refusal {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // as much as can be read
+	refusal := &Refusal{Status: response.StatusCode, Body: string(body)}
+	challenges, err := oauthex.ParseWWWAuthenticate(response.Header.Values("WWW-Authenticate"))
+	if err != nil {
+		refusal.Description = err.Error()
+	}
+	for _, challenge := range challenges {
+		if strings.EqualFold(challenge.Scheme, "Bearer") {
+			refusal.Code, refusal.Description = challenge.Params["error"], challenge.Params["error_description"]
+		}
+	}
+	return refusal
 }
 
 // Error implements error.
