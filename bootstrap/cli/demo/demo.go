@@ -142,6 +142,9 @@ func (d *demo) serve(ctx context.Context, listener net.Listener) error {
 	return parts.Wait()
 }
 
+const page = `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">` +
+	`<meta name="color-scheme" content="light dark"><title>Pasteport demo</title><p>%s</p></html>`
+
 // receive serves the reader's browser: it redirects the short address to the newest authorization
 // URL, and passes the redirect from there to the client.
 func (d *demo) receive(w http.ResponseWriter, r *http.Request) {
@@ -152,9 +155,10 @@ func (d *demo) receive(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, *invited, http.StatusFound)
 	case invited != nil && r.URL.Path == "/callback" && d.invited.CompareAndSwap(invited, nil):
 		d.answers <- r.URL
-		_, _ = io.WriteString(w, "The client has the answer. The terminal shows whether it is connected.\n")
+		_, _ = fmt.Fprintf(w, page, "The client has the answer. The terminal shows whether it is connected.")
 	default:
-		http.Error(w, "The client expects nobody here. The terminal says what to do next.", http.StatusNotFound)
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = fmt.Fprintf(w, page, "The client expects nobody here. The terminal says what to do next.")
 	}
 }
 
