@@ -35,7 +35,7 @@ var _ = Describe("Opening a gateway in a host", Label("U6", "F9"), func() {
 		Expect(open(inUse, to)).To(MatchError(ContainSubstring(remedy)))
 	},
 		Entry("access tokens cannot open the host token", false, bootstrap.Upstream{URL: url},
-			"set oauth.Config.HostTokenInUse"),
+			"set HostTokenInUse"),
 		Entry("the URL is missing", true, bootstrap.Upstream{}, "it is not a URL"),
 		Entry("tokens would be sent without encryption over the internet", true,
 			bootstrap.Upstream{URL: "http://192.0.2.1/mcp"}, "use https"),

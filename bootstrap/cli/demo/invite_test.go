@@ -178,9 +178,9 @@ var _ = Describe("Connecting in the demo with a browser", func() {
 		answer(newest(), "approve")
 		Eventually(out).WithTimeout(10 * time.Second).
 			Should(gbytes.Say(" connections --data " + dir + "\n.* trace --data " + dir))
-		shown := func(ctx context.Context) string {
+		shown := func(ctx context.Context) string { // the attempt is stored in the background
 			var text bytes.Buffer
-			Expect(cli.Run(ctx, []string{"trace", "--data", dir}, nil, &text, &text)).To(Equal(0))
+			_ = cli.Run(ctx, []string{"trace", "--data", dir}, nil, &text, &text)
 			return text.String()
 		}
 		Eventually(shown).WithContext(ctx).WithTimeout(10 * time.Second).
