@@ -52,7 +52,10 @@ type requestBody struct {
 
 // output is what the client has got of a response.
 type output struct {
-	events  bool // the header, at least, of a stream of events
+	// takesComments is whether the header, at least, was sent of a stream of events that is neither
+	// compressed nor of a fixed length.
+	takesComments bool
+
 	tail    [longestSeparator]byte
 	refused int  // status of a refusal whose text the SDK has not written yet
 	stopped bool // by Finish
@@ -302,23 +305,23 @@ func (w *Writer) keepTail(p []byte) {
 func (w *Writer) isFresh() bool { return w.sent.tail == [longestSeparator]byte{} }
 
 // takesComment reports whether a comment can be sent now: not before the header, because it would
-// be an early 200, only between events, and in a body that is neither compressed nor of a fixed
-// length.
+// be an early 200, and only between events.
 func (w *Writer) takesComment() bool {
-	if !w.sent.events || w.Header().Get("Content-Encoding") != "" || w.Header().Get("Content-Length") != "" {
-		return false
-	}
 	tail := string(w.sent.tail[:])
-	return w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") || strings.HasSuffix(tail, "\r\r")
+	return w.sent.takesComments && (w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
+		strings.HasSuffix(tail, "\r\r"))
 }
 
 // disableBuffering reports whether the response is a stream of events, and tells nginx not to
 // buffer it.
 func (w *Writer) disableBuffering() bool {
-	if w.sent.events = message.IsEventStream(w.Header()); w.sent.events {
-		w.Header().Set("X-Accel-Buffering", "no")
+	header := w.Header() // which only the handler may use, and not the timer
+	if !message.IsEventStream(header) {
+		return false
 	}
-	return w.sent.events
+	header.Set("X-Accel-Buffering", "no")
+	w.sent.takesComments = header.Get("Content-Encoding") == "" && header.Get("Content-Length") == ""
+	return true
 }
 
 // Finish must be called before the handler returns. It limits how long net/http waits for the rest
