@@ -56,12 +56,12 @@ func OwnerOf(path string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s belongs to %s with mode %s, and this process runs as %s)",
-		path, nameOf(int(owner.Uint())), info.Mode(), nameOf(os.Geteuid()))
+		path, nameOf(strconv.FormatUint(owner.Uint(), 10)), info.Mode(), nameOf(strconv.Itoa(os.Geteuid())))
 }
 
-func nameOf(id int) string {
-	if found, err := user.LookupId(strconv.Itoa(id)); err == nil {
-		return fmt.Sprintf("%s (%d)", found.Username, id)
+func nameOf(id string) string {
+	if found, err := user.LookupId(id); err == nil {
+		return fmt.Sprintf("%s (%s)", found.Username, id)
 	}
-	return fmt.Sprintf("user %d", id)
+	return "user " + id
 }

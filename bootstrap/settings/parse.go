@@ -76,7 +76,7 @@ func parseSize(text string) (int64, error) {
 	if err == nil && (size == 0 || size > math.MaxInt64) {
 		err = errors.New("it is 0 or too large")
 	}
-	return int64(size), err
+	return int64(size), err //nolint:gosec // a size that is too large has an error
 }
 
 // formatSize uses the largest binary unit that fits without a remainder.
