@@ -7,7 +7,7 @@ import (
 
 // whole are the lines that the trace must show for the newcomer's connection, in this order.
 var whole = []string{
-	`^  1 .+ challenge +ok$`, `resource metadata +ok$`, `server metadata +ok$`, `authorization request +ok$`,
+	`^  1 .+ authorization request +ok$`,
 	`client metadata +ok$`,
 	`consent page +ok$`, `token judged +refused \[B8\]$`, `token judged +ok$`, `code issued +ok$`,
 	`code exchanged +ok$`, `MCP call +ok$`,
@@ -29,7 +29,7 @@ func (n *newcomer) listConnections(ctx context.Context) (_ string, err error) {
 
 func (n *newcomer) trace(ctx context.Context) (string, error) {
 	_, err := n.second.asks(ctx, strings.Replace(n.tracing, " trace ", " trace "+n.id+" ", 1), whole...)
-	return "from the challenge to the refused call", err
+	return "from the authorization request to the refused call", err
 }
 
 func (n *newcomer) stopDemo(ctx context.Context) (string, error) {
