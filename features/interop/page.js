@@ -15,7 +15,7 @@ export function parts() {
 
 // firstKey returns a key for the settings. Keys of a token file have 20 characters or more.
 export function firstKey(settings) {
-  return settings?.includes('token-file') ? 'my-first-key-in-a-file' : 'my-first-key';
+  return settings?.includes('token-file') ? 'in-a-file-my-first-key' : 'my-first-key';
 }
 
 function part(text) {
