@@ -81,7 +81,7 @@ const onPage = {
   'My server needs two values': { server: notionPackage, headers: ['authorization', 'notion-token'], ...notion,
     call: { ...notion.call, result: /"authorization":"Bearer ntn_of_this_person"/ } },
   'My server has no keys': { server: everythingPackage, ...everything },
-  'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "my-first-key-in-a-file"/ } },
+  'My server is an npm package': { server: everythingPackage, ...everything, call: { name: 'get-env', arguments: {}, result: /"API_KEY": "in-a-file-my-first-key"/ } },
   'My server is a Python program that uses stdio': { server: 'docs/gateway/my_server.py', ...ofMyServer },
 };
 
