@@ -61,7 +61,8 @@ var _ = Describe("Flushing the last uses of grants", Label("G15"), func() {
 		Eventually(ctx, store.writing).Should(Receive())
 		later := server.now().Add(time.Hour)
 		use := func(grant string) oauth.Use {
-			server.uses.add(oauth.RestoreGrant(oauth.GrantSnapshot{ID: grant}), oauth.Secret{}, later)
+			snapshot := oauth.GrantSnapshot{ConsentSnapshot: oauth.ConsentSnapshot{ID: grant}}
+			server.uses.add(oauth.RestoreGrant(snapshot), oauth.Secret{}, later)
 			return server.uses.of(grant)
 		}
 		Expect(use("7").At).To(Equal(later), "a grant that it has")

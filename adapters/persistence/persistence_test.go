@@ -87,20 +87,16 @@ var absoluteEnd = then.Add(24 * time.Hour)
 
 func aGrant(id string) *oauth.AccessGrant {
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID:          id,
-		State:       "active",
-		CreatedAt:   then,
-		IdleEnd:     then.Add(time.Hour),
-		AbsoluteEnd: absoluteEnd,
+		ConsentSnapshot: oauth.ConsentSnapshot{ID: id, State: "active", CreatedAt: then},
+		IdleEnd:         then.Add(time.Hour),
+		AbsoluteEnd:     absoluteEnd,
 	})
 }
 
 func aCode(id string) *oauth.AuthorizationCode {
 	return oauth.RestoreCode(oauth.CodeSnapshot{
-		ID:        id,
-		State:     oauth.IssuedCode,
-		CreatedAt: then,
-		ExpiresAt: then.Add(time.Minute),
+		ConsentSnapshot: oauth.ConsentSnapshot{ID: id, State: oauth.IssuedCode, CreatedAt: then},
+		ExpiresAt:       then.Add(time.Minute),
 	})
 }
 

@@ -149,84 +149,70 @@ func numbered(db *gorm.DB, statement string) string {
 	return string(converted)
 }
 
+// consentColumns are the columns that both tables have, in the order of consentFields.
+const consentColumns = "client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, account, " +
+	"token_id, roles, state, end_reason, created_at, forget_after, host_print, host_box, host_wrap, host_key, host_new"
+
+// consentFields returns the id and what fits consentColumns.
+func consentFields(c *oauth.ConsentSnapshot) []any {
+	return []any{
+		&c.ID,
+		&c.ClientID,
+		&c.ClientName,
+		&c.AuthMethod,
+		&c.RedirectURI,
+		&c.Resource,
+		&c.Scopes,
+		&c.Subject,
+		&c.Account,
+		&c.TokenID,
+		&c.Roles,
+		&c.State,
+		&c.EndReason,
+		moment{&c.CreatedAt},
+		moment{&c.ForgetAfter},
+		&c.HostPrint,
+		&c.HostBox,
+		&c.HostWrap,
+		&c.HostKey,
+		&c.HostNew,
+	}
+}
+
 var codes = newTable("authorization_codes",
-	"digest, code_challenge, client_id, client_name, auth_method, redirect_uri, resource, scopes, subject, account, "+
-		"token_id, roles, state, end_reason, created_at, expires_at, grant_end, redeemed_at, withdrawn_at, "+
-		"forget_after, host_print, host_box, host_wrap, host_key, host_new", "",
+	consentColumns+", digest, code_challenge, expires_at, grant_end, redeemed_at, withdrawn_at", "",
 	func(c *oauth.CodeSnapshot) []any {
-		return []any{
-			&c.ID,
+		return append(consentFields(&c.ConsentSnapshot),
 			&c.Digest,
 			&c.CodeChallenge,
-			&c.ClientID,
-			&c.ClientName,
-			&c.AuthMethod,
-			&c.RedirectURI,
-			&c.Resource,
-			&c.Scopes,
-			&c.Subject,
-			&c.Account,
-			&c.TokenID,
-			&c.Roles,
-			&c.State,
-			&c.EndReason,
-			moment{&c.CreatedAt},
 			moment{&c.ExpiresAt},
 			moment{&c.GrantEnd},
 			moment{&c.RedeemedAt},
 			moment{&c.WithdrawnAt},
-			moment{&c.ForgetAfter},
-			&c.HostPrint,
-			&c.HostBox,
-			&c.HostWrap,
-			&c.HostKey,
-			&c.HostNew,
 			&c.Version,
-		}
+		)
 	})
 
 var grants = newTable("grants",
-	"client_id, client_name, auth_method, redirect_uri, resource, created_at, tools, scopes, subject, account, "+
-		"token_id, roles, state, end_reason, ended_at, revoked_at, verified_at, idle_end, absolute_end, "+
-		"forget_after, generation, refresh_digest, rotations, issued_access, access_tokens, host_print, host_box, "+
-		"host_wrap, host_key, host_new", ", last_used_at, last_used_token",
+	consentColumns+", tools, ended_at, revoked_at, verified_at, idle_end, absolute_end, generation, refresh_digest, "+
+		"rotations, issued_access, access_tokens", ", last_used_at, last_used_token",
 	func(g *oauth.GrantSnapshot) []any {
-		return []any{
-			&g.ID,
-			&g.ClientID,
-			&g.ClientName,
-			&g.AuthMethod,
-			&g.RedirectURI,
-			&g.Resource,
-			moment{&g.CreatedAt},
+		return append(consentFields(&g.ConsentSnapshot),
 			&g.Tools,
-			&g.Scopes,
-			&g.Subject,
-			&g.Account,
-			&g.TokenID,
-			&g.Roles,
-			&g.State,
-			&g.EndReason,
 			moment{&g.EndedAt},
 			moment{&g.RevokedAt},
 			moment{&g.VerifiedAt},
 			moment{&g.IdleEnd},
 			moment{&g.AbsoluteEnd},
-			moment{&g.ForgetAfter},
 			&g.Generation,
 			&g.RefreshDigest,
 			list[oauth.Rotation]{&g.Rotations},
 			&g.IssuedAccess,
 			list[oauth.AccessToken]{&g.AccessTokens},
-			&g.HostPrint,
-			&g.HostBox,
-			&g.HostWrap,
-			&g.HostKey,
-			&g.HostNew,
 			moment{&g.LastUsedAt},
 			&g.LastUsedToken,
 			&g.Version,
-		}
+		)
 	})
 
 // assertionRow is a client assertion that was used.

@@ -37,12 +37,14 @@ func benchStore(b *testing.B) *Store {
 func activeGrant() *oauth.AccessGrant {
 	id, now := strings.ToLower(rand.Text()), time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID:           id,
-		ClientID:     "https://client.example/client.json",
-		Resource:     "https://cms.example/mcp",
-		Scopes:       "mcp",
-		State:        "active",
-		CreatedAt:    now,
+		ConsentSnapshot: oauth.ConsentSnapshot{
+			ID:        id,
+			ClientID:  "https://client.example/client.json",
+			Resource:  "https://cms.example/mcp",
+			Scopes:    "mcp",
+			State:     "active",
+			CreatedAt: now,
+		},
 		IdleEnd:      now.Add(time.Hour),
 		AbsoluteEnd:  now.Add(time.Hour),
 		AccessTokens: []oauth.AccessToken{{Number: 1, ExpiresAt: now.Add(time.Hour)}},

@@ -5,13 +5,6 @@ import (
 	"time"
 )
 
-type grantState string
-
-const (
-	grantActive grantState = "active"
-	grantEnded  grantState = "ended"
-)
-
 // EndReason is why a code or grant ended, for logs and for the connections page.
 type EndReason string
 
@@ -42,9 +35,6 @@ const endedGrantRetention = 30 * 24 * time.Hour
 // Use Copy: `*a = *b` would share the tokens.
 type AccessGrant struct {
 	consent
-	version       int64 // GrantSnapshot.Version
-	state         grantState
-	endReason     EndReason
 	endedAt       time.Time
 	revokedAt     time.Time // when a token was revoked last: an access token, or all of them by the end of the grant
 	verifiedAt    time.Time // when the site last confirmed the host token
@@ -57,7 +47,6 @@ type AccessGrant struct {
 	access        []AccessToken
 	lastUse       Use
 	tools         ToolPins
-	host          sealedHostToken
 }
 
 // openGrant creates the grant of a code that is being redeemed, with its first tokens.
@@ -65,11 +54,10 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 	*Tokens, error) {
 	g := &AccessGrant{
 		consent:    code.consent,
-		state:      grantActive,
 		verifiedAt: code.createdAt,
 		expiresAt:  code.grantEnd,
-		host:       code.host,
 	}
+	g.version, g.state = 0, grantActive
 	g.authMethod = code.authMethod.chosen(by.Signed)
 	access := accessRequest{entropy: by.Fresh.Access, holder: by.Code, scopes: scopes}
 	tokens, err := g.issueAccess(access, settings, now)

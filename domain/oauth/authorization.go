@@ -27,7 +27,28 @@ type consent struct {
 	roles      []string
 	createdAt  time.Time
 	hostPrint  Fingerprint
+	version    int64 // ConsentSnapshot.Version
+	state      state
+	endReason  EndReason
+	host       sealedHostToken // of a code sealed for its holder, of a grant for the holder of its refresh token
 }
+
+// state is the state of a code or of a grant, as stores keep it.
+type state string
+
+const (
+	codeIssued    state = "issued"
+	codeRedeemed  state = "redeemed"
+	codeWithdrawn state = "withdrawn"
+	grantActive   state = "active"
+	grantEnded    state = "ended"
+)
+
+// The State of a code that can be redeemed or withdrawn, and of a grant that has not ended.
+const (
+	IssuedCode  = string(codeIssued)
+	ActiveGrant = string(grantActive)
+)
 
 // ID returns the id of the approved ticket, which a code and its grant share. It is not a secret.
 func (c *consent) ID() string { return c.id }

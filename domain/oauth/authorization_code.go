@@ -8,14 +8,6 @@ import (
 	"time"
 )
 
-type codeState string
-
-const (
-	codeIssued    codeState = "issued"
-	codeRedeemed  codeState = "redeemed"
-	codeWithdrawn codeState = "withdrawn"
-)
-
 // redeemedCodeRetention is how long a redeemed code stays on record, so that a replay is detected.
 const redeemedCodeRetention = 24 * time.Hour
 
@@ -28,16 +20,12 @@ const redeemedCodeRetention = 24 * time.Hour
 // An issued code expires by time.
 type AuthorizationCode struct {
 	consent
-	version     int64 // CodeSnapshot.Version
 	digest      Digest
 	challenge   CodeChallenge
-	state       codeState
-	endReason   EndReason
 	expiresAt   time.Time
 	grantEnd    time.Time // when the grant ends at the latest
 	redeemedAt  time.Time
 	withdrawnAt time.Time
-	host        sealedHostToken // sealed for the holder of the code
 }
 
 // Approval is a person's consent: the ticket of the consent page with what the person has chosen,
@@ -81,10 +69,10 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 			roles:      slices.Clone(a.Principal.Roles),
 			createdAt:  now,
 			hostPrint:  print,
+			state:      codeIssued,
 		},
 		digest:    a.Code.Digest(),
 		challenge: request.challenge,
-		state:     codeIssued,
 		expiresAt: now.Add(settings.AuthCodeTTL),
 		grantEnd:  now.Add(settings.lifetimeOf(a.Choice)),
 	}

@@ -11,18 +11,14 @@ var _ = Describe("The authorizations of a host token", func() {
 	later := noon.Add(10 * time.Minute)
 	code := func(id string, at time.Duration) *AuthorizationCode {
 		return RestoreCode(CodeSnapshot{
-			ID:        id,
-			State:     "issued",
-			CreatedAt: noon.Add(at),
-			ExpiresAt: noon.Add(time.Hour),
+			ConsentSnapshot: ConsentSnapshot{ID: id, State: "issued", CreatedAt: noon.Add(at)},
+			ExpiresAt:       noon.Add(time.Hour),
 		})
 	}
 	grant := func(id string, at time.Duration, change ...func(*GrantSnapshot)) *AccessGrant {
 		s := GrantSnapshot{
-			ID:        id,
-			State:     "active",
-			CreatedAt: noon.Add(at),
-			IdleEnd:   noon.Add(24 * time.Hour),
+			ConsentSnapshot: ConsentSnapshot{ID: id, State: "active", CreatedAt: noon.Add(at)},
+			IdleEnd:         noon.Add(24 * time.Hour),
 		}
 		for _, apply := range change {
 			apply(&s)

@@ -79,12 +79,14 @@ var _ = Describe("The tools that a client got first", func() {
 		resource := NewResource("https://cms.example/mcp")
 		grant := func(client string, at time.Time, tools ToolPins) *AccessGrant {
 			return RestoreGrant(GrantSnapshot{
-				ClientID:  client,
-				Resource:  resource.String(),
-				CreatedAt: at,
-				State:     string(grantActive),
-				IdleEnd:   noon.Add(time.Hour),
-				Tools:     tools.String(),
+				ConsentSnapshot: ConsentSnapshot{
+					ClientID:  client,
+					Resource:  resource.String(),
+					CreatedAt: at,
+					State:     string(grantActive),
+				},
+				IdleEnd: noon.Add(time.Hour),
+				Tools:   tools.String(),
 			})
 		}
 		newer := after(tool("read", "reads"))

@@ -144,6 +144,8 @@ func fill(record reflect.Value, now time.Time, round int) {
 			field.SetBytes(bytesOf(byte(number)))
 		case oauth.Digest:
 			field.Set(reflect.ValueOf(oauth.Digest(bytesOf(byte(number)))))
+		case oauth.ConsentSnapshot:
+			fill(field, now, round)
 		default:
 			if field.Kind() != reflect.Slice {
 				Fail("storespec cannot fill a field of type " + field.Type().String())

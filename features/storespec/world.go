@@ -198,12 +198,12 @@ func entropy() oauth.Entropy {
 
 // minimalGrant builds a grant with only the fields that a store uses itself.
 func minimalGrant(id string) *oauth.AccessGrant {
-	return oauth.RestoreGrant(oauth.GrantSnapshot{ID: id, State: "active"})
+	return oauth.RestoreGrant(oauth.GrantSnapshot{ConsentSnapshot: oauth.ConsentSnapshot{ID: id, State: "active"}})
 }
 
 // minimalCode builds a code with only the fields that a store uses itself.
 func minimalCode(id string) *oauth.AuthorizationCode {
-	return oauth.RestoreCode(oauth.CodeSnapshot{ID: id, State: "issued"})
+	return oauth.RestoreCode(oauth.CodeSnapshot{ConsentSnapshot: oauth.ConsentSnapshot{ID: id, State: "issued"}})
 }
 
 func noEarlierCode(*oauth.AuthorizationCode) error {

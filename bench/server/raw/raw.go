@@ -189,44 +189,52 @@ const (
 func NewCode() (*oauth.AuthorizationCode, Digest) {
 	now, digest := time.Now(), random(32)
 	return oauth.RestoreCode(oauth.CodeSnapshot{
-		ID:            NewID(),
+		ConsentSnapshot: oauth.ConsentSnapshot{
+			ID:          NewID(),
+			ClientID:    client,
+			ClientName:  "Client",
+			AuthMethod:  "none",
+			RedirectURI: callback,
+			Resource:    resource,
+			Scopes:      scopes,
+			Subject:     "ada",
+			State:       "issued",
+			CreatedAt:   now,
+			ForgetAfter: now.Add(time.Hour),
+			HostPrint:   make([]byte, 16),
+			HostBox:     random(80),
+			HostWrap:    random(wrap), // of one person
+			HostKey:     random(32),
+		},
 		Digest:        digest,
 		CodeChallenge: Challenge,
-		ClientID:      client,
-		ClientName:    "Client",
-		AuthMethod:    "none",
-		RedirectURI:   callback,
-		Resource:      resource,
-		Scopes:        scopes,
-		Subject:       "ada",
-		State:         "issued",
-		CreatedAt:     now,
 		ExpiresAt:     now.Add(time.Hour),
-		ForgetAfter:   now.Add(time.Hour),
-		HostPrint:     make([]byte, 16),
-		HostBox:       random(80),
-		HostWrap:      random(wrap), // of one person
-		HostKey:       random(32),
 	}), Digest(digest)
 }
 
 func newGrant(id string) *oauth.AccessGrant {
 	now := time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ID:            id,
-		ClientID:      client,
-		ClientName:    "Client",
-		AuthMethod:    "none",
-		RedirectURI:   callback,
-		Resource:      resource,
-		Scopes:        scopes,
-		Subject:       "ada",
-		State:         "active",
-		CreatedAt:     now,
+		ConsentSnapshot: oauth.ConsentSnapshot{
+			ID:          id,
+			ClientID:    client,
+			ClientName:  "Client",
+			AuthMethod:  "none",
+			RedirectURI: callback,
+			Resource:    resource,
+			Scopes:      scopes,
+			Subject:     "ada",
+			State:       "active",
+			CreatedAt:   now,
+			ForgetAfter: now.Add(idle),
+			HostPrint:   make([]byte, 16),
+			HostBox:     random(80),
+			HostWrap:    random(wrap),
+			HostKey:     random(32),
+		},
 		VerifiedAt:    now,
 		IdleEnd:       now.Add(idle),
 		AbsoluteEnd:   now.Add(2 * idle),
-		ForgetAfter:   now.Add(idle),
 		Generation:    1,
 		RefreshDigest: random(32),
 		IssuedAccess:  1,
@@ -238,10 +246,6 @@ func newGrant(id string) *oauth.AccessGrant {
 				ExpiresAt: now.Add(time.Hour),
 			},
 		},
-		HostPrint: make([]byte, 16),
-		HostBox:   random(80),
-		HostWrap:  random(wrap),
-		HostKey:   random(32),
 	})
 }
 
