@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
+	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -25,7 +24,7 @@ const (
 type cachingStore struct {
 	oauth.Store
 	now     func() time.Time // of the machine, because it bounds a time between processes
-	trusted *lru.Cache[string, *trustedGrant]
+	trusted *cache.LRU[string, *trustedGrant]
 }
 
 // trustedGrant is the place of a grant in the cache, taken before the grant is read. A change
@@ -36,12 +35,7 @@ type trustedGrant struct {
 }
 
 func newCachingStore(store oauth.Store) *cachingStore {
-	return &cachingStore{store, time.Now, newCache[string, *trustedGrant](trustedAtMost)}
-}
-
-func newCache[K comparable, V any](size int) *lru.Cache[K, V] {
-	empty, _ := lru.New[K, V](size) // fails only for a size below one
-	return empty
+	return &cachingStore{store, time.Now, cache.New[string, *trustedGrant](trustedAtMost)}
 }
 
 // Trusted returns a grant as it was at most grantTrusted ago, nil if there is none in the cache.

@@ -63,28 +63,28 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 
 // confirm checks once for all concurrent calls with an id, and keeps the result for some seconds.
 func (s *Server) confirm(id string, check func() error) error {
-	_, err, _ := s.afterRefusals.Do(id, func() (any, error) {
-		if last, found := s.verified.Get(id); found && last.fresh(s.now()) {
+	id = "after a refusal " + id // a direct token has another answer too
+	_, err, _ := s.asking.Do(id, func() (any, error) {
+		last, found := s.answers.Get(id)
+		if found && (last.isFresh(s.now(), outageLife) || last.err == nil && last.isFresh(s.now(), confirmationLife)) {
 			return nil, last.err
 		}
 		err := check()
-		s.verified.Add(id, verification{at: s.now(), err: err})
+		s.answers.Add(id, answer{at: s.now(), err: err})
 		return nil, err
 	})
 	return err
 }
 
-// verification is a result of the verifier for the host token of a grant.
-type verification struct {
-	at  time.Time
-	err error
+// answer is what a verifier has answered about a token of the site.
+type answer struct {
+	at        time.Time
+	ends      uint32 // of grants of the token before the verifier was asked
+	principal oauth.Principal
+	err       error
 }
 
-// fresh is false for a time in the future: the clock was set back.
-func (v verification) fresh(now time.Time) bool {
-	life := confirmationLife
-	if v.err != nil {
-		life = outageLife
-	}
-	return !v.at.After(now) && now.Sub(v.at) < life
+// isFresh is false for a time in the future: the clock was set back.
+func (a answer) isFresh(now time.Time, life time.Duration) bool {
+	return !a.at.After(now) && now.Sub(a.at) < life
 }

@@ -12,13 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/sync/semaphore"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
+
+// maxAnswers bounds the answers of verifiers that are kept.
+const maxAnswers = 20_000
 
 // Ports are the dependencies of the use cases.
 type Ports struct {
@@ -42,20 +45,20 @@ type Ports struct {
 
 // Server runs the use cases. It is safe for concurrent use.
 type Server struct {
-	settings      *oauth.Settings
-	ports         Ports
-	store         *cachingStore
-	guard         verifierGuard
-	ownGuards     map[oauth.Resource]verifierGuard
-	onGrantEnded  func(grant string)
-	rechecks      singleflight.Group
-	afterRefusals singleflight.Group
-	verified      *lru.Cache[string, verification] // by grant or direct token
-	directs       *directTokens
-	uses          lastUses
-	flushing      *semaphore.Weighted // of the uses
-	bindsTools    atomic.Bool
-	outdated      atomic.Bool // another replica has a newer server secret
+	settings     *oauth.Settings
+	ports        Ports
+	store        *cachingStore
+	guard        verifierGuard
+	ownGuards    map[oauth.Resource]verifierGuard
+	onGrantEnded func(grant string)
+	rechecks     singleflight.Group
+	asking       singleflight.Group
+	answers      *cache.LRU[string, answer]
+	ends         ends
+	uses         lastUses
+	flushing     *semaphore.Weighted // of the uses
+	bindsTools   atomic.Bool
+	outdated     atomic.Bool // another replica has a newer server secret
 }
 
 // NewServer returns a server. Ports that are not documented as optional must be set.
@@ -66,8 +69,7 @@ func NewServer(settings *oauth.Settings, ports Ports) *Server {
 		store:        newCachingStore(ports.Store),
 		ownGuards:    map[oauth.Resource]verifierGuard{},
 		onGrantEnded: func(string) {},
-		verified:     newCache[string, verification](maxDirect),
-		directs:      newDirectTokens(),
+		answers:      cache.New[string, answer](maxAnswers),
 		flushing:     semaphore.NewWeighted(1),
 	}
 	if ports.Verifier != nil {

@@ -26,8 +26,9 @@ var laws = []law{
 	{of: []string{"."}}, // the documentation of the module
 	{of: []string{"domain/..."}, may: []string{"domain/..."},
 		never: []string{"net/http/...", "encoding/json/...", "crypto/rand", "math/rand/...", library}},
-	{of: []string{"application"}, may: []string{"domain/..."}, never: []string{"net/http/...", "encoding/json/..."}},
-	{of: []string{"adapters/..."}, may: []string{"domain/...", "application", "adapters/internal/..."}},
+	{of: []string{"application/..."}, may: []string{"domain/...", "application/..."},
+		never: []string{"net/http/...", "encoding/json/..."}},
+	{of: []string{"adapters/..."}, may: []string{"domain/...", "application/...", "adapters/internal/..."}},
 	{of: []string{"bootstrap/cmd/..."}, may: []string{"bootstrap/cli"}},
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth"}}, // a site of somebody else
 	{of: []string{"bootstrap/..."}, may: []string{"domain/...", "application", "adapters/...", "bootstrap/..."}},

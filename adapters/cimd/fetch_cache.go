@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/adapters/internal/strictjson"
+	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

@@ -3,10 +3,10 @@ package diagnosis
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/connection"
 )
 
@@ -32,8 +32,9 @@ type Journal struct {
 	now    func() time.Time
 	queue  chan connection.Entry
 	lost   atomic.Int64
-	uses   *cache.LRU[use, time.Time]
-	open   context.Context // until Close
+	mu     sync.Mutex
+	uses   map[use]time.Time // that were noted
+	open   context.Context   // until Close
 	close  context.CancelFunc
 	closed chan struct{} // closed after the last write
 }
@@ -51,7 +52,7 @@ func NewJournal(log connection.Log, logger *slog.Logger, now func() time.Time) *
 		logger: logger,
 		now:    now,
 		queue:  make(chan connection.Entry, queueSize),
-		uses:   cache.New[use, time.Time](maxUses),
+		uses:   map[use]time.Time{},
 		closed: make(chan struct{}),
 	}
 	j.open, j.close = context.WithCancel(context.Background())
@@ -65,30 +66,27 @@ func (j *Journal) Note(entry connection.Entry) {
 	entry.At = j.now().UTC().Truncate(time.Millisecond)
 	this, passed := use{entry.Attempt, entry.Kind}, entry.Outcome == connection.Passed
 	isUse := passed && this.attempt != "" && (this.kind == connection.Call || this.kind == connection.Stream)
-	if last, known := j.uses.Get(this); isUse && known && entry.At.Sub(last).Abs() < renewal {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if last, known := j.uses[this]; isUse && known && entry.At.Sub(last).Abs() < renewal {
 		return
 	}
 	room := queueSize
 	if entry.Attempt == "" || entry.Kind.Is(connection.InBrowser) {
 		room /= 2
 	}
-	if len(j.queue) >= room || !j.enqueue(entry) {
+	if len(j.queue) >= room {
 		j.lost.Add(1)
 		return
 	}
-	if isUse {
-		j.uses.Add(this, entry.At)
-	} else if !passed {
-		j.uses.Remove(use{entry.Attempt, connection.Call})
+	j.queue <- entry // the only sender, so there is room
+	if len(j.uses) >= maxUses {
+		clear(j.uses) // and note each again
 	}
-}
-
-func (j *Journal) enqueue(entry connection.Entry) bool {
-	select {
-	case j.queue <- entry:
-		return true
-	default:
-		return false
+	if isUse {
+		j.uses[this] = entry.At
+	} else if !passed {
+		delete(j.uses, use{entry.Attempt, connection.Call})
 	}
 }
 
@@ -151,7 +149,9 @@ func (j *Journal) store(batch []connection.Entry) bool {
 	}
 	if err != nil {
 		j.logger.Warn("cannot store trace steps", "steps", len(batch), "error", err)
-		j.uses.Purge()
+		j.mu.Lock()
+		clear(j.uses)
+		j.mu.Unlock()
 	}
 	return err == nil
 }

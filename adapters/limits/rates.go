@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/pasteport/pasteport/adapters/internal/cache"
+	"github.com/pasteport/pasteport/application/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 

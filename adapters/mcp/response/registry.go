@@ -59,8 +59,8 @@ type Registry struct {
 	sessions  map[string]*openSession // by id
 	limiter   *oauth.SessionLimiter[string]
 	relayed   *oauth.SessionLimiter[*Writer] // long streams of the upstream
-	evicted   *recentSessions
-	closed    *recentSessions
+	evicted   recentSessions
+	closed    recentSessions
 	ended     map[string]time.Time // grants, for endedMemory: a request that was admitted before may come late
 }
 
@@ -74,8 +74,6 @@ func NewRegistry(o Options) *Registry {
 		responses:  map[*Writer]struct{}{},
 		sessions:   map[string]*openSession{},
 		ended:      map[string]time.Time{},
-		evicted:    newRecentSessions(),
-		closed:     newRecentSessions(),
 		limiter:    oauth.NewSessionLimiter[string](o.Limits),
 		relayed:    oauth.NewSessionLimiter[*Writer](o.StreamLimits),
 	}
@@ -165,7 +163,8 @@ func (r *Registry) End(ended oauth.Ended) {
 		}
 	}
 	for _, session := range r.sessions {
-		if session.removeGrants(ended.Grants) == 0 {
+		maps.DeleteFunc(session.grants, func(grant string, _ bool) bool { return has(ended.Grants, grant) })
+		if len(session.grants) == 0 {
 			session.end(ErrEnded)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/internal/cache"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -58,16 +57,15 @@ func (s *openSession) wait(timeout time.Duration) {
 	s.idle.Reset(timeout)
 }
 
-// removeGrants removes grants that have ended, and returns the number of those that are left.
-func (s *openSession) removeGrants(ended map[string]oauth.EndedGrant) (left int) {
-	maps.DeleteFunc(s.grants, func(grant string, _ bool) bool { return has(ended, grant) })
-	return len(s.grants)
-}
-
 // recentSessions are the ids of the last sessions that were evicted, or ended with their grant.
-type recentSessions = cache.LRU[string, struct{}]
+type recentSessions []string
 
-func newRecentSessions() *recentSessions { return cache.New[string, struct{}](1000) }
+const maxRecent = 1000
+
+func (r *recentSessions) add(id string) {
+	*r = append(*r, id)
+	*r = (*r)[max(0, len(*r)-maxRecent):]
+}
 
 // IsDraining reports whether Drain was called.
 func (r *Registry) IsDraining() bool {
@@ -94,13 +92,13 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 	if _, known := r.sessions[id]; known || id == "" {
 		return nil, true
 	}
-	if r.draining || r.evicted.Contains(id) {
+	if r.draining || slices.Contains(r.evicted, id) {
 		return nil, false
 	}
 	if other, evicts := r.limiter.Add(id, caller.Subject); evicts {
 		evicted = r.sessions[other]
 		delete(r.sessions, other)
-		r.evicted.Add(other, struct{}{})
+		r.evicted.add(other)
 		evicted.idle.Stop()
 		evicted.end(fmt.Errorf(
 			"a newer session has replaced it, because the limit of sessions is %d for each person and %d for all",
@@ -157,7 +155,7 @@ func (r *Registry) UseSession(id, grant string) (usable bool) {
 	defer r.mu.Unlock()
 	session, known := r.sessions[id]
 	if !known {
-		return !r.closed.Contains(id) // the handler of the SDK may still know it for a moment
+		return !slices.Contains(r.closed, id) // the handler of the SDK may still know it for a moment
 	}
 	if _, ended := r.ended[grant]; !ended {
 		session.grants[grant] = true
@@ -199,7 +197,7 @@ func (r *Registry) RemoveSession(id string) {
 	if session, known := r.sessions[id]; known {
 		session.idle.Stop()
 		if session.closing {
-			r.closed.Add(id, struct{}{})
+			r.closed.add(id)
 		}
 	}
 	delete(r.sessions, id)
@@ -211,5 +209,5 @@ func (r *Registry) WasEvicted(id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, known := r.sessions[id]
-	return !known && r.evicted.Contains(id)
+	return !known && slices.Contains(r.evicted, id)
 }

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/pasteport/pasteport/adapters/internal/cache"
+	"github.com/pasteport/pasteport/application/cache"
 )
 
 const (

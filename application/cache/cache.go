@@ -1,10 +1,9 @@
-// Package cache makes the caches of all adapters. New returns one that evicts what was used least
-// recently.
+// Package cache makes the caches of the use cases and the adapters.
 package cache
 
 import lru "github.com/hashicorp/golang-lru/v2"
 
-// LRU is safe for concurrent use.
+// LRU evicts what was used least recently. It is safe for concurrent use.
 type LRU[K comparable, V any] = lru.Cache[K, V]
 
 // New returns an empty cache of a size above zero.
