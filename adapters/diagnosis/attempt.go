@@ -36,7 +36,7 @@ type Attempt struct {
 	Hint    string          `json:"hint,omitempty"` // the remedy
 }
 
-// sender is a client, as far as it is known before it has a ticket.
+// sender identifies a client that has no ticket yet.
 type sender struct{ address, agent string }
 
 // Read returns the attempts that the log keeps, as they are at the time now, the newest first.
@@ -52,17 +52,11 @@ func diagnose(stored []connection.Attempt, now time.Time) []Attempt {
 	}
 	attempts := make([]Attempt, 0, len(stored))
 	for _, a := range stored {
-		made := Attempt{Attempt: a, Doctor: IsDoctor(a.Agent)}
+		made := Attempt{Attempt: a, Doctor: connection.IsDoctor(a.Agent)}
 		made.judge(now, !granted[sender{a.Address, a.Agent}])
 		attempts = append(attempts, made)
 	}
 	return attempts
-}
-
-// IsDoctor reports whether a user agent is that of pasteport doctor. Others may use it, too.
-func IsDoctor(agent string) bool {
-	name, _, _ := strings.Cut(agent, "/")
-	return name == "pasteport-doctor"
 }
 
 // WithoutDoctor returns the attempts of clients, and the number of those of pasteport doctor. Every

@@ -86,7 +86,7 @@ func later(by time.Duration, entries []connection.Entry) []connection.Entry {
 const home, office = "192.0.2.0/24", "198.51.100.0/24"
 
 var _ = Describe("Telling attempts apart", Label("T2"), func() {
-	It("makes one attempt of all steps with a ticket, whoever takes them", func() {
+	It("makes one attempt of all steps with a ticket, from any sender", func() {
 		steps := append(took("browser", home, "authorize@a", "code_issued@a"),
 			later(2*time.Second, took("service", office, "exchange@a"))...)
 		Expect(pathsOf(append(steps, took("browser", home, "authorize@b")...))).
@@ -176,6 +176,14 @@ var _ = Describe("The steps of an attempt", func() {
 		Expect(a.Steps).To(HaveLen(30))
 		Expect(pathOf(a)).To(And(HavePrefix("authorize call"), HaveSuffix("refresh ended")))
 		Expect(a.Begun).To(Equal(then))
+	})
+
+	It("do not revive a connection that has ended, whenever they are written", func() {
+		steps := took("cli", home, "exchange@a", "ended@a", "call@a", "refresh@a")
+		steps[1], steps[2] = steps[2], steps[1]
+		a := assembled(steps, then)[0]
+		Expect(a).To(And(HaveField("State", Ended), HaveField("Last.Kind", connection.Ended)))
+		Expect(pathOf(a)).To(Equal("exchange ended call refresh"))
 	})
 
 	It("have no control characters, no token and no long text of a client", func() {

@@ -5,8 +5,10 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -92,6 +94,78 @@ type Attempt struct {
 	Progress Progress  `json:"-"`
 	Last     Step      `json:"-"` // the one that decides the verdict
 	Steps    []Step    `json:"steps"`
+}
+
+// maxSteps is the maximum number of steps of an attempt.
+const maxSteps = 30
+
+// Add adds the step of an entry. Replicas may write steps late.
+func (a *Attempt) Add(e Entry) {
+	a.Client = cmp.Or(a.Client, e.Client)
+	if e.Agent != "" && a.isSentBy(e) {
+		a.Agent, a.Address = e.Agent, e.Address
+	}
+	if a.isDecidedBy(e.Step) {
+		a.Last = e.Step
+	}
+	if a.At.Before(e.At) {
+		a.At = e.At
+	}
+	switch isProof := !e.Kind.Is(Discovery) && !e.Kind.Is(InBrowser); {
+	case e.Kind == Ended:
+		a.Progress = Over
+	case e.Kind == Call && e.Outcome == Passed:
+		a.Progress = max(a.Progress, Used)
+	case isProof && e.Attempt != "":
+		a.Progress = max(a.Progress, Granted)
+	}
+	a.insert(e.Step)
+}
+
+// isSentBy reports whether the user agent of an entry is that of the attempt: the client's rather
+// than the browser's, and doctor's only if nobody else takes part, because it hides the attempt.
+func (a *Attempt) isSentBy(e Entry) bool {
+	return a.Agent == "" || IsDoctor(a.Agent) || !IsDoctor(e.Agent) && !e.Kind.Is(InBrowser)
+}
+
+// IsDoctor reports whether a user agent is that of pasteport doctor. Others may use it, too.
+func IsDoctor(agent string) bool {
+	name, _, _ := strings.Cut(agent, "/")
+	return name == "pasteport-doctor"
+}
+
+// isDecidedBy reports whether the step decides the verdict: the newest one, the end of a grant, or
+// of discovery what came furthest, because some clients try several paths or begin again with
+// another transport.
+func (a *Attempt) isDecidedBy(step Step) bool {
+	rank, last := slices.Index(Discovery, step.Kind), slices.Index(Discovery, a.Last.Kind)
+	switch {
+	case a.Progress == Over || step.Kind == Ended:
+		return step.Kind == Ended
+	case rank < 0 || rank > last:
+		return !step.At.Before(a.At)
+	}
+	return rank == last && (step.Outcome == Passed || a.Last.Outcome != Passed)
+}
+
+// insert puts the step in its place. A step that repeats the newest one replaces it, except on a
+// page, whose request people report. Of too many, those in the middle go.
+func (a *Attempt) insert(step Step) {
+	i := len(a.Steps)
+	for i > 0 && a.Steps[i-1].At.After(step.At) {
+		i--
+	}
+	if i > 0 && !step.Kind.Is(InBrowser) {
+		before := a.Steps[i-1]
+		before.At, before.Request = step.At, step.Request
+		if before == step {
+			i--
+			a.Steps = slices.Delete(a.Steps, i, i+1)
+		}
+	}
+	if a.Steps = slices.Insert(a.Steps, i, step); len(a.Steps) > maxSteps {
+		a.Steps = slices.Delete(a.Steps, maxSteps/2, maxSteps/2+1)
+	}
 }
 
 // Journal receives the steps of all Recorders. It sets their time, does not block, and may lose

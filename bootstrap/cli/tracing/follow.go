@@ -88,7 +88,7 @@ func (f *follower) printNew(ctx context.Context) error {
 
 // hides counts a step of doctor that is not printed.
 func (f *follower) hides(a connection.Attempt) bool {
-	if f.id != "" || f.doctor || f.json || !diagnosis.IsDoctor(a.Agent) {
+	if f.id != "" || f.doctor || f.json || !connection.IsDoctor(a.Agent) {
 		return false
 	}
 	if f.hidden++; f.hidden == 1 {
