@@ -3,12 +3,12 @@ package service
 import (
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pasteport/pasteport/bootstrap"
+	"github.com/pasteport/pasteport/domain/access"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -92,7 +92,7 @@ type ToolScope struct {
 func (t *ToolScope) UnmarshalText(text []byte) error {
 	pattern, names, found := strings.Cut(string(text), " = ")
 	scopes := strings.Fields(names)
-	if !found || !isPattern(pattern) || !isPattern(strings.ToLower(pattern)) || len(scopes) == 0 {
+	if !found || !access.IsPattern(pattern) || len(scopes) == 0 {
 		return errors.New("it has no pattern or no scope")
 	}
 	*t = ToolScope{strings.TrimSpace(pattern), scopes}
@@ -102,11 +102,6 @@ func (t *ToolScope) UnmarshalText(text []byte) error {
 // MarshalText is the reverse of UnmarshalText.
 func (t ToolScope) MarshalText() ([]byte, error) {
 	return []byte(t.Pattern + " = " + strings.Join(t.Scopes, " ")), nil
-}
-
-func isPattern(text string) bool {
-	_, err := path.Match(text, "")
-	return err == nil
 }
 
 // DemoName is the default name of the demo site on its pages, under any issuer.
@@ -239,26 +234,13 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	return errors.Join(mistakes...)
 }
 
-// toolScopes returns the scopes that a call of a tool requires: those of every matching pattern;
-// none for the defaults.
+// toolScopes returns the scopes that a call of a tool requires: those of every pattern that matches
+// its name in any case, which the upstream may ignore; none for the defaults.
 func (g GatewayConfig) toolScopes(tool string) (needed oauth.Scopes) {
 	for _, rule := range g.ToolScopes {
-		if matches(rule.Pattern, tool) {
+		if access.Globs(strings.ToLower(rule.Pattern), strings.ToLower(tool)) {
 			needed = needed.With(rule.Scopes...)
 		}
 	}
 	return needed
-}
-
-// matches reports whether the pattern matches the name of the tool in any case, which the upstream
-// may ignore.
-func matches(pattern, tool string) bool {
-	return globs(strings.ToLower(pattern), strings.ToLower(tool))
-}
-
-// globs is path.Match, but a slash has no special meaning, because tool names contain slashes.
-func globs(pattern, tool string) bool {
-	letters := strings.NewReplacer("/", "\x00")
-	matched, err := path.Match(letters.Replace(pattern), letters.Replace(tool))
-	return matched && err == nil
 }

@@ -71,7 +71,7 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 }
 
 func parsePattern(text string, known Vocabulary) (pattern, error) {
-	if !isPattern(text) || !isPattern(strings.ToLower(text)) {
+	if !IsPattern(text) {
 		return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
 			"and ] ends it, and \\ makes the next character literal", text)
 	}
@@ -126,7 +126,9 @@ func (r Rules) denyAll() bool {
 	})
 }
 
-func isPattern(text string) bool {
-	_, err := path.Match(text, "")
-	return err == nil
+// IsPattern reports whether a text is a pattern of Globs, also in lower case.
+func IsPattern(text string) bool {
+	_, exact := path.Match(text, "")
+	_, folded := path.Match(strings.ToLower(text), "")
+	return exact == nil && folded == nil
 }

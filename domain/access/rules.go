@@ -56,22 +56,21 @@ func (r Rules) Empty() bool { return len(r.rules) == 0 }
 func (r rule) concerns(caller oauth.Caller) bool {
 	return r.forAll || slices.ContainsFunc(r.roles, func(role string) bool {
 		return slices.Contains(caller.Roles, role)
-	}) ||
-		slices.ContainsFunc(r.scopes, caller.Scopes.Has)
+	}) || slices.ContainsFunc(r.scopes, caller.Scopes.Has)
 }
 
 func (r rule) matches(name, folded string) bool {
 	return slices.ContainsFunc(r.patterns, func(p pattern) bool {
 		if r.allows {
-			return globs(p.exact, name)
+			return Globs(p.exact, name)
 		}
 		before := WithoutQuery(folded)
-		return globs(p.folded, folded) || globs(p.folded, before) || globs(p.folded, strings.TrimSuffix(before, "/"))
+		return Globs(p.folded, folded) || Globs(p.folded, before) || Globs(p.folded, strings.TrimSuffix(before, "/"))
 	})
 }
 
-// globs is path.Match, but a slash has no special meaning, because names and URIs contain slashes.
-func globs(pattern, name string) bool {
+// Globs is path.Match, but a slash has no special meaning, because names and URIs contain slashes.
+func Globs(pattern, name string) bool {
 	if pattern == everything {
 		return true
 	}
