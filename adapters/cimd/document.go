@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -44,7 +45,7 @@ func checkHead(response *http.Response, limit int64) error {
 	switch {
 	case response.StatusCode != http.StatusOK:
 		return oauth.MetadataStatus(response.StatusCode)
-	case !isJSON(response.Header.Get("Content-Type")):
+	case !outbound.IsJSON(response.Header.Get("Content-Type")):
 		return errors.New("the content type of the response is not JSON")
 	case !slices.Contains([]string{"", "identity", "gzip", "x-gzip"}, encodingOf(response)):
 		return errors.New("the response has a content encoding other than gzip")
@@ -52,12 +53,4 @@ func checkHead(response *http.Response, limit int64) error {
 		return fmt.Errorf("the response announces more than %d bytes", limit)
 	}
 	return nil
-}
-
-// isJSON reports whether a media type is application/json or application/*+json, with any
-// parameters.
-func isJSON(contentType string) bool {
-	mediaType, _, _ := strings.Cut(contentType, ";")
-	subtype, found := strings.CutPrefix(strings.ToLower(strings.TrimSpace(mediaType)), "application/")
-	return found && (subtype == "json" || len(subtype) > len("+json") && strings.HasSuffix(subtype, "+json"))
 }

@@ -39,7 +39,7 @@ func readEndpoint(got answer) (oauth.Principal, error) {
 		return oauth.Principal{}, oauth.ErrUnknownBearer
 	case got.status < 200 || got.status > 299:
 		return oauth.Principal{}, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status))
-	case got.mediaType != "application/json" || len(got.body) == 0:
+	case !outbound.IsJSON(got.contentType) || len(got.body) == 0:
 		return oauth.Principal{}, nil
 	}
 	var found struct {

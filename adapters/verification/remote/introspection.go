@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -56,7 +57,7 @@ func (o IntrospectionOptions) read(got answer) (person oauth.Principal, err erro
 			got.status))
 	case got.status != http.StatusOK:
 		return person, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
-	case got.mediaType != "application/json":
+	case !outbound.IsJSON(got.contentType):
 		return person, mistake("its answer is not application/json: is this the introspection endpoint?")
 	}
 	var found struct { // RFC 7662 §2.2

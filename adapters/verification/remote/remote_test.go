@@ -138,6 +138,8 @@ var _ = Describe("Verifying at a URL of the site", func() {
 			answering(200, "application/json; charset=utf-8",
 				`{"subject":"ada","roles":["editor"],"scopes":["mcp"],"more":1}`),
 			oauth.Principal{Subject: "ada", Roles: []string{"editor"}, Scopes: []string{"mcp"}}),
+		Entry("the principal from a type of JSON", answering(200, "application/hal+json", `{"subject":"ada"}`),
+			oauth.Principal{Subject: "ada"}),
 		Entry("the id of a token that is a number", answering(200, "application/json", `{"token_id":4711}`),
 			oauth.Principal{TokenID: "4711"}),
 		Entry("the id of a token that is a text", answering(200, "application/json", `{"token_id":"47-11"}`),

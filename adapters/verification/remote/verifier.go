@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"mime"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -37,9 +36,9 @@ type Verifier struct {
 
 // answer is a response with its whole body.
 type answer struct {
-	status    int
-	mediaType string
-	body      []byte
+	status      int
+	contentType string
+	body        []byte
 }
 
 type (
@@ -79,8 +78,7 @@ func (v *Verifier) send(request *http.Request) (answer, error) {
 	case len(body) > maxAnswer:
 		return answer{}, problem(fmt.Sprintf("it answered with more than %d bytes", maxAnswer))
 	}
-	mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	return answer{response.StatusCode, mediaType, body}, nil
+	return answer{response.StatusCode, response.Header.Get("Content-Type"), body}, nil
 }
 
 // decode decodes the members, whatever the case of their names, and refuses duplicates.
