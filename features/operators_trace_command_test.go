@@ -193,7 +193,7 @@ var _ = Describe("Reading the trace on the command line", Label("trace", "stores
 		operated.Newest(ctx, "challenge")
 		Expect(run(ctx, "grants", "end", "--all", "--yes").Code).To(Equal(0))
 		Expect(run(ctx, "connections").Out).
-			To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx..."),
+			To(And(ContainSubstring("operator ended it"), ContainSubstring("xxx…"),
 				Not(ContainSubstring(strings.Repeat("x", 41)))))
 		Expect(run(ctx, "connections", "--unfinished").Out).NotTo(ContainSubstring("operator ended it"))
 	})

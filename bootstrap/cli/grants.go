@@ -273,12 +273,7 @@ func printGrants(out io.Writer, grants []oauth.Connection) error {
 const columnWidth = 16
 
 // column returns a text cut to the width of a column.
-func column(text string) string {
-	if runes := []rune(text); len(runes) > columnWidth {
-		return string(runes[:columnWidth-1]) + "…"
-	}
-	return text
-}
+func column(text string) string { return term.Cut(text, columnWidth) }
 
 // listedGrant is the JSON form of a grant.
 type listedGrant struct {

@@ -52,3 +52,12 @@ func (t *Table) Flush() error {
 	}
 	return nil
 }
+
+// Cut returns a text that has at most width characters. One that it has shortened ends with "…".
+func Cut(text string, width int) string {
+	characters := []rune(text)
+	if len(characters) <= width {
+		return text
+	}
+	return string(characters[:width-1]) + "…"
+}

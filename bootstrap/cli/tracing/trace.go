@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -159,14 +158,13 @@ func (o *traceOptions) printHidden(out io.Writer, hidden int) error {
 }
 
 func printTable(out io.Writer, listed []diagnosis.Attempt) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "ID\tBEGAN\tWHO\tSTATE\tWHAT")
+	const maxWho = 40 // characters, because a client chooses its name
+	table := term.NewTable(out, "ID", "BEGAN", "WHO", "STATE", "WHAT")
 	for _, c := range listed {
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", oauth.ShortID(c.ID), term.Time(c.Begun), truncate(c.Who()),
-			c.State, c.Verdict)
+		table.Row(oauth.ShortID(c.ID), term.Time(c.Begun), term.Cut(c.Who(), maxWho), string(c.State), c.Verdict)
 	}
 	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing the connections: %w", err)
+		return err
 	}
 	_, err := fmt.Fprintln(out)
 	return err
@@ -254,13 +252,4 @@ func stateOf(t term.Terminal, c diagnosis.Attempt) string {
 		return t.Red(string(c.State))
 	}
 	return string(c.State)
-}
-
-// truncate limits the width of a column, because a client chooses its name.
-func truncate(text string) string {
-	const maxWidth = 40
-	if len(text) <= maxWidth {
-		return text
-	}
-	return text[:maxWidth-3] + "..."
 }
