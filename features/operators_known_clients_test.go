@@ -11,7 +11,7 @@ var _ = Describe("Listing the well-known clients", Label("T4", "CIMD"), func() {
 	BeforeEach(func() { workingFolder() })
 
 	It("says which clients the settings admit, and whose documents cannot be fetched", func(ctx SpecContext) {
-		write("pasteport.yaml", "metadata-proxy: http://127.0.0.1:1\nallow-clients: [claude.ai]\n"+
+		write("pasteport.yaml", "metadata-proxy: http://127.0.0.1:1\nallow-clients: [Claude.ai]\n"+
 			"self-registration: off\n")
 		ran := Run(ctx, "clients", "known")
 		Expect(ran.Code).To(Equal(1))

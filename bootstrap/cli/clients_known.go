@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -45,7 +46,7 @@ func (c knownClient) admittedBy(config *service.Config) string {
 	switch {
 	case host == "" && !config.SelfRegistration:
 		return "no: self-registration"
-	case host != "" && len(config.AllowClients) > 0 && !slices.Contains(config.AllowClients, host):
+	case host != "" && len(config.AllowClients) > 0 && !config.Allows(host):
 		return "no: allow-clients"
 	}
 	return "yes"
@@ -106,7 +107,7 @@ func printKnown(ctx context.Context, out io.Writer, config *service.Config, prob
 		return err
 	}
 	if slices.Contains(failed, true) {
-		return fmt.Errorf("some documents cannot be fetched from this computer: pin them with client-documents, or " +
+		return errors.New("some documents cannot be fetched from this computer: pin them with client-documents, or " +
 			"fetch them through metadata-proxy")
 	}
 	return nil

@@ -80,7 +80,7 @@ func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	}
 	config := c.Gateway.resources(c.authorization())
 	if len(c.AllowClients) > 0 {
-		config.AllowClient = c.allows
+		config.AllowClient = c.Allows
 	}
 	if c.verifier() == VerifierUpstream {
 		config.Verifier = new(check.Verifier) // by its type, every field of the credential identifies a person
@@ -123,9 +123,9 @@ func (c Config) checkSelfRegistration() error {
 	return nil
 }
 
-// allows reports whether the client's host may connect. It ignores the port, which client-id-ports
-// decides.
-func (c Config) allows(host string) bool {
+// Allows reports whether allow-clients lists the client's host. It ignores the port, which
+// client-id-ports decides.
+func (c Config) Allows(host string) bool {
 	return slices.ContainsFunc(c.AllowClients, func(allowed string) bool {
 		return strings.EqualFold(allowed, oauth.HostOf(host))
 	})

@@ -110,7 +110,7 @@ func (p *Plan) oauth() oauth.Config {
 	config.AllowLoopbackIssuer, config.AllowLoopbackClients = p.Development, p.Development
 	config.HostedClients = append(slices.Clone(config.HostedClients), p.hostedClients()...)
 	if len(p.AllowClients) > 0 {
-		config.AllowClient = p.allows
+		config.AllowClient = p.Allows
 	}
 	return config
 }
