@@ -31,10 +31,3 @@ func ForgeAfter(number int64, hash string, line []byte) []byte {
 	forged, _ := link{number, hash}.seal(line)
 	return forged
 }
-
-// Follows reports whether a line follows another in a chain.
-func Follows(line, after []byte) bool {
-	a, errA := parseSealed(after)
-	b, errB := parseSealed(line)
-	return errA == nil && errB == nil && b.Seq == a.Seq+1 && *b.Prev == a.Hash
-}

@@ -68,7 +68,11 @@ var _ = Describe("The streams of one person through a gateway", Label("G20"), fu
 var _ = Describe("A slow upstream", Label("G16"), func() {
 	It("may answer without a stream after the deadline of the server", func(ctx SpecContext) {
 		const deadline = 50 * time.Millisecond
-		behind := &patient{called: make(chan struct{}, 1), release: make(chan struct{})}
+		release := make(chan struct{})
+		behind := &silent{heard: make(chan struct{}), answer: func(w http.ResponseWriter) error {
+			<-release
+			return answering("application/json", "{}")(w)
+		}}
 		s := open(behind, func(_ *Options, server *http.Server) { server.WriteTimeout = deadline })
 		answers := make(chan []byte, 1)
 		go func() {
@@ -77,27 +81,9 @@ var _ = Describe("A slow upstream", Label("G16"), func() {
 			Expect(err).NotTo(HaveOccurred())
 			answers <- body
 		}()
-		Eventually(behind.called).WithTimeout(5 * time.Second).Should(Receive())
+		Eventually(behind.heard).WithTimeout(5 * time.Second).Should(BeSent(struct{}{}))
 		Consistently(answers, 4*deadline).ShouldNot(Receive())
-		close(behind.release)
+		close(release)
 		Eventually(answers).WithTimeout(5 * time.Second).Should(Receive(Equal([]byte("{}"))))
 	}, SpecTimeout(10*time.Second))
 })
-
-// patient is an upstream that answers only when it is released.
-type patient struct{ called, release chan struct{} }
-
-// Forward implements Upstream.
-func (p *patient) Forward(
-	w http.ResponseWriter,
-	_ *http.Request,
-	_ message.Body,
-	_ oauth.Caller,
-	_ oauth.HostToken,
-) error {
-	p.called <- struct{}{}
-	<-p.release
-	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write([]byte("{}"))
-	return err
-}

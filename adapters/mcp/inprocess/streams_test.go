@@ -64,7 +64,7 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 					caller.ExpiresAt = clock.Add(500 * time.Millisecond)
 					t.callers[alice] = caller
 				})
-				Eventually(open(ctx, s).lines).Should(BeClosed())
+				Eventually(open(ctx, s).lines).WithTimeout(10 * time.Second).Should(BeClosed())
 			})
 
 			It("happens when another process has revoked the token", func(ctx SpecContext) {

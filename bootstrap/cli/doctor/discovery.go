@@ -163,13 +163,13 @@ func server(ctx context.Context, p *probe) (seen, fix string) {
 				"same issuer, byte for byte."
 	}
 	fix = "Let the proxy pass the document unchanged, and check that it is of the right server."
-	for name, target := range map[string]string{
-		"authorization_endpoint": m.AuthorizationEndpoint,
-		"token_endpoint":         m.TokenEndpoint,
-		"revocation_endpoint":    m.RevocationEndpoint,
+	for _, endpoint := range []struct{ name, url string }{
+		{"authorization_endpoint", m.AuthorizationEndpoint},
+		{"token_endpoint", m.TokenEndpoint},
+		{"revocation_endpoint", m.RevocationEndpoint},
 	} {
-		if !sameOrigin(target, m.Issuer) {
-			return fmt.Sprintf("%s is %q, which is not at the issuer", name, target), fix
+		if !sameOrigin(endpoint.url, m.Issuer) {
+			return fmt.Sprintf("%s is %q, which is not at the issuer", endpoint.name, endpoint.url), fix
 		}
 	}
 	switch {
