@@ -173,7 +173,7 @@ var _ = Describe("Fetching client documents through a proxy", Label("CIMD", "C51
 		Entry("no host", "http://me:known-to-few@:3128", notAProxy),
 		Entry("an invalid port", "http://me:known-to-few@proxy.internal:99999", notAProxy),
 		Entry("a password that is not escaped", "http://me:known-to/few@proxy.internal:3128",
-			`[hidden]: write a URL, with %2F for a slash in the password`),
+			`[hidden]: write a URL whose password has %2F for a slash`),
 		Entry("a path", "http://me:known-to-few@proxy.internal:3128/proxy.pac", notAProxy),
 		Entry("a query", "http://proxy.internal:3128?password=known-to-few", notAProxy),
 	)

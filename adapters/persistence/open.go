@@ -154,7 +154,7 @@ var errNoSecretFile = errors.New("opening the OAuth database: ServerOptions.Secr
 // errAddress does not contain the address, which holds a password.
 var errAddress = errors.New("opening the OAuth database: " +
 	"the address is not that of a database: write postgres://user:password@host/name or " +
-	"mysql://user:password@host/name, with %2F for a slash in the password, %23 for #, and so on")
+	"mysql://user:password@host/name, where the password has %2F for a slash and %23 for #")
 
 // servers are the engines by the scheme of their addresses.
 var servers = map[string]engine{

@@ -107,7 +107,7 @@ var _ = Describe("The demo site", func() {
 		Expect(slugs(ctx, visit(ctx, site, "rob", Reader))).To(Equal(before))
 	},
 		Entry("of an article that does not exist", Editor, "delete_article", arguments{"slug": "nothing"},
-			`no article "nothing"; list_articles lists`),
+			`article "nothing" does not exist; list_articles lists the articles`),
 		Entry("of a blank title", Author, "create_article", arguments{"title": " "}, "needs a title"),
 		Entry("of a long title", Author, "create_article", arguments{"title": strings.Repeat("é", maxTitle+1)},
 			"at most 200 characters"),

@@ -54,8 +54,8 @@ func digestOf(token string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// EnsureEditorToken makes sure that the site has an editor. If token is not empty, it becomes an
-// editor's token. Otherwise, if there is no editor yet, it creates a token and returns it.
+// EnsureEditorToken stores token as one of an editor. Without a token, and if the site has none of
+// an editor, it creates one and returns it.
 func (s *Site) EnsureEditorToken(token string) (created string, err error) {
 	if err := CheckToken(token); err != nil {
 		return "", err

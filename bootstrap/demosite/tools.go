@@ -171,7 +171,7 @@ func (s *Site) remove(_ oauth.Caller, in slugInput) (removed Article, err error)
 func (c *content) find(slug string) (int, error) {
 	i := slices.IndexFunc(c.Articles, func(a Article) bool { return a.Slug == slug })
 	if i < 0 {
-		return 0, refusal(fmt.Sprintf("there is no article %q; list_articles lists the articles", slug))
+		return 0, refusal(fmt.Sprintf("article %q does not exist; list_articles lists the articles", slug))
 	}
 	return i, nil
 }

@@ -131,7 +131,7 @@ type Limits struct {
 
 // Metadata is cimd.Options with tags.
 type Metadata struct {
-	Proxy *url.URL `set:"metadata-proxy" field:"WithMetadata.Proxy" secret:"true" allowed:"a URL, with %2F for a slash in the password, and so on" doc:"http:// or https:// URL of the proxy for fetching metadata, if there is no direct internet access"`
+	Proxy *url.URL `set:"metadata-proxy" field:"WithMetadata.Proxy" secret:"true" allowed:"a URL whose password has %2F for a slash and %23 for #" doc:"http:// or https:// URL of the proxy for fetching metadata on a network without direct internet access"`
 }
 
 // Appearance is bootstrap.Appearance with tags.

@@ -18,7 +18,7 @@ type ConnectConfig struct {
 	CAFile   string   `set:"upstream-ca" unset:"only those of the system" path:"file" example:"/etc/pasteport/upstream-ca.pem" doc:"PEM file with certificate authorities to trust for upstreams, besides those of the system"`
 	CertFile string   `set:"upstream-cert" unset:"none" path:"file" example:"/etc/pasteport/upstream-cert.pem" doc:"PEM file with the certificate chain that the gateway presents to upstreams; reloaded when it changes"`
 	KeyFile  string   `set:"upstream-key" path:"file" example:"/etc/pasteport/upstream-key.pem" doc:"PEM file with the private key of upstream-cert"`
-	Proxy    *url.URL `set:"upstream-proxy" secret:"true" allowed:"a URL, with %2F for a slash in the password, and so on" doc:"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"`
+	Proxy    *url.URL `set:"upstream-proxy" secret:"true" allowed:"a URL whose password has %2F for a slash and %23 for #" doc:"http:// or https:// URL of the proxy for https upstreams; upstreams over http are reached directly"`
 }
 
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,

@@ -41,8 +41,8 @@ func (d DatabaseConfig) check() error {
 			"leave it out")
 	case d.URL != "" && !persistence.IsServer(d.URL):
 		return oauth.NewMistake("database", "is not the URL of a database server: write "+
-			"postgres://user:password@host/name or mysql://user:password@host/name, with %%2F for a slash in the "+
-			"password, %%23 for #, and so on")
+			"postgres://user:password@host/name or mysql://user:password@host/name, where the password has %%2F "+
+			"for a slash and %%23 for #")
 	}
 	return nil
 }

@@ -111,9 +111,9 @@ var _ = Describe("Verifying with a token file", func() {
 	},
 		Entry("is missing", func() string { return filepath.Join(GinkgoT().TempDir(), "tokens") }, "no such file"),
 		Entry("has a mistake", func() string { return written(sample(1) + "x\n") }, "line 2"),
-		Entry("is in UTF-16", func() string { return written("\xff\xfea\x00\n\x00") }, "not text in UTF-8"),
+		Entry("is in UTF-16", func() string { return written("\xff\xfea\x00\n\x00") }, "write it again in UTF-8"),
 		Entry("is in UTF-16 of the other order", func() string { return written("\xfe\xff\x00a\x00\n") },
-			"not text in UTF-8"),
+			"write it again in UTF-8"),
 	)
 
 	It("can be changed during verifications", func(ctx SpecContext) {

@@ -77,7 +77,8 @@ func parseLine(line string) (entry Line, err error) {
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, func(r rune) bool {
 		return unicode.IsControl(r) && r != '\t'
 	}) {
-		return entry, errors.New("it has bytes that are not text in UTF-8: write it again")
+		return entry, errors.New("it has bytes that are not text in UTF-8, perhaps because PowerShell has written " +
+			"UTF-16: write it again in UTF-8")
 	}
 	words := strings.Fields(strings.Clone(line)) // or a subject would keep the whole file in memory
 	entry.hash = words[0]

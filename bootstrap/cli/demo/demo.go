@@ -158,7 +158,7 @@ func (d *demo) receive(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, page, "The client has the answer. The terminal shows whether it is connected.")
 	default:
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = fmt.Fprintf(w, page, "The client expects nobody here. The terminal says what to do next.")
+		_, _ = fmt.Fprintf(w, page, "The client is not waiting for this page. The terminal says what to do next.")
 	}
 }
 
