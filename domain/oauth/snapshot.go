@@ -176,7 +176,7 @@ func (g *AccessGrant) Snapshot() GrantSnapshot {
 		Rotations:       slices.Clone(g.rotations),
 		IssuedAccess:    g.issuedAccess,
 		AccessTokens:    slices.Clone(g.access),
-		Tools:           g.tools.text,
+		Tools:           g.tools.String(),
 	}
 }
 

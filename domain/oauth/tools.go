@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unique"
 )
 
 // Tool is a tool as an MCP server lists it.
@@ -55,8 +56,9 @@ const (
 )
 
 // ToolPins are the tools that the clients of a grant got with their first list, and how later lists
-// differ from it. The zero value has no list yet.
-type ToolPins struct{ text string }
+// differ from it. The zero value has no list yet. Equal ones are in memory once, as most grants of
+// a server have the same.
+type ToolPins struct{ text unique.Handle[string] }
 
 // pinnedTools is the content of ToolPins.
 type pinnedTools struct {
@@ -73,13 +75,23 @@ type ToolChanges struct{ New, Changed, Gone []string }
 func (c ToolChanges) Empty() bool { return len(c.New)+len(c.Changed)+len(c.Gone) == 0 }
 
 // RestoreToolPins rebuilds pins from their text.
-func RestoreToolPins(text string) ToolPins { return ToolPins{text} }
+func RestoreToolPins(text string) (p ToolPins) {
+	if text != "" {
+		p.text = unique.Make(text)
+	}
+	return p
+}
 
 // String returns the pins as a query, "" for none.
-func (p ToolPins) String() string { return p.text }
+func (p ToolPins) String() string {
+	if p == (ToolPins{}) {
+		return ""
+	}
+	return p.text.Value()
+}
 
 // IsReadable reports whether the text is as String returns it.
-func (p ToolPins) IsReadable() bool { return p.text == "" || p == p.parse().pins() }
+func (p ToolPins) IsReadable() bool { return p == ToolPins{} || p == p.parse().pins() }
 
 const (
 	pinsPrefix = "?" // tells pins without tools from none
@@ -89,7 +101,7 @@ const (
 // parse returns no tools for a text that cannot be read, so that no tool is as it was.
 func (p ToolPins) parse() pinnedTools {
 	t := pinnedTools{digests: map[string]string{}}
-	text, isPinned := strings.CutPrefix(p.text, pinsPrefix)
+	text, isPinned := strings.CutPrefix(p.String(), pinsPrefix)
 	query, err := url.ParseQuery(text)
 	if err != nil || !isPinned {
 		return t
@@ -112,7 +124,7 @@ func (t pinnedTools) pins() ToolPins {
 	for name, digest := range t.digests {
 		query.Set(toolPrefix+name, digest)
 	}
-	return ToolPins{pinsPrefix + query.Encode()}
+	return RestoreToolPins(pinsPrefix + query.Encode())
 }
 
 // Permits returns a function that reports whether a client may see and call the tool of a name: if
@@ -123,7 +135,7 @@ func (p ToolPins) Permits() func(name string) bool {
 		if _, isPinned := t.digests[name]; isPinned {
 			return !slices.Contains(t.Changed, name)
 		}
-		return t.isOpen || p.text == ""
+		return t.isOpen || p == ToolPins{}
 	}
 }
 
@@ -135,15 +147,15 @@ func (p ToolPins) Changes() ToolChanges { return p.parse().ToolChanges }
 // new.
 func (p ToolPins) After(list ToolList) ToolPins {
 	t, listed := p.parse(), list.digests()
-	if p.text == "" {
+	if p == (ToolPins{}) {
 		t.isOpen = true
 	}
-	length := len(p.text)
+	length := len(p.String())
 	for _, name := range slices.Sorted(maps.Keys(listed)) {
 		digest, isPinned := t.digests[name]
 		if !isPinned && t.isOpen && len(t.digests) < maxPinnedTools && length < maxPinsText {
 			t.digests[name], digest, isPinned = listed[name], listed[name], true
-			length += 2*len(name) + len(digest)
+			length += len(url.QueryEscape(toolPrefix+name)) + len(digest) + len("&=")
 		}
 		t.New = with(t.New, name, !isPinned)
 		t.Changed = with(t.Changed, name, isPinned && digest != listed[name])
@@ -210,7 +222,7 @@ func (r *ToolReview) Unwrap() error { return r.error }
 // NewToolReview returns a *ToolReview for a token that was pasted into the form of a ticket.
 func NewToolReview(host HostToken, ticket string, shown ToolPins, settings *Settings, now time.Time) error {
 	sealed, err := sealValues(settings.Keys, reviewPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
-		"token", host.Reveal(), "tools", toolDigest([]byte(shown.text)))
+		"token", host.Reveal(), "tools", toolDigest([]byte(shown.String())))
 	if err != nil {
 		return fmt.Errorf("sealing a review of tools: %w", err)
 	}
@@ -225,7 +237,9 @@ type ReviewedTools struct {
 }
 
 // Include reports whether the person has seen these tools.
-func (r ReviewedTools) Include(tools ToolPins) bool { return r.tools == toolDigest([]byte(tools.text)) }
+func (r ReviewedTools) Include(tools ToolPins) bool {
+	return r.tools == toolDigest([]byte(tools.String()))
+}
 
 // OpenToolReview opens ToolReview.Sealed of the same ticket. It refuses with InvalidTicket or
 // ExpiredTicket.

@@ -3,6 +3,7 @@ package oauth
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -59,6 +60,26 @@ var _ = Describe("The tools that a client got first", func() {
 		Expect(approved.After(ToolList{Tools: twice}).Permits()("read")).To(BeFalse())
 		Expect(after(twice...).After(ToolList{Tools: twice[1:]}).Permits()("read")).To(BeFalse())
 		Expect(after(twice...).After(ToolList{Tools: twice}).Permits()("read")).To(BeTrue())
+	})
+
+	It("take less than 50 MiB for 2,000 people with the same 900 tools", Label("H4"), func() {
+		var many []Tool
+		for i := range 900 {
+			many = append(many, tool(fmt.Sprintf("collection_%d_search", i), "searches"))
+		}
+		text, heap := after(many...).String(), func() uint64 {
+			var stats runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&stats)
+			return stats.HeapAlloc
+		}
+		before := heap()
+		var grants []*AccessGrant
+		for range 2000 {
+			grants = append(grants, RestoreGrant(GrantSnapshot{Tools: strings.Clone(text)}))
+		}
+		Expect(int64(heap()) - int64(before)).To(BeNumerically("<", 50<<20))
+		Expect(grants[1999].Tools().Permits()("collection_899_search")).To(BeTrue())
 	})
 
 	It("are kept as a text that is bounded by what every store can keep", Label("H4"), func() {
