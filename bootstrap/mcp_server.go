@@ -184,10 +184,10 @@ func (m *MCPServer) Open() (streams, sessions int) {
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed
 // repeatedly, and after a failed call. It is nil for other servers.
 func (m *MCPServer) Health() error {
-	if m.upstream.health == nil {
+	if m.upstream.of == nil {
 		return nil
 	}
-	return m.upstream.health()
+	return m.upstream.of.Health()
 }
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.

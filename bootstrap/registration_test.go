@@ -210,7 +210,8 @@ var _ = Describe("A host that makes a mistake when it embeds", Label("F14"), fun
 		authz, err := bootstrap.NewOAuthServer(e.config, e.store)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(authz.Close)
-		_, err = bootstrap.NewGateway(bootstrap.Upstream{URL: "ftp://x"}, bootstrap.WithOAuth(authz), nil)
+		_, err = bootstrap.NewGateway(bootstrap.Upstream{URL: "ftp://x"}, bootstrap.GatewayConfig{},
+			bootstrap.WithOAuth(authz), nil)
 		Expect(err).To(hasParts("option 2 is nil", "HostTokenInUse"))
 	})
 

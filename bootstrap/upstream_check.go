@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -23,16 +24,22 @@ var UpstreamUnknown = check.Unknown
 
 // upstreamState is the upstream of a gateway with the result of its last check.
 type upstreamState struct {
-	health func() error // of calls; nil for a server that has no upstream
-	failed <-chan struct{}
-	ask    func(ctx context.Context) check.Result
-	last   atomic.Pointer[check.Result]
+	of   checkedUpstream // nil for a server that has no upstream
+	last atomic.Pointer[check.Result]
 }
 
-// keepState makes the state of the upstream known to the consent page.
-func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, ask func(context.Context) check.Result) {
-	m.upstream.health, m.upstream.failed, m.upstream.ask = health, failed, ask
-	m.authz.upstreams.states.Store(m.protection().Resource.String(), &m.upstream)
+// checkedUpstream is a gateway.Upstream that knows whether it works.
+type checkedUpstream interface {
+	gateway.Upstream
+	Health() error // of calls
+	Failed() <-chan struct{}
+	Check(ctx context.Context) check.Result
+}
+
+// mount protects the upstream, and makes its state known to the consent page.
+func (m *MCPServer) mount(to checkedUpstream, protection gateway.Options) {
+	m.mounted, m.upstream.of = gateway.New(to, protection), to
+	m.authz.upstreams.states.Store(protection.Resource.String(), &m.upstream)
 }
 
 // CheckUpstream asks the upstream of a gateway whether it works, and returns and keeps the result.
@@ -40,10 +47,10 @@ func (m *MCPServer) keepState(health func() error, failed <-chan struct{}, ask f
 // to time, with a ctx that limits its time; the program "pasteport gateway" does so every minute.
 // It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
-	if m.upstream.ask == nil {
+	if m.upstream.of == nil {
 		return check.Unknown
 	}
-	found := m.upstream.ask(ctx)
+	found := m.upstream.of.Check(ctx)
 	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller has given up, and nothing is known
 		m.upstream.last.Store(&found)
 	}
@@ -62,7 +69,12 @@ func (u *upstreamState) state() check.Result {
 
 // UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway,
 // when CheckUpstream can find out more. It is nil for other servers and for programs.
-func (m *MCPServer) UpstreamFailed() <-chan struct{} { return m.upstream.failed }
+func (m *MCPServer) UpstreamFailed() <-chan struct{} {
+	if m.upstream.of == nil {
+		return nil
+	}
+	return m.upstream.of.Failed()
+}
 
 // upstreamStates are those of all gateways of an OAuthServer.
 type upstreamStates struct{ states sync.Map } // of *upstreamState by resource

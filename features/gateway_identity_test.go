@@ -123,7 +123,7 @@ var _ = Describe("A gateway to several MCP servers", Label("gateway", "U1"), fun
 		first, second = NewUpstream(apiKey), NewUpstream(otherKey)
 		world = NewGateway(first.URL+"/mcp", func(c *service.Config) {
 			c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-				service.UpstreamAddress{Path: "/files", URL: second.URL + "/mcp"})
+				serverAt("/files", second.URL+"/mcp"))
 		})
 	})
 	files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

@@ -341,7 +341,7 @@ var _ = Describe("Asking doctor about the upstreams of a gateway", Label("gatewa
 	It("does not fail for a neighbour that does not work", func(ctx SpecContext) {
 		service, _ := operateChecked(ctx, NewUpstream(apiKey).URL+"/mcp", func(config *service.Config) {
 			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
-				service.UpstreamAddress{Path: "/down", URL: "http://127.0.0.1:1/mcp"})
+				serverAt("/down", "http://127.0.0.1:1/mcp"))
 		})
 		d := service.diagnose(ctx)
 		Expect(d.Of("upstream").Status).To(Equal("ok"))

@@ -17,7 +17,7 @@ import (
 var _ = Describe("Reporting what a gateway has found out about its upstreams", Label("gateway", "U31"), func() {
 	also := func(path, address string) func(*service.Config) {
 		return func(c *service.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: path, URL: address})
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt(path, address))
 		}
 	}
 

@@ -284,7 +284,7 @@ var _ = Describe("Sending the site's own token in the header", Label("G22"), fun
 	It("is refused in a service whose person enters more than a token", Label("F9"), func() {
 		config := service.DefaultConfig()
 		config.Issuer, config.AcceptHostTokens = "https://cms.example", true
-		config.Gateway.Upstreams = []service.UpstreamAddress{{URL: "http://127.0.0.1:9/mcp"}}
+		config.Gateway.Upstreams = []service.Upstream{serverAt("", "http://127.0.0.1:9/mcp")}
 		config.HostFields, config.Gateway.Present = userAndKey, []string{"X-Key: {user} {org} {token}"}
 		_, err := service.Open(GinkgoT().Context(), *config)
 		Expect(err).To(MatchError(ContainSubstring(`the field "user" is required, which no header has`)))

@@ -24,7 +24,7 @@ var _ = Describe("An app with the wrong URL", Label("MCP transports", "gateway")
 	DescribeTable("gets the URLs of the MCP servers with", func(ctx SpecContext, method, path string, status int) {
 		upstream := NewUpstream(apiKey).URL + "/mcp"
 		world := NewGateway(upstream, func(c *service.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: "/files", URL: upstream})
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", upstream))
 		})
 		r, err := http.NewRequestWithContext(ctx, method, world.Issuer+path, strings.NewReader(listTools))
 		Expect(err).NotTo(HaveOccurred())

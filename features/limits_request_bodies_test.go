@@ -273,8 +273,7 @@ var _ = Describe("The memory limit for bodies", Label("G19", "gateway"), func() 
 		one, two := NewUpstream(apiKey), NewUpstream(apiKey)
 		all := withLittleMemory(func() *World {
 			return NewGateway(one.URL+"/mcp", func(c *service.Config) {
-				c.Gateway.Upstreams = []service.UpstreamAddress{{URL: one.URL + "/mcp"},
-					{Path: "/other", URL: two.URL + "/mcp"}}
+				c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/other", two.URL+"/mcp"))
 			})
 		})
 		client := all.world.NewClient()

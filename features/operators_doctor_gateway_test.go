@@ -105,7 +105,7 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 	It("has nothing to warn of at the second of several MCP servers", func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey).URL + "/mcp"
 		world := NewGateway(upstream, func(c *service.Config) {
-			c.Gateway.Upstreams = append(c.Gateway.Upstreams, service.UpstreamAddress{Path: "/files", URL: upstream})
+			c.Gateway.Upstreams = append(c.Gateway.Upstreams, serverAt("/files", upstream))
 		})
 		d := Diagnose(ctx, world.Issuer+"/files", "--origin", world.Issuer)
 		Expect(d.With("failed")).To(BeEmpty(), d.Out)

@@ -277,7 +277,7 @@ var _ = Describe("The operator's overview", Label("operations", "O4"), func() {
 		upstream := NewUpstream(apiKey)
 		operated := Operate(gatewayTo(upstream.URL+"/mcp"), func(config *service.Config) {
 			config.Gateway.Upstreams = append(config.Gateway.Upstreams,
-				service.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+				serverAt("/files", upstream.URL+"/mcp"))
 		})
 		operated.Token = apiKey
 		operated.Call(ctx, operated.NewClient().Connect(ctx).Access)

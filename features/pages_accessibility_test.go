@@ -179,7 +179,7 @@ var _ = Describe("Accessibility of the pages", Ordered, ContinueOnFailure, Label
 			over(gatewayTo("http://127.0.0.1:1/mcp"), linked, func(config *service.Config) {
 				config.Appearance = look
 				config.Gateway.Upstreams = append(config.Gateway.Upstreams,
-					service.UpstreamAddress{Path: "/files", URL: "http://127.0.0.1:1/mcp"})
+					serverAt("/files", "http://127.0.0.1:1/mcp"))
 			})
 			return visit(ctx, world.Issuer+"/", "en")
 		}),

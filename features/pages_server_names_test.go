@@ -38,7 +38,7 @@ var _ = Describe("The name of an MCP server", Label("pages", "A35"), func() {
 			world := NewGateway(upstream.URL+"/mcp", func(c *service.Config) {
 				c.ResourceName = "Tools"
 				c.Gateway.Upstreams = append(c.Gateway.Upstreams,
-					service.UpstreamAddress{Path: "/files", URL: upstream.URL + "/mcp"})
+					serverAt("/files", upstream.URL+"/mcp"))
 			})
 			client := world.NewClient()
 			files := func(form url.Values) { form.Set("resource", world.Issuer+"/files") }

@@ -22,7 +22,7 @@ import (
 var _ = Describe("The process of a program over stdio", Label("gateway"), func() {
 	Context("limits", Label("U25"), func() {
 		It("the processes of a person, and ends the idlest", Label("G20"), func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses = 40 }))
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) { l.MaxProcesses = 40 }))
 			access := connectedTo(ctx, world)
 			var talks []*Conversation
 			var pids []int
@@ -35,7 +35,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		})
 
 		It("the processes of all people", Label("G20"), func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.MaxProcesses = 1 }))
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) { l.MaxProcesses = 1 }))
 			first := pidOf(ctx, world.Converse(ctx, sessions, connectedTo(ctx, world)))
 			world.Token = bobKey
 			second := pidOf(ctx, world.Converse(ctx, sessions, connectedTo(ctx, world)))
@@ -43,7 +43,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		})
 
 		It("the memory and processor time of a process, and allows no core file", func(ctx SpecContext) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) {
 				l.Memory = 1 << 30
 			}))
 			talk := world.Converse(ctx, sessions, connectedTo(ctx, world))
@@ -128,7 +128,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 		})
 
 	DescribeTable("answers a session that cannot be opened with the reason", Label("U9", "U21", "U22"),
-		func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Program)) {
+		func(ctx SpecContext, status int, reason, logged string, change func(*bootstrap.Upstream)) {
 			starting := 3 * time.Second // for the programs that do not answer
 			if status == http.StatusBadGateway {
 				starting = patience
@@ -155,22 +155,22 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 			Expect(answer.Header).NotTo(HaveKey("Mcp-Session-Id"))
 			Expect(world.Log.String()).To(And(ContainSubstring(logged), Not(ContainSubstring(adaKey))))
 		},
-		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Program) {
+		Entry("if it exits", http.StatusBadGateway, "does not start", "exit status 3", func(p *bootstrap.Upstream) {
 			p.Args = append(p.Args, "exit")
 		}),
 		Entry("if it does not answer", http.StatusGatewayTimeout, "did not answer in time",
-			"U9", func(p *bootstrap.Program) {
+			"U9", func(p *bootstrap.Upstream) {
 				p.Args = append(p.Args, "silent")
 			}),
 		Entry("if it prints its usage, in the log", http.StatusBadGateway, "does not start",
 			`exit status 2; the last lines that it printed: `+
 				`[\"usage: program [flags]\" \"(a line with the key is left out)\"]`,
-			func(p *bootstrap.Program) { p.Args = append(p.Args, "usage") }),
+			func(p *bootstrap.Upstream) { p.Args = append(p.Args, "usage") }),
 		Entry("if it answers in several lines, in the log", http.StatusGatewayTimeout, "did not answer in time",
 			`in time; the last lines that it printed: [\"{\"`,
-			func(p *bootstrap.Program) { p.Args = append(p.Args, "pretty") }),
+			func(p *bootstrap.Upstream) { p.Args = append(p.Args, "pretty") }),
 		Entry("if its folder does not exist", http.StatusBadGateway, "cannot be started",
-			"no such file or directory", func(p *bootstrap.Program) {
+			"no such file or directory", func(p *bootstrap.Upstream) {
 				p.Dir = "/does/not/exist"
 			}),
 	)
@@ -221,7 +221,7 @@ var _ = Describe("The process of a program over stdio", Label("gateway"), func()
 	}, Entry("once", 1), Entry("fifty times", 50, Label("soak"), SpecTimeout(10*time.Minute)))
 
 	It("returns to no process after 200 abandoned sessions", Label("U24", "soak"), func(ctx SpecContext) {
-		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) {
 			l.IdleTimeout, l.MaxProcesses = 20*time.Second, 4000
 		}))
 		access := connectedTo(ctx, world)

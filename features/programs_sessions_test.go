@@ -24,7 +24,7 @@ func waitForever(ctx context.Context, talk *Conversation) *Stream {
 
 var _ = Describe("A session with a program over stdio", Label("gateway", "U24", "U25"), func() {
 	It("ends as idle only without an open call and without a client that listens", func(ctx SpecContext) {
-		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) { l.IdleTimeout = time.Second }))
+		world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) { l.IdleTimeout = time.Second }))
 		access := connectedTo(ctx, world)
 		var pids []int
 		begin := func() *Conversation {
@@ -45,7 +45,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 
 	DescribeTable("with an open call ends for a newer session only after those without one",
 		Label("G20"), func(ctx SpecContext, revision string) {
-			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.ProgramLimits) {
+			world := openProgram(ctx, nil, programLimits(func(l *bootstrap.GatewayConfig) {
 				l.MaxProcesses = 40
 			}))
 			access := connectedTo(ctx, world)

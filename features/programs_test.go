@@ -44,8 +44,8 @@ func survivors(pids []int) func() []int {
 }
 
 // programLimits changes the limits of the processes.
-func programLimits(change func(*bootstrap.ProgramLimits)) func(*service.Config) {
-	return func(c *service.Config) { change((*bootstrap.ProgramLimits)(&c.Gateway.ProgramLimits)) }
+func programLimits(change func(*bootstrap.GatewayConfig)) func(*service.Config) {
+	return func(c *service.Config) { change(&c.Gateway.GatewayConfig) }
 }
 
 const adaKey, bobKey = "the-long-key-of-ada-93", "the-long-key-of-bob-17"

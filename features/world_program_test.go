@@ -36,11 +36,11 @@ func init() {
 }
 
 // stdioProgram is the test binary as an MCP server.
-func stdioProgram(words ...string) bootstrap.Program {
+func stdioProgram(words ...string) bootstrap.Upstream {
 	GinkgoHelper()
 	self, err := os.Executable()
 	Expect(err).NotTo(HaveOccurred())
-	return bootstrap.Program{Command: self, Args: append([]string{programWord}, words...),
+	return bootstrap.Upstream{Command: self, Args: append([]string{programWord}, words...),
 		Env: map[string]string{"API_KEY": "{token}", "PATH": "/usr/bin:/bin"}}
 }
 
@@ -209,21 +209,15 @@ func askPerson(ctx context.Context, r *mcp.CallToolRequest, _ programInput) (str
 }
 
 // NewProgramGateway starts a gateway to the program for the people of the token file.
-func NewProgramGateway(to bootstrap.Program, tokenFile string, adjust ...func(*service.Config)) *World {
+func NewProgramGateway(to bootstrap.Upstream, tokenFile string, adjust ...func(*service.Config)) *World {
 	GinkgoHelper()
 	return NewGateway("", append([]func(*service.Config){toProgram(to, tokenFile)}, adjust...)...)
 }
 
 // toProgram configures a gateway to the program.
-func toProgram(to bootstrap.Program, tokenFile string) func(*service.Config) {
+func toProgram(to bootstrap.Upstream, tokenFile string) func(*service.Config) {
 	return func(c *service.Config) {
-		c.Gateway.Upstreams = []service.UpstreamAddress{{
-			Command: to.Command,
-			Args:    to.Args,
-			Dir:     to.Dir,
-			Env:     to.Env,
-		}}
-		c.Gateway.ProgramLimits = service.ProgramLimits(bootstrap.DefaultProgramLimits())
+		c.Gateway.Upstreams = []service.Upstream{{Upstream: to}}
 		c.Verification.Verifier, c.Verification.TokenFile = service.VerifierFile, tokenFile
 	}
 }

@@ -215,16 +215,18 @@ func (u *UpstreamServer) Wire() string {
 	return u.wire.String()
 }
 
+// serverAt is an MCP server at a URL, and the path under which clients reach it.
+func serverAt(path, url string) service.Upstream {
+	return service.Upstream{Path: path, Upstream: bootstrap.Upstream{URL: url}}
+}
+
 // gatewayTo configures a service as a gateway.
 func gatewayTo(upstream string) func(*service.Config) {
 	return func(config *service.Config) {
 		config.EditorToken = ""
 		config.Gateway = service.GatewayConfig{
-			Upstreams: []service.UpstreamAddress{{URL: upstream}},
-			UpstreamOptions: service.UpstreamOptions{
-				Credential: bootstrap.CredentialHostToken,
-				Patience:   time.Minute,
-			},
+			Upstreams:     []service.Upstream{serverAt("", upstream)},
+			GatewayConfig: bootstrap.GatewayConfig{Patience: time.Minute}.WithDefaults(),
 		}
 	}
 }

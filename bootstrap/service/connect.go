@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
@@ -23,8 +23,8 @@ type ConnectConfig struct {
 
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,
 // because most upstreams run on this computer.
-func (c ConnectConfig) open(config Config) (upstream.Reach, error) {
-	reach := upstream.Reach{Proxy: c.Proxy}
+func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
+	reach := gateway.Reach{Proxy: c.Proxy}
 	mistakes := []error{reach.CheckProxy("upstream-proxy")}
 	var err error
 	reach.RootCAs, err = c.roots(config.RootCAs)

@@ -2,10 +2,8 @@ package service
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/access"
@@ -15,43 +13,12 @@ import (
 
 // GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
 type GatewayConfig struct {
-	Upstreams []UpstreamAddress `set:"upstream" field:"MoreServers" single:"true" example:"http://127.0.0.1:9000/mcp" allowed:"MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'" doc:"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server is a separate resource"`
-	UpstreamOptions
+	Upstreams []Upstream `set:"upstream" field:"MoreServers" single:"true" example:"http://127.0.0.1:9000/mcp" allowed:"MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'" doc:"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server is a separate resource"`
+	bootstrap.GatewayConfig
 	Fields     []HostField `set:"fields" field:"HostFields" unset:"one token" example:"[{name: user, label: Your user name}, {name: token}]" allowed:"mappings such as {name: user}" doc:"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, default and required"`
 	ToolScopes []ToolScope `set:"tool-scopes" example:"[delete_* = articles:write]" allowed:"scopes such as \"delete_* = articles:write\"" doc:"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes"`
 	Policy     PolicyConfig
 	Connect    ConnectConfig
-
-	ProgramLimits ProgramLimits
-}
-
-// UpstreamOptions is bootstrap.UpstreamOptions with tags.
-type UpstreamOptions struct {
-	Host          string        `set:"upstream-host" unset:"the host of each upstream" example:"localhost:9000" doc:"Host header for the upstreams and for \"verifier: upstream\", if they refuse the host in their URL"`
-	Credential    string        `set:"credential" default:"host-token" choices:"host-token,static,none" doc:"credential for the upstreams: the pasted token of the person, one shared secret, or none"`
-	Secret        string        `set:"upstream-secret" secret:"true" doc:"secret that \"credential: static\" sends"`
-	SigningSecret string        `set:"signing-secret" secret:"true" doc:"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more"`
-	Present       []string      `set:"present" single:"true" unset:"Authorization: Bearer {token}" example:"['X-Api-Key: {token}']" allowed:"texts in quotes such as 'X-Api-Key: {token}'" doc:"headers or query parameters in which the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template"`
-	Headers       []string      `set:"forward-headers" example:"[X-Toolsets]" doc:"client headers that are forwarded to the upstreams, besides those of MCP"`
-	Parameters    []string      `set:"forward-parameters" example:"[read_only]" doc:"query parameters that clients may add to the address of the MCP server, and that are forwarded to the upstreams; any other is refused"`
-	BindTools     bool          `set:"bind-tools" doc:"let clients see and call only the tools of their first list, while these are as they were then; a person sees what has changed and approves again"`
-	Patience      time.Duration `set:"upstream-timeout" default:"5m" min:"1s" max:"1h" doc:"time limit for the start of an upstream's response, and of a program"`
-
-	ProgramLimits bootstrap.ProgramLimits // those of the GatewayConfig apply
-}
-
-// ProgramLimits is bootstrap.ProgramLimits with tags.
-type ProgramLimits struct {
-	MaxProcesses int           `set:"stdio-max-processes" default:"200" min:"1" doc:"maximum number of processes of each upstream that is a program, of which one person may have a twentieth; beyond it, a new session ends the longest-idle process of the person who has the most"`
-	IdleTimeout  time.Duration `set:"stdio-idle-timeout" default:"15m" min:"1s" doc:"time after which the process of an idle session ends: one without a request, an open call or a listening client"`
-	Memory       int64         `set:"stdio-memory" default:"2GiB" min:"32MiB" doc:"limit on the data memory of each process, on Linux"`
-}
-
-// options returns the options of every upstream.
-func (g GatewayConfig) options() bootstrap.UpstreamOptions {
-	options := bootstrap.UpstreamOptions(g.UpstreamOptions)
-	options.ProgramLimits = bootstrap.ProgramLimits(g.ProgramLimits)
-	return options
 }
 
 // HostField is a credential.Field as a mapping. Those with the names token and password are secret
@@ -129,12 +96,8 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 		return g.checkIdle(config)
 	}
 	config = config.WithDefaults()
-	mistakes := []error{g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
-		g.checkUnkeyed(verifier), g.checkToolScopes(config)}
-	if g.hasURL() {
-		mistakes = append(mistakes, g.options().Check(config.HostFields))
-	}
-	return errors.Join(mistakes...)
+	return errors.Join(g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
+		g.checkUnkeyed(verifier), g.checkToolScopes(config))
 }
 
 // checkIdle reports fields that have no effect without an upstream.
@@ -177,26 +140,17 @@ func unused(reason string, fields ...configured) error {
 
 func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	var mistakes []error
+	var addresses []bootstrap.Upstream
 	for i, u := range g.Upstreams {
-		wrong := []error{}
-		if u.IsProgram() {
-			wrong = g.checkProgram(u, config.HostFields)
-		} else if err := bootstrap.CheckUpstreamURL(u.URL); err != nil {
-			wrong = append(wrong, err)
-		}
-		for _, err := range wrong {
-			if len(g.Upstreams) > 1 {
-				err = fmt.Errorf("number %d: %w", i+1, err)
-			}
-			mistakes = append(mistakes, oauth.NewMistake("upstream", ": %w", err))
-		}
+		addresses = append(addresses, u.Upstream)
 		if u.Path == "" && i > 0 {
 			mistakes = append(mistakes,
 				oauth.NewMistake("upstream", ": number %d has no path: write it as \"/path = URL\", because "+
 					"only the first one may have no path", i+1))
 		}
 	}
-	return errors.Join(mistakes...)
+	g.HostFields = config.HostFields
+	return errors.Join(append(mistakes, g.Check(addresses...))...)
 }
 
 // checkKeys makes sure that each key is sent only to the upstream that issued it. Only the

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/cimd"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -22,7 +22,7 @@ import (
 type Plan struct {
 	Config                           // whose issuer is empty if it depends on the address to listen on
 	verifiers []oauth.BearerVerifier // of the upstreams; or one for all servers, nil for the demo site
-	reach     upstream.Reach
+	reach     gateway.Reach
 	policy    []bootstrap.MCPOption
 	tls       *tls.Config // nil for plain HTTP
 }

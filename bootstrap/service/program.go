@@ -9,7 +9,6 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/bootstrap"
-	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -18,7 +17,7 @@ const programPrefix = "stdio:"
 
 // parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double
 // quotes keep them in a word. There is no shell.
-func parseProgram(line string) (p bootstrap.Program, err error) {
+func parseProgram(line string) (p bootstrap.Upstream, err error) {
 	words, err := splitWords(line)
 	if err != nil {
 		return p, err
@@ -75,7 +74,7 @@ func splitWords(line string) (words []string, err error) {
 }
 
 // formatProgram returns programPrefix and a command line that parseProgram reads as p.
-func formatProgram(p bootstrap.Program) string {
+func formatProgram(p bootstrap.Upstream) string {
 	words := []string{programPrefix}
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
 		words = append(words, name+"="+quoteWord(p.Env[name]))
@@ -93,43 +92,23 @@ func quoteWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
 }
 
-// IsProgram reports whether the upstream is a program.
-func (u UpstreamAddress) IsProgram() bool {
-	return u.Command != "" || len(u.Args) > 0 || u.Dir != "" || len(u.Env) > 0 || u.mistake != nil
-}
-
-// checkProgram returns the mistakes of one upstream that is a program.
-func (g GatewayConfig) checkProgram(u UpstreamAddress, fields credential.Fields) (mistakes []error) {
-	if u.mistake != nil {
-		return []error{u.mistake}
-	}
-	if u.URL != "" {
-		mistakes = append(mistakes, errors.New("it has a URL and a command: keep one"))
-	}
-	return append(mistakes, u.program().Check(g.Credential, fields)...)
-}
-
 // hasProgram reports whether an upstream is a program.
 func (g GatewayConfig) hasProgram() bool {
-	return slices.ContainsFunc(g.Upstreams, UpstreamAddress.IsProgram)
+	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return u.IsProgram() })
 }
 
 // hasURL reports whether an upstream is not a program.
 func (g GatewayConfig) hasURL() bool {
-	return slices.ContainsFunc(g.Upstreams, func(u UpstreamAddress) bool { return !u.IsProgram() })
+	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return !u.IsProgram() })
 }
 
-// at returns the options of one upstream. Those of HTTP have no effect on a program.
-func (g GatewayConfig) at(address UpstreamAddress) bootstrap.Upstream {
-	to := bootstrap.Upstream{UpstreamOptions: g.options()}
-	if address.IsProgram() {
-		to.Host, to.Present, to.Headers, to.Parameters, to.SigningSecret = "", nil, nil, nil, ""
-		program := address.program()
-		to.Program = &program
-		return to
+// of returns the options of one upstream. Those of HTTP have no effect on a program.
+func (g GatewayConfig) of(u Upstream) bootstrap.GatewayConfig {
+	config := g.GatewayConfig
+	if u.IsProgram() {
+		config.Host, config.Present, config.Headers, config.Parameters, config.SigningSecret = "", nil, nil, nil, ""
 	}
-	to.URL = address.URL
-	return to
+	return config
 }
 
 // checkPrograms reports mistakes of a gateway with a program.
@@ -147,9 +126,8 @@ func (g GatewayConfig) checkPrograms(verifier string) error {
 		mistakes = append(mistakes, oauth.NewMistake("credential", "is %q for several upstreams, of which a "+
 			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
 	}
-	if g.hasURL() {
-		return errors.Join(append(mistakes, g.options().ProgramLimits.Check())...)
+	if !g.hasURL() {
+		mistakes = append(mistakes, unused("has no effect on a program: leave it out", g.Connect.fields()...))
 	}
-	return errors.Join(append(mistakes, g.options().CheckProgram(),
-		unused("has no effect on a program: leave it out", g.Connect.fields()...))...)
+	return errors.Join(mistakes...)
 }

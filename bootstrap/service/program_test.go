@@ -43,6 +43,6 @@ func FuzzProgram(f *testing.F) {
 	})
 }
 
-func isSame(a, b bootstrap.Program) bool {
+func isSame(a, b bootstrap.Upstream) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && maps.Equal(a.Env, b.Env)
 }

@@ -273,12 +273,12 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 			options = append(options, bootstrap.WithToolScopes(g.toolScopes))
 		}
 		options = append(options, p.policy...)
-		to := g.at(address)
+		to := g.of(address)
 		to.VerifiesTokens = config.verifier() == VerifierUpstream
 		to.Reach, to.Logger, to.Observe = p.reach, config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)
 		}
-		server, err := bootstrap.NewGateway(to, options...)
+		server, err := bootstrap.NewGateway(address.Upstream, to, options...)
 		if err != nil {
 			return nil, err
 		}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
 	"github.com/pasteport/pasteport/adapters/verification/remote"
 	"github.com/pasteport/pasteport/adapters/verification/tokenfile"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -100,9 +99,9 @@ func (c Config) verifier() string {
 }
 
 // verifiers returns the verifiers of a Plan, and every mistake in the fields that they use.
-func (c Config) verifiers(reach upstream.Reach) (all []oauth.BearerVerifier, err error) {
+func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err error) {
 	v, transport := c.Verification, remote.Transport{
-		Options: upstream.Reach{RootCAs: c.RootCAs},
+		Options: gateway.Reach{RootCAs: c.RootCAs},
 		Logger:  c.Logger,
 	}
 	switch c.verifier() {
@@ -146,22 +145,15 @@ func checkURL(name, address string, transport remote.Transport) error {
 
 // upstreamVerifiers returns a verifier for each upstream. GatewayConfig.check reports the mistakes
 // in their options.
-func (c Config) upstreamVerifiers(reach upstream.Reach) (all []oauth.BearerVerifier) {
-	config := c.authorization().WithDefaults()
-	o := check.VerifierOptions{
-		Reach:  reach,
-		Host:   c.Gateway.Host,
-		Fields: config.HostFields,
-		Now:    c.Now,
-		Logger: c.Logger,
-	}
-	o.Presentation, _ = secret.Parse(c.Gateway.Present, config.HostFields)
+func (c Config) upstreamVerifiers(reach gateway.Reach) (all []oauth.BearerVerifier) {
+	config, to := c.authorization().WithDefaults(), c.Gateway.GatewayConfig
+	to.Reach, to.HostFields, to.Now, to.Logger = reach, config.HostFields, c.Now, c.Logger
+	var scopes []string
 	for _, scope := range config.Scopes {
-		o.Scopes = append(o.Scopes, scope.Name)
+		scopes = append(scopes, scope.Name)
 	}
-	for _, address := range c.Gateway.Upstreams {
-		o.URL = address.URL
-		all = append(all, check.NewVerifier(o))
+	for _, u := range c.Gateway.Upstreams {
+		all = append(all, check.NewVerifier(u.URL, to, scopes))
 	}
 	return all
 }

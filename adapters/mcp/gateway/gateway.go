@@ -61,7 +61,8 @@ const codeUnavailable = -32000
 // Options configure a Gateway.
 type Options struct {
 	guard.Options
-	HostTokens HostTokens // nil for an upstream that gets no host tokens
+	HostTokens HostTokens     // nil for an upstream that gets no host tokens
+	Sessions   guard.Sessions // binds the ids of sessions to their owners
 }
 
 // Gateway forwards the requests that its guard has admitted to an Upstream.

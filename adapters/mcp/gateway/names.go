@@ -89,7 +89,6 @@ const unfiltered = "The answer of the MCP server cannot be read, so it is not pa
 func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Body,
 	deliver func(http.ResponseWriter) error) error {
 	ctx, caller := r.Context(), response.IdentityOf(r.Context()).Caller
-	r.Header.Set("Accept-Encoding", "identity")
 	memory := g.options.Bodies.Reserve(caller.Subject)
 	defer memory.Release()
 	id := b.ID()

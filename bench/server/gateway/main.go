@@ -22,6 +22,7 @@ import (
 	"github.com/pasteport/pasteport/bench/load"
 	"github.com/pasteport/pasteport/bench/server"
 	"github.com/pasteport/pasteport/bench/server/site"
+	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
@@ -65,7 +66,7 @@ func open(order server.Order, address string) (server.Site, error) {
 	config.Issuer, config.Development, config.DataDir, config.Logger = address, true, order.Dir, site.Quiet()
 	config.AdminAddr = service.AdminOff
 	config.Verification = service.Verification{Verifier: service.VerifierHTTP, VerifyURL: verifier.url}
-	config.Gateway.Upstreams = []service.UpstreamAddress{{URL: upstream.url + "/mcp"}}
+	config.Gateway.Upstreams = []service.Upstream{{Upstream: bootstrap.Upstream{URL: upstream.url + "/mcp"}}}
 	opened, err := service.Open(context.Background(), *config)
 	if err != nil {
 		return server.Site{}, errors.Join(err, verifier.Close(), upstream.stop())

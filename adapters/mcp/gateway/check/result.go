@@ -52,11 +52,6 @@ func (r Result) String() string {
 // Mistake returns the result for a mistake of the operator.
 func Mistake(cause, remedy string) Result { return Result{Misconfigured, cause, remedy, 0} }
 
-// Program is the result for a program that was found at the path.
-func Program(path string) Result {
-	return Result{State: Works, Cause: "the program was found at " + path + "; each session starts it"}
-}
-
 // AcceptsAny is the result for a server that accepts a random key, and is the only one that checks
 // keys.
 var AcceptsAny = Mistake("it accepts any token, even a random one", "let the server check tokens, or choose another "+

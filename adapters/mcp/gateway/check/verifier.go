@@ -2,12 +2,12 @@ package check
 
 import (
 	"context"
-	"log/slog"
 	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -20,30 +20,24 @@ const probeInterval = 10 * time.Minute
 // after the server has refused a random one, because a server that checks no tokens answers every
 // request.
 type Verifier struct {
-	options  VerifierOptions
-	probe    Probe
-	probed   atomic.Pointer[time.Time] // when it last refused a random secret
-	accepted atomic.Bool               // a key
-	refusals atomic.Int64              // before the first accepted key
+	config       gateway.Config
+	presentation secret.Presentation
+	scopes       []string
+	probe        Probe
+	probed       atomic.Pointer[time.Time] // when it last refused a random secret
+	accepted     atomic.Bool               // a key
+	refusals     atomic.Int64              // before the first accepted key
 }
 
-// VerifierOptions configures a Verifier.
-type VerifierOptions struct {
-	Reach outbound.Options
-	URL   string // that outbound.Options.CheckURL accepts
-	Host  string // Host header; "" for that of the URL
-	// Presentation is that of the requests through the gateway.
-	Presentation secret.Presentation
-	Fields       credential.Fields // that the Presentation presents; nil for the token
-	// Scopes limits what every token grants. The server itself decides what a token can do.
-	Scopes []string
-	Now    func() time.Time
-	Logger *slog.Logger
-}
-
-// NewVerifier returns a verifier. The options must be checked.
-func NewVerifier(o VerifierOptions) *Verifier {
-	return &Verifier{options: o, probe: Probe{Client: o.Reach.Client(), URL: o.URL, Host: o.Host}}
+// NewVerifier returns a verifier at a URL, which sends tokens as calls do. The config must be
+// checked. The scopes limit what every token grants; the server itself decides what a token can do.
+func NewVerifier(address string, c gateway.Config, scopes []string) *Verifier {
+	return &Verifier{
+		config:       c,
+		presentation: c.Presentation(),
+		scopes:       scopes,
+		probe:        Probe{Client: c.Reach.Client(), URL: address, Host: c.Host},
+	}
 }
 
 var _ oauth.FieldsVerifier = (*Verifier)(nil)
@@ -71,7 +65,7 @@ func (v *Verifier) VerifyFields(ctx context.Context, values map[string]string) (
 		return oauth.Principal{}, err
 	}
 	v.accepted.Store(true)
-	return oauth.Principal{Scopes: v.options.Scopes}, nil
+	return oauth.Principal{Scopes: v.scopes}, nil
 }
 
 // suspicious is the number of refused keys without an accepted one after which the way
@@ -81,25 +75,25 @@ const suspicious = 3
 // refused returns the error of a key that the server has refused. It states how the key was sent,
 // because a server that reads keys from elsewhere refuses every key.
 func (v *Verifier) refused(ctx context.Context) error {
-	text := "the MCP server refused it, sent " + v.options.Presentation.Sent()
+	text := "the MCP server refused it, sent " + v.presentation.Sent()
 	if v.accepted.Load() {
 		return oauth.UnknownBearer(text)
 	}
 	const advice = "if it reads keys from elsewhere, set present, for example to \"X-Api-Key: {token}\""
 	if v.refusals.Add(1) == suspicious {
-		v.options.Logger.WarnContext(ctx, "the MCP server has refused every key since the start",
-			"sent", v.options.Presentation.Sent(), "remedy", advice)
+		v.config.Logger.WarnContext(ctx, "the MCP server has refused every key since the start",
+			"sent", v.presentation.Sent(), "remedy", advice)
 	}
 	return oauth.UnknownBearer(text + "; it has refused every key since the start: " + advice)
 }
 
 // checkRefusal checks that the server refuses random secrets.
 func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) error {
-	now := v.options.Now()
+	now := v.config.Now()
 	if last := v.probed.Load(); last != nil && now.Sub(*last) < probeInterval {
 		return nil
 	}
-	answer, err := v.ask(ctx, v.options.Fields.WithSecrets(values, RandomKey))
+	answer, err := v.ask(ctx, v.config.HostFields.WithSecrets(values, RandomKey))
 	switch {
 	case err != nil:
 		return err
@@ -114,7 +108,7 @@ func (v *Verifier) checkRefusal(ctx context.Context, values credential.Values) e
 
 // ask returns what the server answers to the values.
 func (v *Verifier) ask(ctx context.Context, values credential.Values) (Result, error) {
-	credentials, err := v.options.Presentation.Render(values)
+	credentials, err := v.presentation.Render(values)
 	if err != nil {
 		return Result{}, oauth.ErrUnknownBearer // no server can have accepted it
 	}
@@ -124,12 +118,12 @@ func (v *Verifier) ask(ctx context.Context, values credential.Values) (Result, e
 // unavailable does not name the path of an MCP server, which may have a key.
 func (v *Verifier) unavailable(ctx context.Context, answer Result) error {
 	to := &url.URL{}
-	if at, err := url.Parse(v.options.URL); err == nil {
+	if at, err := url.Parse(v.probe.URL); err == nil {
 		to.Scheme, to.Host = at.Scheme, at.Host
 	}
 	var reason error = outbound.Problem(answer.String())
 	if answer.State == Misconfigured {
 		reason = outbound.Mistake(answer.String())
 	}
-	return outbound.CannotVerify(ctx, v.options.Logger, to, reason)
+	return outbound.CannotVerify(ctx, v.config.Logger, to, reason)
 }

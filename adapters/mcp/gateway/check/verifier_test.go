@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
-	"github.com/pasteport/pasteport/adapters/internal/outbound"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/suite"
 )
@@ -48,10 +48,10 @@ func newMCPServer() *mcpServer {
 	return s
 }
 
-func (s *mcpServer) reach() outbound.Options {
+func (s *mcpServer) reach() gateway.Reach {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
-	return outbound.Options{RootCAs: roots}
+	return gateway.Reach{RootCAs: roots}
 }
 
 func answering(status int, mediaType, body string) http.HandlerFunc {
@@ -77,13 +77,11 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 	principal := oauth.Principal{Scopes: []string{"all"}}
 	BeforeEach(func() {
 		mcp, clock = newMCPServer(), time.Unix(1, 0)
-		verifier = NewVerifier(VerifierOptions{
+		verifier = NewVerifier(mcp.URL+"/mcp", gateway.Config{
 			Reach:  mcp.reach(),
-			URL:    mcp.URL + "/mcp",
-			Scopes: []string{"all"},
 			Now:    func() time.Time { return clock },
 			Logger: slog.New(slog.NewTextHandler(&mcp.log, nil)),
-		})
+		}, []string{"all"})
 	})
 	// accepting is a server that accepts the token, and answers 400 to methods that it does not
 	// support.

@@ -62,7 +62,7 @@ func (o *output) log(message, attribute, text string) {
 		attributes = append(attributes, "skipped", o.skipped)
 		o.skipped = 0
 	}
-	o.session.upstream.options.Logger.Info(message, attributes...)
+	o.session.upstream.config.Logger.Info(message, attributes...)
 }
 
 // keep keeps a line for quote.

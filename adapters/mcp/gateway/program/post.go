@@ -158,7 +158,7 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, messages []
 	w.Header().Set(message.SessionHeader, bound)
 	done := out.attach(w)
 	opening := s.register(out, messages)
-	late := time.AfterFunc(s.upstream.options.StartTimeout, func() { s.end(errStart) })
+	late := time.AfterFunc(s.upstream.config.Patience, func() { s.end(errStart) })
 	defer late.Stop()
 	s.writeAll(opening)
 	s.hang(r, done)

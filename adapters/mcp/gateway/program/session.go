@@ -1,16 +1,19 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -47,20 +50,18 @@ type call struct {
 
 // start registers a session and starts its process.
 func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostToken) (*session, error) {
-	if !u.options.MayStart(sender.Subject) {
+	if !u.mayStart(sender.Subject) {
 		return nil, failed(http.StatusServiceUnavailable,
 			"U25", "was started too often for this person: try again later", nil)
 	}
-	program := u.options.Program
-	values := u.options.Values(host)
-	if values != nil && !u.options.Environment.Accepts(values) {
-		return nil, oauth.ErrUnknownBearer
+	values, err := u.config.Values(host)
+	if err != nil {
+		return nil, err
 	}
-	variables, repeats, err := u.options.Environment.Render(values)
+	program, repeats, err := u.programFor(values)
 	if err != nil {
 		return nil, failed(http.StatusBadGateway, "U23", "cannot get the key of this connection", err)
 	}
-	program.Env = append(program.Env[:len(program.Env):len(program.Env)], variables...)
 	s := &session{
 		id:        rand.Text(),
 		upstream:  u,
@@ -88,6 +89,31 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 	return s, nil
 }
 
+const (
+	cpuTime    = time.Hour // of a process, on Linux
+	systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// programFor returns the program with the key of a person in its environment, and a function that
+// reports whether a text contains the key.
+func (u *Upstream) programFor(values credential.Values) (process.Program, func(text string) bool, error) {
+	variables, repeats, err := u.environment.Render(values)
+	if err != nil {
+		return process.Program{}, nil, err
+	}
+	if !u.environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
+		variables = append(variables, "PATH="+filepath.Dir(u.path)+string(filepath.ListSeparator)+systemPath)
+	}
+	return process.Program{
+		Path:    u.path,
+		Args:    u.address.Args,
+		Dir:     cmp.Or(u.address.Dir, string(filepath.Separator)), // where other users cannot place files
+		Env:     variables,
+		Memory:  u.config.Memory,
+		CPUTime: cpuTime,
+	}, repeats, nil
+}
+
 // run starts the process, unless the session has ended since it was registered.
 func (s *session) run(r *http.Request, program process.Program) error {
 	u := s.upstream
@@ -106,7 +132,7 @@ func (s *session) run(r *http.Request, program process.Program) error {
 	u.mu.Lock()
 	u.sessions[s.id] = s
 	u.mu.Unlock()
-	u.options.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
+	u.config.Logger.Info("started the program of a session", "session", s.label(), "grant", s.grant, "rule", "U22")
 	go s.pump() //nolint:gosec // it outlives the request
 	return nil
 }
@@ -145,7 +171,7 @@ func (s *session) end(cause error) {
 		return
 	}
 	s.child.End()
-	s.upstream.options.Logger.Info("ended the program of a session",
+	s.upstream.config.Logger.Info("ended the program of a session",
 		"session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
 	for _, c := range calls {
 		if !c.stream.isInitial { // its response has a status

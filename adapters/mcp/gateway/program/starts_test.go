@@ -14,7 +14,8 @@ import (
 
 var _ = Describe("Starting the program", Label("U25"), func() {
 	It("is refused for a person who has started it too often", func() {
-		u := New(Options{MayStart: func(person string) bool { return person != "ada" }})
+		mayStart := func(person string) bool { return person != "ada" }
+		u := New(gateway.Address{}, gateway.Config{}, gateway.Options{}, mayStart)
 		_, err := u.start(httptest.NewRequest(http.MethodPost, "/mcp", nil), oauth.Caller{Subject: "ada"},
 			oauth.HostToken{})
 		var failure *gateway.Failure

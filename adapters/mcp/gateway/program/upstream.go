@@ -15,9 +15,9 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -25,52 +25,54 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
-	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
-	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Options configure an Upstream.
-type Options struct {
-	Program     process.Program // without its environment
-	Environment secret.Environment
-	Values      func(host oauth.HostToken) credential.Values // of the fields in the environment
-
-	Bodies       *message.BodyMemory // also for long messages of the program
-	Sessions     guard.Sessions
-	Resource     oauth.Resource           // the resource that clients call; part of the owner of a session
-	Limits       oauth.Limits             // MaxSessions and MaxSessionsPerPerson: the processes
-	IdleTimeout  time.Duration            // of a session that no request uses
-	StartTimeout time.Duration            // until the program has answered initialize
-	MayStart     func(person string) bool // counts the starts of each person
-	Logger       *slog.Logger
-}
-
 // Upstream is one MCP server behind the gateway.
 type Upstream struct {
-	options  Options
-	registry *response.Registry
-	events   *eventstore.Store
-	failure  atomic.Pointer[error] // of the last start
+	address     gateway.Address
+	path        string // of the command
+	config      gateway.Config
+	options     gateway.Options
+	environment secret.Environment
+	mayStart    func(person string) bool
+	registry    *response.Registry
+	events      *eventstore.Store
+	failure     atomic.Pointer[error] // of the last start
 
 	mu       sync.Mutex
 	sessions map[string]*session
 }
 
-// New returns an upstream. The options must be checked.
-func New(o Options) *Upstream {
-	return &Upstream{options: o, sessions: map[string]*session{}}
+// New returns an upstream; mayStart counts the starts of each person. The config must be checked.
+func New(a gateway.Address, c gateway.Config, o gateway.Options, mayStart func(person string) bool) *Upstream {
+	path, _ := a.Path() // Config.Check has reported an error
+	return &Upstream{
+		address:     a,
+		path:        path,
+		config:      c,
+		options:     o,
+		environment: c.Environment(a),
+		mayStart:    mayStart,
+		sessions:    map[string]*session{},
+	}
 }
 
 const maxEventBytes = 10 << 20 // of all sessions
 
+// ProcessesPerPerson returns how many of the processes one person may have.
+func ProcessesPerPerson(maxProcesses int) int { return max(1, maxProcesses/20) }
+
 // SessionLimits implements gateway.SessionKeeper.
 func (u *Upstream) SessionLimits() (oauth.Limits, time.Duration) {
-	return u.options.Limits, u.options.IdleTimeout
+	return oauth.Limits{
+		MaxSessions:          u.config.MaxProcesses,
+		MaxSessionsPerPerson: ProcessesPerPerson(u.config.MaxProcesses),
+	}, u.config.IdleTimeout
 }
 
 // KeepSessions sets the registry that limits the sessions, and ends them with their grants. Call it
@@ -86,6 +88,22 @@ func (u *Upstream) Health() error {
 	}
 	return nil
 }
+
+// Check reports whether the command is found; only a session starts it.
+func (u *Upstream) Check(context.Context) check.Result {
+	path, err := u.address.Path()
+	if err != nil {
+		return check.Mistake(fmt.Sprintf("the command %q cannot be run", u.address.Command),
+			"install it where the PATH of the gateway finds it, or write its full path in upstream")
+	}
+	return check.Result{
+		State: check.Works,
+		Cause: "the program was found at " + path + "; each session starts it",
+	}
+}
+
+// Failed returns no channel, because a check finds out nothing about a failed call.
+func (u *Upstream) Failed() <-chan struct{} { return nil }
 
 const (
 	firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption

@@ -36,12 +36,9 @@ func (b *responseBody) Close() error {
 	return err
 }
 
-// decode decompresses a body whose encoding the request did not ask for: some servers and proxies
-// compress every response, and neither clients nor the rules expect that.
-func decode(answer *http.Response, asked string) {
-	if asked != "" && !strings.EqualFold(asked, "identity") {
-		return
-	}
+// decode decompresses a body: some servers and proxies compress every response, and neither clients
+// nor the rules expect that.
+func decode(answer *http.Response) {
 	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
 	case "gzip", "x-gzip":
 		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1

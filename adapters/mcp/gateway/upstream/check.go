@@ -4,96 +4,82 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
-	"github.com/pasteport/pasteport/domain/credential"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 // Check asks the server whether it works: with the credential for all callers, or without a key. A
 // key that no server has issued is sent until the server has refused it, to find a server that
 // accepts any, and not again, because servers lock out addresses that send many wrong keys.
 func (u *Upstream) Check(ctx context.Context) check.Result {
-	var credentials secret.Credentials
+	var presented secret.Credentials
+	var err error
 	known := u.acceptsAny.Load()
-	sendsKey := !u.options.Credential.ofSender() || known == nil || *known
-	if sendsKey {
-		var err error
-		if credentials, err = u.options.Credential.sample(); err != nil {
-			return check.Unknown
-		}
+	sendsRandom := u.isOfSender() && (known == nil || *known)
+	switch {
+	case sendsRandom:
+		presented, err = u.presentation.Render(u.presentation.Sample(check.RandomKey))
+	case !u.isOfSender():
+		presented, err = u.credentials(oauth.HostToken{})
+	}
+	if err != nil {
+		return check.Unknown
 	}
 	found := check.Probe{
 		Client: u.checks,
 		URL:    u.url.String(),
-		Host:   u.options.Host,
-		Sign: func(r *http.Request, body []byte) {
-			u.options.Credential.identify(r, &forwarding{body: body})
-		},
-	}.Run(ctx, credentials)
-	if found.State == check.Down || ctx.Err() != nil {
+		Host:   u.config.Host,
+		Sign:   func(r *http.Request, body []byte) { u.identify(r, oauth.Caller{}, body) },
+	}.Run(ctx, presented)
+	switch {
+	case found.State == check.Down || ctx.Err() != nil:
 		return found
-	}
-	if sendsKey {
+	case !u.isOfSender():
+		return u.judgeShared(found)
+	case sendsRandom:
 		acceptsAny := found.State == check.Works
 		u.acceptsAny.Store(&acceptsAny)
 	}
-	return u.options.Credential.judge(found, *u.acceptsAny.Load(), u.proven.Load())
+	return u.judge(found)
 }
 
-// newChecks returns the client of checks. It has its own connection, which open streams cannot
-// hold.
-func newChecks(o Options) *http.Client {
-	return &http.Client{
-		Transport:     o.Transport(1, idleLimit),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-func (h HostToken) sample() (secret.Credentials, error) {
-	return h.Presentation.Render(h.Presentation.Sample(check.RandomKey))
-}
-
-func (h HostToken) sent() string { return h.Presentation.Sent() }
-
-func (None) sent() string { return "" }
-
-func (s Static) sent() string { return s.Presentation.Sent() }
-
-func (h HostToken) judge(found check.Result, acceptsAny, proven bool) check.Result {
+// judge returns what the result means for calls with the keys of people.
+func (u *Upstream) judge(found check.Result) check.Result {
+	acceptsAny := *u.acceptsAny.Load()
 	switch {
 	case found.IsProblem():
-	case acceptsAny && h.VerifiesKeys:
+	case acceptsAny && u.config.VerifiesTokens:
 		return check.AcceptsAny
 	case acceptsAny:
 		found.Cause += ", accepts any key: only the verifier checks keys"
 	case found.State == check.Refuses:
-		found.Cause += ", sent " + h.sent()
-		if h.Presentation.IsSet() && !proven {
+		found.Cause += ", sent " + u.sent()
+		if u.presentation.IsSet() && !u.proven.Load() {
 			found.Cause += "; no key has shown yet that it reads keys there"
 		}
 	}
 	return found
 }
 
-func (None) sample() (secret.Credentials, error) { return secret.Credentials{}, nil }
-
-func (None) judge(found check.Result, _, _ bool) check.Result {
-	if found.State == check.Refuses {
+// judgeShared returns what the result means for calls with a secret for all callers, or without
+// one.
+func (u *Upstream) judgeShared(found check.Result) check.Result {
+	switch {
+	case found.State != check.Refuses:
+		return found
+	case u.config.Credential == gateway.CredentialNone:
 		return check.Mistake("it requires a key, but credential is none", "choose credential host-token or static")
 	}
-	return found
+	return check.Mistake("it refuses the secret for all callers, sent "+u.sent(), "check upstream-secret and present")
 }
 
-func (s Static) sample() (secret.Credentials, error) {
-	return s.Presentation.Render(credential.Values{credential.Token: s.Secret})
-}
-
-func (s Static) judge(found check.Result, _, _ bool) check.Result {
-	if found.State == check.Refuses {
-		return check.Mistake(
-			"it refuses the secret for all callers, sent "+s.sent(),
-			"check upstream-secret and present",
-		)
+// newChecks returns the client of checks. It has its own connection, which open streams cannot
+// hold.
+func newChecks(c gateway.Config) *http.Client {
+	return &http.Client{
+		Transport:     c.Reach.Transport(1, idleLimit),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return found
 }

@@ -1,13 +1,10 @@
 package upstream
 
 import (
-	"errors"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
@@ -20,30 +17,6 @@ const (
 // forwardedHeaders are forwarded besides those of MCP. It is an allow list, because no list could
 // have all headers in which frameworks look for a user.
 var forwardedHeaders = []string{"Accept", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate"}
-
-// neverForwarded are not forwarded, even if they are configured.
-var neverForwarded = []string{
-	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest",
-	"Forwarded", "Origin",
-	"Signature", "Signature-Input", message.SessionHeader, requestIDHeader,
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade",
-}
-
-// CheckHeader returns an error for a header name that cannot be forwarded.
-func CheckHeader(name string) error {
-	canonical := http.CanonicalHeaderKey(name)
-	switch {
-	case !httpguts.ValidHeaderFieldName(name):
-		return errors.New("it is not a header name")
-	case strings.Contains(name, "_"):
-		return errors.New("it has an underscore, which some servers read as a hyphen: such headers are never forwarded")
-	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, ownPrefix),
-		strings.HasPrefix(canonical, "X-Forwarded-"):
-		return errors.New("it is never forwarded from clients")
-	}
-	return nil
-}
 
 // forwards returns a function that reports whether a request header is forwarded.
 func forwards(more []string) func(header string) bool {
@@ -60,7 +33,7 @@ func forwards(more []string) func(header string) bool {
 }
 
 func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
-	header := http.Header{}
+	header := http.Header{"Accept-Encoding": {"identity"}}
 	for name, values := range from {
 		if u.passes(name) {
 			header[name] = values

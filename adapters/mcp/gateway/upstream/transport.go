@@ -43,15 +43,8 @@ type transport struct {
 	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	patience time.Duration
 	probe    time.Duration // probeTimeout; shorter in tests
-	observe  func(Request)
+	observe  func(gateway.Request)
 	failed   chan struct{} // receives after a failed call
-}
-
-// Request is a request to the upstream, for metrics.
-type Request struct {
-	Method string
-	Status int           // 0 without a response
-	Took   time.Duration // until the header of the response
 }
 
 // errOpen is the state of an upstream that gets no requests.
@@ -75,14 +68,14 @@ func (t *transport) askCheck() {
 
 // newTransport returns a transport whose breaker is open for the given time after repeated
 // failures.
-func newTransport(o Options, open time.Duration) *transport {
-	next := o.Transport(idlePerUpstream, idleLimit)
+func newTransport(c gateway.Config, open time.Duration) *transport {
+	next := c.Reach.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
 	return &transport{
 		next:     next,
-		patience: o.Patience,
+		patience: c.Patience,
 		probe:    probeTimeout,
-		observe:  o.Observe,
+		observe:  c.Observe,
 		failed:   make(chan struct{}, 1),
 		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 			Timeout:     open,
@@ -91,7 +84,7 @@ func newTransport(o Options, open time.Duration) *transport {
 				return errors.Is(err, context.Canceled) || errors.Is(err, errIdle)
 			},
 			OnStateChange: func(_ string, _, to gobreaker.State) {
-				o.Logger.Debug("the circuit breaker of the upstream changed its state",
+				c.Logger.Debug("the circuit breaker of the upstream changed its state",
 					"state", to.String(), "rule", "U10")
 			},
 		}),
@@ -138,7 +131,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if report(failed); failed != nil {
 		t.askCheck()
 	}
-	decode(answer, r.Header.Get("Accept-Encoding"))
+	decode(answer)
 	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func() { t.cut(r) }}
 	return answer, nil
 }
@@ -156,7 +149,7 @@ func (t *transport) timed(r *http.Request) (*http.Response, error) {
 	if t.observe == nil {
 		return t.next.RoundTrip(r)
 	}
-	seen, began := Request{Method: r.Method}, time.Now()
+	seen, began := gateway.Request{Method: r.Method}, time.Now()
 	answer, err := t.next.RoundTrip(r)
 	if err == nil {
 		seen.Status = answer.StatusCode

@@ -25,50 +25,25 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
-	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Reach configures the connections to a server of the site.
-type Reach = outbound.Options
-
-// Options configure an Upstream.
-type Options struct {
-	URL        string // of its MCP endpoint, checked with Reach.CheckURL
-	Host       string // the Host header; "" for that of the URL
-	Credential Credential
-	Headers    []string // request headers to forward besides those of MCP
-	Parameters []string // query parameters to forward
-	Sessions   guard.Sessions
-	Resource   oauth.Resource // the resource that clients call; part of the owner of a session
-	Patience   time.Duration  // until the response to a POST begins; 0 for DefaultPatience
-
-	outbound.Options
-	Observe func(Request) // called for each request to the upstream; nil for none
-	Logger  *slog.Logger
-}
-
-// The default and the bounds of Options.Patience.
-const (
-	DefaultPatience = 5 * time.Minute
-	LeastPatience   = time.Second
-	MostPatience    = time.Hour
-)
-
 // Upstream is one MCP server behind the gateway.
 type Upstream struct {
-	options   Options
-	url       *url.URL
-	passes    func(header string) bool
-	proxy     *httputil.ReverseProxy
-	transport *transport
-	cookies   *cookies
-	checks    *http.Client // of Check
+	config       gateway.Config
+	options      gateway.Options
+	url          *url.URL
+	presentation secret.Presentation
+	passes       func(header string) bool
+	proxy        *httputil.ReverseProxy
+	transport    *transport
+	cookies      *cookies
+	checks       *http.Client // of Check
 
 	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
 	proven     atomic.Bool          // a call had success with the key of a person
@@ -80,21 +55,22 @@ func (u *Upstream) Health() error { return u.transport.health() }
 // Failed returns a channel that receives after failed calls, when a check can find out more.
 func (u *Upstream) Failed() <-chan struct{} { return u.transport.failed }
 
-// New returns an upstream. The options must be checked.
-func New(o Options) (*Upstream, error) {
-	target, err := url.Parse(o.URL)
+// New returns an upstream at a URL. The config must be checked.
+func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error) {
+	target, err := url.Parse(address)
 	if err != nil {
 		return nil, err
 	}
-	o.Patience = cmp.Or(o.Patience, DefaultPatience)
-	transport := newTransport(o, openTimeout)
+	transport := newTransport(c, openTimeout)
 	u := &Upstream{
-		options:   o,
-		url:       target,
-		passes:    forwards(o.Headers),
-		transport: transport,
-		cookies:   newCookies(target, o.Host),
-		checks:    newChecks(o),
+		config:       c,
+		options:      o,
+		url:          target,
+		presentation: c.Presentation(),
+		passes:       forwards(c.Headers),
+		transport:    transport,
+		cookies:      newCookies(target, c.Host),
+		checks:       newChecks(c),
 	}
 	u.proxy = &httputil.ReverseProxy{
 		Transport:      transport,
@@ -125,7 +101,7 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
 		return err
 	}
-	x.credentials, err = u.options.Credential.render(x.host)
+	x.credentials, err = u.credentials(x.host)
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		return err
@@ -163,12 +139,12 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	x := forwardingOf(p.In)
 	to := *u.url
-	for _, name := range u.options.Parameters {
+	for _, name := range u.config.Parameters {
 		for _, value := range p.In.URL.Query()[name] {
 			to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+name+"="+url.QueryEscape(value), "&")
 		}
 	}
-	p.Out.URL, p.Out.Host = &to, u.options.Host
+	p.Out.URL, p.Out.Host = &to, u.config.Host
 	p.Out.Header = u.requestHeader(p.Out.Header, x)
 	x.setName(p.Out.Header)
 	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
@@ -182,7 +158,7 @@ func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
 	}
 	x.credentials.AddTo(p.Out)
 	u.cookies.addTo(p.Out, x.key)
-	u.options.Credential.identify(p.Out, x)
+	u.identify(p.Out, x.sender, x.body)
 }
 
 // repeatable are the methods that do no harm when the upstream gets them twice.
@@ -229,13 +205,13 @@ func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
 func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
 	status := answer.StatusCode
 	switch {
-	case status == http.StatusUnauthorized && u.options.Credential.ofSender():
-		return oauth.UnknownBearer("the key was sent " + u.options.Credential.sent())
+	case status == http.StatusUnauthorized && u.isOfSender():
+		return oauth.UnknownBearer("the key was sent " + u.sent())
 	case status == http.StatusUnauthorized && x.session != "": // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		text := "it answered 401: check credential, upstream-secret and present"
-		if sent := u.options.Credential.sent(); sent != "" {
+		if sent := u.sent(); sent != "" {
 			text += "; the secret was sent " + sent
 		}
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptrace"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/features/suite"
 )
 
@@ -24,42 +24,7 @@ func TestUpstream(t *testing.T) {
 	suite.Run(t, "Forwarding to an upstream")
 }
 
-// fakeSessions binds a session by appending its owner.
-type fakeSessions struct{}
-
-func (fakeSessions) BindSession(session, owner string) (string, error) {
-	return session + "@" + owner, nil
-}
-
-func (fakeSessions) OpenSession(bound, owner string) (session string, ok bool, err error) {
-	session, ok = strings.CutSuffix(bound, "@"+owner)
-	return session, ok, nil
-}
-
-func open(change ...func(*Options)) *Upstream {
-	GinkgoHelper()
-	o := Options{
-		URL:        "http://127.0.0.1:9000/base/sse?key=1",
-		Credential: None{},
-		Sessions:   fakeSessions{},
-		Logger:     slog.New(slog.DiscardHandler),
-	}
-	for _, apply := range change {
-		apply(&o)
-	}
-	u, err := New(o)
-	Expect(err).NotTo(HaveOccurred())
-	return u
-}
-
-var _ = Describe("Checking configured headers", Label("U5"), func() {
-	DescribeTable("refuses", func(name string) { Expect(CheckHeader(name)).NotTo(Succeed()) },
-		Entry(nil, "cookie"), Entry(nil, "authorization"), Entry(nil, "X-PASTEPORT-Subject"),
-		Entry(nil, "x-forwarded-for"), Entry(nil, "X_Toolsets"), Entry(nil, "Mcp-Session-Id"),
-		Entry(nil, ""), Entry(nil, "a b"), Entry(nil, "a:b"), Entry(nil, "Connection"), Entry(nil, "signature"))
-
-	It("accepts others", func() { Expect(CheckHeader("x-toolsets")).To(Succeed()) })
-})
+var config = gateway.Config{Logger: slog.New(slog.DiscardHandler)}.WithDefaults()
 
 // roundTripper is an http.RoundTripper.
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -72,7 +37,7 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 	var t *transport
 	BeforeEach(func() {
 		asked, result = 0, errors.New("no route")
-		t = newTransport(open().options, time.Minute)
+		t = newTransport(config, time.Minute)
 		t.next = roundTripper(func(r *http.Request) (*http.Response, error) {
 			asked++
 			if result != nil {
@@ -119,7 +84,7 @@ var _ = Describe("The circuit breaker of an upstream", Label("U10"), func() {
 
 	It("closes when the probe is only slow", func(ctx SpecContext) {
 		next := t.next
-		t = newTransport(open().options, 20*time.Millisecond)
+		t = newTransport(config, 20*time.Millisecond)
 		t.next, t.probe = next, 20*time.Millisecond
 		for range failuresInARow {
 			Expect(ask(ctx)).NotTo(Succeed())
