@@ -138,7 +138,7 @@ func nextOfMariaDB(from io.Reader, _ bool) (message []byte, statement string, er
 var paced = []string{
 	"attempts", "AS used", "SELECT id, ended_at", "secret_witness",
 	"show transaction_read_only", "SET default_transaction", "-- ping", "SET SESSION ", "SET NAMES ",
-	"SET sql_mode", "SET innodb_lock", "SHOW VARIABLES",
+	"SET autocommit", "@@GLOBAL.read_only",
 }
 
 // Statements returns what act sends, but for paced ones and what begins and ends transactions.

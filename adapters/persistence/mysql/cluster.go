@@ -4,12 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"sync/atomic"
-
-	"github.com/go-sql-driver/mysql"
 )
 
 // cluster connects to one of several servers of the same database: to the chosen one, or the next
@@ -48,11 +44,10 @@ func (c *cluster) connect(ctx context.Context, at int64) (driver.Conn, error) {
 		return nil, err
 	}
 	conn := opened.(connection)
-	replicates, err := prepare(ctx, conn)
-	if err != nil {
+	if err := prepare(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &node{conn, replicates, func() bool { return c.chosen.Load() == at }}, nil
+	return &node{conn, func() bool { return c.chosen.Load() == at }}, nil
 }
 
 // connection is what a connection of the driver offers to database/sql.
@@ -70,68 +65,44 @@ type connection interface {
 
 // session are the settings of every connection, whatever the server and the address set. A
 // connection that commits nothing by itself, or is in a transaction all the time, does not see what
-// other replicas have revoked. MySQL would truncate values that are too long without a strict
-// sql_mode. To set the isolation level for each transaction costs a round trip.
+// other replicas have revoked. Reads from a Galera node wait for what other nodes have committed;
+// only MariaDB knows that setting and reads the comment. MySQL would truncate values that are too
+// long without a strict sql_mode. To set the isolation level for each transaction costs a round
+// trip.
 var session = []string{
 	"SET autocommit = 1, completion_type = 'NO_CHAIN', sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', " +
-		"innodb_lock_wait_timeout = " + strconv.Itoa(int(lockLimit.Seconds())),
+		"innodb_lock_wait_timeout = " + strconv.Itoa(int(lockLimit.Seconds())) + " /*M! , wsrep_sync_wait = 1 */",
 	"SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE",
 }
 
 // prepare gives a connection its settings. It refuses a server that is read-only, as the replica of
-// a primary is. It lets the reads from a Galera node wait for what other nodes have committed, and
-// refuses a node that is not ready. It reports whether the server is a node.
-func prepare(ctx context.Context, conn connection) (replicates bool, err error) {
+// a primary is; a Galera node that is not ready refuses to tell.
+func prepare(ctx context.Context, conn connection) error {
 	for _, statement := range session {
 		if _, err := conn.ExecContext(ctx, statement, nil); err != nil {
-			return false, err
+			return err
 		}
 	}
-	readOnly, err := second(ctx, conn, "SHOW VARIABLES LIKE 'read_only'")
-	if err == nil && readOnly != "OFF" {
-		err = errReadOnly
-	}
+	rows, err := conn.QueryContext(ctx, "SELECT CONCAT(@@GLOBAL.read_only) IN ('0', 'OFF')", nil)
 	if err != nil {
-		return false, err
-	}
-	on, err := second(ctx, conn, "SHOW VARIABLES LIKE 'wsrep_on'")
-	if err != nil || on != "ON" {
-		return false, err
-	}
-	state, err := second(ctx, conn, "SHOW STATUS LIKE 'wsrep_local_state_comment'")
-	if err == nil && state != "Synced" {
-		err = fmt.Errorf("the node of the cluster is not synced, but %q", state)
-	}
-	if err == nil {
-		_, err = conn.ExecContext(ctx, "SET SESSION wsrep_sync_wait = 1", nil)
-	}
-	return true, err
-}
-
-var errReadOnly = errors.New("the server is read-only")
-
-// second returns the second column of the only row, or "" without a row.
-func second(ctx context.Context, conn connection, query string) (string, error) {
-	rows, err := conn.QueryContext(ctx, query, nil)
-	if err != nil {
-		return "", err
+		return err
 	}
 	defer rows.Close()
-	row := make([]driver.Value, 2)
-	if err := rows.Next(row); errors.Is(err, io.EOF) {
-		return "", nil
-	} else if err != nil {
-		return "", err
+	row := make([]driver.Value, 1)
+	if err := rows.Next(row); err != nil {
+		return err
 	}
-	return fmt.Sprintf("%s", row[1]), nil
+	if row[0] != int64(1) {
+		return errors.New("the server is read-only")
+	}
+	return nil
 }
 
 // node is a connection to one of the servers. It ends when another server is chosen, or when a node
 // has left its cluster, so that the pool connects to another.
 type node struct {
 	connection
-	replicates bool
-	chosen     func() bool
+	chosen func() bool
 }
 
 // ResetSession implements driver.SessionResetter.
@@ -143,14 +114,14 @@ func (n *node) ResetSession(ctx context.Context) error {
 }
 
 const (
-	notInCluster    = 1047 // the node refuses every statement
-	waitTimeExpired = 1205 // of a read, which waits for no lock: the node hears nothing of the others
+	notInCluster    = "1047" // the node refuses every statement
+	waitTimeExpired = "1205" // of a read, which waits for no lock: the node hears nothing of the others
 )
 
 // QueryContext implements driver.QueryerContext.
 func (n *node) QueryContext(ctx context.Context, query string, values []driver.NamedValue) (driver.Rows, error) {
 	rows, err := n.connection.QueryContext(ctx, query, values)
-	if n.replicates && (isNumber(err, notInCluster) || isNumber(err, waitTimeExpired)) {
+	if number := code(err); number == notInCluster || number == waitTimeExpired {
 		return nil, driver.ErrBadConn
 	}
 	return rows, err
@@ -159,13 +130,8 @@ func (n *node) QueryContext(ctx context.Context, query string, values []driver.N
 // ExecContext implements driver.ExecerContext.
 func (n *node) ExecContext(ctx context.Context, statement string, values []driver.NamedValue) (driver.Result, error) {
 	done, err := n.connection.ExecContext(ctx, statement, values)
-	if n.replicates && isNumber(err, notInCluster) {
+	if code(err) == notInCluster {
 		return nil, driver.ErrBadConn
 	}
 	return done, err
-}
-
-func isNumber(err error, number uint16) bool {
-	var failure *mysql.MySQLError
-	return errors.As(err, &failure) && failure.Number == number
 }

@@ -28,8 +28,6 @@ const (
 	lockLimit    = 5 * time.Second // wait for a row lock; equal to that of the other engines
 )
 
-var errNoDatabase = errors.New("the address names no database")
-
 // open takes an address whose hosts, separated by commas, are the servers of one database.
 func open(address *url.URL) (*sql.DB, gorm.Dialector, error) {
 	servers := &cluster{}
@@ -55,7 +53,7 @@ func connector(server, address *url.URL) (sqldriver.Connector, error) {
 		return nil, err
 	}
 	if config.DBName == "" {
-		return nil, errNoDatabase
+		return nil, errors.New("the address names no database")
 	}
 	config.User = address.User.Username()
 	config.Passwd, _ = address.User.Password()
