@@ -19,36 +19,27 @@ type connector struct{ path, dsn string }
 func (c connector) Driver() driver.Driver { return new(sqlite.Driver) }
 
 // Connect implements driver.Connector. It reads the file's identity before it opens the file, so
-// that the next use detects a replacement in between.
+// that the next use detects a replacement in between. It tries again while other connections to a
+// new file keep it busy, because SQLite does not wait for a lock to change the journal mode.
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	file, err := os.Stat(c.path)
 	if err != nil {
 		return nil, err
 	}
-	opened, err := c.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{opened.(session), c.path, file, map[string]*statement{}}, nil
-}
-
-// open retries while other connections to a new file keep it busy, because SQLite does not wait for
-// a lock to change the journal mode.
-func (c connector) open(ctx context.Context) (driver.Conn, error) {
-	for deadline := time.Now().Add(BusyTimeout); ; {
-		opened, err := c.Driver().Open(c.dsn)
-		if code(err)&0xff != codes.SQLITE_BUSY || time.Now().After(deadline) {
-			return opened, err
-		}
+	opened, err := c.Driver().Open(c.dsn)
+	for deadline := time.Now().Add(BusyTimeout); code(err)&0xff == codes.SQLITE_BUSY && time.Now().Before(deadline); {
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(busyPause):
+		case <-time.After(5 * time.Millisecond):
 		}
+		opened, err = c.Driver().Open(c.dsn)
 	}
+	if err != nil {
+		return nil, err
+	}
+	return &connection{opened.(session), c.path, file, map[string]keptStatement{}}, nil
 }
-
-const busyPause = 5 * time.Millisecond
 
 // session is what database/sql uses of a connection of SQLite's driver. Without ExecContext and
 // QueryContext it prepares every statement.
@@ -68,7 +59,7 @@ type connection struct {
 	session
 	path string
 	file os.FileInfo
-	idle map[string]*statement
+	kept map[string]keptStatement
 }
 
 // ResetSession implements driver.SessionResetter, which database/sql calls before every use but the
@@ -82,45 +73,36 @@ func (c *connection) ResetSession(ctx context.Context) error {
 
 // Close implements driver.Conn. SQLite does not close a file with open statements.
 func (c *connection) Close() (err error) {
-	for _, kept := range c.idle {
-		err = errors.Join(err, kept.preparedStatement.Close())
+	for _, kept := range c.kept {
+		err = errors.Join(err, kept.statement.Close())
 	}
 	return errors.Join(err, c.session.Close())
 }
 
-// PrepareContext implements driver.ConnPrepareContext.
+const mostKept = 128 // statements
+
+// PrepareContext implements driver.ConnPrepareContext. Nobody may run a statement again while its
+// rows are read.
 func (c *connection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	if kept := c.idle[query]; kept != nil {
-		delete(c.idle, query)
+	if kept, found := c.kept[query]; found {
 		return kept, nil
 	}
 	prepared, err := c.session.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
+	if err != nil || len(c.kept) >= mostKept {
+		return prepared, err
 	}
-	return &statement{prepared.(preparedStatement), c, query}, nil
+	c.kept[query] = keptStatement{prepared.(statement)}
+	return c.kept[query], nil
 }
 
-type preparedStatement interface {
+type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// statement goes back to its connection when it is closed.
-type statement struct {
-	preparedStatement
-	of    *connection
-	query string
-}
-
-const mostIdle = 128
+// keptStatement stays open until its connection is closed.
+type keptStatement struct{ statement }
 
 // Close implements driver.Stmt.
-func (s *statement) Close() error {
-	if s.of.idle[s.query] != nil || len(s.of.idle) >= mostIdle {
-		return s.preparedStatement.Close()
-	}
-	s.of.idle[s.query] = s
-	return nil
-}
+func (keptStatement) Close() error { return nil }

@@ -5,12 +5,10 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
-	"runtime"
 	"time"
 
 	"gorm.io/driver/sqlite"
@@ -38,14 +36,12 @@ var (
 	ofWriter = []string{"busy_timeout(5000)", "synchronous(2)", "cache_size(200)", "temp_store(2)"}
 )
 
-// readers is the number of connections that read: two more than processors, for long reads, and at
-// most four.
-func readers(processors int) int { return min(4, processors+2) }
+const readers = 4 // connections, of which long reads may take some
 
 // Database is an open SQLite file.
 type Database struct {
+	*groupCommit
 	Writer, Reader *gorm.DB
-	changes        *groupCommit
 }
 
 // Open opens a file that exists, with WAL or as it is.
@@ -54,23 +50,16 @@ func Open(path string, pragmas ...string) (d *Database, err error) {
 	if d.Writer, err = connect(path, 1, append(pragmas, ofWriter...)); err != nil {
 		return nil, err
 	}
-	d.Reader, err = connect(path, readers(runtime.GOMAXPROCS(0)), append(pragmas, ofReader...))
-	if err != nil {
+	if d.Reader, err = connect(path, readers, append(pragmas, ofReader...)); err != nil {
 		return nil, errors.Join(err, disconnect(d.Writer))
 	}
-	d.changes = newGroupCommit(d.Writer)
+	d.groupCommit = newGroupCommit(d.Writer)
 	return d, nil
-}
-
-// Write carries out a change in a transaction that it may share with other changes. An error of the
-// change undoes that change alone. It waits for its turn no longer than lockTimeout.
-func (d *Database) Write(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
-	return d.changes.do(ctx, lockTimeout, change)
 }
 
 // Close closes every connection. The last one to the file writes the log back into it.
 func (d *Database) Close() error {
-	d.changes.close()
+	d.close()
 	return errors.Join(
 		unavailable("closing the readers", disconnect(d.Reader)),
 		unavailable("closing the writer", disconnect(d.Writer)),
@@ -87,7 +76,7 @@ func connect(path string, connections int, pragmas []string) (*gorm.DB, error) {
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}),
-		&gorm.Config{SkipDefaultTransaction: true, Logger: logger.Discard})
+		&gorm.Config{SkipDefaultTransaction: true, DisableNestedTransaction: true, Logger: logger.Discard})
 	if err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
@@ -113,11 +102,8 @@ func code(err error) int {
 
 // IsDuplicate reports that a row with this key exists.
 func IsDuplicate(err error) bool {
-	switch code(err) {
-	case codes.SQLITE_CONSTRAINT_PRIMARYKEY, codes.SQLITE_CONSTRAINT_UNIQUE:
-		return true
-	}
-	return false
+	code := code(err)
+	return code == codes.SQLITE_CONSTRAINT_PRIMARYKEY || code == codes.SQLITE_CONSTRAINT_UNIQUE
 }
 
 // Explain adds the remedy to SQLite's short messages.

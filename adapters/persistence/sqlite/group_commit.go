@@ -41,8 +41,10 @@ func newGroupCommit(writer *gorm.DB) *groupCommit {
 	return g
 }
 
-// do waits for its turn no longer than lockTimeout, and then for the result.
-func (g *groupCommit) do(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
+// Write carries out a change in a transaction that it may share with other changes. An error of the
+// change undoes that change alone. It waits for its turn no longer than lockTimeout, and then for
+// the result.
+func (g *groupCommit) Write(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
 	c := &queuedChange{ctx: ctx, change: change, answered: make(chan struct{})}
 	turn, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
@@ -129,7 +131,7 @@ func (c *queuedChange) runBeside(tx *gorm.DB, besideOthers bool) (err error) {
 	return unavailable("ending a change", cmp.Or(err, tx.Exec("RELEASE one").Error))
 }
 
-// run keeps a panic for the caller of do. It commits nothing for a caller that has given up.
+// run keeps a panic for the caller of Write. It commits nothing for a caller that has given up.
 func (c *queuedChange) run(tx *gorm.DB) (succeeded bool) {
 	defer func() { c.panicked = recover() }()
 	c.err = unavailable("changing", c.ctx.Err())

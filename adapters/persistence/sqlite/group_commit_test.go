@@ -186,7 +186,7 @@ var _ = Describe("Writes that wait at the same moment", Label("H5", "D30"), func
 })
 
 // waiting returns how many changes wait.
-func waiting(d *Database) func() int { return func() int { return len(d.changes.waiting) } }
+func waiting(d *Database) func() int { return func() int { return len(d.groupCommit.waiting) } }
 
 func count(tx *gorm.DB, name string, taken int) error {
 	return tx.Exec("INSERT INTO counts VALUES (?, ?)", name, taken).Error
