@@ -229,7 +229,7 @@ var _ = Describe("Maintaining a store on the command line", func() {
 		Entry("when an address names an unknown engine", 2, "--from is not a store", "copy", "--from",
 			"oracle://user:hidden@host/name"),
 		Entry("when a file path is relative", 2, "--to is not a store", "copy", "--to", "sqlite://oauth.db"),
-		Entry("when source and destination are the same", 1, "the same store", "copy", "--to",
+		Entry("when source and destination are the same", 1, "has to be empty", "copy", "--to",
 			"sqlite://WORLD/oauth.db"),
 		Entry("when the source does not exist", 1, "no such file", "copy", "--from", "sqlite:///nowhere/oauth.db",
 			"--to", "sqlite://WORLD/other.db"),

@@ -73,7 +73,7 @@ func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oau
 		var known authorizationRows
 		if of.Known != nil {
 			known = snapshots(*of.Known)
-			if refused = s.changeRows(db, known, change); refused == nil || isOutage(refused) {
+			if refused = changeRows(db, known, change); refused == nil || isOutage(refused) {
 				return refused
 			}
 		}
@@ -84,7 +84,7 @@ func (s *Store) Change(ctx context.Context, of oauth.Selection, change func(*oau
 		if refused != nil && !errors.Is(refused, errOvertaken) && reflect.DeepEqual(newest, known) {
 			return refused
 		}
-		return s.changeRows(db, newest, change)
+		return changeRows(db, newest, change)
 	})
 }
 
@@ -96,7 +96,7 @@ func isOutage(err error) bool {
 
 // changeRows applies change to rows and writes what it has changed. On a server, one statement is a
 // transaction of its own.
-func (s *Store) changeRows(db *gorm.DB, before authorizationRows, change func(*oauth.Authorizations) error) error {
+func changeRows(db *gorm.DB, before authorizationRows, change func(*oauth.Authorizations) error) error {
 	all := before.restore()
 	if err := change(&all); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *Store) changeRows(db *gorm.DB, before authorizationRows, change func(*o
 		}
 		return grants.write(tx, before.grants, after.grants)
 	}
-	if s.file != nil || len(after.codes)+len(after.grants) == 1 {
+	if len(after.codes)+len(after.grants) == 1 {
 		return write(db)
 	}
 	return inTransaction(db, write)

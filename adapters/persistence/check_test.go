@@ -3,7 +3,6 @@ package persistence
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -47,7 +46,7 @@ var _ = Describe("Checking a store", func() {
 					checks := store.Checks(ctx)
 					Expect(problems(checks)).To(BeEmpty())
 					Expect(checks).To(ContainElement(Check{Name: "grants", Found: "rows: 1, all readable"}))
-					Expect(fingerprint(store.reader)).To(BeNil(), "it was only looked at")
+					Expect(fingerprint(store.reader)).To(Equal(unused), "it was only looked at")
 				}
 				Expect(store.VerifySecret(ctx, prints)).To(Succeed())
 				Expect(problems(store.Checks(ctx))).To(BeEmpty())
@@ -67,12 +66,11 @@ var _ = Describe("Checking a store", func() {
 					return store.writer.Exec("DROP TABLE schema_migrations").Error
 				}),
 				Entry("a secret that is gone", Label("J2"), "server secret", "restore the file", func() error {
-					return os.Remove(store.secretFile.Path())
+					return os.Remove(store.secretFile)
 				}),
 				Entry("a secret of another database", Label("J2"), "server secret",
 					"the store was used with another server secret", func() error {
-						return store.writer.Create(&fingerprintRow{onlyFingerprint,
-							[]byte(strings.Repeat("x", 16))}).Error
+						return storeFingerprint(store.writer, unused, oauth.Fingerprint{1})
 					}),
 				Entry("a grant in an unknown state", "grants", "the row g: this version cannot read it", func() error {
 					return store.writer.Exec("UPDATE grants SET state = 'paused'").Error

@@ -51,7 +51,7 @@ var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func(
 		Expect(other.Close()).To(Succeed())
 		Expect(os.Remove(file)).To(Succeed())
 		Expect(os.Remove(file + "-wal")).To(Succeed())
-		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile.Path()), "oauth.db"), file)).To(Succeed())
+		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
 		grant, err := storespec.On(store).Grant(ctx, "restored")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(grant.ID()).To(Equal("restored"))

@@ -21,7 +21,6 @@ var copied = append(slices.Clone(expiring), keyedTable{"attempts", "id"})
 const copiedAtOnce = 200
 
 var (
-	errSame     = errors.New("the source and the destination are the same store: name two")
 	errNotEmpty = errors.New("the destination has to be empty: name a new file, or a new database on the server")
 	errDiffer   = errors.New("they differ: stop every service on the source, and start the copy again")
 )
@@ -31,10 +30,7 @@ var (
 // SQLite source cannot be written meanwhile; on a server Copy notices in the end that the source
 // was written.
 func Copy(ctx context.Context, from, to *Store, report func(table string, rows int)) error {
-	if from.name == to.name {
-		return errSame
-	}
-	if _, err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
+	if err := from.compareSecret(from.reader.WithContext(ctx)); err != nil {
 		return err
 	}
 	if err := refuseUsed(to.reader.WithContext(ctx)); err != nil {
@@ -61,7 +57,7 @@ func Copy(ctx context.Context, from, to *Store, report func(table string, rows i
 
 // refuseUsed refuses a destination that a service has used, or that holds anything.
 func refuseUsed(target *gorm.DB) error {
-	for _, table := range append(slices.Clone(copied), keyedTable{name: fingerprintRow{}.TableName()}) {
+	for _, table := range append(slices.Clone(copied), keyedTable{name: "secret_witness"}) {
 		var rows int64
 		if err := target.Table(table.name).Limit(1).Count(&rows).Error; err != nil {
 			return failed("reading the destination", err)

@@ -14,11 +14,10 @@ import (
 // engine is what differs between the databases that a Store can be in.
 type engine struct {
 	name   string
-	driver string   // the package to import for it; "" for SQLite
-	server bool     // shared by replicas
-	schema []string // pairs for a strings.Replacer: a word of the schema and its SQL
-	risks  []risk   // of losing an answered commit
-	clock  string   // the query for the time of a server in milliseconds
+	driver string            // the package to import for it; "" for SQLite
+	schema *strings.Replacer // of words of the schema by their SQL
+	risks  []risk            // of losing an answered commit
+	clock  string            // the query for the time of a server in milliseconds
 }
 
 // risk is a query for whether settings are dangerous, and what to do then.
@@ -26,10 +25,10 @@ type risk struct{ query, problem string }
 
 var sqliteEngine = engine{
 	name: "SQLite",
-	schema: []string{
+	schema: strings.NewReplacer(
 		"{word}", "TEXT", "{digest}", "BLOB", "{bytes}", "BLOB", "{json}", "TEXT", "{integer}", "INTEGER",
 		"{rows}", "STRICT",
-	},
+	),
 	risks: []risk{{"SELECT journal_mode <> 'wal' FROM pragma_journal_mode",
 		"SQLite cannot keep a write-ahead log beside the file: put the file on a local disk"}},
 }
@@ -37,11 +36,10 @@ var sqliteEngine = engine{
 var postgresEngine = engine{
 	name:   "PostgreSQL",
 	driver: "github.com/pasteport/pasteport/adapters/persistence/postgres",
-	server: true,
-	schema: []string{
+	schema: strings.NewReplacer(
 		"{word}", "TEXT", "{digest}", "BYTEA", "{bytes}", "BYTEA", "{json}", "TEXT", "{integer}", "BIGINT",
 		"{rows}", "",
-	},
+	),
 	risks: []risk{
 		{"SELECT current_setting('fsync') = 'off'",
 			"PostgreSQL runs with fsync=off: a power failure would destroy the database"},
@@ -55,12 +53,11 @@ var postgresEngine = engine{
 var mysqlEngine = engine{
 	name:   "MySQL",
 	driver: "github.com/pasteport/pasteport/adapters/persistence/mysql",
-	server: true,
-	schema: []string{
+	schema: strings.NewReplacer(
 		"{word}", "VARCHAR(64)", "{digest}", "VARBINARY(32)", "{bytes}", "MEDIUMBLOB", "{json}", "MEDIUMTEXT",
 		"{integer}", "BIGINT",
 		"{rows}", "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
-	},
+	),
 	risks: []risk{
 		{"SELECT @@GLOBAL.innodb_flush_log_at_trx_commit <> 1",
 			"MySQL runs with another innodb_flush_log_at_trx_commit than 1: a power failure would bring revoked " +
@@ -75,9 +72,8 @@ var mysqlEngine = engine{
 // execute runs statements of the schema one by one: a prepared statement runs only the first of
 // several.
 func (e engine) execute(tx *gorm.DB, statements ...string) error {
-	words := strings.NewReplacer(e.schema...)
 	for _, statement := range statements {
-		if err := tx.Exec(words.Replace(statement)).Error; err != nil && !isDoneBefore(err) {
+		if err := tx.Exec(e.schema.Replace(statement)).Error; err != nil && !isDoneBefore(err) {
 			return err
 		}
 	}
@@ -97,6 +93,9 @@ const (
 	mysqlTableHere = "1050"
 	mysqlKeyHere   = "1061"
 )
+
+// pgElsewhere are the codes of prepared statements that are on another connection.
+var pgElsewhere = []string{"42P05", "26000"}
 
 // isDoneBefore reports that another replica, or an interrupted one, has run a statement of the
 // schema. MySQL commits each of them.

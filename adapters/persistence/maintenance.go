@@ -38,7 +38,7 @@ var errNoBackup = errors.New("a database server has a tool of its own: run pg_du
 
 // Backup writes the SQLite file as it is now to a new file; services may go on meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	if s.engine.server {
+	if s.file == nil {
 		return errNoBackup
 	}
 	path, err := filepath.Abs(path) // so that no name has a special meaning to SQLite

@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -138,9 +137,6 @@ func (s *Store) durable() error {
 	}
 	return nil
 }
-
-// compare refuses a schema that is not the one of this program, and such settings.
-func (s *Store) compare() error { return cmp.Or(s.compareSchema(), s.durable()) }
 
 // compareSchema refuses a database with other migrations than this program's.
 func (s *Store) compareSchema() error {

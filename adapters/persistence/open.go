@@ -60,7 +60,7 @@ func OpenServer(address string, options ServerOptions) (*Store, error) {
 // older service could not go on with the result.
 func OpenExisting(address string, options ServerOptions) (*Store, error) {
 	store, err := open(address, options, false)
-	return ready(store, err, (*Store).compare)
+	return ready(store, err, func(s *Store) error { return cmp.Or(s.compareSchema(), s.durable()) })
 }
 
 // OpenUnchecked is OpenExisting without any examination, for Checks.
@@ -124,7 +124,7 @@ func openFile(file string, creates bool) (*Store, error) {
 		file:        database,
 		writer:      database.Writer,
 		reader:      database.Reader,
-		secretFile:  secretfile.New(path + secretSuffix),
+		secretFile:  path + secretSuffix,
 		lockTimeout: sqlite.BusyTimeout,
 	}, nil
 }
@@ -195,7 +195,7 @@ func openServer(address string, options ServerOptions) (*Store, error) {
 		engine:      kind,
 		writer:      db,
 		reader:      db,
-		secretFile:  secretfile.New(options.SecretFile),
+		secretFile:  options.SecretFile,
 		lockTimeout: sqlite.BusyTimeout,
 	}, nil
 }

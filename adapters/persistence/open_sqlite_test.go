@@ -176,11 +176,11 @@ var _ = Describe("The server secret", Label("J2"), func() {
 
 	It("is refused when it is cut short or missing", func() {
 		store := openIn(directory)
-		write("short")(store.secretFile.Path())
+		write("short")(store.secretFile)
 		_, err := store.KeptSecrets()
 		Expect(err).To(And(MatchError(ContainSubstring("is not one secret of 32 bytes")),
 			MatchError(oauth.ErrUnavailable)))
-		Expect(os.Remove(store.secretFile.Path())).To(Succeed())
+		Expect(os.Remove(store.secretFile)).To(Succeed())
 		_, err = store.KeptSecrets()
 		Expect(errors.Is(err, fs.ErrNotExist)).To(BeTrue())
 	})

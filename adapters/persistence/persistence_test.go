@@ -80,7 +80,7 @@ func openIn(directory string) *Store {
 func reopen(store oauth.Store) oauth.Store {
 	former := store.(*Store)
 	Expect(former.Close()).To(Succeed())
-	return openIn(filepath.Dir(former.secretFile.Path()))
+	return openIn(filepath.Dir(former.secretFile))
 }
 
 var absoluteEnd = then.Add(24 * time.Hour)

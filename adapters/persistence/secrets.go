@@ -1,7 +1,6 @@
 package persistence
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,14 +24,15 @@ var (
 // replaced by one without the secret that the database is used with, so that nothing is issued
 // under another.
 func (s *Store) Secrets() ([][]byte, error) {
-	secrets, err := s.secretFile.Read()
+	last := s.secrets.Load()
+	secrets, err := secretfile.Read(s.secretFile, last)
 	if err != nil {
 		return nil, err
 	}
-	if last := s.secrets.Load(); last != nil && last != secrets {
+	if last != nil && last != secrets {
 		ctx, done := s.detached(context.Background())
 		defer done()
-		if _, err := s.compareSecret(s.reader.WithContext(ctx)); err != nil {
+		if err := s.compareSecret(s.reader.WithContext(ctx)); err != nil {
 			return nil, fmt.Errorf("reading the server secrets: %w: %w", oauth.ErrUnavailable, err)
 		}
 	}
@@ -42,7 +42,7 @@ func (s *Store) Secrets() ([][]byte, error) {
 
 // KeptSecrets returns the server secret, followed by those that it replaced.
 func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
-	secrets, err := s.secretFile.Read()
+	secrets, err := secretfile.Read(s.secretFile, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -54,106 +54,97 @@ func (s *Store) KeptSecrets() ([]secretfile.Secret, error) {
 // from their next use. A secret that is lost, or not the store's, can only be forgotten.
 func (s *Store) ReplaceSecret(ctx context.Context, now, forget time.Time) error {
 	return s.transaction(ctx, func(tx *gorm.DB) error {
-		_, err := s.compareSecret(tx)
+		err := s.compareSecret(tx)
 		switch forgetsAll := forget.Equal(now); {
 		case forgetsAll && errors.Is(err, fs.ErrNotExist):
-			err = s.secretFile.Create()
+			err = secretfile.Create(s.secretFile)
 		case err == nil || forgetsAll && errors.Is(err, oauth.ErrOtherSecret):
-			err = s.secretFile.Replace(now, forget)
+			err = secretfile.Replace(s.secretFile, now, forget)
 		}
 		if err == nil {
-			err = failed(storingFingerprint, tx.Delete(&fingerprintRow{}, onlyFingerprint).Error)
+			err = failed("forgetting the fingerprint of the server secret", tx.Exec("DELETE FROM secret_witness").Error)
 		}
-		if err != nil || s.engine.server { // the first replica that is given the new secret stores its fingerprint
+		if err != nil || s.file == nil { // the first replica that is given the new secret stores its fingerprint
 			return err
 		}
-		secrets, err := s.secretFile.Read()
+		secrets, err := secretfile.Read(s.secretFile, nil)
 		if err != nil {
 			return err
 		}
-		newest := secrets.Fingerprints[0]
-		return failed(storingFingerprint, tx.Create(&fingerprintRow{onlyFingerprint, newest[:]}).Error)
+		return storeFingerprint(tx, unused, secrets.Fingerprints[0])
 	})
 }
 
-// compareSecret refuses a secret file without the secret that the database was used with. It
-// reports whether one was used.
-func (s *Store) compareSecret(db *gorm.DB) (used bool, err error) {
+// compareSecret refuses a secret file without the secret that the database was used with.
+func (s *Store) compareSecret(db *gorm.DB) error {
 	known, err := fingerprint(db) // before the file, which a replacement changes first
 	if err != nil {
-		return false, err
+		return err
 	}
-	secrets, err := s.secretFile.Read()
-	if err == nil && known != nil && !slices.Contains(secrets.Fingerprints, *known) {
+	secrets, err := secretfile.Read(s.secretFile, nil)
+	if err == nil && known != unused && !slices.Contains(secrets.Fingerprints, known) {
 		err = fmt.Errorf("%w than %s: restore the file that was backed up with the database, or copy it from another "+
-			"replica and name it with server-secret", oauth.ErrOtherSecret, s.secretFile.Path())
+			"replica and name it with server-secret", oauth.ErrOtherSecret, s.secretFile)
 	}
-	return known != nil, err
+	return err
 }
 
 // createSecret generates the secret of a database that was not used with one. Later replicas must
 // be given the same file. Where the secret is missing, the service fails that needs it; a host may
 // have configured another one.
 func (s *Store) createSecret() error {
-	err := secretfile.Protect(s.secretFile.Path(), s.engine.server)
+	err := secretfile.Protect(s.secretFile, s.file == nil)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	known, err := fingerprint(s.reader)
-	if err != nil || known != nil {
+	if err != nil || known != unused {
 		return err
 	}
-	return s.secretFile.Create()
+	return secretfile.Create(s.secretFile)
 }
 
 // VerifySecret implements oauth.SecretVerifier.
 func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) error {
-	if len(prints) == 0 {
-		return nil
-	}
 	ctx, done := s.detached(ctx)
 	defer done()
-	if known, err := fingerprint(s.reader.WithContext(ctx)); err != nil || known != nil && *known == prints[0] {
+	if known, err := fingerprint(s.reader.WithContext(ctx)); err != nil || known == prints[0] {
 		return err
 	}
-	return s.transaction(ctx, func(tx *gorm.DB) error {
-		known, err := fingerprint(tx)
+	return s.change(ctx, func(db *gorm.DB) error {
+		known, err := fingerprint(db)
 		switch {
-		case err != nil || known != nil && *known == prints[0]:
+		case err != nil || known == prints[0]:
 			return err
-		case known != nil && !slices.Contains(prints, *known):
+		case known != unused && !slices.Contains(prints, known):
 			return oauth.ErrOtherSecret
-		case known != nil:
-			forgotten := tx.Delete(&fingerprintRow{}, "print = ?", known[:])
-			if forgotten.Error != nil || forgotten.RowsAffected == 0 {
-				return cmp.Or(failed(storingFingerprint, forgotten.Error), errOvertaken)
-			}
 		}
-		return overtaken(tx.Create(&fingerprintRow{onlyFingerprint, prints[0][:]}).Error, storingFingerprint)
+		return storeFingerprint(db, known, prints[0])
 	})
 }
 
-// fingerprintRow is the fingerprint of the newest server secret that a process has sealed with. The
-// table has one row, or none before the first service has started.
-type fingerprintRow struct {
-	ID    int `gorm:"primaryKey;autoIncrement:false"`
-	Print []byte
+// unused is instead of the fingerprint before the first service has started.
+var unused oauth.Fingerprint
+
+// fingerprint returns that of the newest server secret that a process has sealed with.
+func fingerprint(db *gorm.DB) (known oauth.Fingerprint, err error) {
+	var prints [][]byte
+	err = db.Table("secret_witness").Pluck("print", &prints).Error
+	for _, print := range prints {
+		copy(known[:], print)
+	}
+	return known, failed("reading the fingerprint of the server secret", err)
 }
 
-// TableName implements GORM's Tabler.
-func (fingerprintRow) TableName() string { return "secret_witness" }
-
-const (
-	onlyFingerprint    = 1
-	storingFingerprint = "storing the fingerprint of the server secret"
-)
-
-func fingerprint(db *gorm.DB) (*oauth.Fingerprint, error) {
-	var rows []fingerprintRow
-	if err := db.Find(&rows).Error; err != nil || len(rows) == 0 {
-		return nil, failed("reading the fingerprint of the server secret", err)
+// storeFingerprint replaces the known fingerprint, unless another process was faster.
+func storeFingerprint(db *gorm.DB, known, next oauth.Fingerprint) error {
+	const doing = "storing the fingerprint of the server secret"
+	if known == unused {
+		return overtaken(db.Exec("INSERT INTO secret_witness (id, print) VALUES (1, ?)", next[:]).Error, doing)
 	}
-	var known oauth.Fingerprint
-	copy(known[:], rows[0].Print)
-	return &known, nil
+	done := db.Exec("UPDATE secret_witness SET print = ? WHERE print = ?", next[:], known[:])
+	if done.Error == nil && done.RowsAffected == 0 {
+		return errOvertaken
+	}
+	return failed(doing, done.Error)
 }

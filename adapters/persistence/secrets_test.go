@@ -52,8 +52,8 @@ var _ = Describe("Replacing the server secret of a store", Label("J2"), func() {
 	It("is found soon when it was laid there by hand", func() {
 		secrets()
 		lain := bytes.Repeat([]byte{7}, 32)
-		Expect(os.WriteFile(store.secretFile.Path()+".lain", lain, 0o600)).To(Succeed())
-		Expect(os.Rename(store.secretFile.Path()+".lain", store.secretFile.Path())).To(Succeed())
+		Expect(os.WriteFile(store.secretFile+".lain", lain, 0o600)).To(Succeed())
+		Expect(os.Rename(store.secretFile+".lain", store.secretFile)).To(Succeed())
 		Eventually(secrets).Should(Equal([][]byte{lain}))
 	})
 

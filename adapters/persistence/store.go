@@ -25,7 +25,7 @@ type Store struct {
 	engine         engine
 	file           *sqlite.Database // nil on a server
 	writer, reader *gorm.DB
-	secretFile     *secretfile.File
+	secretFile     string
 	secrets        atomic.Pointer[secretfile.Secrets] // read last
 	lockTimeout    time.Duration
 	collisions     atomic.Int64
@@ -34,7 +34,7 @@ type Store struct {
 var _ oauth.Store = (*Store)(nil)
 
 // SharedByReplicas reports that several machines may use the database at once.
-func (s *Store) SharedByReplicas() bool { return s.engine.server }
+func (s *Store) SharedByReplicas() bool { return s.file == nil }
 
 // Collisions returns how often this process has found that another one was faster with a change.
 // The change runs again, at most 16 times.

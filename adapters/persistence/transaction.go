@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -28,19 +29,14 @@ func (s *Store) change(ctx context.Context, work func(tx *gorm.DB) error) error 
 
 // transaction is change for work with several statements, which belong together.
 func (s *Store) transaction(ctx context.Context, work func(tx *gorm.DB) error) error {
-	if s.file != nil {
-		return s.file.Write(ctx, s.lockTimeout, work)
-	}
-	ctx, done := s.detached(ctx)
-	defer done()
-	return s.retryCollisions(ctx, func() error { return inTransaction(s.writer.WithContext(ctx), work) })
+	return s.change(ctx, func(db *gorm.DB) error { return inTransaction(db, work) })
 }
 
 // longTransaction runs work once, for as long as it takes. Other processes cannot write to a file
 // meanwhile; a server goes on.
 func (s *Store) longTransaction(ctx context.Context, work func(tx *gorm.DB) error) error {
 	if s.file != nil {
-		return s.transaction(ctx, work)
+		return s.change(ctx, work)
 	}
 	return inTransaction(s.writer.WithContext(ctx), work)
 }
@@ -66,8 +62,9 @@ func (s *Store) retryCollisions(ctx context.Context, work func() error) error {
 	}
 }
 
-// inTransaction runs work once in a transaction of a server. Drivers set READ COMMITTED, which is
-// enough because every change checks the versions that it has read.
+// inTransaction runs work once in a transaction, in a file in that of the change. The drivers of
+// servers set READ COMMITTED, which is enough because every change checks the versions that it has
+// read.
 func inTransaction(db *gorm.DB, work func(tx *gorm.DB) error) (err error) {
 	ended := db.Transaction(func(tx *gorm.DB) error {
 		err = work(tx)
@@ -89,25 +86,20 @@ func failed(doing string, err error) error {
 		err = oauth.ErrNotFound
 	case isDuplicate(err):
 		err = oauth.ErrDuplicate
+	case slices.Contains(pgElsewhere, drivers.Code(err)):
+		err = fmt.Errorf("%w: %w: behind PgBouncer in transaction mode, add default_query_exec_mode=exec to the "+
+			"address", oauth.ErrUnavailable, err)
 	default:
-		err = fmt.Errorf("%w: %w%s", oauth.ErrUnavailable, err, poolerAdvice(err))
+		err = fmt.Errorf("%w: %w", oauth.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// poolerAdvice explains the errors of prepared statements that are on another connection.
-func poolerAdvice(err error) string {
-	if code := drivers.Code(err); code == "42P05" || code == "26000" {
-		return ": behind PgBouncer in transaction mode, add default_query_exec_mode=exec to the address"
-	}
-	return ""
 }
 
 // detached lets short work finish after its caller has canceled it: a server's driver would drop
 // the connection otherwise, and the driver of a file would start a goroutine for each statement. A
 // deadline still holds on a server.
 func (s *Store) detached(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !s.engine.server {
+	if s.file != nil {
 		return context.WithoutCancel(ctx), func() {}
 	}
 	limit := time.Now().Add(s.lockTimeout)

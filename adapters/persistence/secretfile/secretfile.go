@@ -1,4 +1,4 @@
-// Package secretfile keeps the server secrets of a store in a file, never in its database. A File
+// Package secretfile keeps the server secrets of a store in a file, never in its database. The file
 // holds the newest secret, which seals, and those that it replaced, which still open.
 package secretfile
 
@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -37,54 +36,39 @@ type Secrets struct {
 	file         fs.FileInfo
 }
 
-// File is a file of server secrets. It remembers what it read last.
-type File struct {
-	path string
-	last atomic.Pointer[Secrets]
-}
-
-// New returns the file at path, without opening it.
-func New(path string) *File { return &File{path: path} }
-
-// Path returns the name of the file.
-func (f *File) Path() string { return f.path }
-
 var errMissing = errors.New("restore the file, or copy it from another replica and name it with server-secret; if it " +
 	"is lost, \"pasteport keys rotate --forget-old\" generates another secret, and clients connect again")
 
-// Read returns the secrets. It reads the file again only when it has changed: a new secret comes as
-// a new file.
-func (f *File) Read() (*Secrets, error) {
-	found, err := os.Stat(f.path)
+// Read returns the secrets in a file: last if it has not changed since, because a new secret comes
+// as a new file.
+func Read(path string, last *Secrets) (_ *Secrets, err error) {
+	defer func() { err = failed("reading the server secrets", err) }()
+	found, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %w", err, errMissing)
 	}
 	if err != nil {
-		return nil, failed("reading the server secrets", err)
+		return nil, err
 	}
-	if last := f.last.Load(); last != nil && os.SameFile(last.file, found) &&
-		last.file.ModTime().Equal(found.ModTime()) && last.file.Size() == found.Size() {
+	if last != nil && os.SameFile(last.file, found) && last.file.ModTime().Equal(found.ModTime()) &&
+		last.file.Size() == found.Size() {
 		return last, nil
 	}
-	content, err := os.ReadFile(f.path)
+	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, failed("reading the server secrets", err)
+		return nil, err
 	}
 	read := &Secrets{file: found, All: []Secret{{found.ModTime().UTC(), content}}}
 	if len(content) != secretLength {
 		if read.All, err = parse(string(content)); err != nil {
-			return nil, failed("reading the server secrets", fmt.Errorf("%s %w: restore it", f.path, err))
+			return nil, fmt.Errorf("%s %w: restore it", path, err)
 		}
 	}
 	for _, secret := range read.All {
 		read.Bytes = append(read.Bytes, secret.bytes)
 	}
 	read.Fingerprints, err = seal.NewKeyRing(seal.FixedSecrets(read.Bytes)).SecretFingerprints()
-	if err != nil {
-		return nil, failed("deriving the fingerprints of the server secrets", err)
-	}
-	f.last.Store(read)
-	return read, nil
+	return read, err
 }
 
 // parse reads a line for each secret: the time of its generation and the secret in base64.
@@ -113,14 +97,14 @@ func failed(doing string, err error) error {
 }
 
 // Create generates a secret unless the file exists.
-func (f *File) Create() error {
-	return failed("writing the server secret", writeFile(f.path, generate(), nil))
+func Create(path string) error {
+	return failed("writing the server secret", writeFile(path, generate(), nil))
 }
 
 // Replace generates a new secret and keeps the earlier ones, except those that were replaced at the
 // time forget or before it.
-func (f *File) Replace(now, forget time.Time) error {
-	secrets, err := f.Read()
+func Replace(path string, now, forget time.Time) error {
+	secrets, err := Read(path, nil)
 	if err != nil {
 		return err
 	}
@@ -134,9 +118,9 @@ func (f *File) Replace(now, forget time.Time) error {
 		content = fmt.Appendf(content, "%s %s\n", replaced.Format(time.RFC3339),
 			base64.StdEncoding.EncodeToString(secret.bytes))
 	}
-	path, err := filepath.EvalSymlinks(f.path)
+	target, err := filepath.EvalSymlinks(path)
 	if err == nil {
-		err = writeFile(path, content, secrets.file)
+		err = writeFile(target, content, secrets.file)
 	}
 	return failed("writing the server secret", err)
 }

@@ -17,23 +17,23 @@ import (
 func TestSecretFile(t *testing.T) { suite.Run(t, "Secret file") }
 
 var _ = Describe("Replacing the server secret in its file", Label("J2"), func() {
-	var file *File
+	var file string
 	day := func(n int) time.Time { return time.UnixMilli(1_770_091_506_789).Add(time.Duration(n) * 24 * time.Hour) }
 	secrets := func() []Secret {
 		GinkgoHelper()
-		kept, err := file.Read()
+		kept, err := Read(file, nil)
 		Expect(err).NotTo(HaveOccurred())
 		return kept.All
 	}
 	BeforeEach(func() {
-		file = New(filepath.Join(GinkgoT().TempDir(), "oauth.db.secret"))
-		Expect(file.Create()).To(Succeed())
+		file = filepath.Join(GinkgoT().TempDir(), "oauth.db.secret")
+		Expect(Create(file)).To(Succeed())
 	})
 
 	It("records when each was generated", func() {
-		written, err := os.Stat(file.path)
+		written, err := os.Stat(file)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
+		Expect(Replace(file, day(1), time.Time{})).To(Succeed())
 		kept := secrets()
 		Expect(kept[0].GeneratedAt).To(BeTemporally("==", day(1).Truncate(time.Second)))
 		Expect(kept[1].GeneratedAt).To(BeTemporally("~", written.ModTime(), time.Second))
@@ -41,9 +41,9 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 
 	DescribeTable("forgets what was replaced long enough ago", func(forget func() time.Time, left int) {
 		for n := range 3 {
-			Expect(file.Replace(day(n), time.Time{})).To(Succeed())
+			Expect(Replace(file, day(n), time.Time{})).To(Succeed())
 		}
-		Expect(file.Replace(day(3), forget())).To(Succeed())
+		Expect(Replace(file, day(3), forget())).To(Succeed())
 		Expect(secrets()).To(HaveLen(1 + left))
 	},
 		Entry("when that is never", func() time.Time { return time.Time{} }, 4),
@@ -54,9 +54,9 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 	)
 
 	It("is for the file's owner only, and leaves nothing half written", Label("H7"), func() {
-		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
-		Expect(mode(file.path)).To(BeEquivalentTo(0o600))
-		Expect(filepath.Glob(filepath.Dir(file.path) + "/*")).To(ConsistOf(file.path))
+		Expect(Replace(file, day(1), time.Time{})).To(Succeed())
+		Expect(mode(file)).To(BeEquivalentTo(0o600))
+		Expect(filepath.Glob(filepath.Dir(file) + "/*")).To(ConsistOf(file))
 	})
 
 	It("leaves the file its owner, its mode and a link to it", func() {
@@ -64,12 +64,12 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 			Skip("only root gives files away")
 		}
 		kept := filepath.Join(GinkgoT().TempDir(), "kept")
-		Expect(os.Rename(file.path, kept)).To(Succeed())
-		Expect(os.Symlink(kept, file.path)).To(Succeed())
+		Expect(os.Rename(file, kept)).To(Succeed())
+		Expect(os.Symlink(kept, file)).To(Succeed())
 		Expect(os.Chown(kept, 4711, 4712)).To(Succeed())
 		Expect(os.Chmod(kept, 0o640)).To(Succeed())
-		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
-		Expect(os.Readlink(file.path)).To(Equal(kept))
+		Expect(Replace(file, day(1), time.Time{})).To(Succeed())
+		Expect(os.Readlink(file)).To(Equal(kept))
 		Expect(secrets()).To(HaveLen(2))
 		Expect(mode(kept)).To(BeEquivalentTo(0o640))
 		found, err := os.Stat(kept)
@@ -79,27 +79,27 @@ var _ = Describe("Replacing the server secret in its file", Label("J2"), func() 
 
 	It("changes nothing when the new file cannot be given to the owner of the old one", func() {
 		before := secrets()
-		Expect(writeFile(file.path, []byte("new"), ownerless{})).
+		Expect(writeFile(file, []byte("new"), ownerless{})).
 			To(MatchError(ContainSubstring("does not report the owner")))
 		Expect(secrets()).To(Equal(before))
-		Expect(filepath.Glob(filepath.Dir(file.path) + "/*")).To(ConsistOf(file.path))
+		Expect(filepath.Glob(filepath.Dir(file) + "/*")).To(ConsistOf(file))
 	})
 
 	It("leaves a file that another process has made meanwhile", Label("I22"), func() {
 		before := secrets()
-		Expect(file.Create()).To(Succeed())
+		Expect(Create(file)).To(Succeed())
 		Expect(secrets()).To(Equal(before))
 	})
 
 	DescribeTable("refuses a file that", func(spoil func(content string) string, said string) {
-		Expect(file.Replace(day(1), time.Time{})).To(Succeed())
-		content, err := os.ReadFile(file.path)
+		Expect(Replace(file, day(1), time.Time{})).To(Succeed())
+		content, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
-		write(spoil(string(content)))(file.path)
-		_, err = file.Read()
+		write(spoil(string(content)))(file)
+		_, err = Read(file, nil)
 		Expect(err).To(MatchError(And(ContainSubstring(said), ContainSubstring("restore it"))))
-		Expect(file.Replace(day(2), time.Time{})).To(MatchError(ContainSubstring(said)))
-		Expect(os.ReadFile(file.path)).To(BeEquivalentTo(spoil(string(content))))
+		Expect(Replace(file, day(2), time.Time{})).To(MatchError(ContainSubstring(said)))
+		Expect(os.ReadFile(file)).To(BeEquivalentTo(spoil(string(content))))
 	},
 		Entry("is empty", func(string) string { return "" }, "is empty"),
 		Entry("is cut off", func(content string) string { return content[:len(content)-2] }, "is damaged in line 2"),
@@ -119,11 +119,11 @@ type ownerless struct{ fs.FileInfo }
 func (ownerless) Sys() any { return nil }
 
 var _ = DescribeTable("The server secret that replicas are given", Label("H7"), func(given, left os.FileMode) {
-	file := New(filepath.Join(GinkgoT().TempDir(), "secret"))
-	Expect(os.WriteFile(file.path, make([]byte, secretLength), 0o600)).To(Succeed())
-	Expect(os.Chmod(file.path, given)).To(Succeed())
-	Expect(Protect(file.path, true)).To(Succeed())
-	Expect(mode(file.path)).To(Equal(left))
+	file := filepath.Join(GinkgoT().TempDir(), "secret")
+	Expect(os.WriteFile(file, make([]byte, secretLength), 0o600)).To(Succeed())
+	Expect(os.Chmod(file, given)).To(Succeed())
+	Expect(Protect(file, true)).To(Succeed())
+	Expect(mode(file)).To(Equal(left))
 },
 	Entry("is left to its group as it is mounted", os.FileMode(0o440), os.FileMode(0o440)),
 	Entry("is left to its owner", os.FileMode(0o400), os.FileMode(0o400)),
