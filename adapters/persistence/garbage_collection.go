@@ -40,15 +40,11 @@ func (s *Store) DeleteExpired(ctx context.Context, now time.Time) (deleted int, 
 // deleteExpired deletes some rows whose end has passed. It asks for their keys before, because not
 // every engine limits a DELETE.
 func (t keyedTable) deleteExpired(tx *gorm.DB, now int64) (rows int64, err error) {
-	var expired []map[string]any
-	err = tx.Table(t.name).Select(t.key).Where("forget_after <= ?", now).Order("forget_after").Limit(deletedAtOnce).
-		Find(&expired).Error
-	if err != nil || len(expired) == 0 {
+	var keys []any
+	err = tx.Table(t.name).Where("forget_after <= ?", now).Order("forget_after").Limit(deletedAtOnce).
+		Pluck(t.key, &keys).Error
+	if err != nil || len(keys) == 0 {
 		return 0, err
-	}
-	keys := make([]any, len(expired))
-	for i, row := range expired {
-		keys[i] = row[t.key]
 	}
 	done := tx.Exec("DELETE FROM "+t.name+" WHERE forget_after <= ? AND "+t.key+" IN ?", now, keys)
 	return done.RowsAffected, done.Error

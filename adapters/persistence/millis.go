@@ -42,11 +42,8 @@ type millis struct{}
 func init() { schema.RegisterSerializer("pasteport_millis", millis{}) }
 
 // Value implements schema.SerializerValuerInterface.
-func (millis) Value(_ context.Context, field *schema.Field, _ reflect.Value, value any) (any, error) {
-	at, ok := value.(time.Time)
-	if !ok {
-		return nil, fmt.Errorf("writing %s: %T is not a time", field.Name, value)
-	}
+func (millis) Value(_ context.Context, _ *schema.Field, _ reflect.Value, value any) (any, error) {
+	at := value.(time.Time) // as every field with this serializer is
 	return moment{&at}.Value()
 }
 

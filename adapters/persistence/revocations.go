@@ -13,25 +13,17 @@ var _ oauth.EndWatcher = (*Store)(nil)
 func (s *Store) EndedSince(ctx context.Context, since time.Time) (oauth.Ended, error) {
 	ended := oauth.Ended{Grants: map[string]oauth.EndedGrant{}}
 	err := grants.scan(s.reader.WithContext(ctx), func(row oauth.GrantSnapshot) {
-		addEnded(&ended, row, since)
-	}, "revoked_at >= ?", since.UnixMilli())
-	if err != nil {
-		return oauth.Ended{}, failed("asking which grants have ended", err)
-	}
-	return ended, nil
-}
-
-// addEnded adds the grant if it has ended, or its revoked tokens.
-func addEnded(ended *oauth.Ended, row oauth.GrantSnapshot, since time.Time) {
-	if !row.EndedAt.IsZero() {
-		grant := oauth.EndedGrant{Reason: oauth.EndReason(row.EndReason)}
-		copy(grant.HostPrint[:], row.HostPrint)
-		ended.Grants[row.ID] = grant
-		return
-	}
-	for _, token := range row.AccessTokens {
-		if !token.RevokedAt.Before(since) && !token.RevokedAt.IsZero() {
-			ended.Tokens = append(ended.Tokens, token.Digest)
+		if !row.EndedAt.IsZero() {
+			grant := oauth.EndedGrant{Reason: oauth.EndReason(row.EndReason)}
+			copy(grant.HostPrint[:], row.HostPrint)
+			ended.Grants[row.ID] = grant
+			return
 		}
-	}
+		for _, token := range row.AccessTokens {
+			if !token.RevokedAt.Before(since) && !token.RevokedAt.IsZero() {
+				ended.Tokens = append(ended.Tokens, token.Digest)
+			}
+		}
+	}, "revoked_at >= ?", since.UnixMilli())
+	return ended, failed("asking which grants have ended", err)
 }

@@ -137,16 +137,11 @@ func numbered(db *gorm.DB, statement string) string {
 	if db.Name() != "postgres" {
 		return statement
 	}
-	converted, number := make([]byte, 0, len(statement)+128), int64(0)
-	for _, c := range []byte(statement) {
-		if c != '?' {
-			converted = append(converted, c)
-			continue
-		}
-		number++
-		converted = strconv.AppendInt(append(converted, '$'), number, 10)
+	parts := strings.Split(statement, "?")
+	for i := range parts[1:] {
+		parts[i] += "$" + strconv.Itoa(i+1)
 	}
-	return string(converted)
+	return strings.Join(parts, "")
 }
 
 // consentColumns are the columns that both tables have, in the order of consentFields.

@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 
@@ -24,17 +25,11 @@ func (l list[T]) Value() (driver.Value, error) {
 // Scan implements sql.Scanner.
 func (l list[T]) Scan(value any) error {
 	*l.of = nil
-	if bytes, isBytes := value.([]byte); isBytes {
-		value = string(bytes)
+	var text sql.NullString
+	if err := text.Scan(value); err != nil || text.String == "" {
+		return err
 	}
-	text, isText := value.(string)
-	if !isText {
-		return fmt.Errorf("reading tokens: the driver returns a %T", value)
-	}
-	if text == "" {
-		return nil
-	}
-	if err := json.Unmarshal([]byte(text), l.of); err != nil {
+	if err := json.Unmarshal([]byte(text.String), l.of); err != nil {
 		return fmt.Errorf("reading tokens: %w", err)
 	}
 	return nil
