@@ -25,6 +25,10 @@ var (
 // its clients send a few messages in each. The response could be many times as long.
 const maxBatch = 100
 
+// maxMembers is the maximum number of members of an object that is decoded: a message, params,
+// _meta. The arguments of a tool are not. Each takes many times the memory of its text.
+const maxMembers = 1000
+
 // Decode returns the message in a text, or those of a batch. It refuses duplicate names, another
 // spelling of a name that MCP has, a value of another type than JSON-RPC and MCP allow, and data
 // after the message. It writes spaces in the place of line ends between values, so that a message
@@ -210,7 +214,10 @@ func (d *decoder) members(of string, known []string, read func(name string) erro
 		return d.errorf("%s is not an object", of)
 	}
 	_, err := d.tokens.ReadToken()
-	for err == nil && d.tokens.PeekKind() != '}' {
+	for n := 0; err == nil && d.tokens.PeekKind() != '}'; n++ {
+		if n == maxMembers {
+			return tooMany("an object has more than %d members", maxMembers)
+		}
 		var token jsontext.Token
 		if token, err = d.tokens.ReadToken(); err != nil {
 			return err
