@@ -41,9 +41,7 @@ func newGroupCommit(writer *gorm.DB) *groupCommit {
 	return g
 }
 
-// Write carries out a change in a transaction that it may share with other changes. An error of the
-// change undoes that change alone. It waits for its turn no longer than lockTimeout, and then for
-// the result.
+// Write carries out a change. It waits for its turn no longer than lockTimeout, and for the result.
 func (g *groupCommit) Write(ctx context.Context, lockTimeout time.Duration, change func(tx *gorm.DB) error) error {
 	c := &queuedChange{ctx: ctx, change: change, answered: make(chan struct{})}
 	turn, cancel := context.WithTimeout(ctx, lockTimeout)
