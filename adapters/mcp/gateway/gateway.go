@@ -9,6 +9,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -63,6 +64,23 @@ type Options struct {
 	guard.Options
 	HostTokens HostTokens     // nil for an upstream that gets no host tokens
 	Sessions   guard.Sessions // binds the ids of sessions to their owners
+}
+
+// OpenSession returns the session of a request, "" without one. It fails with oauth.ErrNotFound for
+// a session of another caller.
+func (o Options) OpenSession(header http.Header, sender oauth.Caller) (string, error) {
+	bound := header.Values(message.SessionHeader)
+	if len(bound) == 0 {
+		return "", nil
+	}
+	session, ok, err := o.Sessions.OpenSession(bound[0], sender.SessionOwner(o.Resource))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("opening a session id: %w", err)
+	case !ok, len(bound) > 1:
+		return "", oauth.ErrNotFound
+	}
+	return session, nil
 }
 
 // Gateway forwards the requests that its guard has admitted to an Upstream.

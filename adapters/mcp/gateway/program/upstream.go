@@ -126,15 +126,17 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 		w = to
 	}
 	isStateless := r.Header.Get(message.VersionHeader) >= message.FirstStateless
-	switch ids := r.Header.Values(message.SessionHeader); {
-	case r.Method != http.MethodPost && isStateless:
+	if r.Method != http.MethodPost && isStateless {
 		w.Header().Set("Allow", http.MethodPost)
 		message.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
 		return nil
-	case len(ids) > 1:
-		return oauth.ErrNotFound
-	case len(ids) == 1:
-		s, err := u.find(ids[0], sender, hostOf(r, host))
+	}
+	id, err := u.options.OpenSession(r.Header, sender)
+	switch {
+	case err != nil:
+		return err
+	case id != "":
+		s, err := u.find(id, sender, hostOf(r, host))
 		if err != nil {
 			return err
 		}
@@ -150,8 +152,6 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	return u.open(w, r, b.Messages, sender, host)
 }
 
-func (u *Upstream) owner(sender oauth.Caller) string { return sender.SessionOwner(u.options.Resource) }
-
 // hostOf returns the digest of the host token of a request, which only another replica may have.
 func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
 	if identity := response.IdentityOf(r.Context()); identity != nil && identity.Token == "" {
@@ -160,21 +160,13 @@ func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
 	return oauth.DigestOf(host.Reveal())
 }
 
-// find returns the session of a bound id. A process is only for grants with the host token in its
-// environment, because it ends with its last grant.
-func (u *Upstream) find(bound string, sender oauth.Caller, host oauth.Digest) (*session, error) {
-	id, ok, err := u.options.Sessions.OpenSession(bound, u.owner(sender))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("opening a session id: %w", err)
-	case !ok:
-		return nil, oauth.ErrNotFound
-	}
+// find returns a session. Its process is only for grants with the host token in its environment,
+// because it ends with its last grant.
+func (u *Upstream) find(id string, sender oauth.Caller, host oauth.Digest) (*session, error) {
 	u.mu.Lock()
 	s := u.sessions[id]
 	u.mu.Unlock()
-	if s == nil || s.hasEnded() || s.host != host ||
-		!u.registry.UseSession(id, sender.Grant) {
+	if s == nil || s.hasEnded() || s.host != host || !u.registry.UseSession(id, sender.Grant) {
 		return nil, oauth.ErrUnknownSession
 	}
 	return s, nil
@@ -195,7 +187,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []messa
 	if err != nil {
 		return err
 	}
-	bound, err := u.options.Sessions.BindSession(s.id, u.owner(sender))
+	bound, err := u.options.Sessions.BindSession(s.id, sender.SessionOwner(u.options.Resource))
 	if err != nil {
 		s.end(errClosed)
 		return fmt.Errorf("binding a session id: %w", err)

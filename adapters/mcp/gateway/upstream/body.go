@@ -4,26 +4,24 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
 )
 
-// responseBody is the body of a response. It releases the context of its request when it is closed,
-// and drops the trailers, which no rule has checked.
+// responseBody is the body of a response. It fails with errCut when it breaks off, and releases the
+// context of its request when it is closed.
 type responseBody struct {
 	io.ReadCloser
-	answer *http.Response
-	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
-	cut    func() // called for a body that breaks off
 }
 
 // Read implements io.Reader.
 func (b *responseBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) && b.ctx.Err() == nil {
-		b.cut()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", errCut, err)
 	}
 	return n, err
 }
@@ -31,9 +29,7 @@ func (b *responseBody) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *responseBody) Close() error {
 	defer b.cancel(nil)
-	err := b.ReadCloser.Close()
-	b.answer.Trailer = nil
-	return err
+	return b.ReadCloser.Close()
 }
 
 // decode decompresses a body: some servers and proxies compress every response, and neither clients

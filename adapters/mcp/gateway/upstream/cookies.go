@@ -36,14 +36,6 @@ func newCookies(target *url.URL, host string) *cookies {
 	return &cookies{of: of, byKey: cache.New[string, *cookiejar.Jar](maxSessions)}
 }
 
-// sessionKey returns the key of a session of an owner, "" without a session.
-func sessionKey(owner, session string) string {
-	if session == "" {
-		return ""
-	}
-	return owner + "\x00" + session
-}
-
 // addTo adds the cookies of a session. A cookie of the credential takes precedence.
 func (c *cookies) addTo(request *http.Request, key string) {
 	if key == "" {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
@@ -32,21 +34,18 @@ func forwards(more []string) func(header string) bool {
 	}
 }
 
-func (u *Upstream) requestHeader(from http.Header, x *forwarding) http.Header {
-	header := http.Header{"Accept-Encoding": {"identity"}}
+func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool) http.Header {
+	header := http.Header{"Accept-Encoding": {"identity"}, "User-Agent": nil}
 	for name, values := range from {
-		if u.passes(name) {
+		if u.passes(name) && !httpguts.HeaderValuesContainsToken(from["Connection"], name) {
 			header[name] = values
 		}
 	}
-	if x.session != "" {
-		header.Set(message.SessionHeader, x.session)
+	if session != "" {
+		header.Set(message.SessionHeader, session)
 	}
-	if x.body != nil {
+	if hasBody {
 		header.Set("Content-Type", "application/json") // the guard has checked the media type and the encoding
-	}
-	if x.requestID != "" {
-		header.Set(requestIDHeader, x.requestID)
 	}
 	return header
 }
@@ -59,18 +58,17 @@ var passedBack = []string{
 	"Last-Modified", "Retry-After", "Traceparent",
 }
 
-// cleanAnswer removes all headers that are not passed back. It does not read the body.
-func cleanAnswer(answer *http.Response) {
-	maps.DeleteFunc(answer.Header, func(name string, _ []string) bool {
+// cleanAnswer removes all headers that are not passed back.
+func cleanAnswer(header http.Header) {
+	maps.DeleteFunc(header, func(name string, _ []string) bool {
 		return !slices.Contains(passedBack, name) && !strings.HasPrefix(name, "Mcp-") &&
 			!strings.HasPrefix(name, "Ratelimit")
 	})
-	if types := answer.Header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
-		answer.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	if types := header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
+		header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	keepFromSharedCaches(answer.Header)
-	answer.Header.Set("X-Content-Type-Options", "nosniff")
-	answer.Trailer = nil // see responseBody for the trailers after the body
+	keepFromSharedCaches(header)
+	header.Set("X-Content-Type-Options", "nosniff")
 }
 
 // keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without

@@ -103,7 +103,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			Cause:  err,
 		}
 	}
-	ctx, cancel := context.WithCancelCause(withoutTrace{r.Context()})
+	ctx, cancel := context.WithCancelCause(r.Context())
 	if r.Method != http.MethodGet { // the first event of a stream may take longer
 		timer := time.AfterFunc(t.patience, func() { cancel(errTimeout) })
 		defer timer.Stop()
@@ -132,16 +132,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.askCheck()
 	}
 	decode(answer)
-	answer.Body = &responseBody{answer.Body, answer, ctx, cancel, func() { t.cut(r) }}
+	answer.Body = &responseBody{answer.Body, cancel}
 	return answer, nil
-}
-
-// cut records a response that broke off. A stream without an end can break off whenever the server
-// restarts.
-func (t *transport) cut(r *http.Request) {
-	if t.askCheck(); r.Method != http.MethodGet {
-		forwardingOf(r).cut = errCut
-	}
 }
 
 // timed sends the request and reports it to the observer.
@@ -197,19 +189,6 @@ func gatewayError(answer *http.Response) error {
 		return fmt.Errorf("it answered %d", answer.StatusCode)
 	}
 	return nil
-}
-
-// withoutTrace hides the ClientTrace of httputil.ReverseProxy, which would forward informational
-// responses (1xx) with unchecked headers.
-type withoutTrace struct{ context.Context }
-
-// Value implements context.Context.
-func (c withoutTrace) Value(key any) any {
-	value := c.Context.Value(key)
-	if _, tracing := value.(*httptrace.ClientTrace); tracing {
-		return nil
-	}
-	return value
 }
 
 // failed returns a failure. Its text contains nothing of the upstream.

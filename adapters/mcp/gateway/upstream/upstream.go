@@ -4,23 +4,19 @@
 //
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
-//	sessions     session ids, bound to their owner
 //	check        the check whether the upstream works
 //	transport    the timeout, the circuit breaker, and the errors of the upstream
 //	cookies      the cookies of sessions
-//	body         a body that is compressed or breaks off
+//	body         a body that is compressed
 package upstream
 
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httputil"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,7 +36,6 @@ type Upstream struct {
 	url          *url.URL
 	presentation secret.Presentation
 	passes       func(header string) bool
-	proxy        *httputil.ReverseProxy
 	transport    *transport
 	cookies      *cookies
 	checks       *http.Client // of Check
@@ -61,25 +56,16 @@ func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error)
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(c, openTimeout)
-	u := &Upstream{
+	return &Upstream{
 		config:       c,
 		options:      o,
 		url:          target,
 		presentation: c.Presentation(),
 		passes:       forwards(c.Headers),
-		transport:    transport,
+		transport:    newTransport(c, openTimeout),
 		cookies:      newCookies(target, c.Host),
 		checks:       newChecks(c),
-	}
-	u.proxy = &httputil.ReverseProxy{
-		Transport:      transport,
-		ErrorLog:       slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-		Rewrite:        u.rewrite,
-		ModifyResponse: u.accept,
-		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, err error) { forwardingOf(r).failed = err },
-	}
-	return u, nil
+	}, nil
 }
 
 // Forward forwards a request to the MCP endpoint. It returns oauth.ErrUnknownBearer when the
@@ -88,20 +74,11 @@ func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error)
 // written nothing then, except before the failure of a response that was cut off.
 func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Body, sender oauth.Caller,
 	host oauth.HostToken) error {
-	return u.send(w, r, &forwarding{
-		sender:       sender,
-		host:         host,
-		body:         b.Encode(),
-		setName:      b.SetName,
-		isRepeatable: r.Method != http.MethodPost || slices.Contains(repeatable, b.Only().Method),
-	})
-}
-
-func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (err error) {
-	if x.session, err = u.openSession(r.Header, u.owner(x.sender)); err != nil {
+	session, err := u.options.OpenSession(r.Header, sender)
+	if err != nil {
 		return err
 	}
-	x.credentials, err = u.credentials(x.host)
+	presented, err := u.credentials(host)
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		return err
@@ -113,52 +90,41 @@ func (u *Upstream) send(w http.ResponseWriter, r *http.Request, x *forwarding) (
 			Cause:  err,
 		}
 	}
-	x.key = sessionKey(u.owner(x.sender), x.session)
-	x.requestID = w.Header().Get(requestIDHeader)
-	ctx := context.WithValue(r.Context(), forwardingKey{}, x)
-	defer func() {
-		cut := recover()
-		switch {
-		case x.cut != nil:
-			err = failed(http.StatusBadGateway, "cut off its response", x.cut)
-			return
-		case cut == nil:
-			return
-		}
-		//nolint:errorlint // net/http compares the value
-		if cut != http.ErrAbortHandler || r.Context().Err() == nil || !message.IsEventStream(w.Header()) {
-			panic(cut)
-		}
-		err = nil // a stream may end at any event: the grant or the service has ended
-	}()
-	u.proxy.ServeHTTP(w, r.WithContext(ctx))
-	return x.failed
+	body := b.Encode()
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, u.url.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	u.passParameters(r.URL, out.URL)
+	out.Host, out.Header = u.config.Host, u.requestHeader(r.Header, session, body != nil)
+	if id := w.Header().Get(requestIDHeader); id != "" {
+		out.Header.Set(requestIDHeader, id)
+	}
+	b.SetName(out.Header)
+	if r.Method != http.MethodPost || slices.Contains(repeatable, b.Only().Method) {
+		out.Header[outbound.Repeatable] = nil
+	}
+	presented.AddTo(out)
+	u.cookies.addTo(out, u.cookieKey(sender, session))
+	u.identify(out, sender, body)
+	answer, err := u.transport.RoundTrip(out)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if err := u.accept(answer, sender, session); err != nil {
+		return err
+	}
+	return u.pass(w, answer)
 }
 
-// rewrite builds a new request from the listed parts, so that nothing else is forwarded.
-func (u *Upstream) rewrite(p *httputil.ProxyRequest) {
-	x := forwardingOf(p.In)
-	to := *u.url
+// passParameters adds the query parameters that are forwarded.
+func (u *Upstream) passParameters(from, to *url.URL) {
 	for _, name := range u.config.Parameters {
-		for _, value := range p.In.URL.Query()[name] {
+		for _, value := range from.Query()[name] {
 			to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+name+"="+url.QueryEscape(value), "&")
 		}
 	}
-	p.Out.URL, p.Out.Host = &to, u.config.Host
-	p.Out.Header = u.requestHeader(p.Out.Header, x)
-	x.setName(p.Out.Header)
-	p.Out.Body, p.Out.ContentLength, p.Out.GetBody, p.Out.TransferEncoding = nil, 0, nil, nil
-	if x.body != nil {
-		p.Out.ContentLength = int64(len(x.body))
-		p.Out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-		p.Out.Body, _ = p.Out.GetBody()
-	}
-	if x.isRepeatable {
-		p.Out.Header[outbound.Repeatable] = nil
-	}
-	x.credentials.AddTo(p.Out)
-	u.cookies.addTo(p.Out, x.key)
-	u.identify(p.Out, x.sender, x.body)
 }
 
 // repeatable are the methods that do no harm when the upstream gets them twice.
@@ -168,9 +134,8 @@ var repeatable = []string{
 }
 
 // accept checks the header of a response before it is passed back.
-func (u *Upstream) accept(answer *http.Response) error {
-	x := forwardingOf(answer.Request)
-	if err := u.checkAnswer(answer, x); err != nil {
+func (u *Upstream) accept(answer *http.Response, sender oauth.Caller, session string) error {
+	if err := u.checkAnswer(answer, session); err != nil {
 		if errors.As(err, new(*gateway.Failure)) {
 			u.transport.askCheck()
 		}
@@ -179,35 +144,79 @@ func (u *Upstream) accept(answer *http.Response) error {
 	if answer.StatusCode < 300 {
 		u.proven.Store(true)
 	}
-	u.keepCookies(answer, x)
-	cleanAnswer(answer)
-	for i, session := range answer.Header.Values(message.SessionHeader) {
-		bound, err := u.options.Sessions.BindSession(session, u.owner(x.sender))
-		if err != nil {
-			return err
-		}
-		answer.Header[message.SessionHeader][i] = bound
+	opened := answer.Header.Get(message.SessionHeader)
+	if answer.Request.Method == http.MethodDelete {
+		u.cookies.forget(u.cookieKey(sender, session))
+	} else {
+		u.cookies.keep(u.cookieKey(sender, cmp.Or(opened, session)), answer.Cookies())
 	}
-	return nil
+	cleanAnswer(answer.Header)
+	if opened == "" {
+		return nil
+	}
+	bound, err := u.options.Sessions.BindSession(opened, sender.SessionOwner(u.options.Resource))
+	answer.Header.Set(message.SessionHeader, bound)
+	return err
 }
 
-// keepCookies keeps the cookies of a session.
-func (u *Upstream) keepCookies(answer *http.Response, x *forwarding) {
-	if answer.Request.Method == http.MethodDelete {
-		u.cookies.forget(x.key)
-		return
+// cookieKey returns the key of the cookies of a session, "" without a session.
+func (u *Upstream) cookieKey(sender oauth.Caller, session string) string {
+	if session == "" {
+		return ""
 	}
-	u.cookies.keep(cmp.Or(sessionKey(u.owner(x.sender), answer.Header.Get(message.SessionHeader)), x.key),
-		answer.Cookies())
+	return sender.SessionOwner(u.options.Resource) + "\x00" + session
+}
+
+// pass writes a response, and each part of one without a known length at once. It aborts the
+// connection of a client that would take the beginning of a response for the whole.
+func (u *Upstream) pass(w http.ResponseWriter, answer *http.Response) error {
+	for name, values := range answer.Header {
+		w.Header()[name] = append(w.Header()[name], values...)
+	}
+	w.WriteHeader(answer.StatusCode)
+	to := flushing{w, answer.ContentLength < 0}
+	_, err := to.Write(nil)
+	if err == nil {
+		_, err = io.Copy(to, answer.Body)
+	}
+	r := answer.Request
+	switch hasEnded := r.Context().Err() != nil; {
+	case err == nil, hasEnded && message.IsEventStream(answer.Header): // a stream may end at any event
+		return nil
+	case errors.Is(err, errCut) && !hasEnded:
+		u.transport.askCheck()
+		if r.Method != http.MethodGet { // a stream without an end breaks off when the server restarts
+			return failed(http.StatusBadGateway, "cut off its response", errCut)
+		}
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// flushing sends each part at once, for a response without a known length.
+type flushing struct {
+	to        http.ResponseWriter
+	isEndless bool
+}
+
+// Write implements io.Writer.
+func (f flushing) Write(p []byte) (int, error) {
+	n, err := len(p), error(nil)
+	if n > 0 {
+		n, err = f.to.Write(p)
+	}
+	if err == nil && f.isEndless {
+		err = http.NewResponseController(f.to).Flush()
+	}
+	return n, err
 }
 
 // checkAnswer returns an error for a response that is not passed back to the client.
-func (u *Upstream) checkAnswer(answer *http.Response, x *forwarding) error {
+func (u *Upstream) checkAnswer(answer *http.Response, session string) error {
 	status := answer.StatusCode
 	switch {
 	case status == http.StatusUnauthorized && u.isOfSender():
 		return oauth.UnknownBearer("the key was sent " + u.sent())
-	case status == http.StatusUnauthorized && x.session != "": // many servers answer that after a restart
+	case status == http.StatusUnauthorized && session != "": // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		text := "it answered 401: check credential, upstream-secret and present"
