@@ -3,12 +3,15 @@ package features_test
 import (
 	"context"
 	"encoding/base64"
+	"encoding/hex"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -191,6 +194,30 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		}
 		Expect(answer.Header.Values("X-Request-Id")).To(ConsistOf(Not(ContainSubstring(apiKey))))
 		Expect(slices.Collect(maps.Keys(answer.Header))).To(ConsistOf("X-Request-Id", "X-Content-Type-Options", "Vary"))
+	})
+
+	It("removes a header of the answer that repeats the key", Label("U15"), func(ctx SpecContext) {
+		world := NewGateway(upstream.URL + "/mcp")
+		access := world.NewClient().Connect(ctx).Access
+		repeated := []string{apiKey, "key " + strings.ToUpper(apiKey), hex.EncodeToString([]byte(apiKey)),
+			base64.StdEncoding.EncodeToString([]byte("user:" + apiKey)), url.QueryEscape(apiKey)}
+		upstream.Answer(func(w http.ResponseWriter, _ *http.Request) {
+			for _, name := range []string{
+				"Cache-Control", "Content-Language", "Date", "Etag", "Last-Modified", "Mcp-Foo", "Mcp-Session-Id",
+				"Mcp-" + apiKey, "Ratelimit", "Retry-After", "Traceparent",
+			} {
+				w.Header()[name] = repeated
+			}
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":{}}`)
+		})
+		answer := world.Call(ctx, access)
+		Expect(answer.Text).To(HavePrefix(`{"jsonrpc":"2.0","id":1`))
+		Expect(slices.Collect(maps.Keys(answer.Header))).
+			To(ConsistOf("Cache-Control", "Content-Length", "Content-Type", "Date", "Vary", "X-Content-Type-Options",
+				"X-Request-Id"))
+		for _, text := range repeated {
+			Expect(fmt.Sprint(answer.Header)).NotTo(ContainSubstring(text))
+		}
 	})
 
 	DescribeTable("returns active content as plain text",

@@ -42,6 +42,12 @@ func NewFinder(secrets ...string) (f Finder) {
 	return Finder{folded(f.plain, 1), folded(f.codes, shortest)}
 }
 
+// Finder returns a Finder of the secrets that are too long to be part of other texts by chance.
+func (f Fields) Finder(values Values) Finder {
+	isShort := func(secret string) bool { return len(secret) < shortest }
+	return NewFinder(slices.DeleteFunc(f.Secrets(values), isShort)...)
+}
+
 // folded returns the different texts in the form of fold, without short ones.
 func folded(texts []string, least int) (all []string) {
 	for _, text := range texts {

@@ -64,17 +64,10 @@ func KeyedSubject(host HostToken, keys seal.KeyRing) (string, error) {
 	return keyedPrefix + hex.EncodeToString(print[:]), err
 }
 
-// shortestSecret is the minimum length in bytes of a token that Reveals looks for. A shorter text
-// can be part of a name by chance.
-const shortestSecret = 8
-
 // Reveals reports whether a text that is stored in clear contains the token, or the value of a
-// secret field. It ignores secrets shorter than shortestSecret.
+// secret field. It ignores secrets that a name can contain by chance.
 func (p Principal) Reveals(token HostToken, fields credential.Fields) bool {
-	secrets := slices.DeleteFunc(fields.Secrets(token.Values()), func(secret string) bool {
-		return len(secret) < shortestSecret
-	})
-	return slices.ContainsFunc(p.stored(), credential.NewFinder(secrets...).Finds)
+	return slices.ContainsFunc(p.stored(), fields.Finder(token.Values()).Finds)
 }
 
 // Caller is the sender of a request with a valid access token.

@@ -22,7 +22,7 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 	case sendsRandom:
 		presented, err = u.presentation.Render(u.presentation.Sample(check.RandomKey))
 	case !u.isOfSender():
-		presented, err = u.credentials(oauth.HostToken{})
+		presented, _, err = u.credentials(oauth.HostToken{})
 	}
 	if err != nil {
 		return check.Unknown

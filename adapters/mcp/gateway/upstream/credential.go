@@ -13,6 +13,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -20,14 +21,16 @@ import (
 // and not the gateway.
 func (u *Upstream) isOfSender() bool { return u.config.Credential == gateway.CredentialHostToken }
 
-// credentials returns what presents the credential of a caller. It fails with
-// oauth.ErrUnknownBearer for values that the fields do not accept any more.
-func (u *Upstream) credentials(host oauth.HostToken) (secret.Credentials, error) {
+// credentials returns what presents the credential of a caller, and what finds its secrets. It
+// fails with oauth.ErrUnknownBearer for values that the fields do not accept any more.
+func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentials, secrets credential.Finder,
+	err error) {
 	values, err := u.config.Values(host)
 	if values == nil {
-		return nil, err
+		return nil, secrets, err
 	}
-	return u.presentation.Render(values)
+	presented, err = u.presentation.Render(values)
+	return presented, u.config.HostFields.Finder(values), err
 }
 
 // sent describes how the credential is sent, "" for none.

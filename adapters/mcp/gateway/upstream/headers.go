@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
+	"github.com/pasteport/pasteport/domain/credential"
 )
 
 const (
@@ -51,8 +52,7 @@ func (u *Upstream) requestHeader(from http.Header, session string, hasBody bool)
 }
 
 // passedBack are response headers that a client gets besides Mcp-* and RateLimit-*. It is an allow
-// list, because other headers may repeat the key, act on the whole origin of the gateway, or lead
-// clients past it.
+// list, because other headers may act on the whole origin of the gateway, or lead clients past it.
 var passedBack = []string{
 	"Content-Type", "Content-Language", "Content-Length", "Content-Encoding", "Cache-Control", "Date", "Etag",
 	"Last-Modified", "Retry-After", "Traceparent",
@@ -69,6 +69,13 @@ func cleanAnswer(header http.Header) {
 	}
 	keepFromSharedCaches(header)
 	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// removeSecrets removes the headers in which a server repeats a secret.
+func removeSecrets(header http.Header, secrets credential.Finder) {
+	maps.DeleteFunc(header, func(name string, values []string) bool {
+		return secrets.Finds(name) || slices.ContainsFunc(values, secrets.Finds)
+	})
 }
 
 // keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without

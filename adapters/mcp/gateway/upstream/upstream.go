@@ -78,7 +78,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	if err != nil {
 		return err
 	}
-	presented, err := u.credentials(host)
+	presented, secrets, err := u.credentials(host)
 	switch {
 	case errors.Is(err, oauth.ErrUnknownBearer):
 		return err
@@ -115,6 +115,7 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	if err := u.accept(answer, sender, session); err != nil {
 		return err
 	}
+	removeSecrets(answer.Header, secrets)
 	return u.pass(w, answer)
 }
 
