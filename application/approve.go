@@ -23,11 +23,15 @@ func (s *Server) OpenConsent(sealed string, choice *oauth.Choice) (*Consent, err
 // request is an *oauth.Refusal; after MissingHostToken, WrongHostToken, HostTokenNotVerifiable,
 // ToolsChanged and TooManyGuesses the person can try again. ToolsChanged is an *oauth.ToolReview.
 func (s *Server) Approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Redirect, error) {
-	code, err := s.approve(ctx, consent, pasted)
+	request := consent.Ticket.Request()
+	secret, err := s.approve(ctx, consent, pasted)
 	if err != nil {
+		if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+			s.auditOf(ctx, "host_token_rejected", request, "error", err)
+		}
 		return oauth.Redirect{}, err
 	}
-	return consent.Ticket.Request().Grant(code), nil
+	return request.Grant(secret), nil
 }
 
 // Callback is the URL with which the client on another computer receives its code. It is secret.
@@ -44,64 +48,64 @@ func (s *Server) ApproveElsewhere(ctx context.Context, consent *Consent, pasted 
 	if err := request.CheckCallbackCopy(s.settings); err != nil {
 		return nil, err
 	}
-	secret, err := s.approve(ctx, consent, pasted)
+	redirect, err := s.Approve(ctx, consent, pasted)
 	if err != nil {
 		return nil, err
 	}
 	// A form that is submitted twice has the code of the first time.
-	code, err := s.store.Code(ctx, secret.Grant())
+	code, err := s.store.Code(ctx, consent.Ticket.ID())
 	if err != nil {
 		return nil, err
 	}
-	s.audit(ctx, "callback_shown", "grant", code.ID(), "client", s.loggedClient(request.Client(), request.ClientName()))
-	return &Callback{URL: request.Grant(secret).Location, ExpiresAt: code.ExpiresAt(),
-		Left: code.ExpiresAt().Sub(s.now())}, nil
+	s.auditOf(ctx, "callback_shown", request, "grant", code.ID())
+	return &Callback{URL: redirect.Location, ExpiresAt: code.ExpiresAt(), Left: code.ExpiresAt().Sub(s.now())}, nil
 }
 
-// approve verifies the pasted token, stores the new code and returns it.
-func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (oauth.Secret, error) {
+// approve verifies the pasted token, and stores and returns the new code.
+func (s *Server) approve(ctx context.Context, consent *Consent, pasted Pasted) (secret oauth.Secret, err error) {
 	ctx, cancel := context.WithTimeout(ctx, approvalTimeout)
 	defer cancel()
 	request := consent.Ticket.Request()
-	recorder := connection.From(ctx)
-	recorder.Record(connection.TokenJudged)
-	recorder.Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
+	connection.From(ctx).Record(connection.TokenJudged)
+	s.traceAs(ctx, consent.Ticket.ID(), request)
 	host, err := s.parsePasted(pasted, consent.Ticket.ID(), s.settings.HostFields)
 	if err != nil {
-		return oauth.Secret{}, s.auditRejection(ctx, request, err)
+		return secret, err
 	}
 	principal, err := s.check(ctx, oauth.Guess{By: pasted.By}, request.Resource(), host)
 	if err != nil {
-		return oauth.Secret{}, s.auditRejection(ctx, request, err)
+		return secret, err
 	}
-	recorder.Record(connection.CodeIssued)
+	connection.From(ctx).Record(connection.CodeIssued)
 	if err := s.reviewTools(ctx, consent, host, pasted); err != nil {
-		return oauth.Secret{}, err
+		return secret, err
 	}
-	secret, err := consent.Ticket.Code(host, consent.Choice, s.settings.Keys)
-	if err != nil {
-		return oauth.Secret{}, err
+	if secret, err = consent.Ticket.Code(host, consent.Choice, s.settings.Keys); err != nil {
+		return secret, err
 	}
-	approval := oauth.Approval{
+	code, err := oauth.IssueCode(oauth.Approval{
 		Ticket:    consent.Ticket,
 		Choice:    consent.Choice,
 		Host:      host,
 		Principal: principal,
 		Code:      secret,
 		Random:    s.ports.Random,
-	}
-	code, err := oauth.IssueCode(approval, s.settings, s.now())
+	}, s.settings, s.now())
 	if err != nil {
-		return oauth.Secret{}, request.Refuse(err)
+		return secret, request.Refuse(err)
 	}
 	if err := s.addCode(ctx, code, host); err != nil {
-		return oauth.Secret{}, err
+		return secret, err
 	}
 	s.keepClient(ctx, code.Client())
-	if err := s.confirmHostToken(ctx, code, host); err != nil {
-		return oauth.Secret{}, s.auditRejection(ctx, request, err)
+	// A push of the site that came before the code was stored found nothing to end, so the token is
+	// verified again. When the site cannot answer, the client does not receive the code.
+	_, err = s.guardFor(code.Resource()).verifyPasted(ctx, host)
+	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
+		_, endErr := s.endAuthorization(ctx, code.ID(), oauth.EndedByHostToken)
+		err = errors.Join(err, endErr)
 	}
-	return secret, nil
+	return secret, err
 }
 
 // addCode stores a new code. The code of a form that is submitted twice exists already.
@@ -122,31 +126,9 @@ func (s *Server) addCode(ctx context.Context, code *oauth.AuthorizationCode, hos
 	case err != nil:
 		return err
 	}
-	s.audit(ctx, "grant_created", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()),
-		"scope", code.Scopes().String())
+	s.auditOf(ctx, "grant_created", code, "grant", code.ID(), "scope", code.Scopes().String())
 	s.enforceGrantLimit(ctx, code.ID(), host)
 	return nil
-}
-
-// confirmHostToken verifies the token again after the code is stored. A push of the site that came
-// before the code found nothing to end; this call then ends the code. When the site cannot answer,
-// the client does not receive the code.
-func (s *Server) confirmHostToken(ctx context.Context, code *oauth.AuthorizationCode, host oauth.HostToken) error {
-	_, err := s.guardFor(code.Resource()).verifyPasted(ctx, host)
-	if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
-		return err
-	}
-	_, endErr := s.endAuthorization(ctx, code, oauth.EndedByHostToken)
-	return errors.Join(err, endErr)
-}
-
-// auditRejection logs a token that the site does not know.
-func (s *Server) auditRejection(ctx context.Context, request *oauth.AuthorizationRequest, err error) error {
-	if kind, _ := oauth.KindOf(err); kind == oauth.WrongHostToken {
-		s.audit(ctx, "host_token_rejected", "client",
-			s.loggedClient(request.Client(), request.ClientName()), "error", err)
-	}
-	return err
 }
 
 // Deny returns the redirect with access_denied, or refuses with UsedTicket if the same form was
@@ -154,11 +136,11 @@ func (s *Server) auditRejection(ctx context.Context, request *oauth.Authorizatio
 func (s *Server) Deny(ctx context.Context, consent *Consent) error {
 	request := consent.Ticket.Request()
 	connection.From(ctx).Record(connection.TokenJudged)
-	connection.From(ctx).Identify(consent.Ticket.ID(), s.settings.LabelOf(request.Client(), request.ClientName()))
+	s.traceAs(ctx, consent.Ticket.ID(), request)
 	if _, err := s.store.Code(ctx, consent.Ticket.ID()); err == nil { // a person can say no during an outage
 		return oauth.Refuse(oauth.UsedTicket, "B13", "the form was approved before")
 	}
-	s.audit(ctx, "consent_denied", "client", s.loggedClient(request.Client(), request.ClientName()))
+	s.auditOf(ctx, "consent_denied", request)
 	return request.Refuse(oauth.Refuse(oauth.AccessDenied, "B5", "The person did not allow it"))
 }
 

@@ -1,11 +1,11 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -13,64 +13,71 @@ import (
 // with AcceptHostTokens. It refuses with InvalidToken, or with TooManyGuesses for a token of the
 // site; any other error is an outage, and the token may be valid.
 func (s *Server) Authenticate(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller, error) {
-	if s.isDirect(bearer) {
-		caller, _, err := s.authenticateDirect(ctx, bearer, resource)
-		return caller, err
-	}
-	token, err := s.accessToken(bearer)
-	if err != nil {
-		return oauth.Caller{}, err
-	}
-	_, caller, err := s.authenticate(ctx, token, resource)
+	caller, _, err := s.authenticate(ctx, bearer, resource, false)
 	return caller, err
 }
 
-func (s *Server) accessToken(bearer string) (oauth.Secret, error) {
-	token, err := s.parseSecret(oauth.AccessTokenSecret, bearer)
-	if errors.Is(err, oauth.ErrNotFound) {
-		return oauth.Secret{}, oauth.RefuseUnknownToken()
-	}
-	return token, err
+// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that
+// issued it. An access token that was issued before HostTokenInUse cannot unseal it: it is refused,
+// its grant stays, and the next refresh returns one that can.
+func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
+	oauth.HostToken, error) {
+	return s.authenticate(ctx, bearer, resource, true)
 }
 
-func (s *Server) authenticate(ctx context.Context, token oauth.Secret, resource oauth.Resource) (*oauth.AccessGrant,
-	oauth.Caller, error) {
+func (s *Server) authenticate(ctx context.Context, bearer string, resource oauth.Resource, unseals bool) (
+	caller oauth.Caller, host oauth.HostToken, err error) {
+	if s.isDirect(bearer) {
+		return s.authenticateDirect(ctx, bearer, resource)
+	}
 	now := s.now()
-	grant, caller, err := s.admit(ctx, token, resource, now)
+	grant, token, caller, err := s.admit(ctx, bearer, resource, now)
 	if err == nil && grant.NeedsRecheck(token, s.settings, now) {
-		if err := s.recheck(ctx, grant, token); err != nil {
-			return nil, oauth.Caller{}, err
+		if err = s.recheck(ctx, grant, token); err == nil { // it may have changed or ended the grant
+			grant, token, caller, err = s.admit(ctx, bearer, resource, now)
 		}
-		// the grant may have changed or ended during the recheck
-		grant, caller, err = s.admit(ctx, token, resource, now)
 	}
 	if err != nil {
-		return nil, oauth.Caller{}, err
+		return oauth.Caller{}, host, err
 	}
 	s.uses.add(grant, token, now)
-	return grant, caller, nil
-}
-
-func (s *Server) admit(ctx context.Context, token oauth.Secret, resource oauth.Resource,
-	now time.Time) (*oauth.AccessGrant, oauth.Caller, error) {
-	if grant := s.store.Trusted(token.Grant()); grant != nil {
-		if caller, err := s.admitBy(ctx, grant, token, resource, now); err == nil {
-			return grant, caller, nil
-		}
+	if !unseals {
+		return caller, host, nil
 	}
-	grant, err := s.store.Grant(ctx, token.Grant())
-	if errors.Is(err, oauth.ErrNotFound) {
-		return nil, oauth.Caller{}, oauth.RefuseUnknownToken()
+	host, err = grant.UnsealWithAccessToken(token, s.settings)
+	if errors.Is(err, oauth.ErrHostTokenLost) {
+		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
 	}
 	if err != nil {
-		return nil, oauth.Caller{}, err
+		return oauth.Caller{}, oauth.HostToken{}, err
 	}
-	caller, err := s.admitBy(ctx, grant, token, resource, now)
-	return grant, caller, err
+	return caller, host, nil
 }
 
-func (s *Server) admitBy(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, resource oauth.Resource,
-	now time.Time) (oauth.Caller, error) {
-	connection.From(ctx).Identify(grant.ID(), s.settings.LabelOf(grant.Client(), grant.ClientName()))
-	return grant.Admits(token, resource, now)
+// admit finds the grant of an access token. A trusted one may only say yes.
+func (s *Server) admit(ctx context.Context, bearer string, resource oauth.Resource, now time.Time) (
+	grant *oauth.AccessGrant, token oauth.Secret, caller oauth.Caller, err error) {
+	if token, err = s.parseSecret(oauth.AccessTokenSecret, bearer); err != nil {
+		return nil, token, caller, insteadOfNotFound(err, oauth.RefuseUnknownToken())
+	}
+	if grant = s.store.Trusted(token.Grant()); grant != nil {
+		s.traceAs(ctx, grant.ID(), grant)
+		if caller, err = grant.Admits(token, resource, now); err == nil {
+			return grant, token, caller, nil
+		}
+	}
+	if grant, err = s.store.Grant(ctx, token.Grant()); err != nil {
+		return nil, token, caller, insteadOfNotFound(err, oauth.RefuseUnknownToken())
+	}
+	s.traceAs(ctx, grant.ID(), grant)
+	caller, err = grant.Admits(token, resource, now)
+	return grant, token, caller, err
+}
+
+// insteadOfNotFound returns instead for ErrNotFound, and any other error as it is.
+func insteadOfNotFound(err, instead error) error {
+	if errors.Is(err, oauth.ErrNotFound) {
+		return instead
+	}
+	return err
 }

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -77,7 +78,8 @@ var _ = Describe("Grants that a process trusts for a second", Label("E9", "I22",
 	It("are refused everywhere when an end is confirmed on a shared database", func(ctx SpecContext) {
 		mine.store.now, theirs.store.Store = time.Now, sharedStore{shared}
 		Expect(call(ctx)).To(Succeed())
-		Expect(theirs.EndGrantsOf(ctx, "host-token")).To(Equal(1))
+		of := map[string]string{credential.Token: "host-token"}
+		Expect(theirs.EndGrantsOf(ctx, of, oauth.EndedByHost)).To(Equal(1))
 		Expect(call(ctx)).NotTo(Succeed())
 	})
 

@@ -27,21 +27,12 @@ func (s *Server) client(ctx context.Context, id oauth.ClientID, redirectURI stri
 		s.audit(ctx, "cimd_rejected", "client", s.settings.PublisherOf(id), "reason", err)
 		return nil, clientRefusal(err)
 	}
-	s.reportFailedCheck(ctx, client)
-	return client, nil
-}
-
-// reportFailedCheck reports that the last good document is used, because it cannot be fetched
-// again.
-func (s *Server) reportFailedCheck(ctx context.Context, client *oauth.ClientMetadata) {
-	checkedAt, failure := client.FailedCheck()
-	if failure == nil {
-		return
+	if checkedAt, failure := client.FailedCheck(); failure != nil { // the last good document is used
+		s.audit(ctx, "cimd_unchecked", "client", id.Host(), "checked_at", checkedAt, "reason", failure)
+		connection.From(ctx).Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be "+
+			"fetched; its version of "+checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
 	}
-	s.audit(ctx, "cimd_unchecked", "client", client.ID().Host(), "checked_at", checkedAt, "reason", failure)
-	connection.From(ctx).
-		Explain(oauth.Refuse(oauth.ClientUnreachable, "C57", "the app's description cannot be fetched; its version of "+
-			checkedAt.UTC().Format(time.DateTime)+" UTC is used", failure))
+	return client, nil
 }
 
 const notFetched = "the app's published description cannot be fetched"
@@ -61,14 +52,6 @@ func clientRefusal(err error) error {
 			"too many apps are being looked up just now", err)
 	}
 	return err
-}
-
-// withPublisher adds the host of a published document to a refusal, for its page.
-func (s *Server) withPublisher(id oauth.ClientID, err error) error {
-	if s.settings.IsSelfRegistered(id) {
-		return err
-	}
-	return oauth.WithClientHost(id, err)
 }
 
 // AdmitRegistration refuses with TooManyRegistrations beyond the limits, before the request is

@@ -6,24 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// EndGrantsOf ends all grants of the host token, withdraws its codes that are not redeemed, and
-// returns how many of both were active. A site calls it when it revokes one of its tokens.
-func (s *Server) EndGrantsOf(ctx context.Context, hostToken string) (int, error) {
-	return s.EndGrantsOfFields(ctx, map[string]string{credential.Token: hostToken}, oauth.EndedByHost)
-}
-
-// EndGrantsOfFields is EndGrantsOf for a site whose verifier verifies several fields. It returns an
-// error if a required field has no value.
-func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
-	host, err := parseHost(s.settings.IdentityFields, values)
-	if err != nil {
-		return 0, err
-	}
-	prints, err := s.settings.Fingerprints(host)
+// EndGrantsOf ends all grants of a host token, withdraws its codes that are not redeemed, and
+// returns how many of both were active. A site calls it when it revokes one of its tokens. It
+// returns an error if one of the required fields that the verifier verifies has no value.
+func (s *Server) EndGrantsOf(ctx context.Context, values map[string]string, reason oauth.EndReason) (int, error) {
+	prints, _, err := s.printsOf(values)
 	if err != nil {
 		return 0, err
 	}
@@ -33,6 +23,16 @@ func (s *Server) EndGrantsOfFields(ctx context.Context, values map[string]string
 	return ended, err
 }
 
+// printsOf returns the host token that the values identify and its fingerprints.
+func (s *Server) printsOf(values map[string]string) ([]oauth.Fingerprint, oauth.HostToken, error) {
+	host, err := parseHost(s.settings.IdentityFields, values)
+	if err != nil {
+		return nil, host, err
+	}
+	prints, err := s.settings.Fingerprints(host)
+	return prints, host, err
+}
+
 // EndLeaked ends all grants of a host token that its operator has. It returns a SeveralFieldsError
 // if the service finds grants by several fields together.
 func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
@@ -40,7 +40,7 @@ func (s *Server) EndLeaked(ctx context.Context, hostToken string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.EndGrantsOfFields(ctx, values, oauth.EndedByOperator)
+	return s.EndGrantsOf(ctx, values, oauth.EndedByOperator)
 }
 
 // GrantsOf returns the active grants of a host token that its operator has, and its codes that are
@@ -50,13 +50,12 @@ func (s *Server) GrantsOf(ctx context.Context, hostToken string) ([]oauth.Connec
 	if err != nil {
 		return nil, err
 	}
-	host, err := parseHost(s.settings.IdentityFields, values)
+	prints, _, err := s.printsOf(values)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.connectionsOf(ctx, host)
-	slices.SortFunc(found.Active, func(a, b oauth.Connection) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	return found.Active, err
+	all, err := s.authorizationsOf(ctx, prints)
+	return all.Connections(s.settings, s.now()), err
 }
 
 // onlyField returns the value of the only field by which the service finds grants.
@@ -122,22 +121,20 @@ func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Conne
 // activeConnections finds the connections of one host token by its fingerprints. It seals only the
 // newest fingerprint and those with connections, which bounds the size of the form.
 func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerprint, host oauth.HostToken) (
-	found Connections, err error) {
-	now, useful := s.now(), slices.Clone(prints[:1])
-	found.At = now
-	for i, print := range slices.Backward(prints) {
-		authorizations, err := s.authorizationsOf(ctx, print)
-		if err != nil {
-			return found, err
-		}
-		active := authorizations.Connections(s.settings, now)
-		found.Active = append(found.Active, active...)
-		if i > 0 && len(active) > 0 {
-			useful = slices.Insert(useful, 1, print)
-		}
+	Connections, error) {
+	all, err := s.authorizationsOf(ctx, prints)
+	if err != nil {
+		return Connections{}, err
 	}
+	found := Connections{At: s.now()}
+	found.Active = all.Connections(s.settings, found.At)
 	slices.SortStableFunc(found.Active, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
-	found.Sealed, err = oauth.SealConnections(useful, host, s.settings, now)
+	used := map[oauth.Fingerprint]bool{prints[0]: true}
+	for one := range all.All() {
+		used[one.HostPrint()] = true
+	}
+	useful := slices.DeleteFunc(slices.Clone(prints), func(print oauth.Fingerprint) bool { return !used[print] })
+	found.Sealed, err = oauth.SealConnections(useful, host, s.settings, found.At)
 	return found, err
 }
 
@@ -180,45 +177,41 @@ func refuseStaleConnections() error {
 // returns how many of them were active.
 func (s *Server) endConnections(ctx context.Context, prints []oauth.Fingerprint, reason oauth.EndReason,
 	chosen func(id string) bool) (all int, err error) {
+	now := s.now()
 	for _, print := range prints {
-		ended, err := s.endAuthorizations(ctx, print, reason, chosen)
+		var ended []string
+		err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
+			ended = found.End(chosen, reason, now)
+			return nil
+		})
 		if err != nil {
 			return all, err
 		}
-		all += ended
+		for _, grant := range ended {
+			s.announceEnd(ctx, grant, reason, "")
+		}
+		all += len(ended)
 	}
 	return all, nil
 }
 
-// endAuthorizations ends the chosen codes and grants of one fingerprint in one transaction.
-func (s *Server) endAuthorizations(ctx context.Context, print oauth.Fingerprint, reason oauth.EndReason,
-	chosen func(id string) bool) (int, error) {
-	var ended []string
+// endAuthorization withdraws the code or ends the grant with the id, and reports whether it was
+// active. It begins with the code, because a code that is redeemed meanwhile has a grant.
+func (s *Server) endAuthorization(ctx context.Context, id string, reason oauth.EndReason) (active bool, err error) {
 	now := s.now()
-	err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) error {
-		ended = found.End(chosen, reason, now)
-		return nil
-	})
-	if err != nil {
-		return 0, err
+	for _, of := range []oauth.Selection{{Code: id}, {Grant: id}} {
+		err := s.store.Change(ctx, of, func(found *oauth.Authorizations) error {
+			active = len(found.End(func(string) bool { return true }, reason, now)) > 0
+			return nil
+		})
+		s.store.forget(id)
+		switch {
+		case err != nil:
+			return false, err
+		case active:
+			s.announceEnd(ctx, id, reason, "")
+			return true, nil
+		}
 	}
-	for _, grant := range ended {
-		s.announceEnd(ctx, grant, reason, "")
-	}
-	return len(ended), nil
-}
-
-// endAuthorization withdraws a code or ends a grant, also if its host token was replaced meanwhile,
-// and reports whether it was active.
-func (s *Server) endAuthorization(ctx context.Context, of oauth.Authorization, reason oauth.EndReason) (bool, error) {
-	ended, err := s.endAuthorizations(ctx, of.HostPrint(), reason, func(id string) bool { return id == of.ID() })
-	if err != nil || ended > 0 {
-		return ended > 0, err
-	}
-	grant, err := s.store.Grant(ctx, of.ID())
-	if err != nil {
-		return false, ignoreNotFound(err)
-	}
-	active, err := s.end(ctx, grant, reason)
-	return active, ignoreNotFound(err)
+	return false, nil
 }

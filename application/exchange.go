@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -8,47 +9,35 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Exchange redeems an authorization code for tokens.
+// Exchange redeems an authorization code for tokens. It checks the code before the transaction and
+// in it. A request that loses a race for the code does not end the winner's grant.
 func (s *Server) Exchange(ctx context.Context, client oauth.Credentials, p oauth.Parameters) (*oauth.Tokens, error) {
-	connection.From(ctx).Record(connection.Exchange)
-	label, err := s.admitClient(client)
-	connection.From(ctx).Identify("", label)
+	secret, err := s.readSecret(ctx, connection.Exchange, client, p, "code", oauth.CodeSecret)
 	if err != nil {
 		return nil, err
 	}
-	code, err := s.readSecret(ctx, p, "code", oauth.CodeSecret)
-	if err != nil {
-		return nil, err
-	}
-	if p.Get("code_verifier") == "" {
-		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
-	}
-	fresh, err := s.freshEntropy()
-	if err != nil {
-		return nil, err
-	}
-	return s.redeem(ctx, client, oauth.Redemption{
-		Code:        code,
+	by := oauth.Redemption{
+		Code:        secret,
 		Verifier:    p.Get("code_verifier"),
 		RedirectURI: p.Get("redirect_uri"),
 		Resources:   p.All("resource"),
 		Scope:       p.Get("scope"),
-		Fresh:       fresh,
-	})
-}
-
-// redeem checks the code before the transaction and in it. A request that loses a race for the code
-// does not end the winner's grant.
-func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.Redemption) (*oauth.Tokens, error) {
-	code, err := s.codeOf(ctx, by.Code)
-	if err != nil {
+		Signed:      client.Assertion != "",
+	}
+	if by.Verifier == "" {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "D12", "the code_verifier is missing")
+	}
+	if by.Fresh, err = s.freshEntropy(); err != nil {
 		return nil, err
 	}
-	connection.From(ctx).Identify(code.ID(), s.settings.LabelOf(code.Client(), code.ClientName()))
+	code, err := s.store.Code(ctx, secret.Grant())
+	if err != nil {
+		return nil, s.limitUnknown(ctx, err)
+	}
+	s.traceAs(ctx, code.ID(), code)
 	if by.Client, err = s.identify(ctx, code, client); err != nil {
 		return nil, err
 	}
-	by.Signed = client.Assertion != ""
 	now := s.now()
 	if err := code.MayRedeem(by, s.settings, now); err != nil {
 		return nil, s.refuseCode(ctx, code, err)
@@ -65,21 +54,19 @@ func (s *Server) redeem(ctx context.Context, client oauth.Credentials, by oauth.
 		return err
 	})
 	if err != nil {
-		return nil, unknownGrant(err)
+		return nil, insteadOfNotFound(err, oauth.RefuseUnknownGrant())
 	}
-	s.audit(ctx, "code_redeemed", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()))
+	s.auditOf(ctx, "code_redeemed", code, "grant", code.ID())
 	return tokens, nil
 }
 
 // refuseCode ends the grant of a replayed code.
-func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) error {
+func (s *Server) refuseCode(ctx context.Context, code *oauth.AuthorizationCode, refusal error) (err error) {
 	switch {
 	case errors.Is(refusal, oauth.ErrRetried):
-		s.audit(ctx, "code_retried", "grant", code.ID(), "client", s.loggedClient(code.Client(), code.ClientName()))
+		s.auditOf(ctx, "code_retried", code, "grant", code.ID())
 	case errors.Is(refusal, oauth.ErrReplayed):
-		if _, err := s.endAuthorization(ctx, code, oauth.EndedByCodeReplay); err != nil {
-			return err
-		}
+		_, err = s.endAuthorization(ctx, code.ID(), oauth.EndedByCodeReplay)
 	}
-	return refusal
+	return cmp.Or(err, refusal)
 }

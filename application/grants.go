@@ -31,15 +31,7 @@ func (s *Server) Grants(ctx context.Context) iter.Seq2[oauth.Connection, error] 
 // EndGrant ends the active grant with the id, or withdraws the unredeemed code, and returns their
 // number.
 func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
-	var found oauth.Authorization
-	var err error
-	if found, err = s.store.Grant(ctx, id); errors.Is(err, oauth.ErrNotFound) {
-		found, err = s.store.Code(ctx, id)
-	}
-	if err != nil {
-		return 0, ignoreNotFound(err)
-	}
-	if active, err := s.endAuthorization(ctx, found, oauth.EndedByOperator); err != nil || !active {
+	if active, err := s.endAuthorization(ctx, id, oauth.EndedByOperator); err != nil || !active {
 		return 0, err
 	}
 	s.store.awaitOthers(ctx, 1)
@@ -72,7 +64,7 @@ func (s *Server) endGrants(ctx context.Context, chosen func(oauth.Connection) bo
 		if shown, active := s.settings.Connection(one, now); !active || !chosen(shown) {
 			continue
 		}
-		ended, err := s.endAuthorization(ctx, one, reason)
+		ended, err := s.endAuthorization(ctx, one.ID(), reason)
 		if err != nil {
 			return all, err
 		}
@@ -133,7 +125,7 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 	if err != nil {
 		return 0, err
 	}
-	all, err := s.authorizationsUnder(ctx, prints)
+	all, err := s.authorizationsOf(ctx, prints)
 	if err != nil {
 		return 0, err
 	}
@@ -144,28 +136,21 @@ func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostTo
 	return s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
-// authorizationsUnder returns the codes and grants of a host token, whose fingerprint under each
-// server secret is one of these.
-func (s *Server) authorizationsUnder(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
+// authorizationsOf returns the codes and grants of a host token, whose fingerprint under each
+// server secret is one of these, with last uses that the store may not have yet.
+func (s *Server) authorizationsOf(ctx context.Context, prints []oauth.Fingerprint) (all oauth.Authorizations,
 	err error) {
 	for _, print := range slices.Backward(prints) {
-		found, err := s.authorizationsOf(ctx, print)
+		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
 		if err != nil {
 			return all, err
 		}
 		all.Codes, all.Grants = append(all.Codes, found.Codes...), append(all.Grants, found.Grants...)
 	}
-	return all, nil
-}
-
-// authorizationsOf returns the codes and grants with a fingerprint, with last uses that the store
-// may not have yet.
-func (s *Server) authorizationsOf(ctx context.Context, print oauth.Fingerprint) (oauth.Authorizations, error) {
-	found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
-	for _, grant := range found.Grants {
+	for _, grant := range all.Grants {
 		grant.RecordUse(s.uses.of(grant.ID()))
 	}
-	return found, err
+	return all, nil
 }
 
 // Sweep deletes expired rows and old attempts to connect, and returns their number. No answer to a

@@ -1,39 +1,11 @@
 package application
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/oauth"
 )
-
-// AuthenticateWithHostToken is Authenticate and also returns the host token, for the upstream that
-// issued it. An access token that was issued before HostTokenInUse cannot unseal it: it is refused,
-// its grant stays, and the next refresh returns one that can.
-func (s *Server) AuthenticateWithHostToken(ctx context.Context, bearer string, resource oauth.Resource) (oauth.Caller,
-	oauth.HostToken, error) {
-	if s.isDirect(bearer) {
-		return s.authenticateDirect(ctx, bearer, resource)
-	}
-	token, err := s.accessToken(bearer)
-	if err != nil {
-		return oauth.Caller{}, oauth.HostToken{}, err
-	}
-	grant, caller, err := s.authenticate(ctx, token, resource)
-	if err != nil {
-		return oauth.Caller{}, oauth.HostToken{}, err
-	}
-	host, err := grant.UnsealWithAccessToken(token, s.settings)
-	if errors.Is(err, oauth.ErrHostTokenLost) {
-		err = cmp.Or(s.checkSecretAgreement(), oauth.RefuseTokenWithoutKey())
-	}
-	if err != nil {
-		return oauth.Caller{}, oauth.HostToken{}, err
-	}
-	return caller, host, nil
-}
 
 // Results of the verifier are cached, so that an upstream that answers 401 to everything causes few
 // calls.
@@ -50,11 +22,7 @@ func (s *Server) VerifyAfterRefusal(ctx context.Context, bearer string, resource
 	if s.isDirect(bearer) {
 		return s.recheckDirect(ctx, bearer, resource)
 	}
-	token, err := s.accessToken(bearer)
-	if err != nil {
-		return err
-	}
-	grant, _, err := s.admit(ctx, token, resource, s.now())
+	grant, token, _, err := s.admit(ctx, bearer, resource, s.now())
 	if err != nil {
 		return err
 	}

@@ -8,15 +8,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// loggedClient names a client in an audit event: by its publisher, or by its label
-// if it registered itself.
-func (s *Server) loggedClient(id oauth.ClientID, claimed string) string {
-	if s.settings.IsSelfRegistered(id) {
-		return s.settings.LabelOf(id, claimed)
-	}
-	return s.settings.PublisherOf(id)
-}
-
 // identify returns the client that presents a code or a refresh token. A client that publishes keys
 // and does not list "none" has to authenticate with private_key_jwt, and one that lists both keeps
 // what it used first. The keys of a client without an assertion are not fetched. A secret belongs

@@ -3,8 +3,6 @@ package application
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -48,10 +46,18 @@ func (l *lastUses) of(grant string) oauth.Use {
 	return l.pending[grant]
 }
 
-func (l *lastUses) all() map[string]oauth.Use {
+// some returns at most usesAtOnce uses.
+func (l *lastUses) some() map[string]oauth.Use {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return maps.Clone(l.pending)
+	some := map[string]oauth.Use{}
+	for grant, use := range l.pending {
+		if len(some) == usesAtOnce {
+			break
+		}
+		some[grant] = use
+	}
+	return some
 }
 
 // written forgets uses that the store has, unless there is a later one of the grant.
@@ -73,12 +79,7 @@ func (s *Server) FlushUses(ctx context.Context) error {
 		return fmt.Errorf("waiting for another flush: %w", err)
 	}
 	defer s.flushing.Release(1)
-	uses := s.uses.all()
-	for grants := range slices.Chunk(slices.Collect(maps.Keys(uses)), usesAtOnce) {
-		some := make(map[string]oauth.Use, len(grants))
-		for _, grant := range grants {
-			some[grant] = uses[grant]
-		}
+	for some := s.uses.some(); len(some) > 0; some = s.uses.some() {
 		if err := s.store.RecordUse(ctx, some); err != nil {
 			return err
 		}

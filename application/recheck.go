@@ -14,77 +14,82 @@ import (
 // Any other error is an outage.
 func (s *Server) recheck(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
 	_, err, _ := s.rechecks.Do(grant.ID(), func() (any, error) {
-		ctx := context.WithoutCancel(ctx)
-		err := s.recheckOnce(ctx, grant, token)
-		if !errors.Is(err, errReplaced) {
-			return nil, err
+		ctx, start := context.WithoutCancel(ctx), s.now()
+		unseal := func(g *oauth.AccessGrant) (*oauth.UnsealedHostToken, error) {
+			host, err := g.UnsealWithAccessToken(token, s.settings)
+			return &oauth.UnsealedHostToken{HostToken: host}, err
 		}
-		newest, err := s.store.Grant(ctx, grant.ID())
+		_, principal, err := s.reverify(ctx, grant, unseal, oauth.RefuseUnknownToken())
 		if err != nil {
 			return nil, err
 		}
-		return nil, s.recheckOnce(ctx, newest, token)
+		return nil, s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+			g.RecordVerification(principal, s.settings, start)
+			return nil
+		})
 	})
 	return err
 }
 
-func (s *Server) recheckOnce(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret) error {
-	host, err := grant.UnsealWithAccessToken(token, s.settings)
-	if errors.Is(err, oauth.ErrHostTokenLost) {
-		return s.endByLostKey(ctx, grant, oauth.RefuseUnknownToken())
-	}
-	if err != nil {
-		return err
-	}
-	start := s.now()
-	principal, err := s.reverify(ctx, grant, host, oauth.RefuseUnknownToken())
-	if err != nil {
-		return err
-	}
-	return s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
-		g.RecordVerification(principal, s.settings, start)
-		return nil
-	})
-}
-
-// errReplaced means that the host token of a grant was replaced during its verification. The caller
-// verifies the new one; if that is replaced too, the client tries again.
+// errReplaced means that the host token of a grant was replaced during its verification. The new
+// one is then verified; if that is replaced too, the client tries again.
 var errReplaced = fmt.Errorf("%w: the host token was replaced meanwhile", oauth.ErrUnavailable)
 
-// reverify verifies the host token of a grant outside of any transaction. When the site does not
-// know it any more, or the grant has a ReasonToEnd, it ends the grant and returns refusal, or
-// errReplaced; after any other error the grant stays.
-func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant, host oauth.HostToken,
-	refusal error) (oauth.Principal, error) {
-	principal, err := s.verifyAgain(ctx, grant.Resource(), host, grant.Subject())
-	reason, detail := oauth.EndedByHostToken, ""
-	switch kind, _ := oauth.KindOf(err); {
-	case err == nil:
-		if reason = grant.ReasonToEnd(principal, s.settings); reason == "" {
-			return principal, nil
+// reverify unseals and verifies the host token of a grant outside of any transaction. When the site
+// does not know it any more, no key unseals it, or the grant has a ReasonToEnd, it ends the grant
+// and returns refusal; after any other error the grant stays. The caller calls Forget on the token.
+func (s *Server) reverify(ctx context.Context, grant *oauth.AccessGrant,
+	unseal func(*oauth.AccessGrant) (*oauth.UnsealedHostToken, error), refusal error) (
+	host *oauth.UnsealedHostToken, principal oauth.Principal, err error) {
+	for range 2 {
+		if host, err = unseal(grant); errors.Is(err, oauth.ErrHostTokenLost) {
+			err = s.endByLostKey(ctx, grant, refusal)
 		}
-		if reason == oauth.EndedByNewPerson {
-			detail = fmt.Sprintf("%q before, %q now.", grant.Subject(), principal.Subject)
+		if err != nil {
+			return nil, principal, err
 		}
-	case kind != oauth.WrongHostToken:
-		return principal, err
+		principal, err = s.verifyAgain(ctx, grant.Resource(), host.HostToken, grant.Subject())
+		reason, detail := oauth.EndedByHostToken, ""
+		switch kind, _ := oauth.KindOf(err); {
+		case err == nil:
+			if reason = grant.ReasonToEnd(principal, s.settings); reason == "" {
+				return host, principal, nil
+			}
+			if reason == oauth.EndedByNewPerson {
+				detail = fmt.Sprintf("%q before, %q now.", grant.Subject(), principal.Subject)
+			}
+		case kind != oauth.WrongHostToken:
+			host.Forget()
+			return nil, principal, err
+		}
+		host.Forget()
+		if err = s.endUnlessReplaced(ctx, grant, reason, detail); !errors.Is(err, errReplaced) {
+			return nil, principal, cmp.Or(err, refusal)
+		}
+		newest, findErr := s.store.Grant(ctx, grant.ID())
+		if findErr != nil {
+			return nil, principal, insteadOfNotFound(findErr, refusal)
+		}
+		grant = newest
 	}
-	_, err = s.endIf(ctx, grant, reason, detail, func(newest *oauth.AccessGrant) error {
+	return nil, principal, err
+}
+
+// endUnlessReplaced ends a grant, or returns errReplaced when it has another host token by now.
+func (s *Server) endUnlessReplaced(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason,
+	detail string) error {
+	ended, now := false, s.now()
+	err := s.store.UpdateGrant(ctx, grant, func(newest *oauth.AccessGrant) error {
 		if print := newest.HostPrint(); print != grant.HostPrint() && newest.EndReason() == "" {
 			return errReplaced
 		}
+		ended = newest.End(reason, now)
 		return nil
 	})
-	return oauth.Principal{}, cmp.Or(err, refusal)
-}
-
-// endAndRefuse ends a grant and returns refusal, or the error of the store.
-func (s *Server) endAndRefuse(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason,
-	refusal error) error {
-	if _, err := s.end(ctx, grant, reason); err != nil {
-		return err
+	if err == nil && ended {
+		s.announceEnd(ctx, grant.ID(), reason, detail)
 	}
-	return refusal
+	return err
 }
 
 // endByLostKey ends a grant whose host token cannot be unsealed any more and returns refusal. It
@@ -94,7 +99,8 @@ func (s *Server) endByLostKey(ctx context.Context, grant *oauth.AccessGrant, ref
 	if err := s.AgreeOnSecret(ctx); err != nil {
 		return fmt.Errorf("ending a grant: %w: %w", oauth.ErrUnavailable, err)
 	}
-	return s.endAndRefuse(ctx, grant, oauth.EndedByLostKey, refusal)
+	_, err := s.endAuthorization(ctx, grant.ID(), oauth.EndedByLostKey)
+	return cmp.Or(err, refusal)
 }
 
 // checkSecretAgreement returns ErrUnavailable while another replica has a newer server secret,

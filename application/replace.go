@@ -9,27 +9,16 @@ import (
 )
 
 // ReplaceHostToken moves the connections of a host token to another token of the same person, and
-// returns their number. A site calls it when it replaces one of its tokens. It refuses with
-// WrongHostToken when the site does not know the new token, and with OtherHostToken when that token
-// belongs to another person. If the verifier does not name a subject, the site must still accept
-// the old token.
-func (s *Server) ReplaceHostToken(ctx context.Context, hostToken, replacement string) (int, error) {
-	return s.ReplaceHostFields(ctx, map[string]string{credential.Token: hostToken},
-		map[string]string{credential.Token: replacement})
-}
-
-// ReplaceHostFields is ReplaceHostToken for a site with several fields: those that identify the old
-// credential, and all of the new one.
-func (s *Server) ReplaceHostFields(ctx context.Context, values, replacement map[string]string) (int, error) {
-	old, err := parseHost(s.settings.IdentityFields, values)
+// returns their number. A site calls it when it replaces one of its tokens, with the values that
+// identify the old one and all values of the new one. It refuses with WrongHostToken when the site
+// does not know the new token, and with OtherHostToken when that token belongs to another person.
+// If the verifier does not name a subject, the site must still accept the old token.
+func (s *Server) ReplaceHostToken(ctx context.Context, values, replacement map[string]string) (int, error) {
+	prints, old, err := s.printsOf(values)
 	if err != nil {
 		return 0, err
 	}
 	host, err := parseHost(s.settings.HostFields, replacement)
-	if err != nil {
-		return 0, err
-	}
-	prints, err := s.settings.Fingerprints(old)
 	if err != nil {
 		return 0, err
 	}
@@ -107,21 +96,17 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 func (s *Server) checkReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
 	host oauth.HostToken) (by oauth.Replacement, err error) {
 	by = oauth.NewReplacement(host, s.now())
-	for _, print := range prints {
-		found, err := s.store.Find(ctx, oauth.Selection{Host: print[:]})
-		if err != nil {
-			return by, err
-		}
-		for _, connection := range found.Connections(s.settings, s.now()) {
-			if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
-				return by, err
-			}
-		}
-		if _, err := found.Replace(by, s.settings, s.now()); err != nil { // these copies are not stored
+	all, err := s.authorizationsOf(ctx, prints)
+	if err != nil {
+		return by, err
+	}
+	for _, connection := range all.Connections(s.settings, s.now()) {
+		if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
 			return by, err
 		}
 	}
-	return by, nil
+	_, err = all.Replace(by, s.settings, s.now()) // these copies are not stored
+	return by, err
 }
 
 // addAnswer adds the answer of the verifier of a resource.

@@ -20,19 +20,28 @@ type Consent struct {
 func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (*Consent, error) {
 	recorder := connection.From(ctx)
 	recorder.Record(connection.Authorize)
-	id, err := s.clientID(p)
+	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
+		return nil, err
+	}
+	if p.Get("client_id") == "" {
+		return nil, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
+	}
+	id, err := oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
 	if err != nil {
 		return nil, err
 	}
 	recorder.Identify("", s.settings.LabelOfID(id))
+	var request *oauth.AuthorizationRequest
 	client, err := s.client(ctx, id, p.Get("redirect_uri"))
-	if err != nil {
-		return nil, s.withPublisher(id, err)
+	if err == nil {
+		recorder.Record(connection.Page)
+		request, err = oauth.NewAuthorizationRequest(client, p, s.settings)
 	}
-	recorder.Record(connection.Page)
-	request, err := oauth.NewAuthorizationRequest(client, p, s.settings)
+	if err != nil && !s.settings.IsSelfRegistered(id) {
+		err = oauth.WithClientHost(id, err)
+	}
 	if err != nil {
-		return nil, s.withPublisher(id, err)
+		return nil, err
 	}
 	ticket, err := oauth.NewTicket(request, s.ports.Random, s.now())
 	if err != nil {
@@ -48,14 +57,4 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		return nil, fmt.Errorf("sealing the ticket: %w", err)
 	}
 	return &Consent{Ticket: ticket, Sealed: sealed}, nil
-}
-
-func (s *Server) clientID(p oauth.Parameters) (oauth.ClientID, error) {
-	if err := p.CheckNotRepeated("client_id", "redirect_uri", "state"); err != nil {
-		return oauth.ClientID{}, err
-	}
-	if p.Get("client_id") == "" {
-		return oauth.ClientID{}, oauth.Refuse(oauth.InvalidRequest, "A7", "the client_id is missing")
-	}
-	return oauth.ParseClientID(p.Get("client_id"), s.settings.ClientID)
 }

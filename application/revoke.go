@@ -19,35 +19,23 @@ func (s *Server) Revoke(ctx context.Context, by oauth.Credentials, token string)
 		secret, err = s.parseSecret(oauth.AccessTokenSecret, token)
 	}
 	if err != nil {
-		return ignoreNotFound(err)
+		return insteadOfNotFound(err, nil)
 	}
-	found, err := s.store.Grant(ctx, secret.Grant())
+	grant, err := s.store.Grant(ctx, secret.Grant())
 	if err != nil { // unknown tokens never take the write lock
-		return ignoreNotFound(err)
+		return insteadOfNotFound(err, nil)
 	}
-	client, err := s.identify(ctx, found, by)
+	client, err := s.identify(ctx, grant, by)
 	if err != nil {
 		return err
 	}
-	return s.revoke(ctx, found, secret, client)
-}
-
-func (s *Server) revoke(ctx context.Context, grant *oauth.AccessGrant, token oauth.Secret, client string) error {
-	var ended bool
-	now := s.now()
-	err := s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
-		ended = g.Revoke(token, client, now)
+	ended, now := false, s.now()
+	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
+		ended = g.Revoke(secret, client, now)
 		return nil
 	})
 	if err == nil && ended {
 		s.announceEnd(ctx, grant.ID(), oauth.EndedByRevocation, "")
 	}
-	return ignoreNotFound(err)
-}
-
-func ignoreNotFound(err error) error {
-	if errors.Is(err, oauth.ErrNotFound) {
-		return nil
-	}
-	return err
+	return insteadOfNotFound(err, nil)
 }

@@ -109,32 +109,8 @@ func (s *Server) freshEntropy() (fresh oauth.FreshEntropy, err error) {
 	return fresh, err
 }
 
-// end ends a grant and closes its open streams. It reports whether the grant was active.
-func (s *Server) end(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason) (active bool, err error) {
-	return s.endIf(ctx, grant, reason, "", func(*oauth.AccessGrant) error { return nil })
-}
-
-// endIf is end, unless the condition returns an error for the newest state. The log and the trace
-// also get the detail of the reason.
-func (s *Server) endIf(ctx context.Context, grant *oauth.AccessGrant, reason oauth.EndReason, detail string,
-	condition func(*oauth.AccessGrant) error) (active bool, err error) {
-	now := s.now()
-	err = s.store.UpdateGrant(ctx, grant, func(g *oauth.AccessGrant) error {
-		if err := condition(g); err != nil {
-			return err
-		}
-		active = g.End(reason, now)
-		return nil
-	})
-	if err != nil {
-		return false, err
-	}
-	if active {
-		s.announceEnd(ctx, grant.ID(), reason, detail)
-	}
-	return active, nil
-}
-
+// announceEnd reports the end of a grant, and closes its open streams. The log and the trace also
+// get the detail of the reason.
 func (s *Server) announceEnd(ctx context.Context, grant string, reason oauth.EndReason, detail string) {
 	attributes := []any{"grant", grant, "reason", string(reason)}
 	if detail != "" {
@@ -167,4 +143,24 @@ func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	if s.ports.OnDecision != nil {
 		s.ports.OnDecision(event)
 	}
+}
+
+// named is what a client is named by, such as a grant.
+type named interface {
+	Client() oauth.ClientID
+	ClientName() string
+}
+
+// auditOf is audit with the client: by its publisher, or by its label if it registered itself.
+func (s *Server) auditOf(ctx context.Context, event string, of named, attributes ...any) {
+	client := s.settings.PublisherOf(of.Client())
+	if s.settings.IsSelfRegistered(of.Client()) {
+		client = s.settings.LabelOf(of.Client(), of.ClientName())
+	}
+	s.audit(ctx, event, append(attributes, "client", client)...)
+}
+
+// traceAs sets the attempt and the client of the steps of a request.
+func (s *Server) traceAs(ctx context.Context, attempt string, of named) {
+	connection.From(ctx).Identify(attempt, s.settings.LabelOf(of.Client(), of.ClientName()))
 }

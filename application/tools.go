@@ -48,7 +48,7 @@ func (s *Server) reviewTools(ctx context.Context, consent *Consent, host oauth.H
 	if err != nil {
 		return err
 	}
-	all, err := s.authorizationsUnder(ctx, prints)
+	all, err := s.authorizationsOf(ctx, prints)
 	if err != nil {
 		return err
 	}

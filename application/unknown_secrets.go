@@ -5,13 +5,21 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// readSecret parses a secret of the form. It refuses with InvalidRequest when it is missing, and as
-// unknown when it has another format.
-func (s *Server) readSecret(ctx context.Context, p oauth.Parameters, name string,
-	kind oauth.SecretKind) (oauth.Secret, error) {
+// readSecret begins a token request: it records the step, admits the client, and parses the secret
+// of the form. It refuses with InvalidRequest when that is missing, and as unknown when it has
+// another format.
+func (s *Server) readSecret(ctx context.Context, step connection.Kind, client oauth.Credentials, p oauth.Parameters,
+	name string, kind oauth.SecretKind) (oauth.Secret, error) {
+	connection.From(ctx).Record(step)
+	label, err := s.admitClient(client)
+	connection.From(ctx).Identify("", label)
+	if err != nil {
+		return oauth.Secret{}, err
+	}
 	text := p.Get(name)
 	if text == "" {
 		return oauth.Secret{}, oauth.Refuse(oauth.InvalidRequest, "D12, D22", "the "+name+" is missing")
@@ -30,26 +38,9 @@ func (s *Server) parseSecret(kind oauth.SecretKind, text string) (oauth.Secret, 
 	return secret, err
 }
 
-// codeOf looks up a code. No limit applies to a known code, even if the request is then refused.
-func (s *Server) codeOf(ctx context.Context, presented oauth.Secret) (*oauth.AuthorizationCode, error) {
-	code, err := s.store.Code(ctx, presented.Grant())
-	return code, s.limitUnknown(ctx, err)
-}
-
-// grantOf looks up the grant of a refresh token. No limit applies to a known token, even if the
-// request is then refused.
-func (s *Server) grantOf(ctx context.Context, presented oauth.Secret) (*oauth.AccessGrant, error) {
-	grant, err := s.store.Grant(ctx, presented.Grant())
-	if err != nil {
-		return nil, s.limitUnknown(ctx, err)
-	}
-	grant.RecordUse(s.uses.of(grant.ID()))
-	return grant, nil
-}
-
 // limitUnknown counts an unknown code or refresh token for the requester, and refuses with
 // TooManyFailures when there are too many. It runs after the lookup, so that a known secret is
-// never refused for its address.
+// never refused for its address, even if the request is then refused.
 func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	if !errors.Is(err, oauth.ErrNotFound) {
 		return err
@@ -61,13 +52,4 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
 	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31",
 		"Too many unknown codes and refresh tokens came from this network")
-}
-
-// unknownGrant turns ErrNotFound, of a row that was deleted after the lookup, into the refusal of
-// an unknown secret.
-func unknownGrant(err error) error {
-	if errors.Is(err, oauth.ErrNotFound) {
-		return oauth.RefuseUnknownGrant()
-	}
-	return err
 }

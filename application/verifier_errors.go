@@ -13,29 +13,27 @@ import (
 
 // call calls the verifier. It logs what the host's own code did wrong: a panic with its type and
 // stack, and the text of an error, both without the token.
-func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (v verifierResult) {
+func (g verifierGuard) call(ctx context.Context, host oauth.HostToken) (principal oauth.Principal, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			panicked := recovered.New(value)
 			g.logger.ErrorContext(ctx, "the site's verifier panicked", "type", panicked.Type, "stack", panicked.Stack)
-			v = verifierResult{
-				err: oauth.VerifierUnavailable("the site's verifier panicked with a value of type " + panicked.Type)}
+			err = oauth.VerifierUnavailable("the site's verifier panicked with a value of type " + panicked.Type)
 		}
 	}()
-	principal, err := g.ask(ctx, host.Values())
+	principal, err = g.ask(ctx, host.Values())
 	if err != nil {
-		return verifierResult{err: g.failure(ctx, err, host)}
+		return oauth.Principal{}, g.failure(ctx, err, host)
 	}
 	if err := principal.Check(); err != nil {
-		return verifierResult{
-			err: oauth.VerifierMisconfigured("the site's verifier named a person who cannot be: " + err.Error())}
+		return oauth.Principal{}, oauth.VerifierMisconfigured(
+			"the site's verifier named a person who cannot be: " + err.Error())
 	}
 	if principal.Reveals(host, g.fields) {
-		return verifierResult{
-			err: oauth.VerifierMisconfigured(
-				"the site's verifier named the token itself as subject or role, which would be stored in clear")}
+		return oauth.Principal{}, oauth.VerifierMisconfigured(
+			"the site's verifier named the token itself as subject or role, which would be stored in clear")
 	}
-	return verifierResult{principal, nil}
+	return principal, nil
 }
 
 // ask verifies all fields if the verifier can, else the token. Values that the fields do

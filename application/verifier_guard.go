@@ -52,11 +52,6 @@ func (s *Server) guardFor(resource oauth.Resource) verifierGuard {
 	return s.guard
 }
 
-type verifierResult struct {
-	principal oauth.Principal
-	err       error
-}
-
 // verify verifies the token of a grant. It refuses with WrongHostToken when the site does not know
 // the token, and with HostTokenNotVerifiable when the verifier panics, fails or takes too long. It
 // calls done when the verifier has returned, which may outlast its context.
@@ -67,15 +62,18 @@ func (g verifierGuard) verify(ctx context.Context, host oauth.HostToken, done fu
 		done()
 		return oauth.Principal{}, notVerifiable(err)
 	}
-	answer := make(chan verifierResult, 1)
+	var principal oauth.Principal
+	var err error
+	answered := make(chan struct{})
 	go func() {
 		defer done()
 		defer g.calls.Release(1)
-		answer <- g.call(ctx, host)
+		defer close(answered)
+		principal, err = g.call(ctx, host)
 	}()
 	select {
-	case v := <-answer:
-		return v.principal, verifierRefusal(v.err)
+	case <-answered:
+		return principal, verifierRefusal(err)
 	case <-ctx.Done():
 		return oauth.Principal{}, notVerifiable(ctx.Err())
 	}

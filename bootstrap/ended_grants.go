@@ -54,6 +54,7 @@ func (a *OAuthServer) watchEndedGrants(ctx context.Context, store oauth.Store) {
 		forget:  a.server.ForgetGrants,
 		recheck: a.server.ForgetDirectTokens,
 		since:   a.config.Now(),
+		known:   map[string]time.Time{},
 	}
 	if watches {
 		a.server.OnGrantEnded(func(grant string) { a.ended.learn(grant) })
@@ -86,9 +87,6 @@ func (e *endedGrants) learn(grant string) (isNew bool) {
 	defer e.mu.Unlock()
 	if _, known := e.known[grant]; known {
 		return false
-	}
-	if e.known == nil {
-		e.known = map[string]time.Time{}
 	}
 	e.known[grant] = e.now()
 	return true

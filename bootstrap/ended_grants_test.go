@@ -48,6 +48,7 @@ var _ = Describe("Grants that other processes end", Label("G16", "E9"), func() {
 			now:     func() time.Time { return now },
 			logger:  slog.New(slog.NewTextHandler(log, nil)),
 			since:   start,
+			known:   map[string]time.Time{},
 			forget:  func([]string) {},
 			recheck: func([]oauth.Fingerprint) {},
 		}

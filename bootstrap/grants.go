@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 
+	"github.com/pasteport/pasteport/domain/credential"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -11,14 +12,14 @@ import (
 // the codes of the token that are not redeemed. Call it when the site revokes the token. It returns
 // how many grants and codes were active.
 func (a *OAuthServer) EndGrantsOf(ctx context.Context, token string) (int, error) {
-	return a.server.EndGrantsOf(ctx, token)
+	return a.server.EndGrantsOf(ctx, map[string]string{credential.Token: token}, oauth.EndedByHost)
 }
 
 // EndGrantsOfFields is EndGrantsOf for a Config with HostFields whose verifier is an
 // oauth.FieldsVerifier: it needs the value of every required field. For any other verifier,
 // EndGrantsOf ends the grants of a token whatever the other fields are.
 func (a *OAuthServer) EndGrantsOfFields(ctx context.Context, values map[string]string) (int, error) {
-	return a.server.EndGrantsOfFields(ctx, values, oauth.EndedByHost)
+	return a.server.EndGrantsOf(ctx, values, oauth.EndedByHost)
 }
 
 // EndGrantsOfTokenID is EndGrantsOf for a site that stores only hashes of its tokens: id is what
@@ -38,12 +39,13 @@ func (a *OAuthServer) EndLeaked(ctx context.Context, token string) (int, error) 
 // changes nothing and returns an error when the verifier refuses the new token or names another
 // person. If the verifier does not name a subject, it must still accept the old token.
 func (a *OAuthServer) ReplaceHostToken(ctx context.Context, token, replacement string) (int, error) {
-	return a.server.ReplaceHostToken(ctx, token, replacement)
+	return a.server.ReplaceHostToken(ctx, map[string]string{credential.Token: token},
+		map[string]string{credential.Token: replacement})
 }
 
 // ReplaceHostFields is ReplaceHostToken for a Config with HostFields.
 func (a *OAuthServer) ReplaceHostFields(ctx context.Context, values, replacement map[string]string) (int, error) {
-	return a.server.ReplaceHostFields(ctx, values, replacement)
+	return a.server.ReplaceHostToken(ctx, values, replacement)
 }
 
 // Grants iterates over all active grants and unredeemed codes, oldest first. It ends with an error
