@@ -220,14 +220,6 @@ func (c Config) checkPresent() (presented secret.Presentation, err error) {
 	return presented, errors.Join(mistakes...)
 }
 
-// neverForwarded are headers of clients that are not forwarded, even if they are configured.
-var neverForwarded = []string{
-	"Authorization", "Cookie", "Host", "Content-Length", "Content-Type", "Content-Encoding", "Content-Digest",
-	"Accept-Encoding", "Forwarded", "Origin", "Signature", "Signature-Input", "Mcp-Session-Id", "X-Request-Id",
-	"Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
-	"Transfer-Encoding", "Upgrade",
-}
-
 func checkHeader(name string) error {
 	canonical := http.CanonicalHeaderKey(name)
 	switch {
@@ -235,9 +227,10 @@ func checkHeader(name string) error {
 		return errors.New("it is not a header name")
 	case strings.Contains(name, "_"):
 		return errors.New("it has an underscore, which some servers read as a hyphen: such headers are never forwarded")
-	case slices.Contains(neverForwarded, canonical), strings.HasPrefix(canonical, "X-Pasteport-"),
-		strings.HasPrefix(canonical, "X-Forwarded-"):
+	case canonical == "Authorization", canonical == "Cookie":
 		return errors.New("it is never forwarded from clients")
+	case secret.IsReserved(canonical):
+		return errors.New("the gateway itself decides about it: leave it out")
 	}
 	return nil
 }
@@ -258,7 +251,7 @@ func (c Config) Presentation() secret.Presentation {
 }
 
 // Environment returns how a program gets the credential.
-func (c Config) Environment(a Address) secret.Environment {
+func (c Config) Environment(a Address) secret.Presentation {
 	environment, _ := secret.ParseEnvironment(a.Env, c.fields())
 	return environment
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -97,11 +98,12 @@ const (
 // programFor returns the program with the key of a person in its environment, and a function that
 // reports whether a text contains the key.
 func (u *Upstream) programFor(values credential.Values) (process.Program, func(text string) bool, error) {
-	variables, repeats, err := u.environment.Render(values)
+	rendered, err := u.environment.Render(values)
 	if err != nil {
 		return process.Program{}, nil, err
 	}
-	if !u.environment.Sets("PATH") { // scripts such as npx look for their interpreter in it
+	variables := rendered.Environment()
+	if !slices.Contains(u.environment.Variables(), "PATH") { // scripts such as npx look for their interpreter in it
 		variables = append(variables, "PATH="+filepath.Dir(u.path)+string(filepath.ListSeparator)+systemPath)
 	}
 	return process.Program{
@@ -111,7 +113,7 @@ func (u *Upstream) programFor(values credential.Values) (process.Program, func(t
 		Env:     variables,
 		Memory:  u.config.Memory,
 		CPUTime: cpuTime,
-	}, repeats, nil
+	}, u.environment.Finder(values).Finds, nil
 }
 
 // run starts the process, unless the session has ended since it was registered.

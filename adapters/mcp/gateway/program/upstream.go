@@ -38,7 +38,7 @@ type Upstream struct {
 	path        string // of the command
 	config      gateway.Config
 	options     gateway.Options
-	environment secret.Environment
+	environment secret.Presentation
 	mayStart    func(person string) bool
 	registry    *response.Registry
 	events      *eventstore.Store

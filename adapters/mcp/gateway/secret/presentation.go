@@ -1,12 +1,12 @@
-// Package secret adds a person's credential to the requests for a server: in headers, or in
-// parameters of the query. Parse reads the entries of the setting present into a Presentation,
-// which renders Credentials from the values of one person's fields. An Environment is the same for
-// a program. Template is the language of the entries.
+// Package secret adds a person's credential to the requests for a server, in headers or parameters
+// of the query, or to the environment of a program. Parse and ParseEnvironment read templates into
+// a Presentation, which renders Credentials from the values of one person's fields.
 package secret
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -18,70 +18,132 @@ import (
 	"github.com/pasteport/pasteport/domain/credential"
 )
 
-// DefaultEntry is the entry of the zero Presentation.
+// DefaultEntry presents a token as bearer token.
 const DefaultEntry = "Authorization: Bearer {token}"
 
-// Presentation is the headers and query parameters that present a credential. The zero value
-// presents a token as bearer token.
+// Presentation is the headers, query parameters or variables that present a credential.
 type Presentation struct {
-	entries []entry
-	fields  credential.Fields
+	entries   []entry
+	fields    credential.Fields
+	isDefault bool
 }
 
-// entry is one header or query parameter.
+// entry is a header, whose name has its canonical form, a query parameter or a variable.
 type entry struct {
-	name    string // of a header in its canonical form
-	inQuery bool
-	value   Template
+	kind, name string
+	value      template
 }
 
-var bearer = entry{name: "Authorization", value: Template{[]part{{literal: "Bearer "}, {field: credential.Token}}}}
+const (
+	header    = "header"
+	parameter = "query parameter"
+	variable  = "variable"
+)
 
-func (p Presentation) all() []entry {
-	if len(p.entries) == 0 {
-		return []entry{bearer}
-	}
-	return p.entries
-}
+// String names the entry for errors.
+func (e entry) String() string { return "the " + e.kind + " " + e.name }
 
 // Parse reads entries such as "X-Api-Key: {token}" and "?key={token}" with the names of fields; no
-// fields stand for the token. Without entries it presents the token as bearer token. It returns
-// one error for each mistake, which begins with the number of the entry if there are several, and
-// does not repeat its value.
+// fields stand for the token, and no entries for DefaultEntry. It returns one error for each
+// mistake, which begins with the number of the entry if there are several, and does not repeat its
+// value.
 func Parse(texts []string, fields credential.Fields) (Presentation, []error) {
-	p := Presentation{fields: fields}
+	p, names := Presentation{fields: fields}, fields.Names()
+	if len(texts) == 0 {
+		p.isDefault, texts, names = true, []string{DefaultEntry}, append(names, credential.Token)
+	}
 	var mistakes []error
 	for i, text := range texts {
-		next, err := parseEntry(text, fields.Names())
-		if err == nil && slices.ContainsFunc(p.entries, next.isSame) {
+		next, err := parseEntry(text, names)
+		if err == nil && slices.ContainsFunc(p.entries, func(e entry) bool { return e.String() == next.String() }) {
 			err = fmt.Errorf("an entry before it sets %s already: keep one", next)
 		}
+		if err != nil && len(texts) > 1 {
+			err = fmt.Errorf("number %d: %w", i+1, err)
+		}
 		if err != nil {
-			mistakes = append(mistakes, numbered(i, len(texts), err))
+			mistakes = append(mistakes, err)
 		}
 		p.entries = append(p.entries, next)
 	}
 	return p, mistakes
 }
 
-// numbered adds the number of the entry if there are several.
-func numbered(index, count int, err error) error {
-	if count == 1 {
-		return err
+func parseEntry(text string, fields []string) (e entry, err error) {
+	var found bool
+	var value string
+	if rest, isParameter := strings.CutPrefix(text, "?"); isParameter {
+		e.kind = parameter
+		if e.name, value, found = strings.Cut(rest, "="); !found || e.name == "" || escape(e.name) != e.name {
+			return e, errors.New(`it is not a query parameter: write it like "?key={token}", with letters, digits, ` +
+				`"-", "_", "." and "~" in its name`)
+		}
+	} else {
+		e.kind = header
+		if e.name, value, found = strings.Cut(text, ":"); !found || !httpguts.ValidHeaderFieldName(e.name) {
+			return e, errors.New(
+				`it is not a header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
+		}
+		if IsReserved(textproto.CanonicalMIMEHeaderKey(e.name)) {
+			return e, fmt.Errorf("the gateway itself sets or forwards %s: choose another", e)
+		}
+		value = strings.Trim(value, " ")
 	}
-	return fmt.Errorf("number %d: %w", index+1, err)
+	e.value, err = parseTemplate(value, fields, e.kind == parameter)
+	if err == nil && (value == "" || strings.ContainsFunc(value, isControl)) {
+		err = fmt.Errorf("%s has no value or a control character: write it in one line", e)
+	}
+	if e.kind == header {
+		e.name = textproto.CanonicalMIMEHeaderKey(e.name)
+	}
+	return e, err
+}
+
+// ParseEnvironment reads templates such as "{token}" by the names of their variables. It returns
+// one error for each mistake, which does not repeat the template.
+func ParseEnvironment(templates map[string]string, fields credential.Fields) (Presentation, []error) {
+	p := Presentation{fields: fields}
+	var mistakes []error
+	for _, name := range slices.Sorted(maps.Keys(templates)) {
+		next, err := entry{kind: variable, name: name}, error(nil)
+		switch next.value, err = parseTemplate(templates[name], fields.Names(), false); {
+		case !IsVariable(name):
+			err = errors.New("the environment has a name that no variable can have: write letters, digits and " +
+				"underscores")
+		case strings.ContainsRune(templates[name], 0):
+			err = fmt.Errorf("%s contains NUL, which no environment can: remove it", next)
+		case err != nil:
+			err = fmt.Errorf("%s: %w", next, err)
+		}
+		if err != nil {
+			mistakes = append(mistakes, err)
+		}
+		p.entries = append(p.entries, next)
+	}
+	return p, mistakes
+}
+
+// IsVariable reports whether the text is the name of a POSIX environment variable.
+func IsVariable(text string) bool {
+	for i, r := range text {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return text != ""
 }
 
 // Take removes the first header that has a token and nothing else than the literal text of its
 // entry, and returns the token; "" for none.
-func (p Presentation) Take(header http.Header) string {
+func (p Presentation) Take(headers http.Header) string {
 	const mark = "\x00" // which no header has
 	for _, e := range p.entries {
-		before, after, found := strings.Cut(e.value.Render(credential.Values{credential.Token: mark}), mark)
-		text, begins := strings.CutPrefix(strings.Join(header[e.name], ","), before)
+		before, after, found := strings.Cut(e.value.render(credential.Values{credential.Token: mark}), mark)
+		text, begins := strings.CutPrefix(strings.Join(headers[e.name], ","), before)
 		text, ends := strings.CutSuffix(text, after)
-		if found && begins && ends && text != "" && !e.inQuery {
-			delete(header, e.name)
+		if found && begins && ends && text != "" && e.kind == header {
+			delete(headers, e.name)
 			return text
 		}
 	}
@@ -89,29 +151,19 @@ func (p Presentation) Take(header http.Header) string {
 }
 
 // IsSet reports whether the operator has chosen how the credential is sent.
-func (p Presentation) IsSet() bool { return len(p.entries) > 0 }
+func (p Presentation) IsSet() bool { return !p.isDefault }
 
 // Unused returns the names of the fields that no entry presents.
 func (p Presentation) Unused() []string {
 	return slices.DeleteFunc(p.fields.Names(), func(name string) bool {
-		return slices.ContainsFunc(p.all(), func(e entry) bool { return e.value.Uses(name) })
+		return slices.ContainsFunc(p.entries, func(e entry) bool { return slices.Contains(e.value.used, name) })
 	})
 }
 
-func (e entry) isSame(other entry) bool { return e.name == other.name && e.inQuery == other.inQuery }
-
-// String names the entry for errors.
-func (e entry) String() string {
-	if e.inQuery {
-		return "the query parameter " + e.name
-	}
-	return "the header " + e.name
-}
-
-// Sent describes how the credential is sent, without literal text of
-// templates, which may be secret.
+// Sent describes how the credential is sent, without literal text of templates, which may be
+// secret.
 func (p Presentation) Sent() string {
-	if len(p.entries) == 0 {
+	if p.isDefault {
 		return "as bearer token in the header Authorization"
 	}
 	var all []string
@@ -119,46 +171,6 @@ func (p Presentation) Sent() string {
 		all = append(all, "in "+e.String())
 	}
 	return strings.Join(all, " and ")
-}
-
-func parseEntry(text string, fields []string) (entry, error) {
-	parameter, inQuery := strings.CutPrefix(text, "?")
-	if inQuery {
-		return parseParameter(parameter, fields)
-	}
-	name, value, found := strings.Cut(text, ":")
-	switch {
-	case !found || !httpguts.ValidHeaderFieldName(name):
-		return entry{}, errors.New(
-			`it is not a header: write it like "X-Api-Key: {token}", or a query parameter like "?key={token}"`)
-	case isReserved(textproto.CanonicalMIMEHeaderKey(name)):
-		return entry{}, fmt.Errorf("the gateway itself sets or forwards the header %s: choose another", name)
-	}
-	value = strings.Trim(value, " ")
-	template, err := parseTemplate(value, fields)
-	switch {
-	case err != nil:
-		return entry{}, err
-	case value == "" || strings.ContainsFunc(value, isControl):
-		return entry{}, fmt.Errorf("the header %s has no value or a control character: write it in one line", name)
-	}
-	return entry{name: textproto.CanonicalMIMEHeaderKey(name), value: template}, nil
-}
-
-// parseParameter parses a query parameter. Its whole value is percent-encoded, so {urlquery(token)}
-// is the same as {token}.
-func parseParameter(text string, fields []string) (entry, error) {
-	name, value, found := strings.Cut(text, "=")
-	if !found || name == "" || escape(name) != name {
-		return entry{}, errors.New(
-			`it is not a query parameter: write it like "?key={token}", with letters, digits, "-", "_", "." ` +
-				`and "~" in its name`)
-	}
-	template, err := parseTemplate(value, fields)
-	if err == nil && (value == "" || strings.ContainsFunc(value, isControl)) {
-		err = fmt.Errorf("the query parameter %s has no value or a control character: write it in one line", name)
-	}
-	return entry{name: name, inQuery: true, value: template.unescaped()}, err
 }
 
 // reserved are headers that belong to the connection, the message or the client.
@@ -170,7 +182,8 @@ var reserved = []string{
 	"Accept", "Accept-Encoding", "Accept-Language", "Last-Event-Id", "User-Agent", "Traceparent", "Tracestate",
 }
 
-func isReserved(header string) bool {
+// IsReserved reports whether the gateway itself sets or forwards a header, or never does.
+func IsReserved(header string) bool {
 	return slices.Contains(reserved, header) ||
 		slices.ContainsFunc([]string{"Mcp-", "X-Pasteport-", "X-Forwarded-"}, func(prefix string) bool {
 			return strings.HasPrefix(header, prefix)
@@ -180,21 +193,24 @@ func isReserved(header string) bool {
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
 // Headers returns the names of the headers.
-func (p Presentation) Headers() []string { return p.names(false) }
+func (p Presentation) Headers() []string { return p.names(header) }
 
 // Parameters returns the names of the query parameters.
-func (p Presentation) Parameters() []string { return p.names(true) }
+func (p Presentation) Parameters() []string { return p.names(parameter) }
 
-func (p Presentation) names(inQuery bool) (names []string) {
-	for _, e := range p.all() {
-		if e.inQuery == inQuery {
+// Variables returns the names of the environment variables.
+func (p Presentation) Variables() []string { return p.names(variable) }
+
+func (p Presentation) names(kind string) (names []string) {
+	for _, e := range p.entries {
+		if e.kind == kind {
 			names = append(names, e.name)
 		}
 	}
 	return names
 }
 
-// Credentials are the headers and query parameters for one person.
+// Credentials are the headers and query parameters, or the variables, for one person.
 type Credentials []rendered
 
 type rendered struct {
@@ -202,22 +218,20 @@ type rendered struct {
 	text string
 }
 
-// Accepts reports whether the fields accept the values.
-func (p Presentation) Accepts(values credential.Values) bool { return p.fields.Accept(values) }
-
-// Sample returns values for a check of the server, with secrets that no person has.
-func (p Presentation) Sample(secret func() string) credential.Values { return p.fields.Sample(secret) }
-
 // Render returns the credentials of one person. It leaves out an entry whose optional fields all
-// have no value. It refuses a text that would end its header, and does not repeat it.
+// have no value. It refuses a text that would end its entry, and does not repeat it.
 func (p Presentation) Render(values credential.Values) (Credentials, error) {
 	var c Credentials
-	for _, e := range p.all() {
+	for _, e := range p.entries {
 		if e.value.isLeftOut(p.fields, values) {
 			continue
 		}
-		text := e.value.Render(values)
-		if strings.ContainsFunc(text, isControl) || !e.inQuery && !httpguts.ValidHeaderFieldValue(text) {
+		text := e.value.render(values)
+		ends := strings.ContainsFunc(text, isControl) || e.kind == header && !httpguts.ValidHeaderFieldValue(text)
+		if e.kind == variable {
+			ends = strings.ContainsRune(text, 0)
+		}
+		if ends {
 			return nil, fmt.Errorf("%s would have a control character", e)
 		}
 		c = append(c, rendered{e, text})
@@ -227,32 +241,51 @@ func (p Presentation) Render(values credential.Values) (Credentials, error) {
 
 // AddTo adds the credentials to a request. It replaces headers and parameters of the same names.
 func (c Credentials) AddTo(request *http.Request) {
-	request.URL = c.removeFrom(request.URL)
 	for _, r := range c {
-		if !r.inQuery {
+		if r.kind == header {
 			request.Header[r.name] = []string{r.text}
 			continue
 		}
-		if request.URL.RawQuery != "" {
-			request.URL.RawQuery += "&"
-		}
-		request.URL.RawQuery += r.name + "=" + escape(r.text)
+		request.URL = withParameter(*request.URL, r.name, r.text)
 	}
 }
 
-// removeFrom returns a copy of the address without the query parameters of the credentials.
-func (c Credentials) removeFrom(address *url.URL) *url.URL {
-	to := *address
+// withParameter returns the address with a query parameter, which it may have had in another
+// spelling.
+func withParameter(address url.URL, name, value string) *url.URL {
 	var kept []string
-	for parameter := range strings.SplitSeq(address.RawQuery, "&") {
-		name, _, _ := strings.Cut(parameter, "=")
-		plain, err := url.QueryUnescape(name)
-		if err != nil || !slices.ContainsFunc(c, func(r rendered) bool {
-			return r.inQuery && r.name == plain
-		}) {
-			kept = append(kept, parameter)
+	if address.RawQuery != "" {
+		kept = slices.DeleteFunc(strings.Split(address.RawQuery, "&"), func(other string) bool {
+			spelled, _, _ := strings.Cut(other, "=")
+			plain, err := url.QueryUnescape(spelled)
+			return err == nil && plain == name
+		})
+	}
+	address.RawQuery = strings.Join(append(kept, name+"="+escape(value)), "&")
+	return &address
+}
+
+// Environment returns the variables, each as NAME=value.
+func (c Credentials) Environment() (variables []string) {
+	for _, r := range c {
+		variables = append(variables, r.name+"="+r.text)
+	}
+	return variables
+}
+
+// shortestLine is the shortest line of a secret that is a secret by itself.
+const shortestLine = 8
+
+// Finder finds the secrets of a person in a text, also their lines, because a log has them one by
+// one.
+func (p Presentation) Finder(values credential.Values) credential.Finder {
+	secrets := p.fields.Secrets(values)
+	for _, secret := range slices.Clone(secrets) {
+		for line := range strings.Lines(secret) {
+			if line = strings.TrimSpace(line); len(line) >= shortestLine {
+				secrets = append(secrets, line)
+			}
 		}
 	}
-	to.RawQuery = strings.Join(kept, "&")
-	return &to
+	return credential.NewFinder(secrets...)
 }

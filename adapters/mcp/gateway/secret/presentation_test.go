@@ -62,13 +62,12 @@ var _ = Describe("A presentation", Label("U18"), func() {
 		Entry(nil, "s3cret\t"))
 
 	It("is the bearer token without entries", func() {
-		c, err := Presentation{}.Render(credential.Values{"token": "s3cret"})
+		c, err := one().Render(credential.Values{"token": "s3cret"})
 		Expect(err).NotTo(HaveOccurred())
 		r := newRequest("http://127.0.0.1/mcp?a=b")
 		c.AddTo(r)
 		Expect(r.Header).To(Equal(http.Header{"Authorization": {"Bearer s3cret"}}))
 		Expect(r.URL.String()).To(Equal("http://127.0.0.1/mcp?a=b"))
-		Expect(one(DefaultEntry).Headers()).To(Equal(Presentation{}.Headers()))
 	})
 
 	It("replaces a query parameter in any spelling and keeps the others", func() {
@@ -108,21 +107,21 @@ func FuzzPresentation(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q with %q: %v", text, token, err)
 		}
-		checkOnly(t, p.all()[0], c[0].text, got)
+		checkOnly(t, p.entries[0], c[0].text, got)
 	})
 }
 
 // checkOnly fails unless the request has the entry besides the header and parameter that it had
 // before.
 func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
-	header, query := url.Values{"X-Kept": {"1"}, "User-Agent": {"Go-http-client/1.1"}, "Content-Length": {"4"}},
+	headers, query := url.Values{"X-Kept": {"1"}, "User-Agent": {"Go-http-client/1.1"}, "Content-Length": {"4"}},
 		url.Values{"kept": {"1"}}
-	if e.inQuery {
+	if e.kind == parameter {
 		query.Set(e.name, value)
 	} else {
-		header.Set(e.name, strings.Trim(value, " \t"))
+		headers.Set(e.name, strings.Trim(value, " \t"))
 	}
-	if url.Values(got.Header).Encode() != header.Encode() || got.URL.Query().Encode() != query.Encode() {
+	if url.Values(got.Header).Encode() != headers.Encode() || got.URL.Query().Encode() != query.Encode() {
 		t.Fatalf("%s with %q became %q and %q", e, value, got.Header, got.URL.RawQuery)
 	}
 }
@@ -130,14 +129,14 @@ func checkOnly(t *testing.T, e entry, value string, got *http.Request) {
 // FuzzTemplate prints text without braces as it is, and contains a token only if it uses one.
 func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
-		template, err := parseTemplate(text, []string{credential.Token})
+		parsed, err := parseTemplate(text, []string{credential.Token}, false)
 		if err != nil {
 			return
 		}
-		first, second := template.Render(map[string]string{"token": "1"}),
-			template.Render(map[string]string{"token": "2"})
-		if template.Uses(credential.Token) == (first == second) {
-			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, template.Uses(credential.Token),
+		first, second := parsed.render(credential.Values{"token": "1"}),
+			parsed.render(credential.Values{"token": "2"})
+		if (len(parsed.used) > 0) == (first == second) {
+			t.Fatalf("%q uses the token: %v, but renders %q and %q", text, len(parsed.used) > 0,
 				first, second)
 		}
 		if literal := strings.NewReplacer("{", "{{", "}", "}}").Replace(first); literally(t, literal) != first {
@@ -147,9 +146,9 @@ func FuzzTemplate(f *testing.F) {
 }
 
 func literally(t *testing.T, text string) string {
-	template, err := parseTemplate(text, nil)
+	parsed, err := parseTemplate(text, nil, false)
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	return template.Render(nil)
+	return parsed.render(nil)
 }

@@ -20,7 +20,7 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 	sendsRandom := u.isOfSender() && (known == nil || *known)
 	switch {
 	case sendsRandom:
-		presented, err = u.presentation.Render(u.presentation.Sample(check.RandomKey))
+		presented, err = u.presentation.Render(u.config.HostFields.Sample(check.RandomKey))
 	case !u.isOfSender():
 		presented, _, err = u.credentials(oauth.HostToken{})
 	}

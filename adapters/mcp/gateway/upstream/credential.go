@@ -30,7 +30,7 @@ func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentia
 		return nil, secrets, err
 	}
 	presented, err = u.presentation.Render(values)
-	return presented, u.config.HostFields.Finder(values), err
+	return presented, u.presentation.Finder(values), err
 }
 
 // sent describes how the credential is sent, "" for none.
