@@ -74,12 +74,3 @@ func (u *Upstream) judgeShared(found check.Result) check.Result {
 	}
 	return check.Mistake("it refuses the secret for all callers, sent "+u.sent(), "check upstream-secret and present")
 }
-
-// newChecks returns the client of checks. It has its own connection, which open streams cannot
-// hold.
-func newChecks(c gateway.Config) *http.Client {
-	return &http.Client{
-		Transport:     c.Reach.Transport(1, idleLimit),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}

@@ -38,7 +38,7 @@ type Upstream struct {
 	passes       func(header string) bool
 	transport    *transport
 	cookies      *cookies
-	checks       *http.Client // of Check
+	checks       *http.Client // of Check, with a connection that open streams cannot hold
 
 	acceptsAny atomic.Pointer[bool] // what the first check has shown; nil before it
 	proven     atomic.Bool          // a call had success with the key of a person
@@ -64,7 +64,7 @@ func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error)
 		passes:       forwards(c.Headers),
 		transport:    newTransport(c, openTimeout),
 		cookies:      newCookies(target, c.Host),
-		checks:       newChecks(c),
+		checks:       c.Reach.Client(),
 	}, nil
 }
 
