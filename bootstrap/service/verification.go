@@ -27,7 +27,7 @@ var verifiers = []string{VerifierSite, VerifierUpstream, VerifierFile, VerifierH
 // a mistake, because it would have no effect.
 type Verification struct {
 	Verifier  string `set:"verifier" choices:"site,upstream,file,http,introspection" unset:"upstream in a gateway, else site" example:"file" doc:"how pasted tokens are verified: by the demo site, the upstream of a gateway, a file of hashed tokens, a URL of the site, or an RFC 7662 introspection endpoint"`
-	TokenFile string `set:"token-file" path:"file" example:"/etc/pasteport/tokens" doc:"file of hashed tokens from \"pasteport hash-token\"; changes take effect immediately"`
+	TokenFile string `set:"token-file" path:"file" example:"/etc/pasteport/tokens" doc:"file of hashed tokens from \"pasteport hash-token\"; changes take effect when somebody connects, and at the next check of a connection"`
 	VerifyURL string `set:"verify-url" secret:"query" example:"https://cms.example.com/token" doc:"URL for a GET with the token as bearer token: 2xx means valid, 401 or 403 invalid"`
 
 	IntrospectionURL          string `set:"introspection-url" secret:"query" example:"https://login.example.com/introspect" doc:"URL of the introspection endpoint (RFC 7662)"`
