@@ -206,7 +206,7 @@ func (c Config) checkPresent() (presented secret.Presentation, err error) {
 	case c.Credential == CredentialNone && len(c.Present) > 0:
 		return presented, oauth.NewMistake("Present", "is set, but the credential is %q: leave it out", c.Credential)
 	}
-	presented, wrong := secret.Parse(c.Present, c.fields())
+	presented, wrong := secret.Parse(c.Present, c.Fields())
 	if len(wrong) == 0 {
 		for _, name := range presented.Unused() {
 			wrong = append(wrong, fmt.Errorf("no entry has {%s}, so that the server would not get it: write it where "+
@@ -235,8 +235,8 @@ func checkHeader(name string) error {
 	return nil
 }
 
-// fields are those that the upstream gets: those of a person, or the secret for all callers.
-func (c Config) fields() credential.Fields {
+// Fields returns those that the upstream gets: those of a person, or the secret for all callers.
+func (c Config) Fields() credential.Fields {
 	if c.Credential == CredentialStatic {
 		return credential.Single()
 	}
@@ -246,13 +246,13 @@ func (c Config) fields() credential.Fields {
 // Presentation returns how requests have the credential. The config must be checked, as for
 // Environment.
 func (c Config) Presentation() secret.Presentation {
-	presented, _ := secret.Parse(c.Present, c.fields())
+	presented, _ := secret.Parse(c.Present, c.Fields())
 	return presented
 }
 
 // Environment returns how a program gets the credential.
 func (c Config) Environment(a Address) secret.Presentation {
-	environment, _ := secret.ParseEnvironment(a.Env, c.fields())
+	environment, _ := secret.ParseEnvironment(a.Env, c.Fields())
 	return environment
 }
 
@@ -312,13 +312,13 @@ func (c Config) checkAddress(a Address) (mistakes []error) {
 	if strings.ContainsRune(words, 0) {
 		mistakes = append(mistakes, errors.New("the command has a NUL: remove it"))
 	}
-	if slices.ContainsFunc(c.fields().Names(), func(name string) bool {
+	if slices.ContainsFunc(c.Fields().Names(), func(name string) bool {
 		return strings.Contains(words, "{"+name+"}")
 	}) {
 		mistakes = append(mistakes, errors.New("an argument has {token} or another field, but all users of this "+
 			"computer can read arguments: put it into the environment"))
 	}
-	environment, wrong := secret.ParseEnvironment(a.Env, c.fields())
+	environment, wrong := secret.ParseEnvironment(a.Env, c.Fields())
 	unused := environment.Unused()
 	switch {
 	case len(wrong) > 0:
@@ -327,7 +327,7 @@ func (c Config) checkAddress(a Address) (mistakes []error) {
 			wrong = append(wrong, fmt.Errorf("no variable has {%s}, so that the program would not get it: set one, "+
 				"such as API_KEY={%s}, or choose the credential %q", name, name, CredentialNone))
 		}
-	case len(unused) < len(c.fields().Names()):
+	case len(unused) < len(c.Fields().Names()):
 		wrong = append(wrong, fmt.Errorf("the environment has {token} or another field, but the credential is %q: "+
 			"leave it out, or choose %q", c.Credential, CredentialHostToken))
 	}
