@@ -10,6 +10,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -41,10 +44,8 @@ type answer struct {
 	body        []byte
 }
 
-type (
-	problem = outbound.Problem
-	mistake = outbound.Mistake
-)
+type problem = outbound.Problem
+type mistake = outbound.Mistake
 
 // VerifyBearer implements oauth.BearerVerifier.
 func (v *Verifier) VerifyBearer(ctx context.Context, token string) (oauth.Principal, error) {
@@ -54,31 +55,27 @@ func (v *Verifier) VerifyBearer(ctx context.Context, token string) (oauth.Princi
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header[outbound.Repeatable] = nil
-	person := oauth.Principal{}
-	got, err := v.send(request)
-	if err == nil {
-		person, err = v.read(got)
-	}
+	person, err := v.ask(request)
 	if err != nil && !errors.Is(err, oauth.ErrUnknownBearer) {
 		err = outbound.CannotVerify(ctx, v.logger, request.URL, err)
 	}
 	return person, err
 }
 
-func (v *Verifier) send(request *http.Request) (answer, error) {
+func (v *Verifier) ask(request *http.Request) (oauth.Principal, error) {
 	response, err := v.client.Do(request)
 	if err != nil {
-		return answer{}, outbound.Reason(err)
+		return oauth.Principal{}, outbound.Reason(err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return answer{}, outbound.Reason(err)
+		return oauth.Principal{}, outbound.Reason(err)
 	case len(body) > maxAnswer:
-		return answer{}, problem(fmt.Sprintf("it answered with more than %d bytes", maxAnswer))
+		return oauth.Principal{}, problem(fmt.Sprintf("it answered with more than %d bytes", maxAnswer))
 	}
-	return answer{response.StatusCode, response.Header.Get("Content-Type"), body}, nil
+	return v.read(answer{response.StatusCode, response.Header.Get("Content-Type"), body})
 }
 
 // decode decodes the members, whatever the case of their names, and refuses duplicates.
@@ -99,4 +96,123 @@ func (i *identifier) UnmarshalJSON(value []byte) error {
 		return nil
 	}
 	return json.Unmarshal(value, (*string)(i))
+}
+
+// NewEndpoint returns a verifier that sends the token to a URL of the site as its bearer token. 2xx
+// means valid, 401 and 403 mean invalid, and any other status is an outage. A JSON response may
+// have the principal in the members subject, name, token_id, roles and scopes. The URL must be
+// checked with outbound.Options.CheckURL.
+func NewEndpoint(url string, t Transport) *Verifier {
+	request := func(ctx context.Context, token string) (*http.Request, error) {
+		if !outbound.IsSendable(token) {
+			return nil, oauth.ErrUnknownBearer
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		return request, nil
+	}
+	return &Verifier{t.Client(), t.Logger, request, readEndpoint}
+}
+
+func readEndpoint(got answer) (oauth.Principal, error) {
+	switch {
+	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+		return oauth.Principal{}, oauth.ErrUnknownBearer
+	case got.status < 200 || got.status > 299:
+		return oauth.Principal{}, problem(fmt.Sprintf("it answered %d instead of 2xx, 401 or 403", got.status))
+	case !outbound.IsJSON(got.contentType) || len(got.body) == 0:
+		return oauth.Principal{}, nil
+	}
+	var found struct {
+		Subject string     `json:"subject"`
+		Name    string     `json:"name"`
+		TokenID identifier `json:"token_id"`
+		Roles   []string   `json:"roles"`
+		Scopes  []string   `json:"scopes"`
+	}
+	if err := got.decode(&found); err != nil {
+		return oauth.Principal{}, err
+	}
+	return oauth.Principal{
+		Subject: found.Subject,
+		Name:    found.Name,
+		TokenID: string(found.TokenID),
+		Roles:   found.Roles,
+		Scopes:  found.Scopes,
+	}, nil
+}
+
+// IntrospectionOptions configures NewIntrospection.
+type IntrospectionOptions struct {
+	Transport
+	URL              string
+	ClientID, Secret string // of Pasteport at the endpoint (RFC 7662 §2.1)
+	// ScopeCeiling limits grants to the scope of the token. It is off by default, because that
+	// scope is of the site's own authorization server, whose scopes may differ from ours.
+	ScopeCeiling bool
+	Now          func() time.Time // nil for time.Now
+}
+
+// NewIntrospection returns a verifier that calls an RFC 7662 endpoint. A token is valid when it is
+// active and not expired. sub is the subject, jti the token id, and roles (RFC 9068 §2.2.3.1) are
+// the roles. The URL must be checked with outbound.Options.CheckURL.
+func NewIntrospection(o IntrospectionOptions) *Verifier {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Verifier{o.Client(), o.Logger, o.request, o.read}
+}
+
+func (o IntrospectionOptions) request(ctx context.Context, token string) (*http.Request, error) {
+	form := url.Values{"token": {token}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, o.URL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.SetBasicAuth(url.QueryEscape(o.ClientID), url.QueryEscape(o.Secret)) // RFC 6749 §2.3.1
+	return request, nil
+}
+
+// read distinguishes the refusal of our credentials from an inactive token.
+func (o IntrospectionOptions) read(got answer) (person oauth.Principal, err error) {
+	switch {
+	case got.status == http.StatusUnauthorized, got.status == http.StatusForbidden:
+		return person, mistake(fmt.Sprintf("it answered %d: it does not accept our client id and secret: check them",
+			got.status))
+	case got.status != http.StatusOK:
+		return person, problem(fmt.Sprintf("it answered %d instead of 200", got.status))
+	case !outbound.IsJSON(got.contentType):
+		return person, mistake("its answer is not application/json: is this the introspection endpoint?")
+	}
+	var found struct { // RFC 7662 §2.2
+		Active  *bool      `json:"active"`
+		Subject string     `json:"sub"`
+		Name    string     `json:"username"`
+		TokenID identifier `json:"jti"`
+		Scope   string     `json:"scope"`
+		Expires *float64   `json:"exp"` // a NumericDate may have fractions (RFC 7519 §2)
+		Roles   []string   `json:"roles"`
+	}
+	switch err = got.decode(&found); {
+	case err != nil:
+		return person, err
+	case found.Active == nil:
+		return person, mistake("its answer has no \"active\": is this the introspection endpoint?")
+	case !*found.Active, found.Expires != nil && float64(o.Now().Unix()) >= *found.Expires:
+		return person, oauth.ErrUnknownBearer
+	}
+	person = oauth.Principal{
+		Subject: found.Subject,
+		Name:    found.Name,
+		TokenID: string(found.TokenID),
+		Roles:   found.Roles,
+	}
+	if o.ScopeCeiling {
+		person.Scopes = append([]string{}, strings.Fields(found.Scope)...) // not nil: an empty scope grants nothing
+	}
+	return person, nil
 }
