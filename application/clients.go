@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pasteport/pasteport/domain/connection"
@@ -87,12 +88,6 @@ func (s *Server) Register(ctx context.Context, members map[string]any) (Registra
 	return Registration{Client: client, Secret: secret, At: s.now()}, nil
 }
 
-// RegisteredClient returns the client with the id, for its document. It refuses with
-// LostRegistration.
-func (s *Server) RegisteredClient(id string) (*oauth.ClientMetadata, error) {
-	return s.settings.OpenClient(oauth.RestoreClientID(id))
-}
-
 // admitClient returns the label of the client of a request for the trace, "" when its client_id is
 // not valid: it may then be anything, even a secret. It refuses with InvalidClient, so that the
 // client registers again, when it has lost its registration or when no client can have the
@@ -135,4 +130,65 @@ func (s *Server) connectedClient(ctx context.Context, id oauth.ClientID) (*oauth
 		return keeper.Connected(ctx, id)
 	}
 	return s.ports.Clients.Client(ctx, id, "")
+}
+
+// identify returns the client that presents a code or a refresh token. A client that publishes keys
+// and does not list "none" has to authenticate with private_key_jwt, and one that lists both keeps
+// what it used first. The keys of a client without an assertion are not fetched. A secret belongs
+// to a client_id and was checked with it.
+func (s *Server) identify(ctx context.Context, of oauth.Authorization, by oauth.Credentials) (client string,
+	err error) {
+	owner, signed := of.Client(), by.Assertion != ""
+	switch {
+	case by.Client != "" && by.Client != owner.String():
+		return by.Client, nil // the grant refuses another client
+	case !of.AuthMethod().Allows(signed), of.AuthMethod().HasSecret() && by.Client == "":
+		return "", oauth.RefuseClient(errors.New("the client authenticates in another way than it was approved with"))
+	case !signed:
+		return by.Client, nil
+	}
+	return owner.String(), s.checkAssertion(ctx, of, by.Assertion)
+}
+
+// checkAssertion refuses with InvalidClient unless the assertion is the client's and is presented
+// for the first time, and with TemporarilyUnavailable when the client's keys cannot be fetched.
+// Only a valid assertion is stored as used.
+func (s *Server) checkAssertion(ctx context.Context, of oauth.Authorization, text string) error {
+	client, err := s.connectedClient(ctx, of.Client())
+	if err != nil {
+		return assertionRefusal(err)
+	}
+	assertion, err := s.ports.Assertions.ReadAssertion(text, func(by oauth.KeyReference) (key oauth.Key, err error) {
+		keys, at := client.Keys()
+		if at != (oauth.ClientID{}) {
+			keys, err = s.ports.Keys.KeySet(ctx, at, by)
+		}
+		key, found := keys.Key(by)
+		if err == nil && !found {
+			err = fmt.Errorf("%w: no key, or more than one, for kid %.100q and alg %s", oauth.ErrNotFound,
+				by.ID, by.Algorithm)
+		}
+		return key, err
+	})
+	if err != nil {
+		return assertionRefusal(err)
+	}
+	if err := assertion.Check(client, s.settings, s.now()); err != nil {
+		return err
+	}
+	return assertionRefusal(s.store.UseOnce(ctx, assertion.Digest(), assertion.ForgetAfter()))
+}
+
+// assertionRefusal refuses with InvalidClient, except for an outage of the key set or of the store.
+func assertionRefusal(err error) error {
+	_, refused := oauth.KindOf(err)
+	switch {
+	case errors.Is(err, oauth.ErrMetadataUnreachable), errors.Is(err, oauth.ErrMetadataBudget):
+		return oauth.RefuseFor(oauth.WaitOf(err), oauth.TemporarilyUnavailable, "D33",
+			"The client's keys cannot be fetched just now", err)
+	case refused, errors.Is(err, oauth.ErrMetadataMalformed), errors.Is(err, oauth.ErrBadAssertion),
+		errors.Is(err, oauth.ErrNotFound), errors.Is(err, oauth.ErrDuplicate):
+		return oauth.RefuseClient(err)
+	}
+	return err
 }

@@ -18,7 +18,12 @@ func (s *Server) EndGrantsOf(ctx context.Context, values map[string]string, reas
 		return 0, err
 	}
 	ended, err := s.endConnections(ctx, prints, reason, func(string) bool { return true })
-	s.endDirect(prints)
+	if s.settings.AcceptHostTokens { // callers with the token itself have no connection
+		s.ForgetDirectTokens(prints)
+		for _, print := range prints {
+			s.onGrantEnded(oauth.DirectID(print))
+		}
+	}
 	s.store.awaitOthers(ctx, ended)
 	return ended, err
 }
@@ -97,7 +102,7 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 	var found Connections
 	err = s.enterLane(ctx, oauth.Guess{By: pasted.By}, host, func(ctx context.Context) (err error) {
 		if found, err = s.connectionsOf(ctx, host); err == nil && len(found.Active) == 0 {
-			err = errNoConnections
+			err = oauth.Refuse(oauth.WrongHostToken, "B6", "the token has no connections")
 		}
 		return err
 	})
@@ -106,9 +111,6 @@ func (s *Server) FindConnections(ctx context.Context, pasted Pasted) (Connection
 	}
 	return found, err
 }
-
-// errNoConnections counts as a wrong token.
-var errNoConnections = oauth.Refuse(oauth.WrongHostToken, "B6", "the token has no connections")
 
 func (s *Server) connectionsOf(ctx context.Context, host oauth.HostToken) (Connections, error) {
 	prints, err := s.settings.Fingerprints(host)

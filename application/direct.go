@@ -125,29 +125,3 @@ func (s *Server) ask(token directToken, verify func() (oauth.Principal, error)) 
 	}
 	return oauth.Principal{}, fmt.Errorf("%w: grants of a token ended while it was verified", oauth.ErrUnavailable)
 }
-
-// recheckDirect is VerifyAfterRefusal for a token of the site.
-func (s *Server) recheckDirect(ctx context.Context, bearer string, resource oauth.Resource) error {
-	token, err := s.newDirectToken(bearer, resource)
-	if err != nil {
-		return err
-	}
-	return s.confirm(token.id, func() error {
-		_, err := s.ask(token, func() (oauth.Principal, error) {
-			return s.verifyAgain(context.WithoutCancel(ctx), resource, token.host, "")
-		})
-		return err
-	})
-}
-
-// endDirect ends what callers with a token of the site have open, and makes its next request ask
-// the verifier.
-func (s *Server) endDirect(prints []oauth.Fingerprint) {
-	if !s.settings.AcceptHostTokens {
-		return
-	}
-	s.ForgetDirectTokens(prints)
-	for _, print := range prints {
-		s.onGrantEnded(oauth.DirectID(print))
-	}
-}

@@ -38,12 +38,6 @@ func (s *Server) EndGrant(ctx context.Context, id string) (int, error) {
 	return 1, nil
 }
 
-// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
-// true, and returns their number.
-func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	return s.endGrants(ctx, chosen, oauth.EndedByOperator)
-}
-
 // EndGrantsOfTokenID is EndGrantsOf for a site that has not kept the token: id is what its verifier
 // returns as Principal.TokenID. It reads all grants, so the store has to be an
 // oauth.AuthorizationLister.
@@ -51,10 +45,12 @@ func (s *Server) EndGrantsOfTokenID(ctx context.Context, id string) (int, error)
 	if id == "" {
 		return 0, errors.New("ending the grants of a token: its id is empty")
 	}
-	return s.endGrants(ctx, func(c oauth.Connection) bool { return c.TokenID == id }, oauth.EndedByHost)
+	return s.EndGrants(ctx, func(c oauth.Connection) bool { return c.TokenID == id }, oauth.EndedByHost)
 }
 
-func (s *Server) endGrants(ctx context.Context, chosen func(oauth.Connection) bool,
+// EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
+// true, and returns their number.
+func (s *Server) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool,
 	reason oauth.EndReason) (all int, err error) {
 	now := s.now()
 	for one, err := range s.authorizations(ctx) {
@@ -110,7 +106,15 @@ func (s *Server) CheckIssuer(ctx context.Context) error {
 // after a new code was stored or the token has replaced another one. A failure is only logged: the
 // next approval ends the surplus.
 func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth.HostToken) {
-	ended, err := s.endSurplus(ctx, newID, host)
+	ended := 0
+	prints, err := s.settings.Fingerprints(host)
+	var all oauth.Authorizations
+	if err == nil {
+		all, err = s.authorizationsOf(ctx, prints)
+	}
+	if surplus := all.Surplus(newID, s.settings.Limits.MaxGrantsPerToken, s.now()); err == nil && len(surplus) > 0 {
+		ended, err = s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
+	}
 	if err != nil {
 		s.ports.Logger.ErrorContext(ctx, "cannot end the connections beyond the limit of a token", "grant", newID,
 			"error", err)
@@ -118,22 +122,6 @@ func (s *Server) enforceGrantLimit(ctx context.Context, newID string, host oauth
 	for range ended {
 		s.ports.Limited.Observe(oauth.LimitGrants, oauth.LimitEvicted)
 	}
-}
-
-func (s *Server) endSurplus(ctx context.Context, newID string, host oauth.HostToken) (ended int, err error) {
-	prints, err := s.settings.Fingerprints(host)
-	if err != nil {
-		return 0, err
-	}
-	all, err := s.authorizationsOf(ctx, prints)
-	if err != nil {
-		return 0, err
-	}
-	surplus := all.Surplus(newID, s.settings.Limits.MaxGrantsPerToken, s.now())
-	if len(surplus) == 0 {
-		return 0, nil
-	}
-	return s.endConnections(ctx, prints, oauth.EndedByLimit, func(id string) bool { return surplus[id] })
 }
 
 // authorizationsOf returns the codes and grants of a host token, whose fingerprint under each
@@ -158,9 +146,10 @@ func (s *Server) authorizationsOf(ctx context.Context, prints []oauth.Fingerprin
 func (s *Server) Sweep(ctx context.Context) (int, error) {
 	now := s.now()
 	rows, err := s.store.DeleteExpired(ctx, now)
-	if err != nil || s.ports.Trace == nil {
+	trace, keeps := s.ports.Store.(connection.Log)
+	if err != nil || !keeps {
 		return rows, err
 	}
-	attempts, err := s.ports.Trace.ForgetAttempts(ctx, now.Add(-connection.Memory), connection.Capacity)
+	attempts, err := trace.ForgetAttempts(ctx, now.Add(-connection.Memory), connection.Capacity)
 	return rows + attempts, err
 }

@@ -67,13 +67,24 @@ func (s *Server) ReplaceConnections(ctx context.Context, sealed string, pasted P
 	return s.connectionsOf(ctx, host)
 }
 
-// replaceHost replaces the host token with these fingerprints.
-func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (all int,
-	err error) {
-	by, err := s.checkReplacement(ctx, prints, old, host)
+// replaceHost replaces the host token with these fingerprints, after it has asked the verifier of
+// every resource with a connection, unless one of the connections cannot go on with the new one. It
+// verifies that again after it is stored: a push of the site that came before found nothing to end.
+func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, old, host oauth.HostToken) (int, error) {
+	by := oauth.NewReplacement(host, s.now())
+	found, err := s.authorizationsOf(ctx, prints)
 	if err != nil {
 		return 0, err
 	}
+	for _, connection := range found.Connections(s.settings, s.now()) {
+		if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := found.Replace(by, s.settings, s.now()); err != nil { // these copies are not stored
+		return 0, err
+	}
+	all := 0
 	for _, print := range prints {
 		replaced := 0
 		err := s.store.UpdateAuthorizationsOf(ctx, print, func(found oauth.Authorizations) (err error) {
@@ -88,25 +99,19 @@ func (s *Server) replaceHost(ctx context.Context, prints []oauth.Fingerprint, ol
 	s.audit(ctx, "host_token_replaced", "connections", all)
 	s.enforceGrantLimit(ctx, "", host)
 	s.store.awaitOthers(ctx, all)
-	return all, s.confirmReplacement(ctx, by)
-}
-
-// checkReplacement asks the verifier of every resource with a connection about the new host token,
-// and refuses it unless all connections can go on with it.
-func (s *Server) checkReplacement(ctx context.Context, prints []oauth.Fingerprint, old,
-	host oauth.HostToken) (by oauth.Replacement, err error) {
-	by = oauth.NewReplacement(host, s.now())
-	all, err := s.authorizationsOf(ctx, prints)
-	if err != nil {
-		return by, err
-	}
-	for _, connection := range all.Connections(s.settings, s.now()) {
-		if err := s.addAnswer(ctx, connection.Resource, by, old); err != nil {
-			return by, err
+	for resource := range by.Verified {
+		_, err := s.guardFor(resource).verifyPasted(ctx, host)
+		if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
+			continue // an outage ends nothing
 		}
+		prints, printErr := s.settings.Fingerprints(host)
+		if printErr != nil {
+			return all, printErr
+		}
+		_, endErr := s.endConnections(ctx, prints, oauth.EndedByHostToken, func(string) bool { return true })
+		return all, errors.Join(err, endErr)
 	}
-	_, err = all.Replace(by, s.settings, s.now()) // these copies are not stored
-	return by, err
+	return all, nil
 }
 
 // addAnswer adds the answer of the verifier of a resource.
@@ -126,22 +131,4 @@ func (s *Server) addAnswer(ctx context.Context, resource oauth.Resource, by oaut
 		by.Verified[resource] = principal
 	}
 	return err
-}
-
-// confirmReplacement verifies the new host token again after it is stored. A push of the site that
-// came before found nothing to end.
-func (s *Server) confirmReplacement(ctx context.Context, by oauth.Replacement) error {
-	for resource := range by.Verified {
-		_, err := s.guardFor(resource).verifyPasted(ctx, by.Host)
-		if kind, _ := oauth.KindOf(err); kind != oauth.WrongHostToken {
-			continue // an outage ends nothing
-		}
-		prints, printErr := s.settings.Fingerprints(by.Host)
-		if printErr != nil {
-			return printErr
-		}
-		_, endErr := s.endConnections(ctx, prints, oauth.EndedByHostToken, func(string) bool { return true })
-		return errors.Join(err, endErr)
-	}
-	return nil
 }

@@ -34,8 +34,7 @@ type Ports struct {
 	Lanes      oauth.Lanes
 	Rates      oauth.RateLimit      // of unknown tokens and registrations
 	Witness    oauth.SecretVerifier // nil when the store keeps no fingerprint
-	Trace      connection.Log       // nil: connections are not traced
-	Journal    connection.Journal   // buffers the writes to Trace; nil without it
+	Journal    connection.Journal   // of the steps of connections; may be nil
 	OnDecision func(event string)   // called with each audit event; may be nil
 	Limited    oauth.LimitObserver  // may be nil
 	Now        func() time.Time

@@ -7,14 +7,12 @@ import (
 )
 
 // BindTools makes approvals show how the tools of an MCP server differ from those of an earlier
-// connection, and returns the function that records them: it takes a list that a client of the
-// grant gets, and returns which of the tools the client may see.
-func (s *Server) BindTools() func(ctx context.Context, grant string, list oauth.ToolList) (oauth.ToolPins, error) {
-	s.bindsTools.Store(true)
-	return s.recordTools
-}
+// connection. Clients then get their lists through RecordTools.
+func (s *Server) BindTools() { s.bindsTools.Store(true) }
 
-func (s *Server) recordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
+// RecordTools records a list that a client of the grant gets, and returns which of the tools the
+// client may see.
+func (s *Server) RecordTools(ctx context.Context, id string, list oauth.ToolList) (oauth.ToolPins, error) {
 	if grant := s.store.Trusted(id); grant != nil && grant.Tools().After(list) == grant.Tools() {
 		return grant.Tools(), nil
 	}

@@ -117,7 +117,6 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Lanes:      limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
 		Rates:      limits.NewRates(),
 		Witness:    witness,
-		Trace:      authz.trace,
 		Journal:    steps,
 		OnDecision: chosen.decided,
 		Limited:    chosen.limited,

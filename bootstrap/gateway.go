@@ -70,7 +70,8 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 	protection := gateway.Options{Options: m.protection(), Sessions: m.authz.server.Settings().Keys}
 	protection.PassedHeaders = config.Headers
 	if config.BindTools {
-		protection.RecordTools = m.authz.server.BindTools()
+		m.authz.server.BindTools()
+		protection.RecordTools = m.authz.server.RecordTools
 	}
 	own, err := url.Parse(to.URL)
 	if err != nil {

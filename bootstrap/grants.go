@@ -63,5 +63,5 @@ func (a *OAuthServer) EndGrant(ctx context.Context, id string) (int, error) {
 // EndGrants ends the active grants and withdraws the unredeemed codes for which chosen returns
 // true, and returns their number. It fails as Grants does.
 func (a *OAuthServer) EndGrants(ctx context.Context, chosen func(oauth.Connection) bool) (int, error) {
-	return a.server.EndGrants(ctx, chosen)
+	return a.server.EndGrants(ctx, chosen, oauth.EndedByOperator)
 }

@@ -116,7 +116,7 @@ func (e *Endpoints) registeredClient(c echo.Context) error {
 	if !found || address.RawQuery != "" || address.ForceQuery {
 		return refuseClientDocument()
 	}
-	client, err := e.server.RegisteredClient(e.server.Settings().Issuer + path)
+	client, err := e.server.Settings().OpenClient(oauth.RestoreClientID(e.server.Settings().Issuer + path))
 	if kind, _ := oauth.KindOf(err); kind == oauth.LostRegistration {
 		return refuseClientDocument()
 	}

@@ -238,7 +238,7 @@ func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Co
 	for _, grant := range shown {
 		chosen[grant.ID] = true
 	}
-	ended, err := grants.EndGrants(ctx, func(grant oauth.Connection) bool { return chosen[grant.ID] })
+	ended, err := grants.EndGrants(ctx, func(g oauth.Connection) bool { return chosen[g.ID] }, oauth.EndedByOperator)
 	if err != nil {
 		return err
 	}
