@@ -19,11 +19,9 @@ import (
 
 // surroundings are what the code of the pages names without declaring it, as parameters.
 const surroundings = `adminPages func(chi), answer func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
-	ada *pasteporttest.Connection, authz *bootstrap.OAuthServer, change func(*oauth.Authorizations) error,
-	ctx context.Context, e *echo.Echo, gin interface{ WrapH(http.Handler) any }, codes, grants, id, tx string,
-	logger *slog.Logger, mux *http.ServeMux, openEmptyStore func() oauth.Store, put func(...any) error, r, router chi,
-	server *bootstrap.MCPServer, site host, store *persistence.Store, t *testing.T, tools *mcp.Server, userID string,
-	of oauth.Selection`
+	ada *pasteporttest.Connection, authz *bootstrap.OAuthServer, ctx context.Context, e *echo.Echo,
+	gin interface{ WrapH(http.Handler) any }, logger *slog.Logger, mux *http.ServeMux, r, router chi,
+	server *bootstrap.MCPServer, site host, store *persistence.Store, t *testing.T, tools *mcp.Server, userID string`
 
 // hosts is the code of a site that the pages show parts of.
 const hosts = `type host struct{ *pasteporttest.Site }
@@ -39,7 +37,6 @@ type chi interface {
 	NoRoute(any)
 }
 
-func find(...any) (found oauth.Authorizations, err error)                                 { return }
 func libraryConfig() (config oauth.Config)                                                { return }
 func newLibrary(*testing.T, oauth.Config, ...bootstrap.OAuthOption) (library http.Handler) { return }
 `
@@ -68,7 +65,8 @@ var goPackages = map[string]string{
 
 var (
 	goBlock    = regexp.MustCompile("(?ms)^ *```go\n(.*?)^ *```$")
-	topLevel   = regexp.MustCompile(`(?m)\A(//.*\n)*(func|type|import|package) `)
+	topLevel   = regexp.MustCompile(`(?m)\A(//.*\n)*(func|type|import) `)
+	wholeFile  = regexp.MustCompile(`\Apackage \w+\n`)
 	isFields   = regexp.MustCompile(`(?m)\A\w+: `)
 	declared   = regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`)
 	statement  = regexp.MustCompile(`(?m)^[a-z_]`)
@@ -78,6 +76,9 @@ var (
 // compilable makes a file of a block. What the block declares counts as used, except for an error
 // before the last statement.
 func compilable(block string) string {
+	if wholeFile.MatchString(block) {
+		return wholeFile.ReplaceAllString(block, "package pages\n")
+	}
 	code := "\nfunc _(" + surroundings + ") error {\n{\n" + block
 	last := lastStatement(block)
 	for _, names := range declared.FindAllStringSubmatch(block, -1) {
@@ -102,9 +103,6 @@ func compilable(block string) string {
 		}) {
 			imports += strconv.Quote(path) + "\n"
 		}
-	}
-	if strings.Contains(code, "Describe(") {
-		imports += ". \"github.com/onsi/ginkgo/v2\"\n"
 	}
 	return "package pages\n\nimport (\n" + imports + ")\n" + code
 }
