@@ -144,7 +144,7 @@ func (s *Server) audit(ctx context.Context, event string, attributes ...any) {
 	}
 }
 
-// named is what a client is named by, such as a grant.
+// named is a request, a code or a grant, each of which names its client.
 type named interface {
 	Client() oauth.ClientID
 	ClientName() string

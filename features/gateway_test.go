@@ -220,6 +220,14 @@ var _ = Describe("A gateway to an MCP server", Label("gateway"), func() {
 		}
 	})
 
+	It("keeps a header that contains a short key by chance", Label("U15"), func(ctx SpecContext) {
+		upstream := NewUpstream("event")
+		world := NewGateway(upstream.URL + "/mcp")
+		answer := world.Call(ctx, world.NewClient().ConnectAs(ctx, "event").Access)
+		Expect(answer.StatusCode).To(Equal(http.StatusOK))
+		Expect(answer.Header.Get("Content-Type")).To(Equal("text/event-stream"))
+	})
+
 	DescribeTable("returns active content as plain text",
 		Label("U15"), func(ctx SpecContext, contentType, passed string) {
 			world := NewGateway(upstream.URL + "/mcp")

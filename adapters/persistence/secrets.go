@@ -123,7 +123,7 @@ func (s *Store) VerifySecret(ctx context.Context, prints []oauth.Fingerprint) er
 	})
 }
 
-// unused is instead of the fingerprint before the first service has started.
+// unused is the fingerprint of a database that no service has used yet.
 var unused oauth.Fingerprint
 
 // fingerprint returns that of the newest server secret that a process has sealed with.

@@ -122,8 +122,8 @@ func (a *Attempt) Add(e Entry) {
 	a.insert(e.Step)
 }
 
-// isSentBy reports whether the user agent of an entry is that of the attempt: the client's rather
-// than the browser's, and doctor's only if nobody else takes part, because it hides the attempt.
+// isSentBy reports whether the user agent of an entry becomes that of the attempt. The client's
+// replaces the browser's, and any other replaces doctor's, because lists hide attempts of doctor.
 func (a *Attempt) isSentBy(e Entry) bool {
 	return a.Agent == "" || IsDoctor(a.Agent) || !IsDoctor(e.Agent) && !e.Kind.Is(InBrowser)
 }

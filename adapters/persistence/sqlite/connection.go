@@ -81,8 +81,8 @@ func (c *connection) Close() (err error) {
 
 const mostKept = 128 // statements
 
-// PrepareContext implements driver.ConnPrepareContext. Nobody may run a statement again while its
-// rows are read.
+// PrepareContext implements driver.ConnPrepareContext. A caller must read all rows of a statement
+// before it runs the statement again.
 func (c *connection) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	if kept, found := c.kept[query]; found {
 		return kept, nil

@@ -189,55 +189,43 @@ const (
 func NewCode() (*oauth.AuthorizationCode, Digest) {
 	now, digest := time.Now(), random(32)
 	return oauth.RestoreCode(oauth.CodeSnapshot{
-		ConsentSnapshot: oauth.ConsentSnapshot{
-			ID:          NewID(),
-			ClientID:    client,
-			ClientName:  "Client",
-			AuthMethod:  "none",
-			RedirectURI: callback,
-			Resource:    resource,
-			Scopes:      scopes,
-			Subject:     "ada",
-			State:       "issued",
-			CreatedAt:   now,
-			ForgetAfter: now.Add(time.Hour),
-			HostPrint:   make([]byte, 16),
-			HostBox:     random(80),
-			HostWrap:    random(wrap), // of one person
-			HostKey:     random(32),
-		},
-		Digest:        digest,
-		CodeChallenge: Challenge,
-		ExpiresAt:     now.Add(time.Hour),
+		ConsentSnapshot: newConsent(NewID(), "issued", now, time.Hour),
+		Digest:          digest,
+		CodeChallenge:   Challenge,
+		ExpiresAt:       now.Add(time.Hour),
 	}), Digest(digest)
+}
+
+func newConsent(id, state string, now time.Time, kept time.Duration) oauth.ConsentSnapshot {
+	return oauth.ConsentSnapshot{
+		ID:          id,
+		ClientID:    client,
+		ClientName:  "Client",
+		AuthMethod:  "none",
+		RedirectURI: callback,
+		Resource:    resource,
+		Scopes:      scopes,
+		Subject:     "ada",
+		State:       state,
+		CreatedAt:   now,
+		ForgetAfter: now.Add(kept),
+		HostPrint:   make([]byte, 16), // of one person
+		HostBox:     random(80),
+		HostWrap:    random(wrap),
+		HostKey:     random(32),
+	}
 }
 
 func newGrant(id string) *oauth.AccessGrant {
 	now := time.Now()
 	return oauth.RestoreGrant(oauth.GrantSnapshot{
-		ConsentSnapshot: oauth.ConsentSnapshot{
-			ID:          id,
-			ClientID:    client,
-			ClientName:  "Client",
-			AuthMethod:  "none",
-			RedirectURI: callback,
-			Resource:    resource,
-			Scopes:      scopes,
-			Subject:     "ada",
-			State:       "active",
-			CreatedAt:   now,
-			ForgetAfter: now.Add(idle),
-			HostPrint:   make([]byte, 16),
-			HostBox:     random(80),
-			HostWrap:    random(wrap),
-			HostKey:     random(32),
-		},
-		VerifiedAt:    now,
-		IdleEnd:       now.Add(idle),
-		AbsoluteEnd:   now.Add(2 * idle),
-		Generation:    1,
-		RefreshDigest: random(32),
-		IssuedAccess:  1,
+		ConsentSnapshot: newConsent(id, "active", now, idle),
+		VerifiedAt:      now,
+		IdleEnd:         now.Add(idle),
+		AbsoluteEnd:     now.Add(2 * idle),
+		Generation:      1,
+		RefreshDigest:   random(32),
+		IssuedAccess:    1,
 		AccessTokens: []oauth.AccessToken{
 			{
 				Number:    1,

@@ -21,7 +21,7 @@ import (
 // and not the gateway.
 func (u *Upstream) isOfSender() bool { return u.config.Credential == gateway.CredentialHostToken }
 
-// credentials returns what presents the credential of a caller, and what finds its secrets. It
+// credentials returns what presents the credential of a caller, and what finds its long secrets. It
 // fails with oauth.ErrUnknownBearer for values that the fields do not accept any more.
 func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentials, secrets credential.Finder,
 	err error) {
@@ -30,7 +30,7 @@ func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentia
 		return nil, secrets, err
 	}
 	presented, err = u.presentation.Render(values)
-	return presented, u.presentation.Finder(values), err
+	return presented, u.config.Fields().Finder(values), err
 }
 
 // sent describes how the credential is sent, "" for none.
