@@ -1,69 +1,30 @@
 package httpserver
 
 import (
-	"context"
 	"math"
 	"net"
 	"net/http"
-	"sync"
 
 	"github.com/pasteport/pasteport/bootstrap/internal/memory"
 )
 
-// limitListener is netutil.LimitListener, but its connections have CloseWrite: net/http looks for
-// this method, so that a client can read the refusal of a request that it has not sent in full.
+// limitListener accepts a connection when there is a free slot. The server frees the slot of a
+// connection that is closed. Unlike netutil.LimitListener, it leaves connections as they are: net/http
+// looks for CloseWrite, so that a client can read the refusal of a request that it has not sent in
+// full.
 type limitListener struct {
 	net.Listener
-	slots  chan struct{}
-	closed context.Context
-	stop   context.CancelFunc
-}
-
-func newLimitListener(listener net.Listener, connections int) *limitListener {
-	l := &limitListener{Listener: listener, slots: make(chan struct{}, connections)}
-	l.closed, l.stop = context.WithCancel(context.Background())
-	return l
+	slots chan struct{}
 }
 
 // Accept implements net.Listener. It waits while every connection is taken.
-func (l *limitListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed.Done():
-		return nil, net.ErrClosed
-	}
+func (l limitListener) Accept() (net.Conn, error) {
+	l.slots <- struct{}{}
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		<-l.slots
-		return nil, err
 	}
-	return &limitedConn{conn, sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-// Close implements net.Listener.
-func (l *limitListener) Close() error {
-	l.stop()
-	return l.Listener.Close()
-}
-
-// limitedConn frees its slot when it is closed.
-type limitedConn struct {
-	net.Conn
-	free func()
-}
-
-// Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	defer c.free()
-	return c.Conn.Close()
-}
-
-// CloseWrite closes the sending half.
-func (c *limitedConn) CloseWrite() error {
-	if half, can := c.Conn.(interface{ CloseWrite() error }); can {
-		return half.CloseWrite()
-	}
-	return nil
+	return conn, err
 }
 
 // limitRequests refuses requests beyond the limit on connections, which only HTTP/2 can exceed. The

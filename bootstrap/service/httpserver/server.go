@@ -88,7 +88,12 @@ func New(handler http.Handler, b Bounds, logger *slog.Logger) *Server {
 // Serve accepts connections until the server is shut down or closed; with a TLSConfig it serves
 // TLS, including HTTP/2. Further connections wait.
 func (s *Server) Serve(listener net.Listener) error {
-	limited := newLimitListener(listener, s.connections)
+	limited := limitListener{listener, make(chan struct{}, s.connections)}
+	s.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed || state == http.StateHijacked {
+			<-limited.slots
+		}
+	}
 	if s.TLSConfig == nil {
 		return s.Server.Serve(limited)
 	}
