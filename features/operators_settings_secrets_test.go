@@ -77,7 +77,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 		Expect(ran.Code).To(Equal(code))
 		Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring("known-to-few"))))
 	},
-		Entry("after an asterisk", 1, "pasteport.yaml has an alias, which begins with *", "serve"),
+		Entry("after an asterisk", 1, "pasteport.yaml is not YAML: it has an alias", "serve"),
 		Entry("after one dash", 2, "flags begin with two dashes", "serve", "-demo-token=known-to-few"),
 		Entry("after one dash alone", 2, "flags begin with two dashes", "version", "-known-to-few"),
 		Entry("after a space", 2, "unexpected argument", "serve", "--demo-token", "=", "known-to-few"),

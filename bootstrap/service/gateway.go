@@ -13,7 +13,7 @@ import (
 
 // GatewayConfig lists the MCP servers behind a gateway, and the options that they share.
 type GatewayConfig struct {
-	Upstreams []Upstream `set:"upstream" field:"MoreServers" single:"true" example:"http://127.0.0.1:9000/mcp" allowed:"MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'" doc:"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server is a separate resource"`
+	Upstreams []Upstream `set:"upstream" field:"MoreServers" example:"http://127.0.0.1:9000/mcp" allowed:"MCP servers such as \"http://127.0.0.1:9000/mcp\", \"/files = http://127.0.0.1:9001/mcp\" or 'stdio: npx -y package'" doc:"MCP servers behind \"pasteport gateway\". Each is \"URL\", \"stdio: command\", \"/path = URL\" or \"/path = stdio: command\", or a mapping with path, url, command, args, dir and env. Each server is a separate resource"`
 	bootstrap.GatewayConfig
 	Fields     []HostField `set:"fields" field:"HostFields" unset:"one token" example:"[{name: user, label: Your user name}, {name: token}]" allowed:"mappings such as {name: user}" doc:"what people enter instead of one token, each as a mapping with name, label, help, secret, pattern, default and required"`
 	ToolScopes []ToolScope `set:"tool-scopes" example:"[delete_* = articles:write]" allowed:"scopes such as \"delete_* = articles:write\"" doc:"scopes that tools require, each as \"pattern = scope…\"; other tools require default-scopes"`

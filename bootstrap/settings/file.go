@@ -19,12 +19,7 @@ const (
 	fileLimit   = 1 << 20
 )
 
-// document is a file of settings: a flat mapping from names to values.
-type document struct {
-	path    string
-	entries map[string]entry
-}
-
+// entry is a line of the file, which is a flat mapping from names to values.
 type entry struct {
 	place string // such as "pasteport.yaml:3"
 	value *yaml.Node
@@ -32,17 +27,17 @@ type entry struct {
 
 // open reads the file that a flag or the environment names, or the default file of the working
 // folder if there is one.
-func (t *Table) open() (document, error) {
-	if err := t.file.read(document{}, true); err != nil {
-		return document{}, err
+func (t *Table) open() (map[string]entry, error) {
+	if err := t.file.read(entry{}, true); err != nil {
+		return nil, err
 	}
 	path := cmp.Or(t.config.Path, defaultFile)
 	text, err := ReadFile(path, fileLimit)
 	switch {
 	case t.config.Path == "" && errors.Is(err, fs.ErrNotExist):
-		return document{}, nil
+		return map[string]entry{}, nil
 	case err != nil:
-		return document{}, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.name)
+		return nil, fmt.Errorf("reading the settings: %w: name a readable file with --%s", err, t.file.name)
 	}
 	return t.parse(path, text)
 }
@@ -70,63 +65,48 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// parse reports every syntax mistake. The values are checked when they are set.
-func (t *Table) parse(path string, text []byte) (document, error) {
-	d := document{path: path, entries: map[string]entry{}}
+// parse reports every syntax mistake. The values are checked when they are set. Without a mapping it
+// returns nil.
+func (t *Table) parse(path string, text []byte) (map[string]entry, error) {
 	var root, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
-		return d, nil
+		return map[string]entry{}, nil
 	} else if err != nil {
-		return document{}, explainSyntax(path, strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, notYAML(path, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return document{}, fmt.Errorf("%s has more after a \"---\": keep one document", path)
+		return nil, fmt.Errorf("%s has more after a \"---\": keep one document", path)
 	}
-	top := root.Content[0]
-	switch {
-	case top.Kind == yaml.ScalarNode && top.Tag == "!!null":
-		return d, nil
-	case top.Kind != yaml.MappingNode:
-		return document{},
-			fmt.Errorf("%s:%d: this is not a setting: write one \"name: value\" on each line", path, top.Line)
+	top, entries := root.Content[0], map[string]entry{}
+	if top.Kind != yaml.MappingNode && top.ShortTag() != "!!null" {
+		return nil, fmt.Errorf("%s:%d: this is not a setting: write one \"name: value\" on each line", path, top.Line)
 	}
 	var mistakes []error
 	for pair := range slices.Chunk(top.Content, 2) {
-		mistakes = append(mistakes, t.takeEntry(d, pair[0], pair[1]))
+		name, place := pair[0].Value, fmt.Sprintf("%s:%d", path, pair[0].Line)
+		switch first, isTwice := entries[name]; {
+		case pair[0].Kind != yaml.ScalarNode || pair[0].Tag == "!!merge":
+			mistakes = append(mistakes, fmt.Errorf("%s: this is not a setting: write \"name: value\"", place))
+		case isTwice:
+			mistakes = append(mistakes, fmt.Errorf("%s: %s is already set in %s: keep one", place, name, first.place))
+		case !slices.Contains(t.Names(), name):
+			advice := "\"pasteport config example --all\" lists all settings"
+			if near := nearest(name, t.Names()); near != "" {
+				advice = "did you mean " + near + "?"
+			}
+			mistakes = append(mistakes, fmt.Errorf("%s: unknown setting %q: %s", place, name, advice))
+		default:
+			entries[name] = entry{place, pair[1]}
+		}
 	}
-	return d, errors.Join(mistakes...)
+	return entries, errors.Join(mistakes...)
 }
 
-func explainSyntax(path, said string) error {
-	switch {
-	case strings.Contains(said, "anchor"), // whose text would repeat the name
-		strings.Contains(said, "alphabetic or numeric"): // of a * without a name
-		return fmt.Errorf("%s has an alias, which begins with *: write the value itself, in quotes if it begins with *",
-			path)
-	case strings.Contains(said, "mapping values are not allowed"):
-		said += ": put a value that has a colon and a space in quotes, such as 'X-Api-Key: {token}'"
-	default:
-		said += ": write one \"name: value\" on each line, indented with spaces"
+func notYAML(path, said string) error {
+	if strings.Contains(said, "anchor") { // its name can be a secret that begins with *
+		said = "it has an alias"
 	}
-	return fmt.Errorf("%s is not YAML: %s", path, said)
-}
-
-// takeEntry adds one entry of the file.
-func (t *Table) takeEntry(d document, key, value *yaml.Node) error {
-	name, place, known := key.Value, fmt.Sprintf("%s:%d", d.path, key.Line), t.Names()
-	switch first, isTwice := d.entries[name]; {
-	case key.Kind != yaml.ScalarNode || key.Tag == "!!merge":
-		return fmt.Errorf("%s: this is not a setting: write \"name: value\"", place)
-	case isTwice:
-		return fmt.Errorf("%s: %s is already set in %s: keep one", place, name, first.place)
-	case slices.Contains(known, name):
-		d.entries[name] = entry{place, value}
-		return nil
-	}
-	advice := "\"pasteport config example --all\" lists all settings"
-	if near := nearest(name, known); near != "" {
-		advice = "did you mean " + near + "?"
-	}
-	return fmt.Errorf("%s: unknown setting %q: %s", place, name, advice)
+	return fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces; a value needs "+
+		"quotes if it begins with * or has a colon and a space, such as 'X-Api-Key: {token}'", path, said)
 }

@@ -16,6 +16,7 @@ const helpWidth = 110
 // with their help. The settings are read before the command runs, unless it has its own PreRunE.
 func (t *Table) Flags(command *cobra.Command, names ...string) {
 	t.wanted = names
+	command.Flags().SortFlags = false
 	command.Flags().AddFlag(t.file.flag)
 	for _, s := range t.settings {
 		if t.wants(s) {
@@ -42,25 +43,19 @@ func (t *Table) usage(command *cobra.Command) error {
 		fmt.Fprintf(&text, "\nExamples:\n%s\n", command.Example)
 	}
 	sets := map[string]*pflag.FlagSet{}
-	add := func(title string, flag *pflag.Flag) {
+	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		title := "Other"
+		if s, isSetting := flag.Value.(*setting); isSetting {
+			title = s.group
+		}
 		if sets[title] == nil {
 			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
 			sets[title].SortFlags = false
 		}
 		sets[title].AddFlag(flag)
-	}
-	for _, s := range append([]*setting{t.file}, t.settings...) {
-		if command.LocalFlags().Lookup(s.name) == s.flag {
-			add(s.group, s.flag)
-		}
-	}
-	command.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if _, isSetting := flag.Value.(*setting); !isSetting {
-			add("Other", flag)
-		}
 	})
 	for _, title := range slices.Concat([]string{t.file.group}, t.groups, []string{"Other"}) {
-		if set := sets[title]; set != nil && set.HasAvailableFlags() {
+		if set := sets[title]; set != nil {
 			fmt.Fprintf(&text, "\n%s:\n%s", title, set.FlagUsagesWrapped(helpWidth))
 		}
 	}
@@ -73,27 +68,25 @@ func (t *Table) usage(command *cobra.Command) error {
 // may call it.
 func Complete(command *cobra.Command) {
 	command.Flags().VisitAll(func(flag *pflag.Flag) {
-		if value, isSetting := flag.Value.(*setting); isSetting {
-			// Fails only for an unknown or a second flag.
-			_ = command.RegisterFlagCompletionFunc(flag.Name, value.complete())
+		s, isSetting := flag.Value.(*setting)
+		if !isSetting {
+			return
 		}
+		choices := s.choices()
+		if s.Type() == "bool" {
+			choices = []string{"true", "false"}
+		}
+		directive := map[string]cobra.ShellCompDirective{
+			"":       cobra.ShellCompDirectiveNoFileComp,
+			"file":   cobra.ShellCompDirectiveDefault,
+			"folder": cobra.ShellCompDirectiveFilterDirs,
+		}[s.tag.Get("path")]
+		// Fails only for an unknown or a second flag.
+		_ = command.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(choices, directive))
 	})
 	for _, sub := range command.Commands() {
 		Complete(sub)
 	}
-}
-
-func (s *setting) complete() cobra.CompletionFunc {
-	choices := s.choices()
-	if s.Type() == "bool" {
-		choices = []string{"true", "false"}
-	}
-	directive := map[string]cobra.ShellCompDirective{
-		"":       cobra.ShellCompDirectiveNoFileComp,
-		"file":   cobra.ShellCompDirectiveDefault,
-		"folder": cobra.ShellCompDirectiveFilterDirs,
-	}[s.tag.Get("path")]
-	return cobra.FixedCompletions(choices, directive)
 }
 
 // ExplainFlag suggests the right name for an unknown flag. It repeats only the name of a flag,

@@ -1,12 +1,12 @@
 package settings
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -40,12 +40,14 @@ func (t *Table) WriteExample(w io.Writer, active, others []string) error {
 		return err
 	}
 	return t.write(w, "# %s\n", "\n", func(s *setting) string {
-		isActive, line := slices.Contains(active, s.name), s.line()
-		if example := s.example(); example != "" {
+		line := s.line()
+		if s.isSecret() {
+			line = s.name + ": " + fromFile + "/run/secrets/" + s.name + "\n"
+		} else if example := s.tag.Get("example"); example != "" {
 			line = s.name + ": " + example + "\n"
 		}
 		switch {
-		case isActive:
+		case slices.Contains(active, s.name):
 			return "# " + s.meaning() + "\n" + line
 		case len(others) == 0 || slices.Contains(others, s.name):
 			return "# " + s.meaning() + "\n#" + line
@@ -93,24 +95,13 @@ func (t *Table) write(w io.Writer, title, between string, entry func(*setting) s
 
 // line returns the setting in YAML.
 func (s *setting) line() string {
-	var text bytes.Buffer
+	var text strings.Builder
 	encoder := yaml.NewEncoder(&text)
 	encoder.SetIndent(2)
-	err := encoder.Encode(&yaml.Node{
-		Kind:    yaml.MappingNode,
-		Content: []*yaml.Node{{Kind: yaml.ScalarNode, Value: s.name}, s.node()},
-	})
-	if err != nil {
+	if err := encoder.Encode(map[string]*yaml.Node{s.name: s.node()}); err != nil {
 		panic(err) // a mistake in the type
 	}
 	return text.String()
-}
-
-func (s *setting) example() string {
-	if s.isSecret() {
-		return fromFile + "/run/secrets/" + s.name
-	}
-	return s.tag.Get("example")
 }
 
 // meaning returns the doc with the default.
@@ -150,31 +141,23 @@ func (s *setting) schema() (*jsonschema.Schema, error) {
 	for _, choice := range s.choices() {
 		property.Enum = append(property.Enum, choice)
 	}
-	if s.keys() != nil {
-		mapping, err := jsonschema.ForType(s.item(), nil)
-		if err != nil {
-			return nil, err
-		}
-		text := property
-		property = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&text, mapping}}
-	}
 	if s.isList() {
-		item := property
-		property = jsonschema.Schema{Type: "array", Items: &item}
-		if s.tag.Get("single") != "" {
-			list := property
-			property = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&list, &item}}
+		items := []*jsonschema.Schema{&property}
+		if s.keys() != nil {
+			mapping, err := jsonschema.ForType(s.item(), nil)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, mapping)
 		}
+		list := jsonschema.Schema{Type: "array", Items: &jsonschema.Schema{AnyOf: items}}
+		return &jsonschema.Schema{Description: s.meaning(), AnyOf: append(items, &list)}, nil
 	}
 	property.Description = s.meaning()
-	if s.String() == "" || s.isSecret() || s.tag.Get("unset") != "" { // the description names the default
-		return &property, nil
+	if text := s.flag.DefValue; text != "" && s.tag.Get("unset") == "" {
+		if property.Default = json.RawMessage(text); !json.Valid(property.Default) {
+			property.Default = json.RawMessage(strconv.Quote(text))
+		}
 	}
-	var value any
-	if err := s.node().Decode(&value); err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(value)
-	property.Default = text
-	return &property, err
+	return &property, nil
 }

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"encoding"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ func parse(text string, to reflect.Value) (err error) {
 	case *string:
 		*target = text
 	case *bool:
-		*target, err = parseSwitch(text)
+		switches := map[string]string{"on": "true", "off": "false"}
+		*target, err = strconv.ParseBool(cmp.Or(switches[text], text))
 	case *int:
 		*target, err = strconv.Atoi(text)
 	case *uint16:
@@ -59,16 +61,6 @@ func parseNetwork(text string) (netip.Prefix, error) {
 		err = errors.New("an IPv4 network is written as one")
 	}
 	return network, err
-}
-
-func parseSwitch(text string) (bool, error) {
-	switch text {
-	case "on":
-		return true, nil
-	case "off":
-		return false, nil
-	}
-	return strconv.ParseBool(text)
 }
 
 func parseSize(text string) (int64, error) {

@@ -31,9 +31,8 @@ func (s *setting) mistake(sentence string, values ...any) error {
 
 // read sets the value from the flag, or else from the environment, or else from the file. A command
 // that does not want the setting may run without permission to read a secret.
-func (s *setting) read(d document, wanted bool) (err error) {
-	value, entry := os.Getenv(variable(s.name)), d.entries[s.name]
-	node := entry.value
+func (s *setting) read(inFile entry, wanted bool) (err error) {
+	value, node := os.Getenv(variable(s.name)), inFile.value
 	switch {
 	case s.flag.Changed:
 		s.spelled, s.from = "--"+s.name, "flag --"+s.name
@@ -42,7 +41,7 @@ func (s *setting) read(d document, wanted bool) (err error) {
 		s.spelled, s.from = variable(s.name), "environment "+variable(s.name)
 		node, err = s.typedNode(value)
 	case node != nil:
-		s.spelled, s.from = s.name+" (from "+entry.place+")", "file "+entry.place
+		s.spelled, s.from = s.name+" (from "+inFile.place+")", "file "+inFile.place
 	default:
 		return nil
 	}
@@ -110,27 +109,21 @@ func textNode(text string) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// take sets the value.
+// take sets the value. The only item of a list may stand without the list.
 func (s *setting) take(node *yaml.Node) error {
-	value, isSequence := reflect.New(s.value.Type()).Elem(), node.Kind == yaml.SequenceNode
-	switch err := s.checkNode(node); {
-	case err != nil:
-		return err
-	case isSequence && !s.isList():
-		return s.mistake("is %s: write %s", s.describe(node), s.allowed())
-	case !s.isList():
-		err = s.takeItem(1, node, value)
-		if err == nil {
-			s.value.Set(value)
+	value := reflect.New(s.value.Type()).Elem()
+	if !s.isList() {
+		if err := s.takeItem(1, node, value); err != nil {
+			return err
 		}
-		return err
-	case !isSequence && s.tag.Get("single") == "":
-		return s.mistake(`is %s: put each item on a line below the name, after "- ", because the value is %s`,
-			s.describe(node), s.allowed())
-	case !isSequence:
-		node = &yaml.Node{Content: []*yaml.Node{node}}
+		s.value.Set(value)
+		return nil
 	}
-	for i, item := range node.Content {
+	items := node.Content
+	if node.Kind != yaml.SequenceNode {
+		items = []*yaml.Node{node}
+	}
+	for i, item := range items {
 		one := reflect.New(s.item()).Elem()
 		if err := s.takeItem(i+1, item, one); err != nil {
 			return err
@@ -141,34 +134,22 @@ func (s *setting) take(node *yaml.Node) error {
 	return nil
 }
 
-// checkNode refuses an alias and a missing value.
-func (s *setting) checkNode(node *yaml.Node) error {
+// takeItem reads the value, or an item of the list, into a variable.
+func (s *setting) takeItem(number int, node *yaml.Node, to reflect.Value) error {
+	text := node.Value
+	if s.isList() {
+		text = strings.TrimSpace(text)
+	}
 	switch {
 	case node.Kind == yaml.AliasNode:
 		return s.mistake("is an alias: write the value itself")
 	case node.ShortTag() == "!!null":
 		return s.mistake("has no value: write %s, or leave the line out", s.allowed())
-	}
-	return nil
-}
-
-// takeItem reads the value, or an item of the list, into a variable.
-func (s *setting) takeItem(number int, node *yaml.Node, to reflect.Value) error {
-	if err := s.checkNode(node); err != nil {
-		return err
-	}
-	if node.Kind == yaml.MappingNode && s.keys() != nil {
+	case node.Kind == yaml.MappingNode && s.keys() != nil:
 		return s.takeMapping(number, node, to)
-	}
-	text := node.Value
-	if s.isList() {
-		text = strings.TrimSpace(text)
-	}
-	isHidden := text == hidden || strings.HasSuffix(text, "?"+hidden)
-	switch err := parse(text, to); {
-	case isHidden && s.tag.Get("secret") != "":
+	case s.tag.Get("secret") != "" && strings.HasSuffix(text, hidden):
 		return s.mistake("has %s, which stands for a hidden secret: write the secret itself", hidden)
-	case err != nil, node.Kind != yaml.ScalarNode, !s.isAllowed(text, to):
+	case node.Kind != yaml.ScalarNode, parse(text, to) != nil, !s.isAllowed(text, to):
 		return s.mistake("is %s: write %s", s.describe(node), s.allowed())
 	}
 	return nil

@@ -13,7 +13,6 @@
 //	allowed   completes "write ..." in mistakes, in the plural for a list
 //	path      "file" or "folder", for completion
 //	secret    "true" hides the value, which may be in a file (file:PATH); "query" that of a URL
-//	single    lets the only item of a list stand without the list
 //	field     another name of the field in an oauth.Mistake
 //
 // The function parse lists the types of fields. A list may also have structs with JSON tags, which

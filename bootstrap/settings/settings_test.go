@@ -89,7 +89,7 @@ var _ = Describe("Explaining mistakes", func() {
 			To(MatchError(And(HavePrefix("logo cannot be read: open"), ContainSubstring(said))))
 		Expect(new(Table).Explain(fmt.Errorf("opening it: %w", err))).To(MatchError(ContainSubstring(said)))
 	},
-		Entry("for a file of another user", "/", syscall.EACCES, "(/ belongs to root (0) with mode"),
+		Entry("for a file of another user", "/", syscall.EACCES, "(/ belongs to user 0 with mode"),
 		Entry("and the command", "/", syscall.EACCES, "give it to this user with chown"),
 		Entry("for a folder that systemd protects", "/", syscall.EROFS, "LogsDirectory"),
 		Entry("for a folder that is missing", "/nowhere/x", syscall.ENOENT, ": make the folder /nowhere"))

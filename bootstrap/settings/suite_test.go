@@ -23,7 +23,7 @@ type sample struct {
 	SomeTTL  time.Duration `set:"a-time" group:"Every kind" default:"1h" min:"1m" max:"2h" doc:"a time"`
 	Pause    time.Duration `set:"a-pause" group:"Every kind" min:"1m" max:"2h" off:"true" doc:"a pause"`
 	Texts    []string      `set:"some-texts" group:"Every kind" doc:"some texts"`
-	Mappings []person      `set:"people" group:"Every kind" single:"true" allowed:"people" doc:"people"`
+	Mappings []person      `set:"people" group:"Every kind" allowed:"people" doc:"people"`
 }
 
 type person struct {
@@ -36,10 +36,10 @@ func (s *sample) table() *Table { return NewTable(s, "Every kind") }
 
 // readText reads the settings from the text of a file.
 func (t *Table) readText(text []byte) error {
-	document, err := t.parse("f.yaml", text)
+	entries, err := t.parse("f.yaml", text)
 	mistakes := []error{err}
 	for _, s := range t.settings {
-		mistakes = append(mistakes, s.read(document, true))
+		mistakes = append(mistakes, s.read(entries[s.name], true))
 	}
 	return errors.Join(mistakes...)
 }

@@ -73,11 +73,11 @@ func (t *Table) find(name string) *setting {
 
 // Read sets the values and reports all mistakes together.
 func (t *Table) Read() error {
-	document, err := t.open()
-	t.unread = err != nil && document.entries == nil
+	entries, err := t.open()
+	t.unread = entries == nil
 	mistakes := []error{err, t.strayVariables()}
 	for _, s := range t.settings {
-		mistakes = append(mistakes, s.read(document, t.wants(s)))
+		mistakes = append(mistakes, s.read(entries[s.name], t.wants(s)))
 	}
 	return errors.Join(mistakes...)
 }

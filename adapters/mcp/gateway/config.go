@@ -58,7 +58,7 @@ type Config struct {
 	Credential    string        `set:"credential" default:"host-token" choices:"host-token,static,none" doc:"credential for the upstreams: the pasted token of the person, one shared secret, or none"`
 	Secret        string        `set:"upstream-secret" secret:"true" doc:"secret that \"credential: static\" sends"`
 	SigningSecret string        `set:"signing-secret" secret:"true" doc:"key for signing the headers that identify the caller, for \"credential: static\"; 32 bytes or more"`
-	Present       []string      `set:"present" single:"true" unset:"Authorization: Bearer {token}" example:"['X-Api-Key: {token}']" allowed:"texts in quotes such as 'X-Api-Key: {token}'" doc:"headers or query parameters in which the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template"`
+	Present       []string      `set:"present" unset:"Authorization: Bearer {token}" example:"['X-Api-Key: {token}']" allowed:"texts in quotes such as 'X-Api-Key: {token}'" doc:"headers or query parameters in which the credential is sent, each as \"Header: template\" or \"?parameter=template\" with {token} in the template"`
 	Headers       []string      `set:"forward-headers" example:"[X-Toolsets]" doc:"client headers that are forwarded to the upstreams, besides those of MCP"`
 	Parameters    []string      `set:"forward-parameters" example:"[read_only]" doc:"query parameters that clients may add to the address of the MCP server, and that are forwarded to the upstreams; any other is refused"`
 	BindTools     bool          `set:"bind-tools" doc:"let clients see and call only the tools of their first list, while these are as they were then; a person sees what has changed and approves again"`
