@@ -78,7 +78,8 @@ var _ = Describe("Checking a gateway", Label("gateway", "doctor"), func() {
 			c.Gateway.Patience = time.Minute
 		})
 		upstream.Answer(hanging)
-		d := examine(ctx, world, "--timeout", "4s") // all earlier checks must finish within it, on a slow computer too
+		// All earlier checks must finish within it, on a slow computer too.
+		d := examine(ctx, world, "--timeout", "4s")
 		Expect(d.Of("login").Seen).To(ContainSubstring("deadline exceeded"), d.Out) // of the login or of one request
 		Expect(d.Of("login").Fix).To(ContainSubstring("the one behind the gateway"))
 	})
