@@ -65,8 +65,8 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// parse reports every syntax mistake. The values are checked when they are set. Without a mapping it
-// returns nil.
+// parse reports every syntax mistake. The values are checked when they are set. The entries are nil
+// if the text is not a mapping.
 func (t *Table) parse(path string, text []byte) (map[string]entry, error) {
 	var root, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -107,6 +107,6 @@ func notYAML(path, said string) error {
 	if strings.Contains(said, "anchor") { // its name can be a secret that begins with *
 		said = "it has an alias"
 	}
-	return fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces; a value needs "+
-		"quotes if it begins with * or has a colon and a space, such as 'X-Api-Key: {token}'", path, said)
+	return fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces; a value "+
+		"needs quotes if it begins with * or has a colon and a space, such as 'X-Api-Key: {token}'", path, said)
 }

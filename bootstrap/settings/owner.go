@@ -30,8 +30,8 @@ func remedy(err error) string {
 	return ""
 }
 
-// OwnerOf says to whom a file, or the nearest folder above it that is found, belongs and as whom this
-// process runs; "" if the system does not tell.
+// OwnerOf says to whom a file, or the nearest folder above it that exists, belongs and as whom
+// this process runs; "" if the system does not tell.
 func OwnerOf(path string) string {
 	path, _ = filepath.Abs(path)
 	info, err := os.Stat(path)

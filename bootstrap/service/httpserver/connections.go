@@ -9,9 +9,9 @@ import (
 )
 
 // limitListener accepts a connection when there is a free slot. The server frees the slot of a
-// connection that is closed. Unlike netutil.LimitListener, it leaves connections as they are: net/http
-// looks for CloseWrite, so that a client can read the refusal of a request that it has not sent in
-// full.
+// connection that is closed. Unlike netutil.LimitListener, it leaves connections as they are:
+// net/http looks for CloseWrite, so that a client can read the refusal of a request that it has not
+// sent in full.
 type limitListener struct {
 	net.Listener
 	slots chan struct{}
