@@ -14,9 +14,7 @@ func keepFiles() {}
 
 func limit(int, Program) error { return nil }
 
-func terminate(pid int) { kill(pid) }
-
-func kill(pid int) {
+func terminate(pid int) {
 	if process, err := os.FindProcess(pid); err == nil {
 		_ = process.Kill()
 	}

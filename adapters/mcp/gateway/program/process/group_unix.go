@@ -9,8 +9,6 @@ import (
 
 func terminate(group int) { _ = syscall.Kill(-group, syscall.SIGTERM) }
 
-func kill(group int) { _ = syscall.Kill(-group, syscall.SIGKILL) }
-
 // endGroup kills what is left of the group of a program that has exited.
 func endGroup(group int, until time.Time) {
 	for syscall.Kill(-group, syscall.SIGKILL) == nil && time.Now().Before(until) {

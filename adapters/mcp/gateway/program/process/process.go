@@ -7,6 +7,8 @@ package process
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -28,10 +30,10 @@ type Program struct {
 }
 
 const (
-	// grace is how long a program may take to end itself after SIGTERM.
+	// grace is how long a program may take to end itself after SIGTERM, and how long its end waits
+	// for that of stderr, which a descendant may hold open.
 	grace = 250 * time.Millisecond
-	// drainTime is how long the end of a program waits for its group and for the end of stderr,
-	// which a descendant that could not be ended may hold open.
+	// drainTime is how long the end of a program waits for its group.
 	drainTime = time.Second
 	// writePatience is how long the program may take to read a message.
 	writePatience = time.Minute
@@ -44,48 +46,52 @@ type Process struct {
 	command *exec.Cmd
 	stdin   *os.File
 	stdout  *os.File
-	exited  chan struct{}
+	end     context.CancelFunc
 	done    chan struct{}
 	err     error
-	endOnce sync.Once
 }
 
 // Start starts the program. It calls stderr with the beginning of each line of its standard error,
 // from one goroutine.
 func Start(p Program, stderr func(line string)) (*Process, error) {
-	var ends []*os.File // of the pipes: read, write
-	for range 3 {
-		read, write, err := os.Pipe()
-		if err != nil {
-			closeAll(ends...)
-			return nil, fmt.Errorf("starting a program: %w", err)
-		}
-		ends = append(ends, read, write)
+	stdout, output, err := os.Pipe() // not StdoutPipe, because Wait would close it before it is read
+	if err != nil {
+		return nil, fmt.Errorf("starting a program: %w", err)
 	}
-	defer closeAll(ends[0], ends[3], ends[5])
-	child := &Process{
-		command: &exec.Cmd{
-			Path:        p.Path,
-			Args:        append([]string{p.Path}, p.Args...),
-			Dir:         p.Dir,
-			Env:         append([]string{}, p.Env...),
-			Stdin:       ends[0],
-			Stdout:      ends[3],
-			Stderr:      ends[5],
-			SysProcAttr: attributes(),
-		},
-		stdin:  ends[1],
-		stdout: ends[2],
-		exited: make(chan struct{}),
-		done:   make(chan struct{}),
+	defer output.Close()
+	ctx, end := context.WithCancel(context.Background())
+	command := exec.CommandContext(ctx, p.Path, p.Args...)
+	command.Dir, command.Env, command.SysProcAttr = p.Dir, append([]string{}, p.Env...), attributes()
+	command.WaitDelay = grace
+	command.Cancel = func() error {
+		terminate(command.Process.Pid)
+		return os.ErrProcessDone // so that Wait returns how it ends
 	}
+	lines, log := io.Pipe()
+	command.Stdout, command.Stderr = output, log
+	child := &Process{command: command, stdout: stdout, end: end, done: make(chan struct{})}
 	started := make(chan error)
 	starts() <- func() { started <- child.start(p, stderr) }
 	if err := <-started; err != nil {
-		closeAll(ends[1], ends[2], ends[4])
+		end()
+		_ = stdout.Close()
 		return nil, fmt.Errorf("starting a program: %w", err)
 	}
-	go child.watch(ends[4], stderr)
+	logged := make(chan struct{})
+	go func() {
+		defer close(logged)
+		readLines(lines, stderr)
+	}()
+	go func() {
+		defer close(child.done)
+		defer end()
+		if err := command.Wait(); !errors.Is(err, exec.ErrWaitDelay) {
+			child.err = err
+		}
+		endGroup(command.Process.Pid, time.Now().Add(drainTime))
+		_ = log.Close()
+		<-logged
+	}()
 	return child, nil
 }
 
@@ -104,6 +110,11 @@ var starts = sync.OnceValue(func() chan<- func() {
 
 func (p *Process) start(program Program, stderr func(line string)) error {
 	keepFiles()
+	stdin, err := p.command.StdinPipe()
+	if err != nil {
+		return err
+	}
+	p.stdin, _ = stdin.(*os.File) // whose writes can have a deadline
 	if err := p.command.Start(); err != nil {
 		return err
 	}
@@ -111,24 +122,6 @@ func (p *Process) start(program Program, stderr func(line string)) error {
 		stderr("a limit cannot be set: " + strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	return nil
-}
-
-// watch waits for the end of the program.
-func (p *Process) watch(stderr *os.File, line func(text string)) {
-	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		readLines(stderr, line)
-	}()
-	p.err = p.command.Wait()
-	close(p.exited)
-	endGroup(p.command.Process.Pid, time.Now().Add(drainTime))
-	select {
-	case <-logged:
-	case <-time.After(drainTime):
-	}
-	close(p.done)
-	closeAll(p.stdin, stderr)
 }
 
 // Read reads from the standard output of the program.
@@ -144,21 +137,8 @@ func (p *Process) Write(b []byte) (int, error) {
 // End begins to end the program: with the end of its input and SIGTERM, and SIGKILL after a short
 // grace. It may be repeated.
 func (p *Process) End() {
-	p.endOnce.Do(func() {
-		_ = p.stdin.Close()
-		p.signal(terminate)
-		time.AfterFunc(grace, func() { p.signal(kill) })
-	})
-}
-
-// signal sends a signal to the group of the program, unless it has exited: then its number may be
-// that of another process.
-func (p *Process) signal(send func(pid int)) {
-	select {
-	case <-p.exited:
-	default:
-		send(p.command.Process.Pid)
-	}
+	_ = p.stdin.Close()
+	p.end()
 }
 
 // Done is closed when the program and its group have ended.
@@ -182,11 +162,5 @@ func readLines(from io.Reader, line func(text string)) {
 		if rest = err == bufio.ErrBufferFull; err != nil && !rest { //nolint:errorlint // bufio returns the value itself
 			return
 		}
-	}
-}
-
-func closeAll(files ...*os.File) {
-	for _, file := range files {
-		_ = file.Close()
 	}
 }
