@@ -52,7 +52,7 @@ var _ = Describe("A gateway to a failing server", Label("gateway", "U9"), func()
 			upstream.Answer(nil)
 			Expect(talk.Ask(ctx, "tools/list", params{}).Tools()).To(HaveLen(3))
 			Expect(fail(500, 2)).To(HaveLen(2))
-			Expect(fail(503, 7)).To(HaveLen(2), "with an open circuit breaker")
+			Expect(fail(503, 7)).To(HaveLen(2), "while the upstream gets no requests")
 		})
 
 	DescribeTable("responds with an error of its own and hides the upstream's response:",

@@ -10,12 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"github.com/pasteport/pasteport/adapters/internal/outbound"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
@@ -27,35 +26,49 @@ const (
 	// Shorter than the keep-alive of Node and Python, to avoid connections that they are closing.
 	idleLimit      = 3 * time.Second
 	failuresInARow = 5
-	openTimeout    = 5 * time.Second // of the circuit breaker, until it admits a probe
-	probeTimeout   = 2 * time.Second // a probe that takes longer counts as a success
+	pause          = 5 * time.Second // without requests after as many failures, and after each further one
 )
 
 var (
 	errTimeout = errors.New("it took longer than upstream-timeout")
 	errCut     = errors.New("it cut off its response")
-	errIdle    = errors.New("it closed an idle connection")
 )
 
-// transport sends requests through a circuit breaker and limits the wait for a response.
+// transport sends requests, unless the upstream is down, and limits the wait for a response.
 type transport struct {
 	next     http.RoundTripper
-	breaker  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	patience time.Duration
-	probe    time.Duration // probeTimeout; shorter in tests
+	pause    time.Duration // see pause; shorter in tests
 	observe  func(gateway.Request)
 	failed   chan struct{} // receives after a failed call
+
+	mu       sync.Mutex
+	failures int // in a row
+	paused   time.Time
 }
 
-// errOpen is the state of an upstream that gets no requests.
-var errOpen = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, openTimeout)
+// errDown is the state of an upstream that gets no requests.
+var errDown = fmt.Errorf("it has failed %d times in a row, and gets no requests for %s", failuresInARow, pause)
 
-// health returns an error while the breaker is open.
+// health returns an error while the upstream gets no requests.
 func (t *transport) health() error {
-	if t.breaker.State() == gobreaker.StateOpen {
-		return errOpen
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failures >= failuresInARow && time.Since(t.paused) < t.pause {
+		return errDown
 	}
 	return nil
+}
+
+// count counts the result of a request.
+func (t *transport) count(failed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !failed {
+		t.failures = 0
+		return
+	}
+	t.failures, t.paused = t.failures+1, time.Now()
 }
 
 // askCheck asks for a check after a failed call. It does not wait for one.
@@ -66,36 +79,22 @@ func (t *transport) askCheck() {
 	}
 }
 
-// newTransport returns a transport whose breaker is open for the given time after repeated
-// failures.
-func newTransport(c gateway.Config, open time.Duration) *transport {
+func newTransport(c gateway.Config) *transport {
 	next := c.Reach.Transport(idlePerUpstream, idleLimit)
 	next.DisableCompression = true
 	return &transport{
 		next:     next,
 		patience: c.Patience,
-		probe:    probeTimeout,
+		pause:    pause,
 		observe:  c.Observe,
 		failed:   make(chan struct{}, 1),
-		breaker: gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
-			Timeout:     open,
-			ReadyToTrip: func(counts gobreaker.Counts) bool { return counts.ConsecutiveFailures >= failuresInARow },
-			IsExcluded: func(err error) bool { // what says nothing about the upstream
-				return errors.Is(err, context.Canceled) || errors.Is(err, errIdle)
-			},
-			OnStateChange: func(_ string, _, to gobreaker.State) {
-				c.Logger.Debug("the circuit breaker of the upstream changed its state",
-					"state", to.String(), "rule", "U10")
-			},
-		}),
 	}
 }
 
 // RoundTrip implements http.RoundTripper. Its errors are *gateway.Failure, or the error of the
 // request's context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	report, err := t.admit()
-	if err != nil {
+	if err := t.health(); err != nil {
 		return nil, &gateway.Failure{
 			Status: http.StatusServiceUnavailable,
 			Rule:   "U10",
@@ -114,21 +113,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 	answer, err := t.timed(r.WithContext(traced))
 	if err != nil {
-		broken := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken)
+		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // that is no outage
 		err = failureOf(err, ctx)
 		cancel(nil)
 		if r.Context().Err() == nil { // else the client has given up
 			t.askCheck()
+			if !closedIdle {
+				t.count(true)
+			}
 		}
-		if broken { // the server has closed an idle connection; that is not an outage
-			report(errIdle)
-			return nil, err
-		}
-		report(err)
 		return nil, err
 	}
-	failed := gatewayError(answer)
-	if report(failed); failed != nil {
+	isDown := slices.Contains(gatewayErrors, answer.StatusCode)
+	if t.count(isDown); isDown {
 		t.askCheck()
 	}
 	decode(answer)
@@ -151,22 +148,6 @@ func (t *transport) timed(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// admit returns a function that reports the result to the breaker. A probe blocks all other
-// requests, so it counts as a success after probeTimeout: calls and streams may take longer.
-func (t *transport) admit() (report func(error), err error) {
-	probing := t.breaker.State() != gobreaker.StateClosed
-	done, err := t.breaker.Allow()
-	if err != nil {
-		return nil, err
-	}
-	var once sync.Once
-	report = func(err error) { once.Do(func() { done(err) }) }
-	if probing {
-		time.AfterFunc(t.probe, func() { report(nil) })
-	}
-	return report, nil
-}
-
 // failureOf maps an error of the round trip to a *gateway.Failure.
 func failureOf(err error, ctx context.Context) error {
 	var timeout net.Error
@@ -181,15 +162,8 @@ func failureOf(err error, ctx context.Context) error {
 	return failed(http.StatusBadGateway, "cannot be reached", outbound.Reason(err))
 }
 
-// gatewayError returns an error for a status that counts as a failure of the upstream, and nil for
-// others.
-func gatewayError(answer *http.Response) error {
-	switch answer.StatusCode {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return fmt.Errorf("it answered %d", answer.StatusCode)
-	}
-	return nil
-}
+// gatewayErrors are the statuses that count as failures of the upstream.
+var gatewayErrors = []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // failed returns a failure. Its text contains nothing of the upstream.
 func failed(status int, text string, cause error) *gateway.Failure {

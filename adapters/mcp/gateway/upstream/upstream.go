@@ -5,7 +5,7 @@
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
 //	check        the check whether the upstream works
-//	transport    the timeout, the circuit breaker, and the errors of the upstream
+//	transport    the timeout, the pause of an upstream that is down, and its errors
 //	cookies      the cookies of sessions
 //	body         a body that is compressed
 package upstream
@@ -62,7 +62,7 @@ func New(address string, c gateway.Config, o gateway.Options) (*Upstream, error)
 		url:          target,
 		presentation: c.Presentation(),
 		passes:       forwards(c.Headers),
-		transport:    newTransport(c, openTimeout),
+		transport:    newTransport(c),
 		cookies:      newCookies(target, c.Host),
 		checks:       c.Reach.Client(),
 	}, nil
