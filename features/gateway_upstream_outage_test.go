@@ -186,24 +186,19 @@ var _ = Describe("A gateway to a server whose responses are not as asked", Label
 		Entry("at no time that clients can read", "soon", "5"),
 	)
 
-	DescribeTable("keeps a response from shared caches", Label("U15"), func(ctx SpecContext, sent, passed string) {
+	It("keeps a response from shared caches", Label("U15"), func(ctx SpecContext) {
 		upstream := NewUpstream(apiKey)
 		world := NewGateway(upstream.URL + "/mcp")
 		talk := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access)
 		upstream.Answer(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Cache-Control", sent)
+			w.Header().Set("Cache-Control", "public, max-age=60")
 			w.Header().Set("CDN-Cache-Control", "public, max-age=60")
 			failing(200, "application/json", list)(w, r)
 		})
 		got := talk.Post(ctx, "tools/list", params{})
-		Expect(got.Header["Cache-Control"]).To(Equal([]string{passed}))
-		Expect(got.Header.Values("Vary")).To(ContainElement("Authorization"))
+		Expect(got.Header["Cache-Control"]).To(Equal([]string{"no-store, no-transform"}))
 		Expect(got.Header).NotTo(HaveKey("Cdn-Cache-Control"))
-	},
-		Entry("that is public", "public, max-age=60", "private, max-age=60"),
-		Entry("that has a time for them", "S-MaxAge=60", "private"),
-		Entry("that lists headers", `private="a, public", no-cache="x, y"`, "private, no-cache"),
-	)
+	})
 })
 
 // compressed answers in gzip, which nobody has asked for.

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"maps"
+	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -64,10 +65,13 @@ func cleanAnswer(header http.Header) {
 		return !slices.Contains(passedBack, name) && !strings.HasPrefix(name, "Mcp-") &&
 			!strings.HasPrefix(name, "Ratelimit")
 	})
-	if types := header.Values("Content-Type"); slices.ContainsFunc(types, isDocument) {
+	if answered := header.Get("Content-Type"); answered != "" && !isMessage(header) { // browsers run no text
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
-	keepFromSharedCaches(header)
+	// A shared cache stores a response only if it may (RFC 9111 §3.5), and each is for one caller.
+	if header.Get("Cache-Control") != "" {
+		header.Set("Cache-Control", "no-store, no-transform")
+	}
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
@@ -78,38 +82,8 @@ func removeSecrets(header http.Header, secrets credential.Finder) {
 	})
 }
 
-// keepFromSharedCaches forbids shared caches to store a response, which is for one caller. Without
-// these directives they store no response to a request with a token (RFC 9111 §3.5). A cache that
-// ignores that compares the token.
-func keepFromSharedCaches(header http.Header) {
-	allowed := strings.ToLower(strings.Join(header.Values("Cache-Control"), ","))
-	if allowed == "" || strings.Contains(allowed, "no-store") {
-		return
-	}
-	header.Add("Vary", "Authorization")
-	kept := []string{"private"}
-	for directive := range strings.SplitSeq(allowed, ",") {
-		name, _, _ := strings.Cut(strings.TrimSpace(directive), "=")
-		switch name {
-		case "public", "private", "s-maxage", "":
-		case "no-cache":
-			kept = append(kept, name) // without a list of headers, whose commas are not separators
-		case "max-age", "must-revalidate", "no-transform", "immutable", "stale-while-revalidate", "stale-if-error":
-			kept = append(kept, strings.TrimSpace(directive))
-		}
-	}
-	header.Set("Cache-Control", strings.Join(kept, ", "))
-}
-
-// isDocument reports whether a browser would run scripts in a body of this type, at the gateway's
-// origin. Of a list of types, browsers take the last.
-func isDocument(contentTypes string) bool {
-	for contentType := range strings.SplitSeq(strings.ToLower(contentTypes), ",") {
-		mediaType, _, _ := strings.Cut(contentType, ";")
-		mediaType = strings.TrimSpace(mediaType)
-		if mediaType == "text/html" || strings.HasSuffix(mediaType, "/xml") || strings.HasSuffix(mediaType, "+xml") {
-			return true
-		}
-	}
-	return false
+// isMessage reports whether a response has one of the types of MCP.
+func isMessage(header http.Header) bool {
+	mediaType, _, err := mime.ParseMediaType(strings.Join(header.Values("Content-Type"), ","))
+	return message.IsEventStream(header) || err == nil && mediaType == "application/json"
 }
