@@ -50,7 +50,8 @@ var _ = Describe("Protecting an MCP server with options", func() {
 			bootstrap.WithAllowedOrigins("*", "https://app.example/"),
 			bootstrap.WithAllowedHosts("http://tunnel.example"), bootstrap.WithMaxRequestBody(-1))
 		Expect(server.Register(echo.New())).
-			To(MatchError(And(ContainSubstring("name each origin"), ContainSubstring(`write "https://app.example"`),
+			To(MatchError(And(ContainSubstring(`WithAllowedOrigins has "*": write scheme://host or scheme://host:port`),
+				ContainSubstring(`WithAllowedOrigins has "https://app.example/": write scheme://host`),
 				ContainSubstring(`WithAllowedHosts has "http://tunnel.example": write host or host:port`),
 				ContainSubstring("WithMaxRequestBody is -1 bytes: choose 64 KiB to"))))
 	})

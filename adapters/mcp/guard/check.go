@@ -2,7 +2,6 @@ package guard
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 
@@ -43,29 +42,13 @@ func (o Options) Check() error {
 }
 
 func checkOrigin(origin string) error {
-	switch {
-	case origin == LoopbackOrigins:
-		return nil
-	case origin == "*":
-		return errors.New("it would allow every web page: name each origin, as scheme://host or scheme://host:port")
-	case strings.Contains(origin, "*"):
-		return errors.New("it is a pattern: name each origin, as scheme://host or scheme://host:port, or write " +
-			"loopback for every port of this computer")
-	case origin == "null":
-		return errors.New(
-			`it is the origin of sandboxed frames and local files, which any page can have: serve the page from its ` +
-				`own origin`)
-	case strings.ContainsFunc(origin, isUnprintable):
-		return errors.New("write it as browsers send it, in ASCII (xn--…) and without spaces")
-	}
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme == "" || u.Host == "" || u.User != nil {
-		return errors.New("write scheme://host or scheme://host:port, for example http://localhost:6274")
+	if origin == LoopbackOrigins || err == nil && u.Scheme != "" && u.Host != "" && sentOrigin(u) == origin &&
+		!strings.Contains(origin, "*") && !strings.ContainsFunc(origin, isUnprintable) {
+		return nil
 	}
-	if sent := sentOrigin(u); sent != origin {
-		return fmt.Errorf("browsers send an origin without path and default port, in lower case: write %q", sent)
-	}
-	return nil
+	return errors.New("write scheme://host or scheme://host:port for one origin as browsers send it: in ASCII " +
+		"(xn--…) and lower case, without path and default port; or loopback for every port of this computer")
 }
 
 // sentOrigin returns the origin of a page at the URL, as browsers send it.
@@ -76,11 +59,8 @@ func sentOrigin(u *url.URL) string {
 
 // CheckHost returns an error when no request can name the host.
 func CheckHost(host string) error {
-	switch {
-	case strings.Contains(host, "*"):
-		return errors.New("it is a pattern: name each host, as host or host:port")
-	case host == "", strings.ContainsAny(host, "/@?#"), strings.ContainsFunc(host, isUnprintable):
-		return errors.New("write host or host:port, without scheme and path")
+	if host == "" || strings.ContainsAny(host, "*/@?#") || strings.ContainsFunc(host, isUnprintable) {
+		return errors.New("write host or host:port of each host, without scheme, path and pattern")
 	}
 	return nil
 }
