@@ -102,15 +102,6 @@ func (g GatewayConfig) hasURL() bool {
 	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return !u.IsProgram() })
 }
 
-// of returns the options of one upstream. Those of HTTP have no effect on a program.
-func (g GatewayConfig) of(u Upstream) bootstrap.GatewayConfig {
-	config := g.GatewayConfig
-	if u.IsProgram() {
-		config.Host, config.Present, config.Headers, config.Parameters, config.SigningSecret = "", nil, nil, nil, ""
-	}
-	return config
-}
-
 // checkPrograms reports mistakes of a gateway with a program.
 func (g GatewayConfig) checkPrograms(verifier string) error {
 	if !g.hasProgram() {

@@ -273,7 +273,7 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 			options = append(options, bootstrap.WithToolScopes(g.toolScopes))
 		}
 		options = append(options, p.policy...)
-		to := g.of(address)
+		to := g.GatewayConfig
 		to.VerifiesTokens = config.verifier() == VerifierUpstream
 		to.Reach, to.Logger, to.Observe = p.reach, config.Logger, func(r bootstrap.UpstreamRequest) {
 			s.operations.metrics.Upstream(known[i].Resource.String(), r.Method, r.Status, r.Took)

@@ -32,12 +32,7 @@ const (
 
 var credentials = []string{CredentialHostToken, CredentialStatic, CredentialNone}
 
-const (
-	minSigningSecret = 32 // bytes
-	minMemory        = 32 << 20
-	leastPatience    = time.Second
-	mostPatience     = time.Hour
-)
+const minSigningSecret = 32 // bytes
 
 // Address is where an MCP server is: a URL, or a program that speaks MCP over its standard streams.
 // Each session gets a process of its own, which runs as the user of this process.
@@ -98,8 +93,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check reports all mistakes of a gateway to the addresses in one error. Options without effect on
-// any of them are mistakes too.
+// Check reports all mistakes of a gateway to the addresses in one error. A program needs none of the
+// options of requests.
 func (c Config) Check(addresses ...Address) error {
 	var mistakes []error
 	for i, a := range addresses {
@@ -114,19 +109,7 @@ func (c Config) Check(addresses ...Address) error {
 		slices.ContainsFunc(addresses, func(a Address) bool { return !a.IsProgram() })
 	mistakes = append(mistakes, c.checkCredential(hasURL), c.checkLimits())
 	if hasURL {
-		return errors.Join(append(mistakes, c.checkHTTP())...)
-	}
-	for _, field := range []struct {
-		name  string
-		isSet bool
-	}{
-		{"Host", c.Host != ""}, {"Present", len(c.Present) > 0}, {"Headers", len(c.Headers) > 0},
-		{"Parameters", len(c.Parameters) > 0}, {"SigningSecret", c.SigningSecret != ""},
-	} {
-		if field.isSet {
-			mistakes = append(mistakes,
-				oauth.NewMistake(field.name, "is set, but has no effect on a program: leave it out"))
-		}
+		mistakes = append(mistakes, c.checkHTTP())
 	}
 	return errors.Join(mistakes...)
 }
@@ -153,19 +136,20 @@ func isUnsendable(r rune) bool { return r <= ' ' || r > '~' }
 
 func (c Config) checkLimits() error {
 	var mistakes []error
-	if c.Patience < leastPatience || c.Patience > mostPatience {
-		mistakes = append(mistakes, oauth.NewMistake("Patience", "is %s: choose %s to %s", c.Patience, leastPatience,
-			mostPatience))
-	}
-	if c.MaxProcesses < 1 {
-		mistakes = append(mistakes, oauth.NewMistake("MaxProcesses", "is %d: choose 1 or more", c.MaxProcesses))
-	}
-	if c.IdleTimeout < time.Second {
-		mistakes = append(mistakes, oauth.NewMistake("IdleTimeout", "is %s: choose 1s or more", c.IdleTimeout))
-	}
-	if c.Memory < minMemory {
-		mistakes = append(mistakes, oauth.NewMistake("Memory", "is %d bytes: choose 32MiB or more, with which most "+
-			"programs can start", c.Memory))
+	for _, limit := range []struct {
+		name    string
+		value   any
+		isIn    bool
+		allowed string
+	}{
+		{"Patience", c.Patience, c.Patience >= time.Second && c.Patience <= time.Hour, "1s to 1h"},
+		{"MaxProcesses", c.MaxProcesses, c.MaxProcesses >= 1, "1 or more"},
+		{"IdleTimeout", c.IdleTimeout, c.IdleTimeout >= time.Second, "1s or more"},
+		{"Memory", c.Memory, c.Memory >= 32<<20, "33554432 bytes or more"},
+	} {
+		if !limit.isIn {
+			mistakes = append(mistakes, oauth.NewMistake(limit.name, "is %v: choose %s", limit.value, limit.allowed))
+		}
 	}
 	return errors.Join(mistakes...)
 }
