@@ -20,29 +20,17 @@ const (
 var refused = regexp.MustCompile(`;\s*q\s*=\s*0(?:\.0*)?\s*(?:;|$)`)
 
 // Accepts reports whether the client accepts the media type, as one without an Accept header does.
-// The most specific media ranges decide.
 func Accepts(r *http.Request, mediaType string) bool {
 	header := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
-	if header == "" {
-		return true
-	}
 	kind, _, _ := strings.Cut(mediaType, "/")
-	for _, wanted := range []string{mediaType, kind + "/*", "*/*"} {
-		found := false
-		for accepted := range strings.SplitSeq(header, ",") {
-			if !strings.Contains(accepted, wanted) {
-				continue
-			}
-			if !refused.MatchString(accepted) {
-				return true
-			}
-			found = true
-		}
-		if found {
-			return false
+	for accepted := range strings.SplitSeq(header, ",") {
+		wanted, _, _ := strings.Cut(accepted, ";")
+		wanted = strings.TrimSpace(wanted)
+		if (wanted == mediaType || wanted == kind+"/*" || wanted == "*/*") && !refused.MatchString(accepted) {
+			return true
 		}
 	}
-	return false
+	return header == ""
 }
 
 // NotAcceptable answers a client that accepts none of the possible media types.

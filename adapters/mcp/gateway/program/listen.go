@@ -1,7 +1,6 @@
 package program
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,11 +35,7 @@ func (s *session) listen(w http.ResponseWriter, r *http.Request) {
 		out.isDone = true
 	}
 	done, err := s.resume(w, r, out, index)
-	switch {
-	case errors.Is(err, errNoMemory):
-		response.Unavailable(w, response.TooManyBodies)
-		return
-	case err != nil:
+	if err != nil {
 		message.WriteError(w, http.StatusBadRequest,
 			"Bad Request: the events after Last-Event-ID are not kept any more")
 		return

@@ -118,16 +118,10 @@ func (o *stream) event(index int, body []byte) []byte {
 func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, index int) (done chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	memory := s.upstream.options.Bodies.Reserve(s.person)
-	defer memory.Release()
 	var missed [][]byte
-	bytes := int64(0)
 	for body, err := range s.upstream.events.After(r.Context(), s.id, o.id, index) {
 		if err != nil {
 			return nil, err
-		}
-		if bytes += int64(len(body)); bytes > lineBuffer && memory.Extend(bytes) != nil {
-			return nil, errNoMemory
 		}
 		missed = append(missed, body)
 	}
