@@ -93,8 +93,8 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Check reports all mistakes of a gateway to the addresses in one error. A program needs none of the
-// options of requests.
+// Check reports all mistakes of a gateway to the addresses in one error. The options of requests
+// have no effect on a program.
 func (c Config) Check(addresses ...Address) error {
 	var mistakes []error
 	for i, a := range addresses {

@@ -69,7 +69,12 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 	}
 	lines, log := io.Pipe()
 	command.Stdout, command.Stderr = output, log
-	child := &Process{command: command, stdout: stdout, end: end, done: make(chan struct{})}
+	child := &Process{
+		command: command,
+		stdout:  stdout,
+		end:     end,
+		done:    make(chan struct{}),
+	}
 	started := make(chan error)
 	starts() <- func() { started <- child.start(p, stderr) }
 	if err := <-started; err != nil {
