@@ -35,9 +35,6 @@ func (h requestLog) WithAttrs(attributes []slog.Attr) slog.Handler {
 // WithGroup implements slog.Handler.
 func (h requestLog) WithGroup(name string) slog.Handler { return requestLog{h.Handler.WithGroup(name)} }
 
-// identify gives each request the id that appears in the log, the trace and an error page.
-var identify = oauthhttp.Identify
-
 // accessLog logs one line per request, without the query, which may contain a state or a code.
 func accessLog(logger *slog.Logger) echo.MiddlewareFunc {
 	handler := logger.Handler()

@@ -20,10 +20,6 @@ func (c Config) PinnedClients(ctx context.Context) ([]bootstrap.PinnedClient, er
 	if err != nil || c.ClientDocuments == "" {
 		return nil, err
 	}
-	return c.pinnedClients(ctx, probe)
-}
-
-func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe) ([]bootstrap.PinnedClient, error) {
 	pinned, err := probe.Pinned(ctx, c.ClientDocuments)
 	if err != nil {
 		return nil, oauth.NewMistake("client-documents", ": %w", err)
@@ -33,11 +29,10 @@ func (c Config) pinnedClients(ctx context.Context, probe *bootstrap.ClientProbe)
 
 // checkClientDocuments reports mistakes in the pinned documents.
 func (c Config) checkClientDocuments() error {
-	probe, err := c.NewClientProbe()
-	if err != nil || c.ClientDocuments == "" { // the checks of the EgressSettings report this err
+	if _, err := c.NewClientProbe(); err != nil { // the checks of the EgressSettings report it
 		return nil
 	}
-	_, err = c.pinnedClients(context.Background(), probe)
+	_, err := c.PinnedClients(context.Background())
 	return err
 }
 

@@ -144,7 +144,7 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		Unlisted: s.operations.noteProxy,
 	}.IPExtractor()
 	s.operations.observe(s.Echo)
-	s.Echo.Use(identify, accessLog(config.Logger), middleware.Recover())
+	s.Echo.Use(oauthhttp.Identify, accessLog(config.Logger), middleware.Recover())
 	s.Echo.GET("/", s.Authz.Welcome)
 	if config.WellKnownFiles != "" {
 		files := oauthhttp.WellKnownFiles(config.WellKnownFiles)
