@@ -96,7 +96,7 @@ var _ = Describe("Checking the health of a service in a container", Label("opera
 			}))
 			DeferCleanup(other.Close)
 			return []string{"--admin-addr", without("http://", other.URL)}
-		}, 1, "is not a pasteport admin listener"),
+		}, 1, "is not an admin listener of pasteport"),
 		Entry("when it gets an argument", func() []string {
 			return []string{"now"}
 		}, 2, `unexpected argument: "pasteport health" takes flags only`),

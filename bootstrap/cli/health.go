@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -50,22 +49,14 @@ func askReadiness(ctx context.Context, addr string) (report admin.Readiness, err
 			service.DefaultAdminAddr)
 	}
 	report, err = admin.ReadReport(ctx, addr)
-	other := new(admin.OtherServerError)
 	switch {
-	case errors.Is(err, admin.ErrAddress):
-		return report, fmt.Errorf("admin-addr %q is invalid: write host:port, for example %s",
-			addr, service.DefaultAdminAddr)
-	case errors.As(err, &other):
-		return report,
-			fmt.Errorf("%s responds with %s, but is not a pasteport admin listener: set admin-addr to the service's",
-				other.URL, other.Status)
 	case err != nil:
-		return report, fmt.Errorf("requesting the admin listener: %w: is \"pasteport gateway\" or \"pasteport serve\" "+
-			"running with this admin-addr?", err)
-	case report.Ready:
-		return report, nil
+		return report, fmt.Errorf("asking the admin listener at %s: %w: is \"pasteport gateway\" or "+
+			"\"pasteport serve\" running with this admin-addr?", addr, err)
+	case !report.Ready:
+		return report, fmt.Errorf("the service is %s: %s", report.Status, problemsOf(report))
 	}
-	return report, fmt.Errorf("the service is %s: %s", report.Status, problemsOf(report))
+	return report, nil
 }
 
 func problemsOf(report admin.Readiness) string {

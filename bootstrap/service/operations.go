@@ -106,7 +106,7 @@ func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.
 func (o *operations) checks(s *Service) []admin.Check {
 	checks := []admin.Check{
 		{Name: "serving", Run: o.serving},
-		admin.Shared(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
+		admin.Logged(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
 	}
 	if s.audit != nil {
@@ -117,7 +117,7 @@ func (o *operations) checks(s *Service) []admin.Check {
 	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
-		checks = append(checks, admin.Shared(admin.Check{Name: "demo site", Run: s.Site.Ping}, s.logger))
+		checks = append(checks, admin.Logged(admin.Check{Name: "demo site", Run: s.Site.Ping}, s.logger))
 	}
 	return checks
 }

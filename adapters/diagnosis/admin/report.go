@@ -44,25 +44,13 @@ const (
 	bodyLimit = 256 << 10        // bytes
 )
 
-// ErrAddress is the error of ReadReport for an address that is not host:port.
-var ErrAddress = errors.New("the address is not valid: write host:port")
-
-// OtherServerError is the error of ReadReport when a server answers that is not an admin listener.
-type OtherServerError struct{ URL, Status string }
-
-// Error implements error.
-func (e *OtherServerError) Error() string {
-	return fmt.Sprintf("it answered %s and is not an admin listener of pasteport", e.Status)
-}
-
-// ReadReport reads the report of the admin listener at host:port. Other errors are those of the
-// connection.
+// ReadReport reads the report of the admin listener at host:port.
 func ReadReport(ctx context.Context, address string) (read Readiness, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 	if err != nil {
-		return read, ErrAddress
+		return read, errors.New("the address is not valid: write host:port")
 	}
 	request.Host = "localhost"                                                  // accepted on every listen address
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // without a proxy
@@ -73,7 +61,7 @@ func ReadReport(ctx context.Context, address string) (read Readiness, err error)
 	defer response.Body.Close()
 	err = json.NewDecoder(io.LimitReader(response.Body, bodyLimit)).Decode(&read)
 	if err != nil || read.Status == "" {
-		return read, &OtherServerError{request.URL.String(), response.Status}
+		return read, fmt.Errorf("it answered %s and is not an admin listener of pasteport", response.Status)
 	}
 	read.Ready = response.StatusCode == http.StatusOK
 	return read, nil
