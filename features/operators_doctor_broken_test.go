@@ -203,9 +203,6 @@ var _ = Describe("Checking a broken deployment", Label("doctor"), func() {
 		Entry("when the code is refused", granted(func(r *http.Response) {
 			r.StatusCode = http.StatusBadRequest
 		}), "login", "400", "log of the authorization server"),
-		Entry("when the response with the tokens is cacheable", granted(func(r *http.Response) {
-			r.Header.Del("Cache-Control")
-		}), "login", "Cache-Control", "no-store"),
 		Entry("when the proxy removes the token", withoutToken, "login", "Unauthorized", "Authorization"),
 		Entry("when the refresh fails", refusedRefresh, "refresh", "invalid_grant",
 			"log of the authorization server"),

@@ -3,6 +3,7 @@ package service
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net/url"
 
 	"github.com/pasteport/pasteport/adapters/certificates"
@@ -24,11 +25,12 @@ type ConnectConfig struct {
 // open returns the options of the connections to upstreams, or every mistake. http is allowed,
 // because most upstreams run on this computer.
 func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
-	reach := gateway.Reach{Proxy: c.Proxy}
+	roots, err := WithAuthorities(config.RootCAs, c.CAFile)
+	reach := gateway.Reach{Proxy: c.Proxy, RootCAs: roots}
 	mistakes := []error{reach.CheckProxy("upstream-proxy")}
-	var err error
-	reach.RootCAs, err = c.roots(config.RootCAs)
-	mistakes = append(mistakes, err)
+	if err != nil {
+		mistakes = append(mistakes, oauth.NewMistake("upstream-ca", "cannot be read: %w", err))
+	}
 	if c.CertFile+c.KeyFile != "" {
 		files, err := certificates.OpenFiles("upstream", c.CertFile, c.KeyFile, config.Now, config.Logger)
 		if mistakes = append(mistakes, err); err == nil {
@@ -38,14 +40,14 @@ func (c ConnectConfig) open(config Config) (gateway.Reach, error) {
 	return reach, errors.Join(mistakes...)
 }
 
-// roots returns known, nil for those of the system, with the authorities in CAFile.
-func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
-	if c.CAFile == "" {
+// WithAuthorities returns known, nil for those of the system, with those in the file, "" for none.
+func WithAuthorities(known *x509.CertPool, file string) (*x509.CertPool, error) {
+	if file == "" {
 		return known, nil
 	}
-	text, err := settings.ReadFile(c.CAFile, maxAuthorities)
+	text, err := settings.ReadFile(file, maxAuthorities)
 	if err != nil {
-		return nil, oauth.NewMistake("upstream-ca", "cannot be read: %w", err)
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	if known != nil {
@@ -54,8 +56,7 @@ func (c ConnectConfig) roots(known *x509.CertPool) (*x509.CertPool, error) {
 		roots = system
 	}
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, oauth.NewMistake("upstream-ca", ": the file has no certificate in PEM: put the certificate of the "+
-			"authority into it")
+		return nil, fmt.Errorf("%s has no certificate in PEM: put the certificate of the authority into it", file)
 	}
 	return roots, nil
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -52,11 +51,11 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport doctor https://cms.example.com/mcp --token - < token.txt",
 		Args: func(_ *cobra.Command, args []string) error { return o.check(args) },
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.roots, err = readAuthorities(o.authorities); err != nil {
-				return err
+			if o.roots, err = service.WithAuthorities(nil, o.authorities); err != nil {
+				return fmt.Errorf("reading the root certificates of --ca: %w", err)
 			}
 			o.admin = config.AdminAddr
-			return o.run(cmd.Context(), in, term.New(out), errOut)
+			return o.run(cmd.Context(), in, out, errOut)
 		},
 	}
 	config.Table().Flags(command, "admin-addr")
@@ -120,7 +119,7 @@ type result struct {
 	Fix      string `json:"fix,omitempty"` // of a failure
 }
 
-func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errOut io.Writer) error {
+func (o *options) run(ctx context.Context, in io.Reader, out io.Writer, errOut io.Writer) error {
 	if o.token == "-" { // keeps the token out of the list of processes
 		token, err := term.ReadToken(ctx, in, errOut)
 		if err != nil {
@@ -141,7 +140,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errO
 	}
 	if o.asJSON {
 		report := map[string]any{"url": o.endpoint.String(), "checks": results}
-		if err := term.PrintJSON(out.Out, report); err != nil {
+		if err := term.PrintJSON(out, report); err != nil {
 			return err
 		}
 	}
@@ -150,7 +149,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errO
 		count[r.Status]++
 	}
 	if !o.asJSON {
-		out.Printf("\n%d ok, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
+		_, _ = fmt.Fprintf(out, "\n%d ok, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
 	}
 	if count[failed] > 0 {
 		return fmt.Errorf("%d of %d checks failed", count[failed], len(results))
@@ -158,35 +157,9 @@ func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errO
 	return nil
 }
 
-func (r result) print(out term.Terminal) {
-	label := fmt.Sprintf("%-8s", r.Status)
-	switch r.Status {
-	case passed:
-		label = out.Green(label)
-	case failed:
-		label = out.Red(label)
-	}
-	out.Printf("%s %-10s %s\n", label, r.Name, r.Seen)
+func (r result) print(out io.Writer) {
+	_, _ = fmt.Fprintf(out, "%-8s %-10s %s\n", r.Status, r.Name, r.Seen)
 	if r.Fix != "" {
-		out.Printf("%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
+		_, _ = fmt.Fprintf(out, "%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
 	}
-}
-
-// readAuthorities returns the system's authorities and those of the file; nil without a file.
-func readAuthorities(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the root certificates: %w: name a PEM file with --ca", err)
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		return nil, fmt.Errorf("reading the system's root certificates: %w", err)
-	}
-	if !roots.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("reading the root certificates: %s has no certificate: name a PEM file with --ca", file)
-	}
-	return roots, nil
 }

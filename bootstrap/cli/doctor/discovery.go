@@ -206,14 +206,9 @@ func token(ctx context.Context, p *probe) (seen, fix string) {
 	switch {
 	case !a.isRefusal() || body.Error == "" || a.mediaType() != jsonType:
 		return seen, fix
-	case !isKeptOutOfCaches(a):
-		return fmt.Sprintf("%s has Cache-Control %q", a, a.Header.Get("Cache-Control")), cacheFix
+	case !strings.Contains(strings.ToLower(a.Header.Get("Cache-Control")), "no-store"):
+		return fmt.Sprintf("%s has Cache-Control %q", a, a.Header.Get("Cache-Control")),
+			"Let the proxy keep Cache-Control: no-store of every response of the token endpoint."
 	}
 	return seen, ""
-}
-
-const cacheFix = "Let the proxy keep Cache-Control: no-store of every response of the token endpoint."
-
-func isKeptOutOfCaches(a answer) bool {
-	return strings.Contains(strings.ToLower(a.Header.Get("Cache-Control")), "no-store")
 }

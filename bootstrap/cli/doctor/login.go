@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -45,18 +44,28 @@ func login(ctx context.Context, p *probe) (seen, fix string) {
 
 func (p *probe) clientID() string { return p.server.Issuer + service.DoctorDocument }
 
+func (p *probe) oauth() *oauth2.Config {
+	return &oauth2.Config{
+		ClientID: p.clientID(),
+		Endpoint: oauth2.Endpoint{
+			AuthURL:   p.server.AuthorizationEndpoint,
+			TokenURL:  p.server.TokenEndpoint,
+			AuthStyle: oauth2.AuthStyleInParams,
+		},
+		RedirectURL: redirect,
+		Scopes:      append(p.resource.ScopesSupported, "offline_access"),
+	}
+}
+
+func (p *probe) forResource() oauth2.AuthCodeOption {
+	return oauth2.SetAuthURLParam("resource", p.resource.Resource)
+}
+
 // authorize opens the authorization endpoint like a browser.
 func authorize(ctx context.Context, p *probe) (seen, fix string) {
 	p.state, p.verifier = rand.Text(), oauth2.GenerateVerifier()
 	p.hide(p.verifier)
-	request := oauth2.Config{
-		ClientID:    p.clientID(),
-		Endpoint:    oauth2.Endpoint{AuthURL: p.server.AuthorizationEndpoint},
-		RedirectURL: redirect,
-		Scopes:      append(p.resource.ScopesSupported, "offline_access"),
-	}
-	address := request.AuthCodeURL(p.state, oauth2.S256ChallengeOption(p.verifier),
-		oauth2.SetAuthURLParam("resource", p.resource.Resource))
+	address := p.oauth().AuthCodeURL(p.state, oauth2.S256ChallengeOption(p.verifier), p.forResource())
 	page, err := p.visit(ctx, func(ctx context.Context, person browser.Person) (*browser.Page, error) {
 		return person.Open(ctx, address)
 	})
@@ -157,42 +166,32 @@ func readCallback(p *probe, page *browser.Page) (seen, fix string) {
 }
 
 func exchange(ctx context.Context, p *probe) (seen, fix string) {
-	return p.redeem(ctx, url.Values{
-		"grant_type":    {"authorization_code"},
-		"code":          {p.code},
-		"code_verifier": {p.verifier},
-		"redirect_uri":  {redirect},
-	})
+	return p.keep(p.oauth().Exchange(p.withClient(ctx), p.code, oauth2.VerifierOption(p.verifier), p.forResource()))
 }
 
 func refresh(ctx context.Context, p *probe) (seen, fix string) {
-	return p.redeem(ctx, url.Values{"grant_type": {"refresh_token"}, "refresh_token": {p.refresh}})
+	return p.keep(p.oauth().TokenSource(p.withClient(ctx), &oauth2.Token{RefreshToken: p.refresh}).Token())
 }
 
-// redeem sends a form to the token endpoint and keeps the returned tokens.
-func (p *probe) redeem(ctx context.Context, form url.Values) (seen, fix string) {
-	form.Set("client_id", p.clientID())
-	form.Set("resource", p.resource.Resource)
-	a, err := p.post(ctx, p.server.TokenEndpoint, form)
-	if err != nil {
-		return err.Error(), logFix
+// withClient makes the OAuth library send requests as p does.
+func (p *probe) withClient(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, p.client(p))
+}
+
+// keep keeps the tokens that the token endpoint has returned.
+func (p *probe) keep(token *oauth2.Token, err error) (seen, fix string) {
+	if refused, isRefusal := errors.AsType[*oauth2.RetrieveError](err); isRefusal { // its text has the body
+		err = fmt.Errorf("the token endpoint returned %s: %s: %s", refused.Response.Status, refused.ErrorCode,
+			refused.ErrorDescription)
 	}
-	var body struct {
-		Access      string `json:"access_token"`
-		Refresh     string `json:"refresh_token"`
-		Error       string `json:"error"`
-		Description string `json:"error_description"`
+	switch {
+	case err != nil:
+		return err.Error(), logFix + " A code can be used once, within minutes, by the client that requested it."
+	case token.RefreshToken == "":
+		return "there is no refresh token", logFix
 	}
-	_ = json.Unmarshal(a.body, &body)
-	p.hide(body.Access, body.Refresh)
-	if a.StatusCode != http.StatusOK || body.Access == "" || body.Refresh == "" {
-		return fmt.Sprintf("%s without both tokens: %s: %s", a, body.Error, body.Description),
-			logFix + " A code can be used once, within minutes, by the client that requested it."
-	}
-	p.access, p.refresh = body.Access, body.Refresh
-	if !isKeptOutOfCaches(a) {
-		return fmt.Sprintf("%s has Cache-Control %q", a, a.Header.Get("Cache-Control")), cacheFix
-	}
+	p.hide(token.AccessToken, token.RefreshToken)
+	p.access, p.refresh = token.AccessToken, token.RefreshToken
 	return "new tokens", ""
 }
 
@@ -216,7 +215,10 @@ func (p *probe) openSession(ctx context.Context, o *sdk.ClientSessionOptions) (*
 		Endpoint:             p.endpoint.String(),
 		DisableStandaloneSSE: true,
 		MaxRetries:           -1,
-		HTTPClient:           p.client(withToken{p}),
+		HTTPClient: p.client(&oauth2.Transport{
+			Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: p.access}),
+			Base:   p,
+		}),
 	}, o)
 }
 
@@ -224,16 +226,6 @@ const upstreamFix = "Check the MCP server behind the gateway, not the network be
 	"address in upstream, respond there without a redirect, accept the host name of the request (else set " +
 	"upstream-host) and the gateway's credential, and start its responses within upstream-timeout. With " +
 	"host-token, it must accept the same tokens as the verifier. The gateway's log has the cause."
-
-// withToken is a probe whose requests have its access token.
-type withToken struct{ *probe }
-
-// RoundTrip implements http.RoundTripper.
-func (p withToken) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+p.access)
-	return p.probe.RoundTrip(request)
-}
 
 // serverFix returns what to do about an error of the MCP server.
 func serverFix(err error) string {
