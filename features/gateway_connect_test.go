@@ -110,7 +110,7 @@ var _ = Describe("Connecting a gateway to its upstream", Label("gateway", "U20")
 		Expect(ran.Err).To(And(ContainSubstring(remedy), Not(ContainSubstring("s3cret"))))
 	},
 		Entry("the authorities cannot be read", "--upstream-ca cannot be read", "--upstream-ca=missing.pem"),
-		Entry("the file has no authority", "--upstream-ca: the file has no certificate", "--upstream-ca=empty.pem"),
+		Entry("the file has no authority", "has no certificate in PEM", "--upstream-ca=empty.pem"),
 		Entry("a certificate has no key", "--upstream-cert and upstream-key belong together",
 			"--upstream-cert=empty.pem"),
 		Entry("the certificate is none", "both must be PEM and belong together", "--upstream-cert=empty.pem",

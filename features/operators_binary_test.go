@@ -13,13 +13,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
-
-	"github.com/pasteport/pasteport/bootstrap/demosite"
 )
 
 const tokenVariable = "PASTEPORT_DEMO_TOKEN"
@@ -118,57 +115,6 @@ func filesIn(dir string) (names []string) {
 var _ = Describe("Running the binary", func() {
 	var binary Binary
 	BeforeEach(func() { binary = BuildBinary() })
-
-	Context("as a local client's process", Label("stdio"), func() {
-		// connect starts the program like the SDK's client.
-		connect := func(ctx context.Context, revision string, command *exec.Cmd) *mcp.ClientSession {
-			GinkgoHelper()
-			return ConnectSDK(ctx, revision, &mcp.CommandTransport{Command: command})
-		}
-
-		DescribeTable("lists and calls without OAuth, and ends with the client, in revision",
-			func(ctx SpecContext, revision string) {
-				dir := filepath.Join(GinkgoT().TempDir(), "site")
-				session := connect(ctx, revision, binary.Command(nil, "stdio", "--data", dir))
-				ListAndCall(ctx, session)
-				Expect(session.Close()).To(Succeed())
-				Expect(filesIn(dir)).
-					To(And(ContainElement("site.json"), Not(ContainElement(ContainSubstring("oauth")))))
-			}, revisions())
-
-		It("has the role of the token in "+tokenVariable+", on the articles of the service",
-			Label("roles"), func(ctx SpecContext) {
-				world := NewWorld()
-				slug := world.Converse(ctx, stateless, world.NewClient().Connect(ctx).Access).
-					Use(ctx, "create_article", params{"title": "From afar"}).Slug()
-				for role, tools := range map[demosite.Role][]string{demosite.Reader: readerTools,
-					demosite.Author: authorTools, demosite.Editor: editorTools} {
-					command := binary.Command([]string{tokenVariable + "=" + world.TokenFor(ctx, "ada", role)}, "stdio",
-						"--data", world.Dir)
-					session := connect(ctx, sessions, command)
-					listed, err := session.ListTools(ctx, nil)
-					Expect(err).NotTo(HaveOccurred())
-					Expect(listed.Tools).To(HaveLen(len(tools)))
-					_, err = session.CallTool(ctx,
-						&mcp.CallToolParams{Name: "delete_article", Arguments: params{"slug": slug}})
-					if role != demosite.Editor {
-						Expect(err).To(MatchError(ContainSubstring(`unknown tool "delete_article"`)))
-					} else {
-						Expect(err).NotTo(HaveOccurred())
-					}
-					Expect(session.Close()).To(Succeed())
-				}
-			})
-
-		It("refuses an unknown token", func() {
-			run := binary.Run([]string{tokenVariable + "=demo_mistyped"}, "stdio", "--data", GinkgoT().TempDir())
-			Eventually(run).WithTimeout(patience).Should(gexec.Exit(1))
-			Expect(run.Out.Contents()).To(BeEmpty())
-			Expect(string(run.Err.Contents())).
-				To(And(ContainSubstring(tokenVariable+" is unknown"),
-					Not(ContainSubstring("mistyped"))))
-		})
-	})
 
 	Context("as a service", func() {
 		var clients *ClientSite

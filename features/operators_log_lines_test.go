@@ -42,18 +42,18 @@ var _ = Describe("JSON log lines", Label("operations"), func() {
 		Eventually(service.Out).WithTimeout(patience).Should(gbytes.Say(`"msg":"this is the demo site`))
 		Expect(service.Terminate().Wait(patience).ExitCode()).To(Equal(0))
 		lines := jsonLines(string(service.Out.Contents()))
-		Expect(lines).To(ContainElements(
-			And(HaveKeyWithValue("msg", "demo token"), HaveKey("token")),
-			And(HaveKeyWithValue("msg", "serving"), HaveKeyWithValue("issuer", HavePrefix("http://127.0.0.1:"))),
-			And(HaveKeyWithValue("client", "Claude Code"), HaveKeyWithValue("command", HavePrefix("claude mcp add "))),
-			And(HaveKeyWithValue("msg", "admin listener"), HaveKey("address")),
-		))
+		for _, beginning := range []string{
+			"demo token: ", "serving http://127.0.0.1:", "  Claude Code    claude mcp add ", "grants, connections",
+		} {
+			Expect(lines).To(ContainElement(HaveKeyWithValue("msg", HavePrefix(beginning))))
+		}
 		jsonLines(string(service.Err.Contents()))
 	}, SpecTimeout(time.Minute))
 
 	It("are all that a gateway prints at its start, with the state of its upstream", func(SpecContext) {
 		service := run("gateway", "--upstream", "http://127.0.0.1:1/mcp")
-		Eventually(service.Out).WithTimeout(patience).Should(gbytes.Say(`"msg":"upstream".*"works":false`))
+		Eventually(service.Out).WithTimeout(patience).
+			Should(gbytes.Say(`"msg":"warning: upstream http://127\.0\.0\.1:1: `))
 		Expect(service.Terminate().Wait(patience).ExitCode()).To(Equal(0))
 		jsonLines(string(service.Out.Contents()))
 		jsonLines(string(service.Err.Contents()))

@@ -89,7 +89,7 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 		}
 		Expect(ran.Out).To(HaveSuffix(besides + "\n"))
 	},
-		Entry("commands", "", nothingElse, "serve\t", "demo\t", "stdio\t", "config\t", "version\t"),
+		Entry("commands", "", nothingElse, "serve\t", "demo\t", "config\t", "version\t"),
 		Entry("subcommands", "config ", nothingElse, "example\t", "\nschema\t"),
 		Entry("settings with their help text", "serve --access", nothingElse,
 			"--access-token-ttl\tlifetime of an access token"),

@@ -62,11 +62,9 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 			"--acme-directory is not https"),
 	)
 
-	It("reads a secret from its file without the line ending, and lets flags take precedence", func(ctx SpecContext) {
+	It("prefers the environment to a secret's file", func(ctx SpecContext) {
 		write("token", secret+"\r\n")
 		write("pasteport.yaml", "demo-token: file:token\n")
-		Expect(Run(ctx, "stdio", "--data=site").Err).
-			To(ContainSubstring("demo-token (from pasteport.yaml:1) is unknown to the demo site"))
 		GinkgoT().Setenv("PASTEPORT_DEMO_TOKEN", "another")
 		Expect(Run(ctx, "config", "--dev").comment("demo-token")).To(Equal("environment PASTEPORT_DEMO_TOKEN"))
 	})
@@ -90,7 +88,7 @@ var _ = Describe("Configuring secrets", Label("configuration"), func() {
 	It("does not read a secret file that the command does not use", func(ctx SpecContext) {
 		write("pasteport.yaml", "demo-token: file:missing\ndata: site\n")
 		Expect(Run(ctx, "connections").Err).NotTo(ContainSubstring("missing"))
-		Expect(Run(ctx, "stdio").Err).To(ContainSubstring("demo-token (from pasteport.yaml:1) cannot be read"))
+		Expect(Run(ctx, "demo", "--once").Err).To(ContainSubstring("demo-token (from pasteport.yaml:1) cannot be read"))
 	})
 
 	DescribeTable("refuses", func(ctx SpecContext, file, complaint string) {

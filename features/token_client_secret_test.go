@@ -2,7 +2,6 @@ package features_test
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -248,16 +247,12 @@ var _ = Describe("Registering a client for a form that asks for its id", Label("
 	named := []string{"--self-registration", "--name", "A form", "--redirect-uri", "http://127.0.0.1:4321/callback"}
 
 	It("prints an id and a secret with which the client connects", func(ctx SpecContext) {
-		ran := register(ctx, append(named, "--secret", "--json")...)
+		ran := register(ctx, append(named, "--secret")...)
 		Expect(ran.Code).To(BeZero(), ran.Err)
-		var printed struct {
-			ID     string `json:"client_id"`
-			Secret string `json:"client_secret"`
-		}
-		Expect(json.Unmarshal([]byte(ran.Out), &printed)).To(Succeed())
-		Expect(ran.Err).NotTo(ContainSubstring(printed.Secret))
-		client := &SecretClient{Client: world.NewClient(), Secret: printed.Secret}
-		client.ID = printed.ID
+		id, secret, _ := strings.Cut(strings.TrimSpace(ran.Out), "\nclient_secret: ")
+		Expect(ran.Err).NotTo(ContainSubstring(secret))
+		client := &SecretClient{Client: world.NewClient(), Secret: secret}
+		client.ID = strings.TrimPrefix(id, "client_id: ")
 		Expect(client.Token(ctx, client.Exchange(client.Authorize(ctx)))).To(BeRefusedAs(401, "invalid_client"))
 		Expect(world.Call(ctx, client.Connect(ctx).Access).StatusCode).To(Equal(http.StatusOK))
 	})

@@ -105,7 +105,7 @@ func newAuditVerify(out io.Writer) *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, files []string) error { return verifyAudit(term.New(out), expect, files) },
+		RunE: func(_ *cobra.Command, files []string) error { return verifyAudit(out, expect, files) },
 	}
 	verify.Flags().StringVar(&expect, "expect", "", "hash that the last line must have")
 	return verify
@@ -115,7 +115,7 @@ var isHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 const maxProblems = 20 // that are printed
 
-func verifyAudit(t term.Terminal, expect string, names []string) (err error) {
+func verifyAudit(out io.Writer, expect string, names []string) (err error) {
 	var sources []audit.Source
 	for _, name := range names {
 		file, openErr := os.Open(name)
@@ -130,16 +130,16 @@ func verifyAudit(t term.Terminal, expect string, names []string) (err error) {
 		return err
 	}
 	for _, note := range report.Notes {
-		t.Printf("note: %s\n", note)
+		_, _ = fmt.Fprintf(out, "note: %s\n", note)
 	}
 	for _, problem := range report.Problems[:min(len(report.Problems), maxProblems)] {
-		t.Printf("%s\n", t.Red(problem.String()))
+		_, _ = fmt.Fprintln(out, term.New(out).Red(problem.String()))
 	}
 	if more := len(report.Problems) - maxProblems; more > 0 {
-		t.Printf("and %d more\n", more)
+		_, _ = fmt.Fprintf(out, "and %d more\n", more)
 	}
-	t.Printf("%s, numbers %d to %d, last hash %s\n", term.Count(report.Lines, "line"), report.First, report.Last,
-		report.Hash)
+	_, _ = fmt.Fprintf(out, "%s, numbers %d to %d, last hash %s\n", term.Count(report.Lines, "line"),
+		report.First, report.Last, report.Hash)
 	if problems := len(report.Problems); problems > 0 {
 		return fmt.Errorf("%s in the audit", term.Count(problems, "problem"))
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/cli/demo"
 	"github.com/pasteport/pasteport/bootstrap/cli/doctor"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
-	"github.com/pasteport/pasteport/bootstrap/cli/tracing"
 	"github.com/pasteport/pasteport/bootstrap/service"
 	"github.com/pasteport/pasteport/bootstrap/settings"
 )
@@ -74,7 +73,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut),
-		newStdio(in, out, errOut), newHealth(out))
+		newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
 		newGroup("store", "Migrate, check, back up and copy the database", newStoreMigrate(out),
@@ -82,8 +81,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	addGroup(root, "Manage clients",
 		newGroup("clients", "List clients and their documents, and register a client",
 			newClientsList(out), newClientsKnown(out), newClientsFetch(out), newClientsRegister(out, errOut)))
-	addGroup(root, "Troubleshoot", tracing.NewConnections(out), tracing.NewTrace(out),
-		doctor.NewCommand(in, out, errOut))
+	addGroup(root, "Troubleshoot", newConnections(out), newTrace(out), doctor.NewCommand(in, out, errOut))
 	addGroup(root, "Manage grants",
 		newGroup("grants", "List and end grants", newGrantsList(in, out, errOut),
 			newGrantsEnd(in, out, errOut)))

@@ -13,18 +13,12 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// registeredClient is what "clients register" prints.
-type registeredClient struct {
-	ID     string `json:"client_id"`
-	Secret string `json:"client_secret,omitempty"`
-}
-
 func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
 	var name string
 	var redirects []string
-	var withSecret, asJSON bool
+	var withSecret bool
 	register := &cobra.Command{
 		Use:   "register",
 		Short: "Register a client, for a form that asks for its id",
@@ -50,13 +44,9 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				printed := registeredClient{registered.Client.ID().String(), registered.Secret.Reveal()}
-				if asJSON {
-					return term.PrintJSON(out, printed)
-				}
-				_, err = fmt.Fprintln(out, "client_id:", printed.ID)
+				_, err = fmt.Fprintln(out, "client_id:", registered.Client.ID())
 				if err == nil && withSecret {
-					_, err = fmt.Fprintln(out, "client_secret:", printed.Secret)
+					_, err = fmt.Fprintln(out, "client_secret:", registered.Secret.Reveal())
 				}
 				return err
 			})
@@ -67,7 +57,6 @@ func newClientsRegister(out, errOut io.Writer) *cobra.Command {
 	register.Flags().StringVar(&name, "name", "", "name of the client, which people see")
 	register.Flags().StringArrayVar(&redirects, "redirect-uri", nil, "redirect URI of the client; may be repeated")
 	register.Flags().BoolVar(&withSecret, "secret", false, "give the client a secret, which it has to use")
-	register.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return register
 }
 

@@ -71,9 +71,15 @@ func newGrantsList(in io.Reader, out, errOut io.Writer) *cobra.Command {
 			"  pasteport grants list --token - <token.txt",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				chosen, err := chooseGrants(cmd.Context(), grants, filter)
-				if filter.token != "" {
-					chosen, err = grantsOfToken(cmd.Context(), grants, in, errOut)
+				var chosen []oauth.Connection
+				var err error
+				if filter.token == "" {
+					chosen, err = chooseGrants(cmd.Context(), grants, filter)
+				} else {
+					err = withToken(cmd.Context(), in, errOut, "list", func(token string) (_ int, err error) {
+						chosen, err = grants.GrantsOf(cmd.Context(), token)
+						return len(chosen), err
+					})
 				}
 				switch {
 				case err != nil:
@@ -122,8 +128,13 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				if filter.token != "" {
-					return endGrantsOfToken(cmd.Context(), grants, in, out, errOut)
+				if filter.token != "" { // who has the token may end its grants without a confirmation, as on the page
+					return withToken(cmd.Context(), in, errOut, "end", func(token string) (ended int, err error) {
+						if ended, err = grants.EndLeaked(cmd.Context(), token); err == nil && ended > 0 {
+							_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+						}
+						return ended, err
+					})
 				}
 				chosen, err := chooseGrants(cmd.Context(), grants, filter)
 				switch {
@@ -142,7 +153,16 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				case !yes && !confirmed(in, errOut, len(chosen)):
 					return errors.New("no grant was ended: answer y, or add --yes")
 				}
-				return endGrants(cmd.Context(), grants, chosen, out)
+				shown := map[string]bool{} // so that no newer one ends
+				for _, grant := range chosen {
+					shown[grant.ID] = true
+				}
+				ended, err := grants.EndGrants(cmd.Context(),
+					func(grant oauth.Connection) bool { return shown[grant.ID] }, oauth.EndedByOperator)
+				if err == nil {
+					_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+				}
+				return err
 			})
 		},
 	}
@@ -187,40 +207,19 @@ func chooseGrants(ctx context.Context, grants *application.Server,
 var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
 	"may have ended already. If the service has fields, name its settings with --config")
 
-func grantsOfToken(ctx context.Context, grants *application.Server, in io.Reader,
-	prompt io.Writer) ([]oauth.Connection, error) {
-	token, err := term.ReadToken(ctx, in, prompt)
-	if err != nil {
-		return nil, err
-	}
-	found, err := grants.GrantsOf(ctx, token.Reveal())
-	if err == nil && len(found) == 0 {
-		err = errNoGrantOfToken
-	}
-	return found, adviseSelection(err, "list")
-}
-
-// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the
-// connections page.
-func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
+// withToken reads a token and calls use, which returns the number of its grants.
+func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
+	use func(token string) (int, error)) error {
 	token, err := term.ReadToken(ctx, in, prompt)
 	if err != nil {
 		return err
 	}
-	ended, err := grants.EndLeaked(ctx, token.Reveal())
-	if err == nil && ended == 0 {
-		err = errNoGrantOfToken
-	}
-	if err != nil {
-		return adviseSelection(err, "end")
-	}
-	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
-	return err
-}
-
-func adviseSelection(err error, verb string) error {
+	grants, err := use(token.Reveal())
 	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
 		return fmt.Errorf("%w: %s them by --client, --name or --subject", err, verb)
+	}
+	if err == nil && grants == 0 {
+		return errNoGrantOfToken
 	}
 	return err
 }
@@ -230,20 +229,6 @@ func confirmed(in io.Reader, prompt io.Writer, grants int) bool {
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
-}
-
-// endGrants ends the grants that were shown, and no newer ones.
-func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
-	chosen := map[string]bool{}
-	for _, grant := range shown {
-		chosen[grant.ID] = true
-	}
-	ended, err := grants.EndGrants(ctx, func(g oauth.Connection) bool { return chosen[g.ID] }, oauth.EndedByOperator)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "ended: %d\n", ended)
-	return err
 }
 
 func printGrants(out io.Writer, grants []oauth.Connection) error {

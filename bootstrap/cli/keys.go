@@ -19,7 +19,6 @@ import (
 
 func newKeysList(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
-	var asJSON bool
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the server secrets with their ages",
@@ -30,19 +29,24 @@ func newKeysList(out io.Writer) *cobra.Command {
 		Example: "  pasteport keys list --data /var/lib/pasteport",
 		RunE: func(*cobra.Command, []string) error {
 			return config.StoreLocation().UseExisting(func(store *persistence.Store) error {
-				listed, err := listKeys(store, config.GrantTTL)
-				switch {
-				case err != nil:
+				kept, err := store.KeptSecrets()
+				if err != nil {
 					return err
-				case asJSON:
-					return term.PrintJSON(out, listed)
 				}
-				return printKeys(out, listed)
+				table := term.NewTable(out, "GENERATED", "REPLACED", "NEEDED UNTIL")
+				for i, secret := range kept {
+					replaced, needed := "in use", ""
+					if i > 0 {
+						at := kept[i-1].GeneratedAt
+						replaced, needed = term.Time(at), term.Time(at.Add(config.GrantTTL))
+					}
+					table.Row(term.Time(secret.GeneratedAt), replaced, needed)
+				}
+				return table.Flush()
 			})
 		},
 	}
 	config.Table().Flags(list, slices.Concat(service.StoreSettings, []string{"grant-ttl"})...)
-	list.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return list
 }
 
@@ -100,36 +104,4 @@ func rotateKeys(ctx context.Context, store *persistence.Store, age time.Duration
 	_, err = fmt.Fprintf(out, "A new server secret is in use. Earlier secrets that can still be read: %d.\n%s",
 		len(kept)-1, next)
 	return err
-}
-
-// listedKey describes a server secret without revealing it.
-type listedKey struct {
-	GeneratedAt time.Time  `json:"drawn_at"`
-	ReplacedAt  *time.Time `json:"replaced_at,omitempty"`
-	NeededUntil *time.Time `json:"needed_until,omitempty"`
-}
-
-func listKeys(store *persistence.Store, grantTTL time.Duration) (listed []listedKey, err error) {
-	kept, err := store.KeptSecrets()
-	for i, secret := range kept {
-		key := listedKey{GeneratedAt: secret.GeneratedAt}
-		if i > 0 {
-			replaced, needed := kept[i-1].GeneratedAt, kept[i-1].GeneratedAt.Add(grantTTL)
-			key.ReplacedAt, key.NeededUntil = &replaced, &needed
-		}
-		listed = append(listed, key)
-	}
-	return listed, err
-}
-
-func printKeys(out io.Writer, listed []listedKey) error {
-	table := term.NewTable(out, "GENERATED", "REPLACED", "NEEDED UNTIL")
-	for _, key := range listed {
-		replaced, needed := "in use", ""
-		if key.ReplacedAt != nil {
-			replaced, needed = term.Time(*key.ReplacedAt), term.Time(*key.NeededUntil)
-		}
-		table.Row(term.Time(key.GeneratedAt), replaced, needed)
-	}
-	return table.Flush()
 }

@@ -95,8 +95,16 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 	}
 	memory.LimitGarbage(plan.Logger)
 	config := plan.Config
-	lines := startLinesTo(out, config)
-	plan.UpstreamsChecked = lines.upstreams
+	line := startLines(out, config)
+	plan.UpstreamsChecked = func(all []service.UpstreamStatus) {
+		for _, upstream := range all {
+			warning := ""
+			if upstream.State.Remedy != "" {
+				warning = "warning: "
+			}
+			line("%supstream %s: %s", warning, upstream.Name, upstream.State)
+		}
+	}
 	service, err := plan.Open(ctx)
 	if err != nil {
 		_ = listener.Close()
@@ -104,25 +112,25 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 	}
 	defer onHangup(service.ReopenAudit)() // also without a file, because SIGHUP ends a process without a handler
 	if service.NewToken != "" {
-		lines.print("demo token: "+service.NewToken, "demo token", "token", service.NewToken)
+		line("demo token: %s", service.NewToken)
 	}
-	lines.print(fmt.Sprintf("serving %s on %s, %s", config.Issuer, listener.Addr(), storageLine(config)),
-		"serving", "issuer", config.Issuer, "address", listener.Addr().String(), "storage", storageLine(config))
+	line("serving %s on %s, %s", config.Issuer, listener.Addr(), storageLine(config))
 	for _, protected := range service.Authz.Resources() {
-		lines.print("next: connect an MCP client to "+protected.Resource.String(), "next: connect an MCP client",
-			"url", protected.Resource.String())
-		lines.clients(config, protected.Resource.String())
+		line("next: connect an MCP client to %s", protected.Resource)
+		if config.Development {
+			for _, client := range localClients(config, protected.Resource.String()) {
+				line("  %-13s  %s", client.name, client.command)
+			}
+		}
 	}
 	if names := strings.Join(excludedClients(&config), ", "); names != "" {
-		lines.print("apps that cannot connect, because of self-registration or allow-clients: "+names,
-			"apps that cannot connect, because of self-registration or allow-clients", "apps", names)
+		line("apps that cannot connect, because of self-registration or allow-clients: %s", names)
 	}
 	if admin := service.AdminAddr(); admin != nil {
-		lines.print(adminLine(admin), "admin listener", "address", admin.String(), "use", adminLine(admin))
+		line("%s", adminLine(admin))
 	}
 	if !config.IsGateway() {
-		const hint = "this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL"
-		lines.print(hint, hint)
+		line("this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL")
 	}
 	return errors.Join(service.Serve(ctx, listener), service.Close())
 }

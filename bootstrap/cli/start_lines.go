@@ -8,70 +8,18 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
-// startLines tells the operator what a service serves: as text, or as JSON
-// lines with log-format json.
-type startLines struct {
-	out  io.Writer
-	json *slog.Logger // nil for text
-}
-
-// startLinesTo returns lines that log-level does not hide, because they are
-// results and not only a log.
-func startLinesTo(out io.Writer, config service.Config) startLines {
+// startLines prints what a service serves: as text, or with log-format json as the messages of JSON
+// lines. log-level does not hide them, because they are results and not only a log.
+func startLines(out io.Writer, config service.Config) func(format string, values ...any) {
 	if config.LogFormat != service.LogJSON {
-		return startLines{out: out}
+		return func(format string, values ...any) { _, _ = fmt.Fprintf(out, format+"\n", values...) }
 	}
-	return startLines{out, slog.New(slog.NewJSONHandler(out, nil))}
+	logger := slog.New(slog.NewJSONHandler(out, nil))
+	return func(format string, values ...any) { logger.Info(fmt.Sprintf(format, values...)) }
 }
 
-// print prints the text as a line, or the message with its attributes.
-func (l startLines) print(text, message string, attributes ...any) {
-	if l.json != nil {
-		l.json.Info(message, attributes...)
-		return
-	}
-	_, _ = fmt.Fprintln(l.out, text)
-}
-
-// upstreams prints a line for each upstream: that it works, or a warning with the
-// cause and the remedy.
-func (l startLines) upstreams(all []service.UpstreamStatus) {
-	for _, upstream := range all {
-		warning := ""
-		if upstream.State.Remedy != "" {
-			warning = "warning: "
-		}
-		l.print(
-			fmt.Sprintf("%supstream %s: %s", warning, upstream.Name, upstream.State),
-			"upstream",
-			"upstream",
-			upstream.Name,
-			"works",
-			!upstream.State.IsProblem(),
-			"state",
-			upstream.State.String(),
-		)
-	}
-}
-
-// clients prints the commands that connect clients on this computer to an
-// MCP server in development.
-func (l startLines) clients(config service.Config, endpoint string) {
-	if !config.Development {
-		return
-	}
-	for _, client := range localClients(config, endpoint) {
-		text := fmt.Sprintf("  %-13s  %s", client.name, client.command)
-		if client.needs != "" {
-			text += fmt.Sprintf("\n  %-13s  needs %s", "", client.needs)
-		}
-		l.print(text, "command to connect a client", "client", client.name, "command", client.command,
-			"needs", client.needs)
-	}
-}
-
-// loggedError is an error that the log has already, so that it is not printed
-// as text among JSON lines.
+// loggedError is an error that the log has already, so that it is not printed as text among JSON
+// lines.
 type loggedError struct{ error }
 
 // Unwrap returns the error, whose kind chooses the exit code.

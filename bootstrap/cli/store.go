@@ -62,7 +62,7 @@ func newStoreCheck(out io.Writer) *cobra.Command {
 			if err := store.Close(); err != nil {
 				return err
 			}
-			return report(term.New(out), checks, asJSON)
+			return report(out, checks, asJSON)
 		},
 	}
 	config.Table().Flags(command, service.StoreSettings...)
@@ -75,12 +75,7 @@ func newStoreBackup(out io.Writer) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a backup of the SQLite file while services run",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return term.Usagef("name the file to write: pasteport store backup FILE")
-			}
-			return nil
-		},
+		Args:  term.OneArgument("name the file to write: pasteport store backup FILE"),
 		Long: "Write the SQLite file of the store, as it is now, to a new file. Services may run meanwhile.\n" +
 			"Back up the server secret, too: the backup is useless without it.",
 		Example: "  pasteport store backup oauth-backup.db --data /var/lib/pasteport",
@@ -102,21 +97,21 @@ func newStoreBackup(out io.Writer) *cobra.Command {
 }
 
 // report prints the checks and fails when one of them has a problem.
-func report(t term.Terminal, checks []persistence.Check, asJSON bool) error {
+func report(out io.Writer, checks []persistence.Check, asJSON bool) error {
 	if asJSON {
-		if err := term.PrintJSON(t.Out, checks); err != nil {
+		if err := term.PrintJSON(out, checks); err != nil {
 			return err
 		}
 	}
 	failed := 0
 	for _, check := range checks {
-		status, line := t.Green("ok    "), check.Found
+		status, line := "ok", check.Found
 		if check.Problem != "" {
 			failed++
-			status, line = t.Red("FAILED"), check.Problem
+			status, line = term.New(out).Red("FAILED"), check.Problem
 		}
 		if !asJSON {
-			t.Printf("%s  %-17s  %s\n", status, check.Name, line)
+			_, _ = fmt.Fprintf(out, "%-6s  %-17s  %s\n", status, check.Name, line)
 		}
 	}
 	if failed > 0 {

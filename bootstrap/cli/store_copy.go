@@ -48,7 +48,7 @@ func newStoreCopy(out io.Writer) *cobra.Command {
 			if to == "" && !target.IsServer() {
 				return term.Usagef("the destination is missing: add --to, or set database")
 			}
-			return copyStore(cmd.Context(), source, target, term.New(out))
+			return copyStore(cmd.Context(), source, target, out)
 		},
 	}
 	config.Table().Flags(command, service.StoreSettings...)
@@ -74,7 +74,7 @@ func locationOf(config service.Config, flag, address string,
 	return location, nil
 }
 
-func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Terminal) (err error) {
+func copyStore(ctx context.Context, from, to service.StoreLocation, out io.Writer) (err error) {
 	source, err := from.OpenExisting()
 	if err != nil {
 		return err
@@ -92,9 +92,9 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 		return err
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
-	t.Printf("from %s\nto   %s\n", from, to)
+	_, _ = fmt.Fprintf(out, "from %s\nto   %s\n", from, to)
 	err = persistence.Copy(ctx, source, target, func(table string, rows int) {
-		t.Printf("%-16s %s\n", table, term.Count(rows, "row"))
+		_, _ = fmt.Fprintf(out, "%-16s %s\n", table, term.Count(rows, "row"))
 	})
 	if err == nil {
 		err = target.VerifySecret(ctx, prints) // a service with another secret then refuses to start on the copy
@@ -108,19 +108,18 @@ func copyStore(ctx context.Context, from, to service.StoreLocation, t term.Termi
 	case err != nil:
 		return fmt.Errorf("copying the store: %w", err)
 	}
-	printNextSteps(t, from, to)
+	printNextSteps(out, from, to)
 	return nil
 }
 
-func printNextSteps(t term.Terminal, from, to service.StoreLocation) {
-	t.Printf("Source and copy were compared and are equal.\n\n")
-	if !to.IsServer() {
-		t.Printf("next: copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients "+
-			"stay connected\n", from.SecretFile(), to.SecretFile())
-	} else {
-		t.Printf("next: give every replica the server secret, %s, as server-secret; it is not in the database\n"+
-			"next: start every replica with database set to that server, as in --database %s; clients stay connected\n",
+func printNextSteps(out io.Writer, from, to service.StoreLocation) {
+	next := fmt.Sprintf("copy the server secret, %s, to %s\nnext: start the service with that folder as data; clients "+
+		"stay connected", from.SecretFile(), to.SecretFile())
+	if to.IsServer() {
+		next = fmt.Sprintf("give every replica the server secret, %s, as server-secret; it is not in the database\n"+
+			"next: start every replica with database set to that server, as in --database %s; clients stay connected",
 			from.SecretFile(), to)
 	}
-	t.Printf("next: do not start a service on %s again: its new tokens would be missing in the copy\n", from)
+	_, _ = fmt.Fprintf(out, "Source and copy were compared and are equal.\n\nnext: %s\n"+
+		"next: do not start a service on %s again: its new tokens would be missing in the copy\n", next, from)
 }

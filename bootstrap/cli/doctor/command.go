@@ -55,7 +55,7 @@ func NewCommand(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				return fmt.Errorf("reading the root certificates of --ca: %w", err)
 			}
 			o.admin = config.AdminAddr
-			return o.run(cmd.Context(), in, out, errOut)
+			return o.run(cmd.Context(), in, term.New(out), errOut)
 		},
 	}
 	config.Table().Flags(command, "admin-addr")
@@ -119,7 +119,7 @@ type result struct {
 	Fix      string `json:"fix,omitempty"` // of a failure
 }
 
-func (o *options) run(ctx context.Context, in io.Reader, out io.Writer, errOut io.Writer) error {
+func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errOut io.Writer) error {
 	if o.token == "-" { // keeps the token out of the list of processes
 		token, err := term.ReadToken(ctx, in, errOut)
 		if err != nil {
@@ -140,7 +140,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out io.Writer, errOut i
 	}
 	if o.asJSON {
 		report := map[string]any{"url": o.endpoint.String(), "checks": results}
-		if err := term.PrintJSON(out, report); err != nil {
+		if err := term.PrintJSON(out.Out, report); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (o *options) run(ctx context.Context, in io.Reader, out io.Writer, errOut i
 		count[r.Status]++
 	}
 	if !o.asJSON {
-		_, _ = fmt.Fprintf(out, "\n%d ok, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
+		out.Printf("\n%d ok, %d failed, %d skipped\n", count[passed], count[failed], count[skipped])
 	}
 	if count[failed] > 0 {
 		return fmt.Errorf("%d of %d checks failed", count[failed], len(results))
@@ -157,9 +157,16 @@ func (o *options) run(ctx context.Context, in io.Reader, out io.Writer, errOut i
 	return nil
 }
 
-func (r result) print(out io.Writer) {
-	_, _ = fmt.Fprintf(out, "%-8s %-10s %s\n", r.Status, r.Name, r.Seen)
+func (r result) print(out term.Terminal) {
+	label := fmt.Sprintf("%-8s", r.Status)
+	switch r.Status {
+	case passed:
+		label = out.Green(label)
+	case failed:
+		label = out.Red(label)
+	}
+	out.Printf("%s %-10s %s\n", label, r.Name, r.Seen)
 	if r.Fix != "" {
-		_, _ = fmt.Fprintf(out, "%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
+		out.Printf("%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
 	}
 }

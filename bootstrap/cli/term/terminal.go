@@ -38,14 +38,6 @@ func New(out io.Writer) Terminal {
 // Printf writes formatted text.
 func (t Terminal) Printf(format string, values ...any) { _, _ = fmt.Fprintf(t.Out, format, values...) }
 
-// Count returns the number with the noun, in the plural unless it is one.
-func Count(number int, noun string) string {
-	if number != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(number) + " " + noun
-}
-
 // Bold returns the text in bold.
 func (t Terminal) Bold(text string) string { return t.styled("1", text) }
 
@@ -60,6 +52,14 @@ func (t Terminal) styled(style, text string) string {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// Count returns the number with the noun, in the plural unless it is one.
+func Count(number int, noun string) string {
+	if number != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(number) + " " + noun
 }
 
 // UsageError is a mistake in the command line; the program exits with code 2.
@@ -99,8 +99,17 @@ func OnlyCommands(command *cobra.Command, args []string) error {
 	return Usagef("unknown command: did you mean %s?", strings.Join(near, " or "))
 }
 
-// PrintJSON writes value as indented JSON. Characters that do not print, such as direction marks in
-// the name of a client, are escaped.
+// OneArgument accepts one argument. For another number, the usage error is the text.
+func OneArgument(text string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return Usagef("%s", text)
+		}
+		return nil
+	}
+}
+
+// PrintJSON writes value as indented JSON, escaped by EscapeJSON.
 func PrintJSON(out io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -108,9 +117,16 @@ func PrintJSON(out io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return fmt.Errorf("printing JSON: %w", err)
 	}
+	_, err := io.WriteString(out, EscapeJSON(text.String()))
+	return err
+}
+
+// EscapeJSON escapes the characters in the texts of JSON that do not print and that a terminal
+// would obey, such as direction marks in the name of a client.
+func EscapeJSON(document string) string {
 	var escaped strings.Builder
-	for _, r := range text.String() {
-		if r == '\n' || unicode.IsPrint(r) {
+	for _, r := range document {
+		if r < ' ' || unicode.IsPrint(r) { // JSON has the former only between texts
 			escaped.WriteRune(r)
 			continue
 		}
@@ -118,8 +134,7 @@ func PrintJSON(out io.Writer, value any) error {
 			_, _ = fmt.Fprintf(&escaped, `\u%04x`, unit)
 		}
 	}
-	_, err := io.WriteString(out, escaped.String())
-	return err
+	return escaped.String()
 }
 
 // Time formats a time in the local zone.

@@ -1,4 +1,4 @@
-package tracing
+package cli
 
 import (
 	"context"
@@ -20,10 +20,9 @@ const (
 
 // follower prints the new steps of the trace.
 type follower struct {
+	reader *traceReader
 	log    connection.Log
 	id     string // of the attempt to follow; "" for all
-	json   bool
-	doctor bool // print the steps of doctor, too
 	out    term.Terminal
 
 	newest time.Time                    // step
@@ -39,7 +38,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	f.seen = map[string][]connection.Step{}
 	if f.id != "" {
-		followed, err := findAttempt(all, f.id)
+		followed, err := f.reader.find(all, f.id)
 		if err != nil {
 			return err
 		}
@@ -48,16 +47,18 @@ func (f *follower) run(ctx context.Context) error {
 	for _, a := range all {
 		f.seen[a.ID], f.newest = a.Steps, all[0].At
 	}
-	if !f.json {
+	if !f.reader.asJSON {
 		f.out.Printf("following new steps; press Ctrl-C to stop\n")
 	}
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
 	for ctx.Err() == nil {
 		if err := f.printNew(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pollInterval):
+		case <-poll.C:
 		}
 	}
 	if f.hidden > 0 {
@@ -88,7 +89,7 @@ func (f *follower) printNew(ctx context.Context) error {
 
 // hides counts a step of doctor that is not printed.
 func (f *follower) hides(a connection.Attempt) bool {
-	if f.id != "" || f.doctor || f.json || !connection.IsDoctor(a.Agent) {
+	if f.id != "" || f.reader.doctor || f.reader.asJSON || !connection.IsDoctor(a.Agent) {
 		return false
 	}
 	if f.hidden++; f.hidden == 1 {
@@ -98,7 +99,7 @@ func (f *follower) hides(a connection.Attempt) bool {
 }
 
 func (f *follower) print(id string, step connection.Step) error {
-	if !f.json {
+	if !f.reader.asJSON {
 		f.out.Printf("%s  %-8s  %s\n", term.Time(step.At), oauth.ShortID(id), lineOf(f.out, step))
 		return nil
 	}
