@@ -65,6 +65,20 @@ func (a *OAuthServer) Serves(r *http.Request) bool {
 // BodyDump.
 func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()) }
 
+// Register mounts only the endpoints of the authorization server on an Echo, for MCP servers
+// elsewhere that ask it about tokens (oauth.ProtectedServer.Secret). It reports a route of the site
+// that an endpoint would hide. For the MCP servers of this process, use MCPServer.Register.
+func (a *OAuthServer) Register(site *echo.Echo) error {
+	endpoints := echo.New()
+	a.endpoints.Mount(endpoints)
+	if err := checkRoutes(site, endpoints); err != nil {
+		return fmt.Errorf("registering the authorization server: %w", err)
+	}
+	a.endpoints.Mount(site)
+	a.registered.add(site, oauth.Resource{}, a.endpoints.Mount)
+	return nil
+}
+
 // checkRegistration returns all mistakes of the registration at once.
 func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 	mistakes := append(slices.Clone(m.wrongOptions), m.options.Check())

@@ -32,6 +32,7 @@ var laws = []law{
 	{of: []string{"bootstrap/cmd/..."}, may: []string{"bootstrap/cli"}},
 	{of: []string{"bootstrap/demosite"}, may: []string{"domain/oauth"}}, // a site of somebody else
 	{of: []string{"bootstrap/..."}, may: []string{"domain/...", "application", "adapters/...", "bootstrap/..."}},
+	{of: []string{"docs/elsewhere"}}, // a site of somebody else
 	{of: []string{"features/storespec/..."}, may: []string{"domain/...", "features/..."}},
 	{of: []string{"features/interop/fixtures"}, may: []string{"bootstrap", "domain/oauth", "adapters/persistence"}},
 	{of: []string{"features/..."}, may: []string{"features/..."}},
@@ -45,7 +46,8 @@ var laws = []law{
 const library = "a library"
 
 // programs are the only folders with a main function.
-var programs = []string{"bootstrap/cmd/...", "features/attacks", "features/conformance", "features/laws/measure",
+var programs = []string{"bootstrap/cmd/...", "docs/elsewhere",
+	"features/attacks", "features/conformance", "features/laws/measure",
 	"features/matrix/write", "features/mutations", "features/newcomer", "features/interop/fixtures",
 	"features/interop/goclient", "bench", "bench/server/..."}
 

@@ -17,7 +17,7 @@ var _ = Describe("Mistyping a command", func() {
 			"keys", "rotat", "--json"),
 		Entry("a mistyped part of config", `did you mean "pasteport config schema"?`, "pasteport config",
 			"config", "shema"),
-		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport store"?`,
+		Entry("the beginning of several", `did you mean "pasteport serve" or "pasteport server" or "pasteport store"?`,
 			"pasteport", "s"),
 		Entry("what may be a secret, without repeating it", `no command of "pasteport" has a similar name`, "pasteport",
 			"demo_known-to-few"),

@@ -12,6 +12,8 @@ type serverMetadata struct {
 	TokenEndpoint            string   `json:"token_endpoint"`
 	RevocationEndpoint       string   `json:"revocation_endpoint"`
 	RegistrationEndpoint     string   `json:"registration_endpoint,omitempty"`
+	IntrospectionEndpoint    string   `json:"introspection_endpoint,omitempty"`
+	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported,omitempty"`
 	ResponseTypes            []string `json:"response_types_supported"`
 	ResponseModes            []string `json:"response_modes_supported"`
 	GrantTypes               []string `json:"grant_types_supported"`
@@ -44,7 +46,7 @@ func (e *Endpoints) metadata() serverMetadata {
 	if settings.SelfRegistration {
 		registration = settings.Issuer + registerPath
 	}
-	return serverMetadata{
+	document := serverMetadata{
 		Issuer:                   settings.Issuer,
 		AuthorizationEndpoint:    settings.Issuer + authorizePath,
 		TokenEndpoint:            settings.Issuer + tokenPath,
@@ -66,4 +68,9 @@ func (e *Endpoints) metadata() serverMetadata {
 		OperatorPolicy:           settings.Links.URL(oauth.OperatorPolicy),
 		OperatorTerms:            settings.Links.URL(oauth.OperatorTerms),
 	}
+	if settings.Introspects() {
+		document.IntrospectionEndpoint = settings.Issuer + introspectPath
+		document.IntrospectionAuthMethods = []string{string(oauth.ClientSecretBasic)}
+	}
+	return document
 }

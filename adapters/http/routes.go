@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -68,6 +69,7 @@ const (
 	revokePath    = "/oauth/revoke"
 	registerPath  = "/oauth/register"
 
+	introspectPath  = "/oauth/introspect"
 	connectionsPath = "/oauth/connections"
 )
 
@@ -93,7 +95,7 @@ func (e *Endpoints) Mount(site *echo.Echo) {
 			connection.Exchange},
 		{base + revokePath, "POST, OPTIONS",
 			map[string]endpoint{http.MethodPost: e.revoke, http.MethodOptions: preflight}, e.failInJSON, ""},
-	}, append(e.selfRegistration(base), e.hostedClients(base)...)...) {
+	}, slices.Concat(e.introspection(base), e.selfRegistration(base), e.hostedClients(base))...) {
 		handle := e.dispatch(route.serve, route.allow, tracing(route.step, route.fail))
 		site.Any(route.path, handle, e.follow)
 		site.RouteNotFound(route.path, handle, e.follow) // methods that Echo does not know
@@ -111,6 +113,15 @@ type route struct {
 	serve map[string]endpoint
 	fail  errorWriter
 	step  connection.Kind // of a refusal before the endpoint has recorded a step
+}
+
+// introspection returns the route for MCP servers elsewhere, none unless there are such.
+func (e *Endpoints) introspection(base string) []route {
+	if !e.server.Settings().Introspects() {
+		return nil
+	}
+	ask := map[string]endpoint{http.MethodPost: e.introspect}
+	return []route{{base + introspectPath, "POST", ask, e.failInJSON, ""}}
 }
 
 // selfRegistration returns the routes of clients that register themselves, none unless the operator

@@ -73,7 +73,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.SetFlagErrorFunc(explainFlag)
 	addGroup(root, "Serve", demo.NewCommand(in, out), newServe(out, errOut), newGateway(out, errOut),
-		newHealth(out))
+		newServer(out, errOut), newHealth(out))
 	addGroup(root, "Set up", newConfig(out), newHashToken(in, out, errOut),
 		newGroup("keys", "Show and replace the server secret", newKeysList(out), newKeysRotate(out)),
 		newGroup("store", "Migrate, check, back up and copy the database", newStoreMigrate(out),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -20,7 +21,8 @@ func newConfig(out io.Writer) *cobra.Command {
 		Args:                       term.OnlyCommands,
 		SuggestionsMinimumDistance: 2,
 		Long: "Print every setting with its value and source: a flag, the environment, the file or the default. " +
-			"Secrets are hidden.\n" +
+			"Secrets are hidden. For MCP\n" +
+			"servers elsewhere, it also prints the document that each has to publish.\n" +
 			"The command reports all invalid settings and fails if \"pasteport serve\" would refuse them. It does " +
 			"not listen and opens no database.",
 		Example: "  pasteport config --config /etc/pasteport.yaml\n" +
@@ -28,7 +30,7 @@ func newConfig(out io.Writer) *cobra.Command {
 			"  pasteport config schema >pasteport.schema.json",
 		RunE: func(*cobra.Command, []string) error {
 			config.Resolve()
-			return table.WriteEffective(out, setOnly)
+			return errors.Join(table.WriteEffective(out, setOnly), config.WriteMetadata(out))
 		},
 	}
 	table.Flags(command)

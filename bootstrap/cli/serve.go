@@ -32,10 +32,11 @@ func newServe(out, errOut io.Writer) *cobra.Command {
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 	}
-	return runsService(serve, service.GatewaySettings(), func(config service.Config) error {
-		if config.IsGateway() {
-			return errors.New("\"pasteport serve\" runs the demo site, which has no upstreams: run \"pasteport " +
-				"gateway\", or leave upstream out")
+	unused := append(service.GatewaySettings(), service.ServerSettings...)
+	return runsService(serve, unused, func(config service.Config) error {
+		if !config.IsSite() {
+			return errors.New("\"pasteport serve\" runs the demo site: run \"pasteport gateway\", or leave upstream " +
+				"out; run \"pasteport server\", or leave resource-servers out")
 		}
 		return nil
 	}, out, errOut)
@@ -58,9 +59,32 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 			"/var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
-	return runsService(gateway, service.SiteSettings, func(config service.Config) error {
+	unused := append(service.ServerSettings, service.SiteSettings...)
+	return runsService(gateway, unused, func(config service.Config) error {
 		if !config.IsGateway() {
 			return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
+		}
+		return nil
+	}, out, errOut)
+}
+
+func newServer(out, errOut io.Writer) *cobra.Command {
+	server := &cobra.Command{
+		Use:   "server",
+		Short: "Run the authorization server for MCP servers elsewhere",
+		Long: "Run only the authorization server, for MCP servers in any language that stay where they are, until " +
+			"SIGTERM or Ctrl-C.\n" +
+			"They publish where it is, and ask it about each token (RFC 7662), with a secret for each of them.\n\n" +
+			"Set each setting by a flag, an environment variable (PASTEPORT_VERIFY_URL for --verify-url) or a line " +
+			"of a YAML file\n" +
+			"(verify-url: https://…). Flags take precedence over variables, and variables over the file.",
+		Example: "  pasteport server --dev --verifier file --token-file tokens --resource-servers " +
+			"'http://127.0.0.1:3000/mcp = SECRET'\n" +
+			"  pasteport server --config /etc/pasteport.yaml",
+	}
+	return runsService(server, service.MCPSettings(), func(config service.Config) error {
+		if !config.IsAlone() {
+			return errors.New("there is no MCP server: name them in resource-servers")
 		}
 		return nil
 	}, out, errOut)
@@ -129,7 +153,7 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 	if admin := service.AdminAddr(); admin != nil {
 		line("%s", adminLine(admin))
 	}
-	if !config.IsGateway() {
+	if config.IsSite() {
 		line("this is the demo site; for an MCP server of your own, run: pasteport gateway --upstream URL")
 	}
 	return errors.Join(service.Serve(ctx, listener), service.Close())

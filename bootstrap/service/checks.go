@@ -61,9 +61,11 @@ func (c *Config) Resolve() {
 	if issuer, err := url.Parse(c.Issuer); err == nil {
 		c.Appearance.Name = cmp.Or(c.Appearance.Name, issuer.Host)
 	}
-	config := c.Gateway.resources(c.authorization()).WithDefaults().NamedAfter(c.Appearance.Name)
+	config, _ := c.resourceServers(c.Gateway.resources(c.authorization())) // Plan reports the mistakes
+	config = config.WithDefaults().NamedAfter(c.Appearance.Name)
 	c.Resource, c.ResourceName = config.Resource, config.ResourceName
-	c.Scopes, c.DefaultScopes = config.Scopes, config.DefaultScopes
+	common := c.authorization().WithDefaults() // config has the scopes of the first of the ResourceServers
+	c.Scopes, c.DefaultScopes = common.Scopes, common.DefaultScopes
 	if c.Issuer == "" {
 		c.Resource = resource
 	}
@@ -73,12 +75,12 @@ func (c *Config) Resolve() {
 // GrantSettings returns what a command needs to find the grants in the store of a service, and to
 // register clients.
 func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
-	mayBeGateway := !c.IsGateway() && c.Appearance.Name == "" && c.ResourceName == ""
+	mayBeGateway := c.IsSite() && c.Appearance.Name == "" && c.ResourceName == ""
 	c.Resolve()
 	if mayBeGateway { // a command without the settings of its service
 		c.ResourceName = c.Resource
 	}
-	config := c.Gateway.resources(c.authorization())
+	config, _ := c.resourceServers(c.Gateway.resources(c.authorization()))
 	if len(c.AllowClients) > 0 {
 		config.AllowClient = c.Allows
 	}
@@ -89,13 +91,13 @@ func (c Config) GrantSettings(store oauth.SecretKeeper) *oauth.Settings {
 	return config.GrantSettings()
 }
 
-// siteName names the demo site on its pages. A gateway without a name has the host of its issuer
-// there.
+// siteName names the demo site on its pages. Other services without a name have the host of their
+// issuer there.
 func (c Config) siteName() string {
-	if c.IsGateway() {
-		return c.Appearance.Name
+	if c.IsSite() {
+		return cmp.Or(c.Appearance.Name, DemoName)
 	}
-	return cmp.Or(c.Appearance.Name, DemoName)
+	return c.Appearance.Name
 }
 
 func (c Config) checkWellKnownFiles() error {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/pasteport/pasteport/bootstrap"
@@ -29,10 +30,11 @@ const (
 // settings describes; those of a group are in the order of help. DefaultConfig returns their
 // defaults.
 type Config struct {
-	Database     DatabaseConfig `group:"Replicas"`
-	Advertise    string         `set:"advertise" group:"Replicas" example:"http://10.0.1.7:8080" doc:"address of this replica for the others, http://host:port or https://host:port, in a private network; needed if several replicas keep MCP sessions, which serve and programs do"`
-	Gateway      GatewayConfig  `group:"Gateway"` // with upstreams, the service is a gateway and has no demo site
-	Verification Verification   `group:"Token verification"`
+	Database        DatabaseConfig   `group:"Replicas"`
+	Advertise       string           `set:"advertise" group:"Replicas" example:"http://10.0.1.7:8080" doc:"address of this replica for the others, http://host:port or https://host:port, in a private network; needed if several replicas keep MCP sessions, which serve and programs do"`
+	Gateway         GatewayConfig    `group:"Gateway"` // with upstreams, the service is a gateway and has no demo site
+	Verification    Verification     `group:"Token verification"`
+	ResourceServers []ResourceServer `set:"resource-servers" group:"Resource and scopes" field:"MoreServers" example:"[https://mcp.example.com/mcp = a-long-random-text-of-32-characters]" allowed:"servers such as \"https://mcp.example.com/mcp = secret\", or mappings with url, name, scopes and secret" doc:"MCP servers elsewhere that ask \"pasteport server\" about tokens (RFC 7662). Each is \"URL = secret\", or a mapping with url, name, scopes and secret, which may be file: and the path of a file"`
 
 	AllowClients    []string `set:"allow-clients" group:"Clients" unset:"every client" example:"[claude.ai]" pattern:"^[^/:@?# *]+$" allowed:"host names without scheme, port and path, such as claude.ai" doc:"hosts of the clients that may connect; self-registered stands for all clients that registered themselves; existing connections continue"`
 	DoctorClient    bool     `set:"doctor-client" group:"Clients" unset:"off; on with dev" doc:"publish a client document for \"pasteport doctor\", so that it can check a whole login"`
@@ -95,6 +97,8 @@ type Authorization struct {
 	MoreServers   []oauth.ProtectedServer
 	Scopes        []oauth.Scope `set:"scopes" group:"Resource and scopes" unset:"mcp" example:"[articles:read = Read articles, articles:write articles:read = Change articles]" allowed:"scopes such as \"articles:write articles:read = Change articles\"" doc:"scopes that clients can request besides offline_access, each as \"name implied-name… = description\""`
 	DefaultScopes []string      `set:"default-scopes" group:"Resource and scopes" unset:"the first of scopes" example:"[articles:read]" doc:"scopes for clients that request none"`
+
+	ResourceSecret string // of ResourceServers
 
 	Secret          []byte
 	PreviousSecrets [][]byte
@@ -162,6 +166,19 @@ func DefaultConfig() *Config {
 // Table returns every setting of the program, grouped by topic; reading it fills in c.
 func (c *Config) Table() *settings.Table { return settings.NewTable(c, groups...) }
 
+// ServerSettings names the settings that have no effect with an MCP server in this process.
+var ServerSettings = []string{"resource-servers"}
+
+// MCPSettings returns the names of the settings that have no effect without an MCP server in this
+// process.
+func MCPSettings() []string {
+	table := DefaultConfig().Table()
+	return slices.Concat(SiteSettings, table.InGroup(gatewayGroup), table.InGroup("Audit of calls"), []string{
+		"advertise", "allowed-origins", "allowed-hosts", "max-request-body", "max-sessions", "max-sessions-per-person",
+		"calls-per-minute", "resource", "resource-name", "accept-host-tokens",
+	})
+}
+
 // authorization returns the part of the config that is about the OAuth server.
 func (c Config) authorization() oauth.Config {
 	config := oauth.Config(c.Authorization)
@@ -174,6 +191,12 @@ func (c Config) authorization() oauth.Config {
 
 // IsGateway reports whether the service is a gateway to other MCP servers instead of the demo site.
 func (c Config) IsGateway() bool { return len(c.Gateway.Upstreams) > 0 }
+
+// IsAlone reports whether the service is an authorization server without an MCP server.
+func (c Config) IsAlone() bool { return len(c.ResourceServers) > 0 }
+
+// IsSite reports whether the service is the demo site.
+func (c Config) IsSite() bool { return !c.IsGateway() && !c.IsAlone() }
 
 // Listen opens Addr. Call it before everything else, so that a second start fails without creating
 // files.

@@ -90,16 +90,18 @@ func (p *Plan) check() error {
 	if p.Issuer == "" {
 		noIssuer = errNoIssuer
 	}
-	config := p.oauth()
-	return errors.Join(noIssuer, config.Check(), bootstrap.Appearance(p.Appearance).Check(),
-		p.Gateway.check(config, p.verifier()), checkProxies(p.TrustedProxies), p.checkRequests(),
+	config, wrongServers := p.oauth()
+	return errors.Join(noIssuer, wrongServers, p.checkServers(), config.Check(),
+		bootstrap.Appearance(p.Appearance).Check(), p.Gateway.check(config, p.verifier()),
+		checkProxies(p.TrustedProxies), p.checkRequests(),
 		p.Database.check(), p.checkAdvertise(), cimd.Options(p.Metadata).Check(), p.checkClientDocuments(),
 		p.checkSelfRegistration(), p.checkWellKnownFiles(), p.Audit.check(p.LogLevel))
 }
 
-// oauth returns the config of the OAuth server.
-func (p *Plan) oauth() oauth.Config {
-	config := p.Gateway.resources(p.authorization())
+// oauth returns the config of the OAuth server, and the mistakes in the secrets of MCP servers
+// elsewhere.
+func (p *Plan) oauth() (oauth.Config, error) {
+	config, err := p.resourceServers(p.Gateway.resources(p.authorization()))
 	for i, verifier := range p.verifiers {
 		if i == 0 {
 			config.Verifier = verifier
@@ -112,5 +114,5 @@ func (p *Plan) oauth() oauth.Config {
 	if len(p.AllowClients) > 0 {
 		config.AllowClient = p.Allows
 	}
-	return config
+	return config, err
 }

@@ -1,4 +1,5 @@
-// Package service is Pasteport as a service: the demo site, or a gateway to other MCP servers. The
+// Package service is Pasteport as a service: the demo site, a gateway to other MCP servers, or the
+// authorization server of MCP servers elsewhere. The
 // program fills in a Config from its settings; Config.Plan checks it and reads the files that it
 // names; Plan.Open opens the databases and mounts every endpoint; Service.Serve serves until its
 // context ends.
@@ -32,9 +33,10 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Service is the demo site with Pasteport built in, or a gateway to other MCP servers.
+// Service is the demo site with Pasteport built in, a gateway to other MCP servers, or the
+// authorization server alone.
 type Service struct {
-	Site     *demosite.Site // nil in a gateway
+	Site     *demosite.Site // nil without the demo site
 	NewToken string         // token that the first start has generated, to print once; "" otherwise
 	Authz    *bootstrap.OAuthServer
 	Echo     *echo.Echo
@@ -98,7 +100,7 @@ func (s *Service) openDatabases(config Config) (err error) {
 			return err
 		}
 	}
-	if !config.IsGateway() {
+	if config.IsSite() {
 		if s.Site, err = demosite.Open(config.DataDir); err != nil {
 			return err
 		}
@@ -111,7 +113,11 @@ func (s *Service) openDatabases(config Config) (err error) {
 }
 
 func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
-	config, authorization := p.Config, p.oauth()
+	config := p.Config
+	authorization, err := p.oauth()
+	if err != nil {
+		return err
+	}
 	config.Appearance.Name = config.siteName()
 	_, s.prefix = oauth.SplitOrigin(config.Issuer)
 	if config.verifier() == VerifierSite {
@@ -150,8 +156,13 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		files := oauthhttp.WellKnownFiles(config.WellKnownFiles)
 		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, "/.well-known/*", files)
 	}
-	if err := s.servers.Register(s.Echo); err != nil {
+	if err = s.servers.Register(s.Echo); err != nil {
 		return err
+	}
+	if config.IsAlone() {
+		if err = s.Authz.Register(s.Echo); err != nil {
+			return err
+		}
 	}
 	s.Echo.POST("/", echo.NotFoundHandler) // for an app with only the host, whose message names the servers
 	s.Echo.HTTPErrorHandler = s.answerError
@@ -260,7 +271,10 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 	if config.Advertise != "" {
 		common = append(common, bootstrap.WithPeers(config.Advertise))
 	}
-	if !config.IsGateway() {
+	switch {
+	case config.IsAlone():
+		return nil, nil
+	case config.IsSite():
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
 		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}

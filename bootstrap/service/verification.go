@@ -56,15 +56,15 @@ func (v Verification) fields() []verifierField {
 }
 
 // check reports every mistake in the fields of a verifier, each with the remedy.
-func (v Verification) check(chosen string, gateway bool) error {
+func (v Verification) check(chosen string, c Config) error {
 	switch {
 	case !slices.Contains(verifiers, chosen):
 		return oauth.NewMistake("verifier", "is %q: choose one of %s", chosen,
 			strings.Join(verifiers, ", "))
-	case gateway && chosen == VerifierSite:
-		return oauth.NewMistake("verifier", "is %q, but a gateway has no demo site: choose another",
+	case !c.IsSite() && chosen == VerifierSite:
+		return oauth.NewMistake("verifier", "is %q, but only \"pasteport serve\" has a demo site: choose another",
 			chosen)
-	case !gateway && chosen == VerifierUpstream:
+	case !c.IsGateway() && chosen == VerifierUpstream:
 		return oauth.NewMistake("verifier", "is %q, but there is no upstream: choose another, or set "+
 			"upstream and run \"pasteport gateway\"", chosen)
 	}
@@ -130,7 +130,7 @@ func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err 
 			Secret:       v.IntrospectionClientSecret,
 		}))
 	}
-	return all, errors.Join(v.check(c.verifier(), c.IsGateway()), err)
+	return all, errors.Join(v.check(c.verifier(), c), err)
 }
 
 func checkURL(name, address string, transport remote.Transport) error {

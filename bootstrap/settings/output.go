@@ -42,7 +42,7 @@ func (t *Table) WriteExample(w io.Writer, active, others []string) error {
 	return t.write(w, "# %s\n", "\n", func(s *setting) string {
 		line := s.line()
 		if s.isSecret() {
-			line = s.name + ": " + fromFile + "/run/secrets/" + s.name + "\n"
+			line = s.name + ": " + FromFile + "/run/secrets/" + s.name + "\n"
 		} else if example := s.tag.Get("example"); example != "" {
 			line = s.name + ": " + example + "\n"
 		}

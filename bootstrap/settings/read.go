@@ -2,6 +2,7 @@ package settings
 
 import (
 	"encoding/csv"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
@@ -16,8 +17,8 @@ import (
 const (
 	prefix      = "PASTEPORT_" // of environment variables
 	secretLimit = 64 << 10
-	hidden      = "[hidden]" // printed instead of a secret
-	fromFile    = "file:"    // begins a value that names the file of a secret
+	Hidden      = "[hidden]" // printed instead of a secret
+	FromFile    = "file:"    // begins a value that names the file of a secret
 )
 
 // variable returns the name of a setting's environment variable.
@@ -48,28 +49,30 @@ func (s *setting) read(inFile entry, wanted bool) (err error) {
 	if err != nil {
 		return err
 	}
-	if path, isFile := strings.CutPrefix(node.Value, fromFile); s.isSecret() && isFile {
+	if path, isFile := strings.CutPrefix(node.Value, FromFile); s.isSecret() && isFile {
 		if !wanted {
 			return nil
 		}
-		if node, err = s.readSecret(path); err != nil {
-			return err
+		secret, err := ReadSecret(path)
+		if err != nil {
+			return s.mistake("%w", err)
 		}
+		node = textNode(secret)
 	}
 	return s.take(node)
 }
 
-// readSecret reads the secret from its file.
-func (s *setting) readSecret(path string) (*yaml.Node, error) {
+// ReadSecret returns the secret in a file, without the end of its line.
+func ReadSecret(path string) (string, error) {
 	text, err := ReadFile(path, secretLimit)
 	secret := strings.TrimRight(string(text), "\r\n")
 	switch {
 	case err != nil:
-		return nil, s.mistake("cannot be read: %w", err)
+		return "", fmt.Errorf("cannot be read: %w", err)
 	case secret == "":
-		return nil, s.mistake("names an empty file: put the secret into it")
+		return "", errors.New("names an empty file: put the secret into it")
 	}
-	return textNode(secret), nil
+	return secret, nil
 }
 
 // typedNode returns the value of a flag, the last one if it is repeated, or of a variable. A list
@@ -84,7 +87,7 @@ func (s *setting) typedNode(texts ...string) (*yaml.Node, error) {
 		if s.keys() != nil && (strings.HasPrefix(text, "{\"") || strings.HasPrefix(text, "[")) {
 			var root yaml.Node
 			if err := yaml.Unmarshal([]byte(text), &root); err != nil {
-				return nil, s.mistake("is %s, which is not JSON: write %s", hidden, s.allowed())
+				return nil, s.mistake("is %s, which is not JSON: write %s", Hidden, s.allowed())
 			}
 			if root.Content[0].Kind == yaml.SequenceNode {
 				root = *root.Content[0]
@@ -147,8 +150,8 @@ func (s *setting) takeItem(number int, node *yaml.Node, to reflect.Value) error 
 		return s.mistake("has no value: write %s, or leave the line out", s.allowed())
 	case node.Kind == yaml.MappingNode && s.keys() != nil:
 		return s.takeMapping(number, node, to)
-	case s.tag.Get("secret") != "" && strings.HasSuffix(text, hidden):
-		return s.mistake("has %s, which stands for a hidden secret: write the secret itself", hidden)
+	case s.tag.Get("secret") != "" && strings.HasSuffix(text, Hidden):
+		return s.mistake("has %s, which stands for a hidden secret: write the secret itself", Hidden)
 	case node.Kind != yaml.ScalarNode, parse(text, to) != nil, !s.isAllowed(text, to):
 		return s.mistake("is %s: write %s", s.describe(node), s.allowed())
 	}
@@ -171,7 +174,7 @@ func (s *setting) takeMapping(number int, node *yaml.Node, to reflect.Value) err
 func (s *setting) describe(node *yaml.Node) string {
 	switch {
 	case s.isSecret():
-		return hidden
+		return Hidden
 	case node.Kind == yaml.MappingNode:
 		return "a mapping"
 	case node.Kind == yaml.SequenceNode:

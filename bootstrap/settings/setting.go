@@ -224,9 +224,9 @@ func (s *setting) node() *yaml.Node {
 	address, _, hasQuery := strings.Cut(node.Value, "?")
 	switch {
 	case s.isSecret() && node.Value != "":
-		node.Value = hidden
+		node.Value = Hidden
 	case s.tag.Get("secret") == "query" && hasQuery:
-		node.Value = address + "?" + hidden
+		node.Value = address + "?" + Hidden
 	}
 	return node
 }

@@ -16,6 +16,7 @@ type AccessToken struct {
 	Digest    Digest    `json:"d"`
 	Scopes    string    `json:"s,omitempty"` // separated by spaces; "" for all scopes of the grant
 	Wrap      []byte    `json:"w,omitempty"` // the data key of the host token, for a token that can open it
+	IssuedAt  time.Time `json:"i,omitzero"`
 	ExpiresAt time.Time `json:"e,omitzero"`
 	RevokedAt time.Time `json:"r,omitzero"`
 }
@@ -42,6 +43,7 @@ func (g *AccessGrant) Admits(presented Secret, resource Resource, now time.Time)
 		Account:    g.accountName(),
 		Roles:      slices.Clone(g.roles),
 		Scopes:     g.scopesOf(token),
+		IssuedAt:   token.IssuedAt,
 		ExpiresAt:  token.ExpiresAt,
 		Tools:      g.tools,
 	}, nil
@@ -103,6 +105,7 @@ func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time
 		Digest:    secret.Digest(),
 		Scopes:    g.narrower(by.scopes).String(),
 		Wrap:      wrap,
+		IssuedAt:  now,
 		ExpiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
 	}
 	g.access = append(g.keptAccess(now), token)

@@ -79,7 +79,8 @@ type Caller struct {
 	Account    string // the name of the account for people; "" for none
 	Roles      []string
 	Scopes     Scopes
-	ExpiresAt  time.Time // of the access token
+	IssuedAt   time.Time // of the access token
+	ExpiresAt  time.Time
 	Tools      ToolPins
 }
 

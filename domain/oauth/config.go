@@ -61,6 +61,8 @@ type Config struct {
 	Scopes        []Scope           // one scope, "mcp"
 	DefaultScopes []string          // granted when a client names none: the first of Scopes
 
+	ResourceSecret string // as ProtectedServer.Secret, for Resource
+
 	// Secret is the key material for tickets and host tokens: 32 bytes or more, the same in every
 	// process. When empty, the store provides it.
 	Secret []byte
@@ -141,7 +143,7 @@ func (c Config) Check() error {
 		c.Limits.check(), c.Links.check())
 	switch {
 	case c.Issuer != "":
-		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients())
+		mistakes = slices.Concat(c.checkURLs(), mistakes, c.checkHostedClients(), c.checkResourceSecrets())
 	case named != "":
 		mistakes = append(mistakes, checkURL("Resource", named, c.AllowLoopbackIssuer)...)
 	}

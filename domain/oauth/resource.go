@@ -63,6 +63,10 @@ type ProtectedServer struct {
 
 	Scopes        []Scope  // Config.Scopes
 	DefaultScopes []string // the first of Scopes; Config.DefaultScopes if Scopes is empty too
+
+	// Secret lets an MCP server elsewhere ask whether a token is valid there (RFC 7662): 32
+	// characters or more, without a colon or white space. Servers of this process need none.
+	Secret string
 }
 
 // ProtectedResource is an MCP server for which tokens are issued.
@@ -70,6 +74,8 @@ type ProtectedResource struct {
 	Resource Resource
 	Name     string
 	Scopes   ScopeCatalogue
+
+	secret ClientSecret
 }
 
 // NamedAfter returns the Config with a name for each server that has none.
@@ -87,10 +93,14 @@ func (c Config) ProtectedResources() []ProtectedResource {
 	c = c.WithDefaults().NamedAfter(hostPort(c.Issuer))
 	var all []ProtectedResource
 	named := map[string]int{}
-	for _, server := range append([]ProtectedServer{{Resource: c.Resource, Name: c.ResourceName}}, c.MoreServers...) {
+	for _, server := range c.servers() {
 		scopes, defaults := c.scopesOf(server)
-		catalogue := ScopeCatalogue{known: slices.Clone(scopes), defaults: NewScopes(defaults...)}
-		all = append(all, ProtectedResource{NewResource(server.Resource), server.Name, catalogue})
+		all = append(all, ProtectedResource{
+			Resource: NewResource(server.Resource),
+			Name:     server.Name,
+			Scopes:   ScopeCatalogue{known: slices.Clone(scopes), defaults: NewScopes(defaults...)},
+			secret:   NewClientSecret(server.Secret),
+		})
 		named[server.Name]++
 	}
 	for i, resource := range all {
@@ -99,6 +109,12 @@ func (c Config) ProtectedResources() []ProtectedResource {
 		}
 	}
 	return all
+}
+
+// servers returns the server of Resource, then MoreServers.
+func (c Config) servers() []ProtectedServer {
+	first := ProtectedServer{Resource: c.Resource, Name: c.ResourceName, Secret: c.ResourceSecret}
+	return append([]ProtectedServer{first}, c.MoreServers...)
 }
 
 // scopesOf returns the scopes of a server and its default scopes. The Config has its defaults.

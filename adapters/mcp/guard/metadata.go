@@ -10,8 +10,8 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// resourceMetadata is the metadata document of RFC 9728. It depends only on the configuration.
-type resourceMetadata struct {
+// ResourceMetadata is the metadata document of RFC 9728. It depends only on the configuration.
+type ResourceMetadata struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
 	ScopesSupported      []string `json:"scopes_supported,omitempty"`
@@ -22,8 +22,9 @@ type resourceMetadata struct {
 	Terms                string   `json:"resource_tos_uri,omitempty"`
 }
 
-func newMetadata(o Options) *wellknown.Document {
-	return wellknown.New(connection.ResourceMetadata, resourceMetadata{
+// NewResourceMetadata returns the document of a resource, for its issuer, scopes, name and links.
+func NewResourceMetadata(o Options) ResourceMetadata {
+	return ResourceMetadata{
 		Resource:             o.Resource.String(),
 		AuthorizationServers: []string{o.Issuer},
 		ScopesSupported:      o.Scopes.Defaults().Values(), // some clients request all that they see here
@@ -32,7 +33,11 @@ func newMetadata(o Options) *wellknown.Document {
 		Documentation:        o.Links.URL(oauth.ResourceDocumentation),
 		Policy:               o.Links.URL(oauth.ResourcePolicy),
 		Terms:                o.Links.URL(oauth.ResourceTerms),
-	})
+	}
+}
+
+func newMetadata(o Options) *wellknown.Document {
+	return wellknown.New(connection.ResourceMetadata, NewResourceMetadata(o))
 }
 
 // mountMetadataWithSlash mounts the metadata for the endpoint with a trailing slash, because people

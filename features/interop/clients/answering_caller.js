@@ -24,7 +24,7 @@ export class AnsweringCaller {
   // refused fails to sign in with a wrong key.
   async refused(key) {
     const { transport } = await this.#program.open();
-    await this.#program.kind.ask(this.#program.login, this.#world.mcp);
+    await this.#program.kind.ask(this.#program.login, this.#world);
     await assert.rejects(approve(this.#program.login.asked.at(-1), key), /approving: 403/);
     await transport.close();
   }

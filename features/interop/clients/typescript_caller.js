@@ -84,6 +84,8 @@ class Caller {
   // stepUp calls a tool that needs another scope, which the person approves.
   stepUp(tool) { return this.#program.stepUp(() => this.#sdk.call(this.#client, { name: tool.name, arguments: tool.arguments })); }
 
+  tokens() { return this.#program.login.tokens(); }
+
   session() { return this.#client.transport.sessionId; }
 
   async close() { await this.#client?.close(); }

@@ -15,7 +15,7 @@ import { revoke } from '../revoke.js';
 // tokens requests it through the SDK's auth.
 export const first = {
   name: '@modelcontextprotocol/sdk', Client, UnauthorizedError, revision: '2025-11-25',
-  ask: (login, serverUrl) => auth(login, { serverUrl, scope: 'mcp offline_access' }),
+  ask: (login, world) => auth(login, { serverUrl: world.mcp, scope: `${world.scope ?? 'mcp'} offline_access` }),
   callback: (answer) => [answer.get('code'), answer.get('iss')],
 };
 // Version 2 requests offline_access by itself.
@@ -79,7 +79,7 @@ export class Program {
   async signIn() {
     const { transport, error } = await this.open();
     assert(error instanceof this.kind.UnauthorizedError, `the first connection: ${error?.stack ?? 'it was let in without a token'}`);
-    await this.kind.ask(this.login, this.world.mcp);
+    await this.kind.ask(this.login, this.world);
     const callback = await approve(this.login.asked.at(-1), this.world.token);
     await transport.finishAuth(...this.kind.callback(this.login.answer(callback)));
     await this.reopen();

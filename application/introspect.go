@@ -1,0 +1,38 @@
+package application
+
+import (
+	"context"
+
+	"github.com/pasteport/pasteport/domain/connection"
+	"github.com/pasteport/pasteport/domain/oauth"
+)
+
+// Introspect tells an MCP server elsewhere who calls it with an access token (RFC 7662). The scopes
+// include implied ones. active is false for every text that is not a valid access token for that
+// server. It refuses a wrong secret with InvalidClient, or with TooManyFailures when too many came
+// from its network. Any other error is an outage.
+func (s *Server) Introspect(ctx context.Context, by oauth.Credentials, token string) (caller oauth.Caller, active bool,
+	err error) {
+	resource, err := s.settings.CheckResourceServer(by)
+	if err != nil {
+		if wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...); wait > 0 {
+			s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
+			return oauth.Caller{}, false, oauth.RefuseFor(wait, oauth.TooManyFailures, "K3",
+				"Too many wrong secrets came from this network", err)
+		}
+		return oauth.Caller{}, false, err
+	}
+	if !oauth.IsOwnToken(token) { // a token of the site is not for other servers to try out
+		return oauth.Caller{}, false, nil
+	}
+	caller, err = s.Authenticate(ctx, token, resource)
+	if kind, _ := oauth.KindOf(err); kind == oauth.InvalidToken {
+		s.ports.Logger.InfoContext(ctx, "introspected an inactive token", "resource", resource.String(), "reason", err)
+		return oauth.Caller{}, false, nil
+	}
+	if err == nil {
+		connection.From(ctx).Record(connection.Call)
+		caller.Scopes = s.settings.ScopesOf(resource).Expand(caller.Scopes)
+	}
+	return caller, err == nil, err
+}

@@ -1,0 +1,137 @@
+// A Go MCP server with net/http that accepts the tokens of "pasteport server":
+//
+//	SECRET=… go run server.go
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+)
+
+var (
+	issuer   = cmp.Or(os.Getenv("ISSUER"), "http://127.0.0.1:8080")
+	address  = "127.0.0.1:" + cmp.Or(os.Getenv("PORT"), "3000")
+	resource = cmp.Or(os.Getenv("RESOURCE"), "http://"+address+"/mcp") // the URL that clients connect to
+	client   = &http.Client{Timeout: 10 * time.Second}
+)
+
+const metadataPath = "/.well-known/oauth-protected-resource/mcp"
+
+// verify asks the authorization server about an access token (RFC 7662).
+func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+	form := strings.NewReader(url.Values{"token": {token}}.Encode())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, issuer+"/oauth/introspect", form)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.SetBasicAuth(url.QueryEscape(resource), os.Getenv("SECRET"))
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var claims struct {
+		Active               bool
+		Sub, Username, Scope string
+		Roles                []string
+		Exp                  int64
+	}
+	if err := json.NewDecoder(response.Body).Decode(&claims); err != nil || response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the introspection endpoint answered %s: %w", response.Status, err)
+	}
+	if !claims.Active {
+		return nil, auth.ErrInvalidToken
+	}
+	return &auth.TokenInfo{
+		Scopes:     strings.Fields(claims.Scope),
+		Expiration: time.Unix(claims.Exp, 0),
+		UserID:     claims.Sub,
+		Extra:      map[string]any{"account": claims.Username, "roles": claims.Roles},
+	}, nil
+}
+
+// needs lets a request pass whose token has the scope.
+func needs(scope string, next http.Handler) http.Handler {
+	metadata, err := url.Parse(resource)
+	if err != nil {
+		log.Fatal(err)
+	}
+	metadata.Path = metadataPath
+	return auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{
+		ResourceMetadataURL: metadata.String(),
+		Scopes:              []string{scope},
+	})(next)
+}
+
+// writes reports whether a request adds a note. It leaves the body as it was.
+func writes(r *http.Request) bool {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var message struct {
+		Method string
+		Params struct{ Name string }
+	}
+	return json.Unmarshal(body, &message) == nil && message.Method == "tools/call" && message.Params.Name == "add_note"
+}
+
+var notes = struct {
+	sync.Mutex
+	all []string
+}{all: []string{"welcome"}}
+
+type note struct {
+	Text string `json:"text"`
+}
+
+func listNotes(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+	notes.Lock()
+	defer notes.Unlock()
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(notes.all, "\n")}}}, nil, nil
+}
+
+func addNote(_ context.Context, r *mcp.CallToolRequest, n note) (*mcp.CallToolResult, any, error) {
+	notes.Lock()
+	defer notes.Unlock()
+	notes.all = append(notes.all, fmt.Sprintf("%v: %s", r.Extra.TokenInfo.Extra["account"], n.Text))
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "added"}}}, nil, nil
+}
+
+func main() {
+	server := mcp.NewServer(&mcp.Implementation{Name: "notes", Version: "1.0.0"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "list_notes", Description: "List the notes"}, listNotes)
+	mcp.AddTool(server, &mcp.Tool{Name: "add_note", Description: "Add a note"}, addNote)
+	serve := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+	read, write := needs("notes:read", serve), needs("notes:write", serve)
+
+	http.Handle(metadataPath, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+		Resource:               resource,
+		AuthorizationServers:   []string{issuer},
+		ScopesSupported:        []string{"notes:read"},
+		BearerMethodsSupported: []string{"header"},
+	}))
+	http.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if writes(r) {
+			write.ServeHTTP(w, r)
+			return
+		}
+		read.ServeHTTP(w, r)
+	})
+	fmt.Println("serving", resource)
+	log.Fatal(http.ListenAndServe(address, nil))
+}

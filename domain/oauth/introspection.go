@@ -1,0 +1,63 @@
+package oauth
+
+import (
+	"crypto/subtle"
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// minResourceSecret is the minimum length of ProtectedServer.Secret, in characters.
+const minResourceSecret = 32
+
+// checkResourceSecrets refuses secrets that can be guessed, and those with characters that a client
+// has to encode in a Basic header, because not every one does.
+func (c Config) checkResourceSecrets() (mistakes []error) {
+	var taken []string
+	for _, server := range c.servers() {
+		secret := server.Secret
+		if secret == "" {
+			continue
+		}
+		switch {
+		case len(secret) < minResourceSecret:
+			mistakes = append(mistakes, NewMistake("Secret", "of %s has %d characters: give %d random ones or more",
+				withoutUser(server.Resource), len(secret), minResourceSecret))
+		case strings.ContainsFunc(secret, isUnsafeInBasic):
+			mistakes = append(mistakes, NewMistake("Secret", "of %s has a colon, a percent sign, a plus sign, white "+
+				"space or a character outside ASCII: use letters and digits", withoutUser(server.Resource)))
+		case slices.Contains(taken, secret):
+			mistakes = append(mistakes, NewMistake("Secret", "of %s is that of another server: each needs its own, or "+
+				"one could ask about the tokens of the other", withoutUser(server.Resource)))
+		}
+		taken = append(taken, secret)
+	}
+	return mistakes
+}
+
+func isUnsafeInBasic(r rune) bool {
+	return strings.ContainsRune(":%+", r) || r <= ' ' || r > unicode.MaxASCII
+}
+
+// Introspects reports whether the server of this resource may ask about tokens.
+func (r ProtectedResource) Introspects() bool { return r.secret != ClientSecret{} }
+
+// Introspects reports whether the server of any resource may ask about tokens.
+func (s *Settings) Introspects() bool {
+	return slices.ContainsFunc(s.Resources, ProtectedResource.Introspects)
+}
+
+// CheckResourceServer returns the resource of an MCP server that asks about a token, and proves
+// itself with the URI of the resource and its secret. It refuses others with InvalidClient.
+func (s *Settings) CheckResourceServer(by Credentials) (Resource, error) {
+	i := s.index(NewResource(by.Client))
+	if i < 0 || !s.Resources[i].Introspects() {
+		return Resource{}, RefuseClient(errors.New("no MCP server of this name may introspect tokens"))
+	}
+	known := s.Resources[i]
+	if subtle.ConstantTimeCompare([]byte(known.secret.Reveal()), []byte(by.Secret.Reveal())) == 0 {
+		return Resource{}, RefuseClient(errors.New("the secret of " + known.Resource.String() + " is wrong"))
+	}
+	return known.Resource, nil
+}
