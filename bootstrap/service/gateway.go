@@ -103,21 +103,22 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 // checkIdle reports fields that have no effect without an upstream.
 func (g GatewayConfig) checkIdle(config oauth.Config) error {
 	return unused("upstream is not: leave it out, or name the MCP server behind the gateway",
-		append(g.Connect.fields(), []configured{
-			{"upstream-host", g.Host != ""}, {"present", len(g.Present) > 0},
-			{"forward-headers", len(g.Headers) > 0}, {"forward-parameters", len(g.Parameters) > 0},
-			{"upstream-secret", g.Secret != ""},
-			{"signing-secret", g.SigningSecret != ""}, {"tool-scopes", len(g.ToolScopes) > 0},
+		append(g.httpFields(), []configured{
+			{"upstream-secret", g.Secret != ""}, {"tool-scopes", len(g.ToolScopes) > 0},
 			{"fields", len(config.HostFields) > 0}, {"tools", len(g.Policy.Tools) > 0},
 			{"prompts", len(g.Policy.Prompts) > 0}, {"resources", len(g.Policy.Resources) > 0},
 		}...)...)
 }
 
-// fields are those that have an effect only on upstreams with a URL.
-func (c ConnectConfig) fields() []configured {
+// httpFields are those that have an effect only on upstreams with a URL.
+func (g GatewayConfig) httpFields() []configured {
+	c := g.Connect
 	return []configured{
 		{"upstream-ca", c.CAFile != ""}, {"upstream-cert", c.CertFile != ""},
 		{"upstream-key", c.KeyFile != ""}, {"upstream-proxy", c.Proxy != nil},
+		{"upstream-host", g.Host != ""}, {"present", len(g.Present) > 0},
+		{"forward-headers", len(g.Headers) > 0}, {"forward-parameters", len(g.Parameters) > 0},
+		{"signing-secret", g.SigningSecret != ""},
 	}
 }
 

@@ -118,7 +118,7 @@ func (g GatewayConfig) checkPrograms(verifier string) error {
 			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
 	}
 	if !g.hasURL() {
-		mistakes = append(mistakes, unused("has no effect on a program: leave it out", g.Connect.fields()...))
+		mistakes = append(mistakes, unused("has no effect on a program: leave it out", g.httpFields()...))
 	}
 	return errors.Join(mistakes...)
 }
