@@ -44,7 +44,7 @@ func (r *registrations) add(site *echo.Echo, resource oauth.Resource, mount func
 	}
 }
 
-// Serves reports whether a registered MCPServer of this OAuthServer answers a request of this
+// Serves reports whether this OAuthServer or a registered MCPServer of it answers a request of this
 // method and path, so that a site can spare it from its own middleware. It is false before Register
 // or Handler.
 func (a *OAuthServer) Serves(r *http.Request) bool {
@@ -67,7 +67,8 @@ func (a *OAuthServer) Skipper(c echo.Context) bool { return a.Serves(c.Request()
 
 // Register mounts only the endpoints of the authorization server on an Echo, for MCP servers
 // elsewhere that ask it about tokens (oauth.ProtectedServer.Secret). It reports a route of the site
-// that an endpoint would hide. For the MCP servers of this process, use MCPServer.Register.
+// that an endpoint would hide. For the MCP servers of this process, use MCPServer.Register. A site
+// without Echo passes echo.New(), which is an http.Handler.
 func (a *OAuthServer) Register(site *echo.Echo) error {
 	endpoints := echo.New()
 	a.endpoints.Mount(endpoints)

@@ -55,7 +55,7 @@ var _ = Describe("Starting a gateway", Label("gateway", "configuration"), func()
 			"--upstream-secret="+strings.Repeat("s3cret", 6), "--signing-secret="+strings.Repeat("s3cret", 6)),
 		Entry("a secret would have no effect", `is set, but the credential is "host-token"`, one,
 			"--upstream-secret=s3cret"),
-		Entry("the verifier is the demo site", `a gateway has no demo site`, one, "--verifier=site"),
+		Entry("the verifier is the demo site", `only "pasteport serve" has a demo site`, one, "--verifier=site"),
 		Entry("a tool requires an unknown scope", `--tool-scopes has "articles:write", which is not in scopes`, one,
 			"--tool-scopes=delete_* = articles:write"),
 		Entry("a tool pattern is malformed", "write a list of scopes such as", one, "--tool-scopes=[ = mcp"),

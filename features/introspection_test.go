@@ -31,10 +31,7 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 					URL:    notes,
 					Name:   "Notes",
 					Secret: notesSecret,
-					Scopes: []oauth.Scope{
-						{Name: "notes:read"},
-						{Name: "notes:write", Implies: []string{"notes:read"}},
-					},
+					Scopes: []string{"notes:read = Read", "notes:write notes:read = Write"},
 				},
 				{URL: files, Secret: filesSecret},
 			}
@@ -100,8 +97,9 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 	It("has one answer for every token that is not valid at this server", Label("K2"), func(ctx SpecContext) {
 		tokens := connect(ctx, "notes:read offline_access")
 		code := client.Authorize(ctx, asking(url.Values{"resource": {notes}, "scope": {"notes:read"}}))
-		for _, token := range []string{tokens.Refresh, code, editorToken, "ppa_" + strings.Repeat("A", 43),
-			tokens.Access + "x", tokens.Access[:len(tokens.Access)-1], "x y\n"} {
+		other := NewWorld()
+		for _, token := range []string{other.NewClient().Connect(ctx).Access, tokens.Refresh, code, editorToken,
+			"ppa_" + strings.Repeat("A", 43), tokens.Access + "x", tokens.Access[:len(tokens.Access)-1], "x y\n"} {
 			answer := introspect(ctx, notes, notesSecret, token)
 			Expect(answer.StatusCode).To(Equal(http.StatusOK))
 			Expect(answer.Text).To(Equal(inactive))
@@ -120,7 +118,7 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 		Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(Equal(inactive))
 	})
 
-	It("refuses servers without the right secret, and slows guesses, but not the right one", Label("K3"),
+	It("refuses servers without the right secret, and answers a flood of them with 429", Label("K3"),
 		func(ctx SpecContext) {
 			token := connect(ctx, "notes:read").Access
 			world.Clock.Stop()
@@ -135,7 +133,8 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 				Expect(answer.Header.Get("WWW-Authenticate")).To(HavePrefix("Basic"))
 				Expect(answer.Text).NotTo(ContainSubstring("active"))
 			}
-			Expect(Post(ctx, world.Issuer+"/oauth/introspect", url.Values{"token": {token}}, forwarded(office))).
+			inBody := url.Values{"token": {token}, "client_id": {notes}, "client_secret": {notesSecret}}
+			Expect(Post(ctx, world.Issuer+"/oauth/introspect", inBody, forwarded(office))).
 				To(BeRefusedAs(http.StatusUnauthorized, "invalid_client"))
 			for range oauth.UnknownTokensPerMinute {
 				wrong(notes, filesSecret)
@@ -177,4 +176,24 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 			return fmt.Sprint(attempts)
 		}).Should(ContainSubstring("call"))
 	})
+
+	DescribeTable("is refused at the start, with the setting and without the secret, when",
+		func(ctx SpecContext, said string, args ...string) {
+			ran := Run(ctx, append([]string{"server", "--dev", "--verifier=http", "--verify-url=http://127.0.0.1:1/",
+				"--data=" + GinkgoT().TempDir()}, args...)...)
+			Expect(ran.Code).To(Equal(1))
+			Expect(ran.Err).To(And(ContainSubstring(said), Not(ContainSubstring(notesSecret))))
+		},
+		Entry("there is no MCP server", "name them in resource-servers"),
+		Entry("a secret is not set off", `--resource-servers is [hidden]: write a list of servers`,
+			"--resource-servers="+notes+"="+notesSecret),
+		Entry("a secret is short", "--resource-servers of https://notes.example.com/mcp has 5 characters",
+			"--resource-servers="+notes+" = short"),
+		Entry("two servers share one", "is that of another server", "--resource-servers="+notes+" = "+notesSecret,
+			"--resource-servers="+files+" = "+notesSecret),
+		Entry("a server has no URL", "--resource-servers: number 1: it needs a url",
+			`--resource-servers={"name": "Notes", "secret": "`+notesSecret+`"}`),
+		Entry("a URL is not exact", `--resource-servers "https://notes.example.com/mcp/" ends with a slash`,
+			"--resource-servers="+notes+"/ = "+notesSecret),
+	)
 })

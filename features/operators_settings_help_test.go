@@ -102,13 +102,15 @@ var _ = Describe("Shell completion and help", Label("configuration"), func() {
 
 	It("explains every setting, grouped by topic", func(ctx SpecContext) {
 		help, gateway := Run(ctx, "serve", "--help"), Run(ctx, "gateway", "--help")
+		server := Run(ctx, "server", "--help")
 		Expect(help.Code).To(BeZero())
 		Expect(gateway.Code).To(BeZero())
 		for _, setting := range examples(ctx) {
-			Expect(help.Out + gateway.Out).To(ContainSubstring("--" + setting.name))
+			Expect(help.Out + gateway.Out + server.Out).To(ContainSubstring("--" + setting.name))
 		}
 		Expect(help.Out).NotTo(ContainSubstring("--upstream"))
 		Expect(gateway.Out).NotTo(ContainSubstring("--demo-token"))
+		Expect(server.Out).NotTo(Or(ContainSubstring("--upstream"), ContainSubstring("--audit-file")))
 		Expect(help.Out).
 			To(MatchRegexp(`(?s)Examples:\n.*\nConfiguration:\n.*\nService:\n.*--issuer.*\n` +
 				`Clients:\n.*\nLogging:\n.*--log-level`))

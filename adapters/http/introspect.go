@@ -25,15 +25,17 @@ type introspection struct {
 	ExpiresAt  int64    `json:"exp,omitempty"`
 }
 
+// introspect takes HTTP Basic only, which keeps the secret out of forms.
 func (e *Endpoints) introspect(c echo.Context) error {
 	form, err := readClientForm(c)
 	if err != nil {
 		return err
 	}
-	by, err := identify(c.Request(), form)
+	resource, secret, err := basicCredentials(c.Request().Header.Get(echo.HeaderAuthorization))
 	if err != nil {
 		return err
 	}
+	by := oauth.Credentials{Client: resource, Secret: oauth.NewClientSecret(secret)}
 	if form.Get("token") == "" {
 		return oauth.Refuse(oauth.InvalidRequest, "K4", "the token is missing")
 	}

@@ -63,7 +63,9 @@ func (c *Config) Resolve() {
 	}
 	config, _ := c.resourceServers(c.Gateway.resources(c.authorization())) // Plan reports the mistakes
 	config = config.WithDefaults().NamedAfter(c.Appearance.Name)
-	c.Resource, c.ResourceName = config.Resource, config.ResourceName
+	if !c.IsAlone() {
+		c.Resource, c.ResourceName = config.Resource, config.ResourceName
+	}
 	common := c.authorization().WithDefaults() // config has the scopes of the first of the ResourceServers
 	c.Scopes, c.DefaultScopes = common.Scopes, common.DefaultScopes
 	if c.Issuer == "" {

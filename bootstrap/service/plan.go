@@ -91,7 +91,7 @@ func (p *Plan) check() error {
 		noIssuer = errNoIssuer
 	}
 	config, wrongServers := p.oauth()
-	return errors.Join(noIssuer, wrongServers, p.checkServers(), config.Check(),
+	return errors.Join(noIssuer, wrongServers, p.checkServers(config),
 		bootstrap.Appearance(p.Appearance).Check(), p.Gateway.check(config, p.verifier()),
 		checkProxies(p.TrustedProxies), p.checkRequests(),
 		p.Database.check(), p.checkAdvertise(), cimd.Options(p.Metadata).Check(), p.checkClientDocuments(),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
@@ -14,10 +15,11 @@ import (
 
 // ResourceServer is an MCP server elsewhere, which asks this one about tokens (RFC 7662).
 type ResourceServer struct {
-	URL    string        `json:"url" yaml:"url" jsonschema:"URL of the MCP server"`
-	Name   string        `json:"name,omitempty" yaml:"name,omitempty" jsonschema:"name of the MCP server on the pages"`
-	Scopes []oauth.Scope `json:"scopes,omitempty" yaml:"scopes,omitempty" jsonschema:"scopes of this server, as in the setting scopes"`
-	Secret string        `json:"secret" yaml:"secret" jsonschema:"secret of the MCP server, 32 characters or more, or file: with the path of a file that has it"`
+	URL           string   `json:"url" yaml:"url" jsonschema:"URL of the MCP server"`
+	Name          string   `json:"name,omitempty" yaml:"name,omitempty" jsonschema:"name of the MCP server on the pages"`
+	Scopes        []string `json:"scopes,omitempty" yaml:"scopes,omitempty" jsonschema:"scopes of this server, as in the setting scopes"`
+	DefaultScopes []string `json:"default-scopes,omitempty" yaml:"default-scopes,omitempty" jsonschema:"scopes for clients that request none; the first of scopes"`
+	Secret        string   `json:"secret" yaml:"secret" jsonschema:"secret of the MCP server, 32 random characters or more, or file: with the path of a file that has it"`
 }
 
 // UnmarshalText reads "URL = secret".
@@ -33,7 +35,7 @@ func (r *ResourceServer) UnmarshalText(text []byte) error {
 // MarshalYAML hides a secret, but not the path of its file.
 func (r ResourceServer) MarshalYAML() (any, error) {
 	type mapping ResourceServer
-	if _, isFile := strings.CutPrefix(r.Secret, settings.FromFile); !isFile {
+	if !strings.HasPrefix(r.Secret, settings.FromFile) {
 		r.Secret = settings.Hidden
 	}
 	return mapping(r), nil
@@ -42,21 +44,83 @@ func (r ResourceServer) MarshalYAML() (any, error) {
 // protected returns the server for the Config, with the secret of its file.
 func (r ResourceServer) protected() (server oauth.ProtectedServer, err error) {
 	server = oauth.ProtectedServer{
-		Resource: r.URL,
-		Name:     r.Name,
-		Scopes:   r.Scopes,
-		Secret:   r.Secret,
+		Resource:      r.URL,
+		Name:          r.Name,
+		Scopes:        make([]oauth.Scope, len(r.Scopes)),
+		DefaultScopes: r.DefaultScopes,
+		Secret:        r.Secret,
+	}
+	for i, text := range r.Scopes {
+		err = errors.Join(err, server.Scopes[i].UnmarshalText([]byte(text)))
 	}
 	if path, isFile := strings.CutPrefix(r.Secret, settings.FromFile); isFile {
-		server.Secret, err = settings.ReadSecret(path)
+		secret, unread := settings.ReadSecret(path)
+		server.Secret, err = secret, errors.Join(err, unread)
 	}
-	if err == nil && server.Secret == "" {
-		err = errors.New("is empty: give the MCP server one of 32 random characters")
-	}
-	if err != nil {
-		err = oauth.NewMistake("resource-servers", ": the secret of %s %w", r.URL, err)
+	if r.URL == "" || err == nil && server.Secret == "" {
+		err = errors.Join(err, errors.New("it needs a url, and a secret of 32 random characters or more"))
 	}
 	return server, err
+}
+
+// resourceServers adds the MCP servers elsewhere to the config, with every mistake in their
+// mappings.
+func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
+	var mistakes []error
+	common := config.WithDefaults()
+	for i, server := range c.ResourceServers {
+		protected, err := server.protected()
+		if err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("resource-servers", ": number %d: %w", i+1, err))
+		}
+		if len(protected.Scopes) == 0 {
+			protected.Scopes, protected.DefaultScopes = common.Scopes, common.DefaultScopes
+		}
+		if i > 0 {
+			config.MoreServers = append(config.MoreServers, protected)
+			continue
+		}
+		config.Resource, config.ResourceName = protected.Resource, protected.Name
+		config.ResourceSecret = protected.Secret
+		config.Scopes, config.DefaultScopes = protected.Scopes, protected.DefaultScopes
+	}
+	return config.NamedAfter(c.Appearance.Name), errors.Join(mistakes...)
+}
+
+// checkServers reports the mistakes in a config with MCP servers elsewhere under the name of the
+// setting, and settings that have no effect on them.
+func (c Config) checkServers(config oauth.Config) error {
+	err := config.Check()
+	if !c.IsAlone() {
+		return err
+	}
+	hasOwn := func(server ResourceServer) bool { return len(server.Scopes) > 0 }
+	allOwn := !slices.ContainsFunc(c.ResourceServers, func(server ResourceServer) bool { return !hasOwn(server) })
+	nameServers(err)
+	return errors.Join(err, unused("the MCP servers of resource-servers are elsewhere: leave it out",
+		configured{"upstream", c.IsGateway()}, configured{"resource", c.Resource != ""},
+		configured{"resource-name", c.ResourceName != ""}, configured{"accept-host-tokens", c.AcceptHostTokens},
+		configured{"advertise", c.Advertise != ""}, configured{"audit-file", c.Audit.File != ""},
+		configured{"allowed-origins", len(c.AllowedOrigins) > 0},
+		configured{"allowed-hosts", len(c.AllowedHosts) > 0}, configured{"bind-tools", c.Gateway.BindTools},
+		configured{"calls-per-minute", c.Limits.CallsPerMinute > 0}),
+		unused("each of resource-servers has scopes of its own: leave it out",
+			configured{"scopes", allOwn && len(c.Scopes) > 0},
+			configured{"default-scopes", allOwn && len(c.DefaultScopes) > 0}))
+}
+
+// nameServers names resource-servers in the mistakes about fields that it fills in.
+func nameServers(err error) {
+	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand, because each branch is a mistake
+	case *oauth.Mistake:
+		if slices.Contains([]string{"Resource", "MoreServers", "Secret"}, e.Field) {
+			e.Field = "resource-servers"
+		}
+	case interface{ Unwrap() []error }:
+		for _, branch := range e.Unwrap() {
+			nameServers(branch)
+		}
+	}
 }
 
 // WriteMetadata prints the document that each MCP server elsewhere has to publish (RFC 9728).
@@ -79,36 +143,4 @@ func (c Config) WriteMetadata(w io.Writer) error {
 		err = errors.Join(err, wrong, unwritten)
 	}
 	return err
-}
-
-// checkServers reports settings that have no effect for MCP servers elsewhere.
-func (c Config) checkServers() error {
-	if !c.IsAlone() {
-		return nil
-	}
-	return unused("resource-servers is set too, whose servers are elsewhere: leave one of them out",
-		configured{"upstream", c.IsGateway()}, configured{"resource", c.Resource != ""},
-		configured{"resource-name", c.ResourceName != ""}, configured{"accept-host-tokens", c.AcceptHostTokens})
-}
-
-// resourceServers adds the MCP servers elsewhere to the config, with every mistake in their
-// secrets.
-func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
-	var mistakes []error
-	common := config.WithDefaults()
-	for i, server := range c.ResourceServers {
-		protected, err := server.protected()
-		mistakes = append(mistakes, err)
-		if len(protected.Scopes) == 0 {
-			protected.Scopes, protected.DefaultScopes = common.Scopes, common.DefaultScopes
-		}
-		if i > 0 {
-			config.MoreServers = append(config.MoreServers, protected)
-			continue
-		}
-		config.Resource, config.ResourceName = protected.Resource, protected.Name
-		config.ResourceSecret = protected.Secret
-		config.Scopes, config.DefaultScopes = protected.Scopes, protected.DefaultScopes
-	}
-	return config, errors.Join(mistakes...)
 }

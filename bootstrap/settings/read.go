@@ -173,7 +173,7 @@ func (s *setting) takeMapping(number int, node *yaml.Node, to reflect.Value) err
 
 func (s *setting) describe(node *yaml.Node) string {
 	switch {
-	case s.isSecret():
+	case s.isSecret(), s.tag.Get("secret") == "items":
 		return Hidden
 	case node.Kind == yaml.MappingNode:
 		return "a mapping"

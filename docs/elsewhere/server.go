@@ -4,16 +4,16 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -30,6 +30,8 @@ var (
 	client   = &http.Client{Timeout: 10 * time.Second}
 )
 
+var errNoAnswer = errors.New("tokens cannot be checked just now")
+
 const metadataPath = "/.well-known/oauth-protected-resource/mcp"
 
 // verify asks the authorization server about an access token (RFC 7662).
@@ -43,7 +45,8 @@ func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo
 	request.SetBasicAuth(url.QueryEscape(resource), os.Getenv("SECRET"))
 	response, err := client.Do(request)
 	if err != nil {
-		return nil, err
+		log.Print(err) // the error of this function goes to the client
+		return nil, errNoAnswer
 	}
 	defer response.Body.Close()
 	var claims struct {
@@ -53,7 +56,8 @@ func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo
 		Exp                  int64
 	}
 	if err := json.NewDecoder(response.Body).Decode(&claims); err != nil || response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the introspection endpoint answered %s: %w", response.Status, err)
+		log.Printf("the introspection endpoint answered %s", response.Status)
+		return nil, errNoAnswer
 	}
 	if !claims.Active {
 		return nil, auth.ErrInvalidToken
@@ -66,28 +70,21 @@ func verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo
 	}, nil
 }
 
-// needs lets a request pass whose token has the scope.
-func needs(scope string, next http.Handler) http.Handler {
-	metadata, err := url.Parse(resource)
-	if err != nil {
-		log.Fatal(err)
-	}
-	metadata.Path = metadataPath
-	return auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{
-		ResourceMetadataURL: metadata.String(),
-		Scopes:              []string{scope},
-	})(next)
-}
-
-// writes reports whether a request adds a note. It leaves the body as it was.
-func writes(r *http.Request) bool {
-	body, _ := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var message struct {
-		Method string
-		Params struct{ Name string }
-	}
-	return json.Unmarshal(body, &message) == nil && message.Method == "tools/call" && message.Params.Name == "add_note"
+// allowPages lets web pages of any site call the server with a token, and answers their preflights.
+func allowPages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Access-Control-Allow-Origin", "*")
+		header.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+		header.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Accept, Last-Event-ID, "+
+			"MCP-Protocol-Version, MCP-Session-Id, Mcp-Method, Mcp-Name")
+		header.Set("Access-Control-Expose-Headers", "WWW-Authenticate, MCP-Session-Id")
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 var notes = struct {
@@ -106,6 +103,9 @@ func listNotes(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolRe
 }
 
 func addNote(_ context.Context, r *mcp.CallToolRequest, n note) (*mcp.CallToolResult, any, error) {
+	if !slices.Contains(r.Extra.TokenInfo.Scopes, "notes:write") {
+		return nil, nil, errors.New("the app may not write notes: connect it again and allow it")
+	}
 	notes.Lock()
 	defer notes.Unlock()
 	notes.all = append(notes.all, fmt.Sprintf("%v: %s", r.Extra.TokenInfo.Extra["account"], n.Text))
@@ -117,21 +117,22 @@ func main() {
 	mcp.AddTool(server, &mcp.Tool{Name: "list_notes", Description: "List the notes"}, listNotes)
 	mcp.AddTool(server, &mcp.Tool{Name: "add_note", Description: "Add a note"}, addNote)
 	serve := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	read, write := needs("notes:read", serve), needs("notes:write", serve)
-
-	http.Handle(metadataPath, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+	metadata, err := url.Parse(resource)
+	if err != nil {
+		log.Fatal(err)
+	}
+	metadata.Path = metadataPath
+	protect := auth.RequireBearerToken(verify, &auth.RequireBearerTokenOptions{
+		ResourceMetadataURL: metadata.String(),
+		Scopes:              []string{"notes:read"},
+	})
+	http.Handle("/mcp", allowPages(protect(serve)))
+	http.Handle(metadataPath, allowPages(auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
 		Resource:               resource,
 		AuthorizationServers:   []string{issuer},
 		ScopesSupported:        []string{"notes:read"},
 		BearerMethodsSupported: []string{"header"},
-	}))
-	http.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
-		if writes(r) {
-			write.ServeHTTP(w, r)
-			return
-		}
-		read.ServeHTTP(w, r)
-	})
+	})))
 	fmt.Println("serving", resource)
 	log.Fatal(http.ListenAndServe(address, nil))
 }

@@ -50,6 +50,7 @@ function newServer() {
     () => ({ content: [{ type: 'text', text: notes.join('\n') }] }));
   server.registerTool('add_note', { description: 'Add a note', inputSchema: { text: z.string() } },
     ({ text }, { authInfo }) => {
+      if (!authInfo.scopes.includes('notes:write')) throw new Error('the app may not write notes');
       notes.push(`${authInfo.extra.account}: ${text}`);
       return { content: [{ type: 'text', text: 'added' }] };
     });
@@ -57,17 +58,29 @@ function newServer() {
 }
 
 const app = createMcpExpressApp({ host: '127.0.0.1' });
-app.get(metadataPath, (_, response) => response.set('Access-Control-Allow-Origin', '*').json({
+app.use((request, response, next) => { // lets web pages of any site call the server with a token
+  response.set({
+    'Access-Control-Allow-Origin': '*',
+    'Access-Control-Allow-Methods': 'GET, POST, DELETE',
+    'Access-Control-Allow-Headers':
+      'Authorization, Content-Type, Accept, Last-Event-ID, MCP-Protocol-Version, MCP-Session-Id, Mcp-Method, Mcp-Name',
+    'Access-Control-Expose-Headers': 'WWW-Authenticate, MCP-Session-Id',
+  });
+  return request.method === 'OPTIONS' ? response.sendStatus(204) : next();
+});
+app.get(metadataPath, (_, response) => response.json({
   resource,
   authorization_servers: [issuer],
   scopes_supported: ['notes:read'],
   bearer_methods_supported: ['header'],
 }));
 app.all('/mcp', (request, response, next) =>
-  ([request.body].flat().some(writes) ? write : read)(request, response, next), async (request, response) => {
+  ([request.body].flat().some(writes) ? write : read)(request, response, next));
+app.post('/mcp', async (request, response) => {
   const server = newServer(), transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined });
   response.on('close', () => server.close());
   await server.connect(transport);
   await transport.handleRequest(request, response, request.body);
 });
+app.all('/mcp', (_, response) => response.sendStatus(405)); // there are no sessions
 app.listen(port, '127.0.0.1', () => console.log(`serving ${resource}`));

@@ -1,6 +1,6 @@
 # A Python MCP server that accepts the tokens of "pasteport server".
 #
-#   pip install 'mcp>=1.20'
+#   pip install 'mcp>=1.20,<2'
 #   SECRET=… python server.py
 import asyncio
 import base64

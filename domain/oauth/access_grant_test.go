@@ -23,6 +23,7 @@ var _ = Describe("A grant", func() {
 			Account:    "ann",
 			Roles:      []string{"editor"},
 			Scopes:     NewScopes("mcp", "offline_access"),
+			IssuedAt:   noon,
 			ExpiresAt:  noon.Add(time.Hour),
 		}))
 	})

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
 	"slices"
@@ -56,7 +57,8 @@ func (s *Settings) CheckResourceServer(by Credentials) (Resource, error) {
 		return Resource{}, RefuseClient(errors.New("no MCP server of this name may introspect tokens"))
 	}
 	known := s.Resources[i]
-	if subtle.ConstantTimeCompare([]byte(known.secret.Reveal()), []byte(by.Secret.Reveal())) == 0 {
+	right, presented := sha256.Sum256([]byte(known.secret.Reveal())), sha256.Sum256([]byte(by.Secret.Reveal()))
+	if subtle.ConstantTimeCompare(right[:], presented[:]) == 0 {
 		return Resource{}, RefuseClient(errors.New("the secret of " + known.Resource.String() + " is wrong"))
 	}
 	return known.Resource, nil

@@ -51,7 +51,7 @@ func (r Requester) Address() string {
 
 // The events in a minute that are limited besides those of Limits.
 const (
-	UnknownTokensPerMinute = 60 // codes and refresh tokens of an address; no secret of 256 bits can be guessed
+	UnknownTokensPerMinute = 60 // codes, refresh tokens and secrets of MCP servers; none can be guessed
 
 	RegistrationsPerMinute        = 6000 // of clients that register themselves
 	AddressRegistrationsPerMinute = 30
