@@ -134,5 +134,5 @@ func main() {
 		BearerMethodsSupported: []string{"header"},
 	})))
 	fmt.Println("serving", resource)
-	log.Fatal(http.ListenAndServe(address, nil))
+	log.Fatal((&http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second}).ListenAndServe())
 }

@@ -23,7 +23,7 @@ var _ = Describe("A check", Label("operations"), func() {
 		var failure error
 		check := Logged(Check{Name: "disk", Run: func(context.Context) error { return failure }},
 			slog.New(slog.NewTextHandler(log, nil)))
-		ask := func() { Expect(check.Run(ctx) == failure).To(BeTrue()) }
+		ask := func() { Expect(errors.Is(check.Run(ctx), failure)).To(BeTrue()) }
 		ask()
 		failure = errors.New("full")
 		ask()

@@ -60,7 +60,7 @@ func Start(p Program, stderr func(line string)) (*Process, error) {
 	}
 	defer output.Close()
 	ctx, end := context.WithCancel(context.Background())
-	command := exec.CommandContext(ctx, p.Path, p.Args...)
+	command := exec.CommandContext(ctx, p.Path, p.Args...) //nolint:gosec // the operator names the program
 	command.Dir, command.Env, command.SysProcAttr = p.Dir, append([]string{}, p.Env...), attributes()
 	command.WaitDelay = grace
 	command.Cancel = func() error {
