@@ -40,7 +40,8 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 		family := familyOf(ctx, begin())
 		Eventually(survivors(family)).WithTimeout(patience).Should(BeEmpty())
 		Expect(survivors(pids)()).To(Equal(pids[:3]))
-		Expect(world.Log.String()).To(ContainSubstring("the session was idle for too long"))
+		Eventually(world.Log.String).WithTimeout(patience).
+			Should(ContainSubstring("the session was idle for too long"))
 	})
 
 	DescribeTable("with an open call ends for a newer session only after those without one",
@@ -60,7 +61,7 @@ var _ = Describe("A session with a program over stdio", Label("gateway", "U24", 
 			pids = append(pids, pidOf(ctx, idle))
 			world.Converse(ctx, sessions, access)
 			Eventually(survivors(pids)).WithTimeout(patience).Should(Equal(pids[:1]))
-			Expect(world.Log.String()).To(ContainSubstring(
+			Eventually(world.Log.String).WithTimeout(patience).Should(ContainSubstring(
 				"a newer session has replaced it, because the limit of sessions is 2 for each person and 40 for all"))
 		},
 		Entry("whose client waits", batching),
