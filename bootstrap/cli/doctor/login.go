@@ -215,7 +215,7 @@ func (p *probe) openSession(ctx context.Context, o *sdk.ClientSessionOptions) (*
 		Endpoint:             p.endpoint.String(),
 		DisableStandaloneSSE: true,
 		MaxRetries:           -1,
-		// The struct hides CancelRequest of oauth2.Transport, which logs instead of ending a request.
+		// The struct hides CancelRequest of oauth2.Transport, which only logs.
 		HTTPClient: p.client(struct{ http.RoundTripper }{&oauth2.Transport{
 			Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: p.access}),
 			Base:   p,
