@@ -15,9 +15,8 @@ func (s *Server) Introspect(ctx context.Context, by oauth.Credentials, token str
 	err error) {
 	resource, err := s.settings.CheckResourceServer(by)
 	if err != nil {
-		if wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...); wait > 0 {
-			s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
-			return oauth.Caller{}, false, oauth.RefuseFor(wait, oauth.TooManyFailures, "K3",
+		if wait := s.countUnknown(ctx); wait > 0 {
+			err = oauth.RefuseFor(wait, oauth.TooManyFailures, "K3",
 				"Too many wrong secrets came from this network", err)
 		}
 		return oauth.Caller{}, false, err

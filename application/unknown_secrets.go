@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -45,11 +46,18 @@ func (s *Server) limitUnknown(ctx context.Context, err error) error {
 	if !errors.Is(err, oauth.ErrNotFound) {
 		return err
 	}
-	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...)
-	if wait == 0 {
-		return oauth.RefuseUnknownGrant()
+	if wait := s.countUnknown(ctx); wait > 0 {
+		return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31",
+			"Too many unknown codes and refresh tokens came from this network")
 	}
-	s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
-	return oauth.RefuseFor(wait, oauth.TooManyFailures, "D31",
-		"Too many unknown codes and refresh tokens came from this network")
+	return oauth.RefuseUnknownGrant()
+}
+
+// countUnknown counts an unknown secret for the requester, and returns the wait after too many.
+func (s *Server) countUnknown(ctx context.Context) time.Duration {
+	wait := s.ports.Rates.Take(s.now(), oauth.RequesterFrom(ctx).UnknownToken()...)
+	if wait > 0 {
+		s.ports.Limited.Observe(oauth.LimitUnknownTokens, oauth.LimitRefused)
+	}
+	return wait
 }

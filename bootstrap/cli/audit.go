@@ -132,8 +132,9 @@ func verifyAudit(out io.Writer, expect string, names []string) (err error) {
 	for _, note := range report.Notes {
 		_, _ = fmt.Fprintf(out, "note: %s\n", note)
 	}
+	t := term.New(out)
 	for _, problem := range report.Problems[:min(len(report.Problems), maxProblems)] {
-		_, _ = fmt.Fprintln(out, term.New(out).Red(problem.String()))
+		t.Printf("%s\n", t.Red(problem.String()))
 	}
 	if more := len(report.Problems) - maxProblems; more > 0 {
 		_, _ = fmt.Fprintf(out, "and %d more\n", more)

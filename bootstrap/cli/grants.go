@@ -128,13 +128,8 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return withGrants(config, errOut, func(grants *application.Server) error {
-				if filter.token != "" { // who has the token may end its grants without a confirmation, as on the page
-					return withToken(cmd.Context(), in, errOut, "end", func(token string) (ended int, err error) {
-						if ended, err = grants.EndLeaked(cmd.Context(), token); err == nil && ended > 0 {
-							_, err = fmt.Fprintf(out, "ended: %d\n", ended)
-						}
-						return ended, err
-					})
+				if filter.token != "" {
+					return endGrantsOfToken(cmd.Context(), grants, in, out, errOut)
 				}
 				chosen, err := chooseGrants(cmd.Context(), grants, filter)
 				switch {
@@ -153,16 +148,7 @@ func newGrantsEnd(in io.Reader, out, errOut io.Writer) *cobra.Command {
 				case !yes && !confirmed(in, errOut, len(chosen)):
 					return errors.New("no grant was ended: answer y, or add --yes")
 				}
-				shown := map[string]bool{} // so that no newer one ends
-				for _, grant := range chosen {
-					shown[grant.ID] = true
-				}
-				ended, err := grants.EndGrants(cmd.Context(),
-					func(grant oauth.Connection) bool { return shown[grant.ID] }, oauth.EndedByOperator)
-				if err == nil {
-					_, err = fmt.Fprintf(out, "ended: %d\n", ended)
-				}
-				return err
+				return endGrants(cmd.Context(), grants, chosen, out)
 			})
 		},
 	}
@@ -220,6 +206,30 @@ func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 	}
 	if err == nil && grants == 0 {
 		return errNoGrantOfToken
+	}
+	return err
+}
+
+// endGrantsOfToken needs no confirmation, because who has the token may end its grants, as on the
+// connections page.
+func endGrantsOfToken(ctx context.Context, grants *application.Server, in io.Reader, out, prompt io.Writer) error {
+	return withToken(ctx, in, prompt, "end", func(token string) (ended int, err error) {
+		if ended, err = grants.EndLeaked(ctx, token); err == nil && ended > 0 {
+			_, err = fmt.Fprintf(out, "ended: %d\n", ended)
+		}
+		return ended, err
+	})
+}
+
+// endGrants ends the grants that were shown, and no newer ones.
+func endGrants(ctx context.Context, grants *application.Server, shown []oauth.Connection, out io.Writer) error {
+	chosen := map[string]bool{}
+	for _, grant := range shown {
+		chosen[grant.ID] = true
+	}
+	ended, err := grants.EndGrants(ctx, func(g oauth.Connection) bool { return chosen[g.ID] }, oauth.EndedByOperator)
+	if err == nil {
+		_, err = fmt.Fprintf(out, "ended: %d\n", ended)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,21 +19,23 @@ import (
 	"github.com/pasteport/pasteport/bootstrap/service"
 )
 
+// howToSet ends the description of each command that runs a service.
+const howToSet = "Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for " +
+	"--access-token-ttl) or a line of a YAML\n" +
+	"file (access-token-ttl: 1h). Flags take precedence over variables, and variables over the file."
+
 func newServe(out, errOut io.Writer) *cobra.Command {
 	serve := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the demo site as a service",
 		Long: "Run the demo site, a small content management site with Pasteport built in, until SIGTERM or Ctrl-C. " +
 			"It is for trying and\n" +
-			"testing; for an MCP server of your own, run \"pasteport gateway\".\n\n" +
-			"Set each setting by a flag, an environment variable (PASTEPORT_ACCESS_TOKEN_TTL for --access-token-ttl) " +
-			"or a line of a YAML\n" +
-			"file (access-token-ttl: 1h). Flags take precedence over variables, and variables over the file.",
+			"testing; for an MCP server of your own, run \"pasteport gateway\".\n\n" + howToSet,
 		Example: "  pasteport serve --dev\n" +
 			"  pasteport serve --config /etc/pasteport.yaml\n" +
 			"  pasteport serve --addr 127.0.0.1:9000 --issuer https://cms.example.com --data /var/lib/pasteport",
 	}
-	unused := append(service.GatewaySettings(), service.ServerSettings...)
+	unused := slices.Concat(service.GatewaySettings(), service.ServerSettings)
 	return runsService(serve, unused, func(config service.Config) error {
 		if !config.IsSite() {
 			return errors.New("\"pasteport serve\" runs the demo site: run \"pasteport gateway\", or leave upstream " +
@@ -49,17 +52,14 @@ func newGateway(out, errOut io.Writer) *cobra.Command {
 		Long: "Run an OAuth gateway in front of an unmodified MCP server that accepts an API key, until SIGTERM or " +
 			"Ctrl-C. People paste\n" +
 			"their key once; clients get short-lived tokens, and the server gets the key as bearer token, or as " +
-			"--present says.\n\n" +
-			"Set each setting by a flag, an environment variable (PASTEPORT_UPSTREAM_TIMEOUT for --upstream-timeout) " +
-			"or a line of a YAML\n" +
-			"file (upstream-timeout: 1m). Flags take precedence over variables, and variables over the file.",
+			"--present says.\n\n" + howToSet,
 		Example: "  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp\n" +
 			"  pasteport gateway --dev --upstream http://127.0.0.1:9000/mcp --present 'X-Api-Key: {token}'\n" +
 			"  pasteport gateway --upstream http://127.0.0.1:9000/mcp --issuer https://mcp.example.com --data " +
 			"/var/lib/pasteport\n" +
 			"  pasteport gateway --config /etc/pasteport.yaml",
 	}
-	unused := append(service.ServerSettings, service.SiteSettings...)
+	unused := slices.Concat(service.ServerSettings, service.SiteSettings)
 	return runsService(gateway, unused, func(config service.Config) error {
 		if !config.IsGateway() {
 			return errors.New("the gateway has no MCP server: add --upstream http://127.0.0.1:9000/mcp")
@@ -75,16 +75,14 @@ func newServer(out, errOut io.Writer) *cobra.Command {
 		Long: "Run only the authorization server, for MCP servers in any language that stay where they are, until " +
 			"SIGTERM or Ctrl-C.\n" +
 			"They publish where it is, and ask it about each token (RFC 7662), with a secret for each of them.\n\n" +
-			"Set each setting by a flag, an environment variable (PASTEPORT_VERIFY_URL for --verify-url) or a line " +
-			"of a YAML file\n" +
-			"(verify-url: https://…). Flags take precedence over variables, and variables over the file.",
+			howToSet,
 		Example: "  pasteport server --dev --verifier file --token-file tokens --resource-servers " +
 			"'http://127.0.0.1:3000/mcp = SECRET'\n" +
 			"  pasteport server --config /etc/pasteport.yaml",
 	}
 	return runsService(server, service.MCPSettings(), func(config service.Config) error {
 		if !config.IsAlone() {
-			return errors.New("there is no MCP server: name them in resource-servers")
+			return errors.New("the MCP servers are missing: name them in resource-servers")
 		}
 		return nil
 	}, out, errOut)

@@ -65,7 +65,7 @@ func newTrace(out io.Writer) *cobra.Command {
 	var follow bool
 	command := &cobra.Command{
 		Use:   "trace [ID]",
-		Short: "Show the steps of an attempt to connect",
+		Short: "Show the steps of an attempt to connect, or follow new steps",
 		Long: "Show the steps of an attempt to connect: the time and outcome of each, the rule of a refusal, and " +
 			"advice. ID is an id from\n" +
 			"`pasteport connections` or its beginning, or the incident id of an error page. The default is the " +

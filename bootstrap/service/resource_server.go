@@ -94,8 +94,8 @@ func (c Config) checkServers(config oauth.Config) error {
 	if !c.IsAlone() {
 		return err
 	}
-	hasOwn := func(server ResourceServer) bool { return len(server.Scopes) > 0 }
-	allOwn := !slices.ContainsFunc(c.ResourceServers, func(server ResourceServer) bool { return !hasOwn(server) })
+	shares := func(server ResourceServer) bool { return len(server.Scopes) == 0 }
+	isShared := slices.ContainsFunc(c.ResourceServers, shares)
 	nameServers(err)
 	return errors.Join(err, unused("the MCP servers of resource-servers are elsewhere: leave it out",
 		configured{"upstream", c.IsGateway()}, configured{"resource", c.Resource != ""},
@@ -105,8 +105,8 @@ func (c Config) checkServers(config oauth.Config) error {
 		configured{"allowed-hosts", len(c.AllowedHosts) > 0}, configured{"bind-tools", c.Gateway.BindTools},
 		configured{"calls-per-minute", c.Limits.CallsPerMinute > 0}),
 		unused("each of resource-servers has scopes of its own: leave it out",
-			configured{"scopes", allOwn && len(c.Scopes) > 0},
-			configured{"default-scopes", allOwn && len(c.DefaultScopes) > 0}))
+			configured{"scopes", !isShared && len(c.Scopes) > 0},
+			configured{"default-scopes", !isShared && len(c.DefaultScopes) > 0}))
 }
 
 // nameServers names resource-servers in the mistakes about fields that it fills in.

@@ -1,8 +1,7 @@
 // Package service is Pasteport as a service: the demo site, a gateway to other MCP servers, or the
-// authorization server of MCP servers elsewhere. The
-// program fills in a Config from its settings; Config.Plan checks it and reads the files that it
-// names; Plan.Open opens the databases and mounts every endpoint; Service.Serve serves until its
-// context ends.
+// authorization server of MCP servers elsewhere. The program fills in a Config from its settings;
+// Config.Plan checks it and reads the files that it names; Plan.Open opens the databases and mounts
+// every endpoint; Service.Serve serves until its context ends.
 package service
 
 import (

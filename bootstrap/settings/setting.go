@@ -12,7 +12,7 @@
 //	choices   the values that are allowed, separated by commas; pattern matches them
 //	allowed   completes "write ..." in mistakes, in the plural for a list
 //	path      "file" or "folder", for completion
-//	secret    "true" hides the value, which may be in a file (file:PATH); "query" that of a URL
+//	secret    "true" hides the value, which may be file:PATH; "query" that of a URL; "items" lists
 //	field     another name of the field in an oauth.Mistake
 //
 // The function parse lists the types of fields. A list may also have structs with JSON tags, which

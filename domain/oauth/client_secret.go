@@ -13,8 +13,8 @@ const (
 	clientSecretPurpose = "client-secret"
 )
 
-// ClientSecret is the secret of a client that registered itself: a keyed hash of its client_id, so
-// that nothing is stored. It prints as "[redacted]". The zero value is none.
+// ClientSecret is the secret of an MCP server elsewhere, or of a client that registered itself: a
+// keyed hash of its client_id, so that nothing is stored. It prints as "[redacted]".
 type ClientSecret struct{ confidential }
 
 // NewClientSecret returns the secret that a client has sent.

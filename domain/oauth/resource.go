@@ -64,8 +64,8 @@ type ProtectedServer struct {
 	Scopes        []Scope  // Config.Scopes
 	DefaultScopes []string // the first of Scopes; Config.DefaultScopes if Scopes is empty too
 
-	// Secret lets an MCP server elsewhere ask whether a token is valid there (RFC 7662): 32
-	// characters or more, without a colon or white space. Servers of this process need none.
+	// Secret lets an MCP server elsewhere ask whether a token is valid there (RFC 7662): 32 random
+	// letters and digits or more. Servers of this process need none.
 	Secret string
 }
 

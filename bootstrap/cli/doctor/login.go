@@ -188,7 +188,7 @@ func (p *probe) keep(token *oauth2.Token, err error) (seen, fix string) {
 	case err != nil:
 		return err.Error(), logFix + " A code can be used once, within minutes, by the client that requested it."
 	case token.RefreshToken == "":
-		return "there is no refresh token", logFix
+		return "the token endpoint returned no refresh token", logFix
 	}
 	p.hide(token.AccessToken, token.RefreshToken)
 	p.access, p.refresh = token.AccessToken, token.RefreshToken

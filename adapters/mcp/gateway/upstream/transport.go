@@ -26,7 +26,7 @@ const (
 	// Shorter than the keep-alive of Node and Python, to avoid connections that they are closing.
 	idleLimit      = 3 * time.Second
 	failuresInARow = 5
-	pause          = 5 * time.Second // without requests after as many failures, and after each further one
+	pause          = 5 * time.Second // without requests, after failuresInARow and after each further failure
 )
 
 var (
@@ -113,7 +113,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 	answer, err := t.timed(r.WithContext(traced))
 	if err != nil {
-		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // that is no outage
+		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // not an outage
 		err = failureOf(err, ctx)
 		cancel(nil)
 		if r.Context().Err() == nil { // else the client has given up
