@@ -87,6 +87,7 @@ const (
 	pgDeadlock     = "40P01"
 	pgStalePlan    = "0A000" // another replica has brought the schema up to date
 	pgTableHere    = "42P07" // another replica does so
+	pgTypeHere     = "42710" // likewise, a moment earlier: a table begins with the type of its rows
 	mysqlUnique    = "1062"
 	mysqlDeadlock  = "1213" // also of a change that another node of a cluster was faster with
 	mysqlStale     = "1020" // with innodb_snapshot_isolation, the default of MariaDB 11.8
@@ -119,7 +120,7 @@ func overtaken(err error, doing string) error {
 // collides reports that the same work may succeed when it runs again.
 func collides(err error) bool {
 	switch drivers.Code(err) {
-	case pgSerialize, pgDeadlock, pgStalePlan, pgTableHere, mysqlDeadlock, mysqlStale:
+	case pgSerialize, pgDeadlock, pgStalePlan, pgTableHere, pgTypeHere, mysqlDeadlock, mysqlStale:
 		return true
 	}
 	return errors.Is(err, errOvertaken)
