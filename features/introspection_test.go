@@ -109,13 +109,18 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 		Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(Equal(inactive))
 	})
 
-	It("is inactive as soon as a token is revoked", Label("K2"), func(ctx SpecContext) {
-		tokens := connect(ctx, "notes:read offline_access")
-		Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(ContainSubstring(`"active":true`))
-		Expect(Post(ctx, world.Issuer+"/oauth/revoke",
-			url.Values{"token": {tokens.Refresh}, "client_id": {client.ID}}).StatusCode).To(Equal(http.StatusOK))
-		Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(Equal(inactive))
-	})
+	It("is inactive as soon as a token is revoked, within a second on other replicas", Label("K2", "stores"),
+		func(ctx SpecContext) {
+			tokens, replica := connect(ctx, "notes:read offline_access"), world.Replica()
+			there := func(r *http.Request) { r.URL.Host = strings.TrimPrefix(replica.Address, "http://") }
+			Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(ContainSubstring(`"active":true`))
+			Expect(introspect(ctx, notes, notesSecret, tokens.Access, there).Text).To(ContainSubstring(`"active":true`))
+			Expect(Post(ctx, world.Issuer+"/oauth/revoke",
+				url.Values{"token": {tokens.Refresh}, "client_id": {client.ID}}).StatusCode).To(Equal(http.StatusOK))
+			Expect(introspect(ctx, notes, notesSecret, tokens.Access).Text).To(Equal(inactive))
+			Eventually(func() string { return introspect(ctx, notes, notesSecret, tokens.Access, there).Text }).
+				WithTimeout(1500 * time.Millisecond).Should(Equal(inactive))
+		})
 
 	It("refuses servers without the right secret, and answers a flood of them with 429", Label("K3"),
 		func(ctx SpecContext) {
@@ -191,6 +196,13 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 		}).Should(ContainElement("call"))
 	})
 
+	It("leaves such a server out of the plot of calls", Label("K6"), func(ctx SpecContext) {
+		operated := Operate(func(c *service.Config) {
+			c.MoreServers = []oauth.ProtectedServer{{Resource: notes, Secret: notesSecret}}
+		})
+		Expect(operated.AskAdmin(ctx, "/").Text).To(And(ContainSubstring(operated.MCP()), Not(ContainSubstring(notes))))
+	})
+
 	DescribeTable("is refused at the start, with the setting and without the secret, when",
 		func(ctx SpecContext, said string, args ...string) {
 			ran := Run(ctx, append([]string{"server", "--dev", "--verifier=http", "--verify-url=http://127.0.0.1:1/",
@@ -210,4 +222,14 @@ var _ = Describe("Introspecting a token for an MCP server elsewhere", Label("RFC
 		Entry("a URL is not exact", `--resource-servers "https://notes.example.com/mcp/" ends with a slash`,
 			"--resource-servers="+notes+"/ = "+notesSecret),
 	)
+
+	It("is refused at the start when a setting has no effect on servers elsewhere", func(ctx SpecContext) {
+		GinkgoT().Setenv("PASTEPORT_MAX_SESSIONS", "5")
+		GinkgoT().Setenv("PASTEPORT_CREDENTIAL", "none")
+		GinkgoT().Setenv("PASTEPORT_ALLOWED_ORIGINS", "")
+		Expect(Run(ctx, "server", "--dev", "--verifier=http", "--verify-url=http://127.0.0.1:1/",
+			"--data="+GinkgoT().TempDir(), "--resource-servers="+notes+" = "+notesSecret).Err).To(And(
+			ContainSubstring("PASTEPORT_MAX_SESSIONS is set, but the MCP servers of resource-servers are elsewhere"),
+			ContainSubstring("PASTEPORT_CREDENTIAL is set, but"), Not(ContainSubstring("ALLOWED_ORIGINS"))))
+	})
 })

@@ -19,6 +19,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/engines"
 )
 
@@ -196,7 +198,9 @@ var _ = Describe("The statements to a database server", Label("engines", "N14"),
 			var client *Client
 			BeforeEach(func(ctx SpecContext) {
 				database = NewRecorder(databaseServers[name].database())
-				world = newWorld()
+				world = newWorld(func(c *service.Config) {
+					c.MoreServers = []oauth.ProtectedServer{{Resource: notesElsewhere, Secret: notesSecret}}
+				})
 				world.Database = database.URL
 				world.start("127.0.0.1:0")
 				DeferCleanup(func() { world.Stop() })
@@ -239,8 +243,10 @@ var _ = Describe("The statements to a database server", Label("engines", "N14"),
 	}
 })
 
-// Present calls with one token and refreshes with the other, without a connection to the world.
-// Both are made up.
+const notesElsewhere, notesSecret = "https://elsewhere.example.com/mcp", "secret-of-32-characters-elsewhere"
+
+// Present calls with one token, asks about it as an MCP server elsewhere, and refreshes with the
+// other one, without a connection to the world. Both are made up.
 func (w *World) Present(client *Client, access, refresh string) {
 	GinkgoHelper()
 	call := httptest.NewRequest(http.MethodPost, w.MCP(), strings.NewReader(listTools))
@@ -249,7 +255,11 @@ func (w *World) Present(client *Client, access, refresh string) {
 	token := httptest.NewRequest(http.MethodPost, w.Issuer+"/oauth/token",
 		strings.NewReader(client.Refresh(refresh).Encode()))
 	token.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	for request, refusals := range map[*http.Request][]int{call: {401, 429}, token: {400, 429}} {
+	question := httptest.NewRequest(http.MethodPost, w.Issuer+"/oauth/introspect",
+		strings.NewReader(url.Values{"token": {access}}.Encode()))
+	question.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	question.SetBasicAuth(url.QueryEscape(notesElsewhere), notesSecret)
+	for request, refusals := range map[*http.Request][]int{call: {401, 429}, token: {400, 429}, question: {200}} {
 		answer := httptest.NewRecorder()
 		w.service.Echo.ServeHTTP(answer, request)
 		Expect(answer.Code).To(BeElementOf(refusals), answer.Body.String())

@@ -93,50 +93,11 @@ func (g GatewayConfig) resources(config oauth.Config) oauth.Config {
 // check reports every mistake at once; config already contains the resources of the gateway.
 func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 	if len(g.Upstreams) == 0 {
-		return g.checkIdle(config)
+		return nil
 	}
 	config = config.WithDefaults()
 	return errors.Join(g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
 		g.checkUnkeyed(verifier), g.checkToolScopes(config))
-}
-
-// checkIdle reports fields that have no effect without an upstream.
-func (g GatewayConfig) checkIdle(config oauth.Config) error {
-	return unused("upstream is not: leave it out, or name the MCP server behind the gateway",
-		append(g.httpFields(), []configured{
-			{"upstream-secret", g.Secret != ""}, {"tool-scopes", len(g.ToolScopes) > 0},
-			{"fields", len(config.HostFields) > 0}, {"tools", len(g.Policy.Tools) > 0},
-			{"prompts", len(g.Policy.Prompts) > 0}, {"resources", len(g.Policy.Resources) > 0},
-		}...)...)
-}
-
-// httpFields are those that have an effect only on upstreams with a URL.
-func (g GatewayConfig) httpFields() []configured {
-	c := g.Connect
-	return []configured{
-		{"upstream-ca", c.CAFile != ""}, {"upstream-cert", c.CertFile != ""},
-		{"upstream-key", c.KeyFile != ""}, {"upstream-proxy", c.Proxy != nil},
-		{"upstream-host", g.Host != ""}, {"present", len(g.Present) > 0},
-		{"forward-headers", len(g.Headers) > 0}, {"forward-parameters", len(g.Parameters) > 0},
-		{"signing-secret", g.SigningSecret != ""},
-	}
-}
-
-// configured is a field, and whether it is set.
-type configured struct {
-	name string
-	set  bool
-}
-
-// unused reports the fields that are set, and the reason why they have no effect.
-func unused(reason string, fields ...configured) error {
-	var mistakes []error
-	for _, field := range fields {
-		if field.set {
-			mistakes = append(mistakes, oauth.NewMistake(field.name, "is set, but %s", reason))
-		}
-	}
-	return errors.Join(mistakes...)
 }
 
 func (g GatewayConfig) checkUpstreams(config oauth.Config) error {

@@ -93,6 +93,9 @@ func (o *operations) attach(s *Service, now func() time.Time) {
 // activities returns the last day of each MCP server in this process.
 func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.Activity) {
 	for _, server := range servers {
+		if server.Introspects() {
+			continue
+		}
 		_, path := oauth.SplitOrigin(server.Resource.String())
 		found := admin.Activity{Name: server.Name, Resource: server.Resource.String()}
 		for _, slot := range o.metrics.LastDay(cmp.Or(path, "/"), path+"/", guard.MessagePath(server.Resource)) {

@@ -46,7 +46,7 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		c.RecheckEvery = recheckEvery
 	}
 	c.Logger = c.NewLogger(log)
-	mistakes := []error{err, checkAddress("addr", c.Addr, DefaultAddr), c.checkDemoToken()}
+	mistakes := []error{err, c.unused(table), checkAddress("addr", c.Addr, DefaultAddr), c.checkDemoToken()}
 	if c.AdminAddr != "" && c.AdminAddr != AdminOff {
 		mistakes = append(mistakes, checkAddress("admin-addr", c.AdminAddr, DefaultAdminAddr+", or "+AdminOff))
 	}
@@ -56,6 +56,27 @@ func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Confi
 		mistakes = append(mistakes, check(*c))
 	}
 	return plan, table.Explain(errors.Join(mistakes...))
+}
+
+// unused reports settings that have no effect on this kind of service.
+func (c Config) unused(table *settings.Table) error {
+	shares := func(server ResourceServer) bool { return len(server.Scopes) == 0 }
+	var err error
+	switch {
+	case c.IsAlone():
+		err = table.Refuse("the MCP servers of resource-servers are elsewhere: leave it out", MCPSettings()...)
+		if !slices.ContainsFunc(c.ResourceServers, shares) {
+			err = errors.Join(err, table.Refuse("each of resource-servers has scopes of its own: leave it out",
+				"scopes", "default-scopes"))
+		}
+	case !c.IsGateway():
+		err = table.Refuse("upstream is not: leave it out, or name the MCP server behind the gateway",
+			GatewaySettings()...)
+	case !c.Gateway.hasURL():
+		err = table.Refuse("has no effect on a program: leave it out", "upstream-ca", "upstream-cert", "upstream-key",
+			"upstream-proxy", "upstream-host", "present", "forward-headers", "forward-parameters", "signing-secret")
+	}
+	return err
 }
 
 // Plan reads what the configuration names and reports every mistake, before any file is created.

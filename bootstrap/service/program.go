@@ -117,8 +117,5 @@ func (g GatewayConfig) checkPrograms(verifier string) error {
 		mistakes = append(mistakes, oauth.NewMistake("credential", "is %q for several upstreams, of which a "+
 			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
 	}
-	if !g.hasURL() {
-		mistakes = append(mistakes, unused("has no effect on a program: leave it out", g.httpFields()...))
-	}
 	return errors.Join(mistakes...)
 }

@@ -88,25 +88,13 @@ func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
 }
 
 // checkServers reports the mistakes in a config with MCP servers elsewhere under the name of the
-// setting, and settings that have no effect on them.
+// setting.
 func (c Config) checkServers(config oauth.Config) error {
 	err := config.Check()
-	if !c.IsAlone() {
-		return err
+	if c.IsAlone() {
+		nameServers(err)
 	}
-	shares := func(server ResourceServer) bool { return len(server.Scopes) == 0 }
-	isShared := slices.ContainsFunc(c.ResourceServers, shares)
-	nameServers(err)
-	return errors.Join(err, unused("the MCP servers of resource-servers are elsewhere: leave it out",
-		configured{"upstream", c.IsGateway()}, configured{"resource", c.Resource != ""},
-		configured{"resource-name", c.ResourceName != ""}, configured{"accept-host-tokens", c.AcceptHostTokens},
-		configured{"advertise", c.Advertise != ""}, configured{"audit-file", c.Audit.File != ""},
-		configured{"allowed-origins", len(c.AllowedOrigins) > 0},
-		configured{"allowed-hosts", len(c.AllowedHosts) > 0}, configured{"bind-tools", c.Gateway.BindTools},
-		configured{"calls-per-minute", c.Limits.CallsPerMinute > 0}),
-		unused("each of resource-servers has scopes of its own: leave it out",
-			configured{"scopes", !isShared && len(c.Scopes) > 0},
-			configured{"default-scopes", !isShared && len(c.DefaultScopes) > 0}))
+	return err
 }
 
 // nameServers names resource-servers in the mistakes about fields that it fills in.

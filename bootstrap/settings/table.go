@@ -41,6 +41,19 @@ func NewTable(config any, groups ...string) *Table {
 // before Read.
 func (t *Table) Given(name string) bool { return t.find(name).from != "" }
 
+// Refuse reports those of the settings that are set to anything but their default, with the reason
+// why they have no effect.
+func (t *Table) Refuse(reason string, names ...string) error {
+	var mistakes []error
+	for _, name := range names {
+		s := t.find(name)
+		if s.from != "" && (s.isList() && s.value.Len() > 0 || s.String() != s.flag.DefValue) {
+			mistakes = append(mistakes, s.mistake("is set, but %s", reason))
+		}
+	}
+	return errors.Join(mistakes...)
+}
+
 // Names returns the names of all settings but others.
 func (t *Table) Names(others ...string) (names []string) {
 	for _, s := range t.settings {
