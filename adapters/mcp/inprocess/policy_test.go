@@ -46,38 +46,6 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 		expectStepUp(s.send(ctx, http.MethodPost, "/mcp/message?sessionid=any", call(2, "write"), as(alice)...))
 	})
 
-	DescribeTable("reads the body",
-		func(ctx SpecContext, params string) {
-			body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
-			expectStepUp(s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...))
-		},
-		Entry("when the name is escaped", `{"n\u0061me":"wr\u0069te","arguments":{}}`),
-		Entry("when the metadata is invalid",
-			`{"name":"write","_meta":{"io.modelcontextprotocol/protocolVersion":7},"arguments":{}}`),
-	)
-
-	DescribeTable("refuses a body that parsers could read differently,", func(ctx SpecContext, params string) {
-		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":` + params + `}`
-		got := s.send(ctx, http.MethodPost, "/mcp", body, in(s.session(ctx, alice), alice)...)
-		Expect(got.StatusCode).To(Equal(http.StatusBadRequest))
-		Expect(got.body).To(ContainSubstring("(rule U11)"))
-	},
-		Entry("as when a decoy differs in case", `{"name":"write","Name":"read","arguments":{}}`),
-		Entry("as when the name is duplicated", `{"name":"read","name":"write","arguments":{}}`),
-		Entry("as when null follows the name", `{"name":"write","name":null,"arguments":{}}`),
-		Entry("also in the arguments of a tool", `{"name":"read","arguments":{"draft":false,"draft":true}}`),
-	)
-
-	It("runs the tool for a caller with the scope or one that implies it", func(ctx SpecContext) {
-		s.tokens.set(func(t *tokens) {
-			t.callers["ppa_admin"] = oauth.Caller{Grant: "C", Scopes: oauth.NewScopes("mcp:admin")}
-		})
-		for _, token := range []string{bob, "ppa_admin"} {
-			got := s.send(ctx, http.MethodPost, "/mcp", call(2, "write"), in(s.session(ctx, token), token)...)
-			Expect(got.body).To(ContainSubstring("ran write"))
-		}
-	})
-
 	It("looks at the arguments that the tool gets, also for a transport without a guard", func(ctx SpecContext) {
 		s := openSite(func(o *Options) {
 			o.CallScopes = func(tool string, arguments map[string]any) oauth.Scopes {
@@ -117,26 +85,6 @@ var _ = Describe("Requesting more scopes", Label("G10"), func() {
 })
 
 var _ = Describe("The policy inside the SDK", func() {
-	It("lists the tools of the caller", func(ctx SpecContext) {
-		s := openSite()
-		for token, tools := range map[string][]string{
-			alice: {"read", "write", "publish", "whoami", "hold"}, bob: {"read", "write", "whoami", "hold"},
-		} {
-			listed, err := s.connect(ctx, s.streamable(token), "").ListTools(ctx, nil)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(names(listed.Tools)).To(ConsistOf(tools))
-		}
-	})
-
-	It("answers a hidden tool like one that does not exist", func(ctx SpecContext) {
-		s := openSite(func(o *Options) { o.Tools = func(_ oauth.Caller, tool string) bool { return tool != "read" } })
-		session := s.session(ctx, alice)
-		hidden := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...)
-		absent := s.send(ctx, http.MethodPost, "/mcp", call(2, "none"), in(session, alice)...)
-		Expect(hidden.body).To(ContainSubstring(`{"code":-32602,"message":"unknown tool \"read\""}`))
-		Expect(absent.body).To(ContainSubstring(`{"code":-32602,"message":"unknown tool \"none\""}`))
-	})
-
 	It("applies to a transport without a guard", func(ctx SpecContext) {
 		s := openSite()
 		theirs, ours := sdk.NewInMemoryTransports()
@@ -147,11 +95,5 @@ var _ = Describe("The policy inside the SDK", func() {
 		Expect(err).To(MatchError(ContainSubstring("unknown tool")))
 		_, err = client.CallTool(ctx, &sdk.CallToolParams{Name: "write"})
 		Expect(err).To(MatchError(ContainSubstring("insufficient scope")))
-	})
-
-	It("allows everything by default", func(ctx SpecContext) {
-		s := openSite(func(o *Options) { o.Tools, o.ToolScopes = nil, nil })
-		got := s.send(ctx, http.MethodPost, "/mcp", call(2, "publish"), in(s.session(ctx, bob), bob)...)
-		Expect(got.body).To(ContainSubstring("ran publish"))
 	})
 })

@@ -83,28 +83,3 @@ var _ = Describe("A tool that waits for a response", Label("G18"), func() {
 		Expect(result).To(ContainSubstring("cut \ufffd"))
 	})
 })
-
-var _ = Describe("Unusual Unicode", Label("U11"), func() {
-	DescribeTable("reaches a tool of the SDK", func(ctx SpecContext, arguments, want string) {
-		s := openSite()
-		s.sdk.AddTool(&sdk.Tool{Name: "echo", InputSchema: json.RawMessage(`{"type":"object"}`)},
-			func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				return text(string(r.Params.Arguments)), nil
-			})
-		got := s.send(ctx, http.MethodPost, "/mcp", modern("tools/call", `"name":"echo","arguments":`+arguments),
-			modernHeaders(alice, "tools/call", "echo")...)
-		Expect(got.StatusCode).To(Equal(http.StatusOK), got.body)
-		var answer struct {
-			Result struct{ Content []struct{ Text string } }
-		}
-		_, data, _ := strings.Cut(got.body, "data: ")
-		Expect(json.Unmarshal([]byte(strings.TrimSpace(data)), &answer)).To(Succeed(), got.body)
-		Expect(answer.Result.Content[0].Text).To(Equal(want))
-	},
-		Entry("half a surrogate pair", `{"x":"cut \ud83d"}`, `{"x":"cut \ud83d"}`),
-		Entry("half a surrogate pair in a member name", `{"\ud83d":1}`, `{"\ud83d":1}`),
-		Entry("a NUL", `{"x":"a\u0000b"}`, `{"x":"a\u0000b"}`),
-		Entry("a noncharacter", `{"x":"`+"\uffff"+`"}`, `{"x":"`+"\uffff"+`"}`),
-		Entry("a byte order mark", `{"x":"`+"\ufeff"+`"}`, `{"x":"`+"\ufeff"+`"}`),
-	)
-})

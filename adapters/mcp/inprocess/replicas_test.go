@@ -130,36 +130,6 @@ var _ = Describe("Sessions of other replicas", Label("R1"), func() {
 			"Last-Event-ID", begin)...).body).To(And(ContainSubstring("ran read"), ContainSubstring(`"id":2,`)))
 	})
 
-	It("end when the grant ends, although the request is at another replica", func(ctx SpecContext) {
-		session := holder.session(ctx, alice)
-		f := listen(ctx, other, session)
-		holder.mcp.CloseGrant("A")
-		Eventually(f.lines).Should(BeClosed())
-		Expect(other.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
-			To(Equal(http.StatusNotFound))
-	})
-
-	It("forward a cancellation from any replica", func(ctx SpecContext) {
-		holder.withNumbers()
-		session := holder.session(ctx, alice)
-		answer := other.follow(ctx, http.MethodPost, "/mcp", numbers(1), in(session, alice)...)
-		Eventually(answer.lines).Should(Receive(ContainSubstring(`"progress":2`)))
-		cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}`
-		Expect(other.send(ctx, http.MethodPost, "/mcp", cancel, in(session, alice)...).StatusCode).
-			To(Equal(http.StatusAccepted))
-		Eventually(holder.ended).Should(Receive())
-	})
-
-	It("forward a long request", func(ctx SpecContext) {
-		session := holder.session(ctx, alice)
-		padding := strings.Repeat("y", 900<<10)
-		body := `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{},"_meta":{` +
-			`"padding":"` + padding + `"}}}`
-		answer := other.send(ctx, http.MethodPost, "/mcp", body, in(session, alice)...)
-		Expect(answer.StatusCode).To(Equal(http.StatusOK), answer.body)
-		Expect(answer.body).To(ContainSubstring("alice"))
-	})
-
 	It("return the status, body and headers of the owner", func(ctx SpecContext) {
 		session := holder.session(ctx, alice)
 		here := holder.send(ctx, http.MethodPost, "/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`,

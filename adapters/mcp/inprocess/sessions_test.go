@@ -1,9 +1,7 @@
 package inprocess
 
 import (
-	"bytes"
 	"context"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -20,52 +18,6 @@ var _ = Describe("Too many sessions", Label("G20"), func() {
 	use := func(ctx SpecContext, s *site, session, token string) int {
 		return s.send(ctx, http.MethodPost, "/mcp", call(3, "read"), in(session, token)...).StatusCode
 	}
-	alsoAlice := func(s *site) string {
-		s.tokens.set(func(t *tokens) {
-			caller := t.callers[alice]
-			caller.Grant, caller.Client = "A2", oauth.RestoreClientID("https://other.example/client.json")
-			t.callers["ppa_other"] = caller
-		})
-		return "ppa_other"
-	}
-
-	DescribeTable("end the idlest session for a new one",
-		func(ctx SpecContext, limit func(*Options), newcomer func(*site) string) {
-			var log bytes.Buffer
-			effects := make(chan oauth.LimitEffect, 9)
-			s := openSite(limit, func(o *Options) {
-				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-				o.Limited = func(limit oauth.Limit, effect oauth.LimitEffect) {
-					Expect(limit).To(Equal(oauth.LimitSessions))
-					effects <- effect
-				}
-			})
-			idler, idle := s.session(ctx, alice), s.session(ctx, alice)
-			Expect(effects).To(BeEmpty())
-			Expect(use(ctx, s, idler, alice)).To(Equal(http.StatusOK))
-			token := newcomer(s)
-			opened := s.session(ctx, token)
-			Expect(effects).To(Receive(Equal(oauth.LimitEvicted)))
-			Expect(log.String()).To(And(ContainSubstring("rule=G20"), ContainSubstring("grant=A\n")))
-			gone := s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(idle, alice)...)
-			Expect(gone.StatusCode).To(Equal(http.StatusNotFound))
-			Expect(gone.body).To(ContainSubstring("the session does not exist"))
-			Expect(use(ctx, s, idler, alice)).To(Equal(http.StatusOK))
-			Expect(use(ctx, s, opened, token)).To(Equal(http.StatusOK))
-			_, sessions := s.mcp.Open()
-			Expect(sessions).To(Equal(2))
-		},
-		Entry("of the same person", limits(10, 2), func(*site) string { return alice }),
-		Entry("of the same person, in any client", limits(10, 2), alsoAlice),
-		Entry("of the person with most sessions at the total limit", limits(2, 2), func(*site) string { return bob }),
-	)
-
-	It("end no session of another person below the total limit", func(ctx SpecContext) {
-		s := openSite(limits(10, 1))
-		first := s.session(ctx, alice)
-		s.session(ctx, bob)
-		Expect(use(ctx, s, first, alice)).To(Equal(http.StatusOK))
-	})
 
 	It("end no session with a call under way while another one is idle", func(ctx SpecContext) {
 		s := openSite(limits(10, 2))

@@ -47,35 +47,6 @@ var long = map[string]func(SpecContext, *site) follow{
 var _ = Describe("Ending streams", Label("G16"), func() {
 	for kind, open := range long {
 		Context("of "+kind, func() {
-			It("happens at once when the grant ends", func(ctx SpecContext) {
-				s := openSite()
-				stream := open(ctx, s)
-				s.mcp.CloseGrant("B")
-				Consistently(stream.lines, "50ms").ShouldNot(BeClosed())
-				s.mcp.CloseGrant("A")
-				Eventually(stream.lines).Should(BeClosed())
-			})
-
-			It("happens when the access token expires by the server's clock", func(ctx SpecContext) {
-				clock, began := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), time.Now()
-				s := openSite(func(o *Options) { o.Now = func() time.Time { return clock.Add(time.Since(began)) } })
-				s.tokens.set(func(t *tokens) {
-					caller := t.callers[alice]
-					caller.ExpiresAt = clock.Add(500 * time.Millisecond)
-					t.callers[alice] = caller
-				})
-				Eventually(open(ctx, s).lines).WithTimeout(10 * time.Second).Should(BeClosed())
-			})
-
-			It("happens when another process has revoked the token", func(ctx SpecContext) {
-				s := openSite()
-				s.mcp.responses.KeepAlive = 5 * time.Millisecond
-				stream := open(ctx, s)
-				Eventually(stream.lines).Should(Receive(Equal(": keep-alive")))
-				s.tokens.revoke(alice)
-				Eventually(func() bool { return drained(stream) }).Should(BeTrue())
-			})
-
 			It("does not happen during an outage", func(ctx SpecContext) {
 				s := openSite()
 				s.mcp.responses.KeepAlive = 5 * time.Millisecond
@@ -125,14 +96,6 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 		Entry("when the request ended", func(_ *site, out *response.Writer) { out.Finish() }),
 	)
 
-	It("ends the sessions of the grant", func(ctx SpecContext) {
-		s := openSite()
-		session := s.session(ctx, alice)
-		s.mcp.CloseGrant("A")
-		Expect(s.send(ctx, http.MethodPost, "/mcp", call(2, "read"), in(session, alice)...).StatusCode).
-			To(Equal(http.StatusNotFound))
-	})
-
 	Context("a session that another grant of its owner uses, as after a step-up", Label("G14", "G16"), func() {
 		use := func(ctx SpecContext, s *site, session, token string, grant string, change func(*oauth.Caller)) int {
 			s.tokens.set(func(t *tokens) {
@@ -158,18 +121,6 @@ var _ = Describe("Ending streams", Label("G16"), func() {
 			s.mcp.CloseGrant("A2")
 			Expect(use(ctx, s, session, "ppa_last", "A3", same)).To(Equal(http.StatusNotFound))
 		})
-
-		DescribeTable("stays closed to", func(ctx SpecContext, change func(*oauth.Caller)) {
-			s := openSite()
-			session := s.session(ctx, alice)
-			Expect(use(ctx, s, session, "ppa_other", "O", change)).To(Equal(http.StatusNotFound))
-			Expect(use(ctx, s, session, alice, "A", same)).To(Equal(http.StatusOK))
-		},
-			Entry("another subject", func(c *oauth.Caller) { c.Subject = "mallory" }),
-			Entry("another client", func(c *oauth.Caller) {
-				c.Client = oauth.RestoreClientID("https://other.example/client.json")
-			}),
-		)
 	})
 
 	It("cancels a call without a session", Label("2026-07-28"), func(ctx SpecContext) {

@@ -65,8 +65,6 @@ func (t *tokens) set(change func(*tokens)) {
 	change(t)
 }
 
-func (t *tokens) revoke(bearer string) { t.set(func(t *tokens) { delete(t.callers, bearer) }) }
-
 // site is a whole MCP server on a loopback port.
 type site struct {
 	*httptest.Server
