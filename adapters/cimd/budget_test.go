@@ -2,7 +2,6 @@ package cimd
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -75,34 +74,5 @@ var _ = Describe("Fetching within a budget", Label("C21", "C52"), func() {
 		Expect(seen.count(oauth.LimitRefused)).To(Equal(1))
 		leave()
 		Expect(ask(ctx, "203.0.113.1", other.client("/third"))).To(Succeed())
-	})
-
-	It("does not count fetches of known documents", Label("C55"), func(ctx SpecContext) {
-		open()
-		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
-		clock.advance(time.Minute)
-		for i := range 30 {
-			Expect(ask(ctx, "192.0.2.2", client.client(fmt.Sprint("/made-up-", i)))).To(Succeed())
-		}
-		refused := ask(ctx, "192.0.2.2", client.client("/another"))
-		Expect(refused).To(MatchError(oauth.ErrMetadataBudget))
-		Expect(oauth.WaitOf(refused)).To(Equal(2 * time.Second))
-		Expect(ask(ctx, "192.0.2.1", client.client("/known"))).To(Succeed())
-		Expect(fetches(client)()).To(Equal(2 + 30))
-	})
-
-	It("counts one fetch for fifty requests of a network", Label("C39", "N8"), func(ctx SpecContext) {
-		open()
-		release := hold()
-		outcomes := make(chan error, 50)
-		for range 50 {
-			go func() { outcomes <- ask(ctx, "192.0.2.1", client.client("/new")) }()
-		}
-		Eventually(fetches(client)).Should(Equal(1))
-		release()
-		for range 50 {
-			Eventually(outcomes).Should(Receive(BeNil()))
-		}
-		Expect(fetches(client)()).To(Equal(1))
 	})
 })

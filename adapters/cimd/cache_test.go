@@ -2,11 +2,8 @@ package cimd
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -77,19 +74,6 @@ var _ = Describe("Caching a client's metadata document", func() {
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
 	})
 
-	DescribeTable("does not cache failures", Label("C36", "C39"),
-		func(ctx SpecContext, status int, body string) {
-			client.respond(status, body)
-			Expect(ask(ctx)).NotTo(Succeed())
-			client.answer = client.publish
-			Expect(ask(ctx)).To(Succeed())
-			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
-		},
-		Entry("when the document is missing", http.StatusNotFound, ""),
-		Entry("when the document is malformed", http.StatusOK, "{"),
-		Entry("when the document is invalid", http.StatusOK, "{}"),
-	)
-
 	Context("when it has expired", Label("C38", "N6"), func() {
 		var asked http.Header
 
@@ -124,30 +108,6 @@ var _ = Describe("Caching a client's metadata document", func() {
 			Expect(asked).To(HaveKeyWithValue("If-None-Match", []string{`"two"`}))
 			Expect(asked).To(HaveKeyWithValue("If-Modified-Since", []string{"Mon, 27 Jul 2026 12:00:00 GMT"}))
 		})
-
-		It("uses a changed document", func(ctx SpecContext) {
-			client.respond(http.StatusOK, strings.Replace(document(id.String()), "Reader", "Writer", 1))
-			metadata, err := directory.Client(ctx, id, "")
-			Expect(err).NotTo(HaveOccurred())
-			Expect(metadata.Name()).To(Equal("Writer"))
-		})
-
-		DescribeTable("fails and does not use the expired document",
-			func(ctx SpecContext, status int, body string) {
-				client.respond(status, body)
-				Expect(ask(ctx)).NotTo(Succeed())
-			},
-			Entry("when the document was removed", http.StatusGone, ""),
-			Entry("when the response is no document", http.StatusNoContent, ""),
-			Entry("when the new document is invalid", http.StatusOK, "{}"),
-		)
-	})
-
-	It("fails on a 304 to an unconditional request", Label("C38"), func(ctx SpecContext) {
-		Expect(ask(ctx)).To(Succeed()) // without a validator
-		clock.advance(time.Minute)
-		client.respond(http.StatusNotModified, "")
-		Expect(ask(ctx)).To(MatchError(oauth.ErrMetadataUnreachable))
 	})
 
 	It("fetches nothing for a flight that starts just after another one has landed",
@@ -164,45 +124,7 @@ var _ = Describe("Caching a client's metadata document", func() {
 		client.answer = func(http.ResponseWriter, *http.Request) { <-gate }
 		Expect(ask(ctx)).To(And(MatchError(context.DeadlineExceeded), MatchError(oauth.ErrMetadataUnreachable)))
 	}, SpecTimeout(10*time.Second))
-
-	It("fetches once for fifty concurrent requests, even when the first is canceled",
-		Label("C39", "N8"), func(ctx SpecContext) {
-			arrived, gate := make(chan struct{}), make(chan struct{})
-			client.answer = func(w http.ResponseWriter, r *http.Request) {
-				close(arrived)
-				<-gate
-				client.publish(w, r)
-			}
-			first, hangUp := context.WithCancel(ctx)
-			left := make(chan error, 1)
-			go func() { left <- ask(first) }()
-			Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
-			outcomes := askTogether(ctx, 49, ask)
-			hangUp()
-			Expect(<-left).To(And(MatchError(context.Canceled), MatchError(oauth.ErrMetadataUnreachable)))
-			close(gate)
-			Expect(outcomes()).To(Succeed())
-			Expect(client.fetches.Load()).To(BeEquivalentTo(1))
-		})
 })
-
-// askTogether starts n requests and returns when all are running. The returned function waits for
-// their results.
-func askTogether(ctx context.Context, n int, ask func(context.Context) error) func() error {
-	var running, done sync.WaitGroup
-	failures := make([]error, n)
-	running.Add(n)
-	for i := range n {
-		done.Go(func() {
-			running.Done()
-			if err := ask(ctx); err != nil {
-				failures[i] = fmt.Errorf("asker %d: %w", i, err)
-			}
-		})
-	}
-	running.Wait()
-	return func() error { done.Wait(); return errors.Join(failures...) }
-}
 
 var _ = Describe("Caching a document while the clock is set back", Label("C37", "I23"), func() {
 	It("keeps it fresh for a day at most", func() {
@@ -252,39 +174,6 @@ var _ = Describe("Caching a document that lacks a redirect URI", Label("C50"), f
 		Expect(lists(ctx, other)).To(BeFalse())
 		Expect(asked).To(HaveKey("If-None-Match"))
 		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
-	})
-
-	It("returns the new one to requests during the fetch", Label("C39"), func(ctx SpecContext) {
-		arrived, gate := make(chan struct{}), make(chan struct{})
-		publish(other)
-		changed := client.answer
-		client.answer = func(w http.ResponseWriter, r *http.Request) { close(arrived); <-gate; changed(w, r) }
-		first := make(chan error, 1)
-		go func() { _, err := directory.Client(ctx, id, other); first <- err }()
-		Eventually(ctx, arrived).WithTimeout(10 * time.Second).Should(BeClosed())
-		outcomes := askTogether(ctx, 20, func(ctx context.Context) error {
-			metadata, err := directory.Client(ctx, id, other)
-			if err == nil && metadata.LacksRedirectURI(other, oauth.ClientMetadataRules{}) {
-				return errors.New("this is the old document")
-			}
-			return err
-		})
-		close(gate)
-		Expect(outcomes()).To(Succeed())
-		Expect(<-first).NotTo(HaveOccurred())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
-	})
-
-	It("tries once a minute while that fails, and keeps the old one", Label("C36"), func(ctx SpecContext) {
-		client.respond(http.StatusInternalServerError, "")
-		for range 5 {
-			Expect(lists(ctx, other)).To(BeFalse())
-		}
-		Expect(client.fetches.Load()).To(BeEquivalentTo(2))
-		clock.advance(time.Minute)
-		publish(other)
-		Expect(lists(ctx, other)).To(BeTrue())
-		Expect(client.fetches.Load()).To(BeEquivalentTo(3))
 	})
 
 	It("does not ask the budget again within ten seconds once it has expired", Label("C21"), func(ctx SpecContext) {

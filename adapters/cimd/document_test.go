@@ -34,32 +34,17 @@ var _ = Describe("Decoding a metadata document", Label("C22"), func() {
 		Expect(strictjson.Object([]byte(nested(7)))).To(HaveKey("a"))
 	})
 
-	DescribeTable("fails",
-		func(body string) {
+	It("fails for what is not one object in strict JSON", func() {
+		for _, body := range []string{
+			"", "null", `[{"a":1}]`, `"a"`, "<!doctype html>", `{"a":1`, "\ufeff{}", "{\"a\":\"\xff\"}", "{\"\xff\":1}",
+			`{"a":"\ud800"}`, `{"a":1,"a":1}`, `{"a":1,"\u0061":1}`, `{"a":{"b":1,"b":2}}`, `{}{}`, `{} x`,
+			`{/* hello */}`, `{"a":1,}`, nested(8), strings.Repeat(`{"a":`, 9) + "1" + strings.Repeat("}", 9),
+			nested(2500),
+		} {
 			_, err := strictjson.Object([]byte(body))
-			Expect(err).To(HaveOccurred())
-		},
-		Entry("when the document is empty", ""),
-		Entry("when the document is null", "null"),
-		Entry("when the document is a list", `[{"a":1}]`),
-		Entry("when the document is a string", `"a"`),
-		Entry("when the document is a web page", "<!doctype html>"),
-		Entry("when the document is incomplete", `{"a":1`),
-		Entry("when a byte order mark comes first", "\ufeff{}"),
-		Entry("when a string is not UTF-8", "{\"a\":\"\xff\"}"),
-		Entry("when a member name is not UTF-8", "{\"\xff\":1}"),
-		Entry("when a string has half a surrogate pair", `{"a":"\ud800"}`),
-		Entry("when a member appears twice", `{"a":1,"a":1}`),
-		Entry("when a member appears twice, once escaped", `{"a":1,"\u0061":1}`),
-		Entry("when an inner member appears twice", `{"a":{"b":1,"b":2}}`),
-		Entry("when another object follows", `{}{}`),
-		Entry("when data follows", `{} x`),
-		Entry("when it has a comment", `{/* hello */}`),
-		Entry("when it has a trailing comma", `{"a":1,}`),
-		Entry("when lists nest nine levels deep", nested(8)),
-		Entry("when objects nest nine levels deep", strings.Repeat(`{"a":`, 9)+"1"+strings.Repeat("}", 9)),
-		Entry("when it nests thousands of levels deep", nested(2500)),
-	)
+			Expect(err).To(HaveOccurred(), body)
+		}
+	})
 
 	It("distinguishes an unreadable document from an unreachable one", func(ctx SpecContext) {
 		client := newSite()

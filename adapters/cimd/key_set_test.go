@@ -47,22 +47,6 @@ var _ = Describe("Fetching a client's keys", Label("D33", "C20"), func() {
 		Expect(fetches()).To(Equal(2))
 	})
 
-	It("fetches them again for an unknown key, once a minute, even when the host fails", func(ctx SpecContext) {
-		publish("a", "Cache-Control", "max-age=3600")
-		Expect(has(ctx, "a")).To(BeTrue())
-		client.respond(http.StatusInternalServerError, "")
-		_, err := directory.KeySet(ctx, client.client("/jwks.json"), oauth.KeyReference{ID: "b"})
-		Expect(err).To(MatchError(oauth.ErrMetadataUnreachable))
-		publish("b", "Cache-Control", "max-age=3600")
-		Expect(has(ctx, "b")).To(BeFalse())
-		Expect(has(ctx, "a")).To(BeTrue())
-		Expect(fetches()).To(Equal(2))
-		clock.advance(time.Minute)
-		Expect(has(ctx, "b")).To(BeTrue())
-		Expect(has(ctx, "a")).To(BeFalse())
-		Expect(fetches()).To(Equal(3))
-	})
-
 	It("keeps unchanged keys after a 304", Label("C38"), func(ctx SpecContext) {
 		publish("a", "ETag", `"1"`)
 		Expect(has(ctx, "a")).To(BeTrue())

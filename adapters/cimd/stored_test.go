@@ -77,26 +77,6 @@ var _ = Describe("Storing the documents of approved clients", Label("C57", "C58"
 		d.Keep(ctx, id)
 	}
 
-	It("serves one to a directory that has never fetched it, which tries again after ten seconds",
-		func(ctx SpecContext) {
-			approve(ctx, one, old)
-			clock.advance(29 * 24 * time.Hour)
-			client.answer = status(http.StatusForbidden)
-			for range 3 {
-				found, err := other.Client(ctx, id, "")
-				Expect(err).NotTo(HaveOccurred())
-				checkedAt, failure := found.FailedCheck()
-				Expect(checkedAt).To(Equal(clock.now().Add(-29 * 24 * time.Hour)))
-				Expect(failure).To(MatchError(oauth.ErrMetadataUnreachable))
-			}
-			Expect(client.fetches.Load()).To(BeEquivalentTo(2))
-			clock.advance(renewInterval)
-			Expect(redirects(ctx, other)).To(ConsistOf(old))
-			Expect(client.fetches.Load()).To(BeEquivalentTo(3))
-			clock.advance(24 * time.Hour)
-			Expect(other.Client(ctx, id, "")).Error().To(MatchError(oauth.ErrMetadataUnreachable))
-		})
-
 	It("serves one while the budget is exhausted", Label("C21"), func(ctx SpecContext) {
 		approve(ctx, one, old)
 		fill(ctx, other)

@@ -3,10 +3,8 @@ package cimd
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -75,24 +73,6 @@ var _ = Describe("Connecting to a client's site", func() {
 		Expect(err).To(MatchError(ContainSubstring("prohibited IP address")))
 	})
 
-	It("fetches over http in development only, and from loopback only", Label("C49"), func(ctx SpecContext) {
-		plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprint(w, document("http://"+r.Host+r.RequestURI))
-		}))
-		DeferCleanup(plain.Close)
-		at := func(host string) oauth.ClientID {
-			return oauth.RestoreClientID("http://" + host + ":" + plain.URL[strings.LastIndexByte(plain.URL, ':')+1:] +
-				"/client.json")
-		}
-		Expect(ask(ctx, at("127.0.0.1"))).To(Succeed())
-		options.Resolver = newNameServer("1.1.1.1").resolver()
-		Expect(ask(ctx, at("example.com"))).
-			To(And(MatchError(oauth.ErrMetadataAddress), MatchError(ContainSubstring("must be on https"))))
-		options.AllowLoopback = false
-		Expect(ask(ctx, at("127.0.0.1"))).To(MatchError(oauth.ErrMetadataUnreachable))
-	})
-
 	It("fails when the certificate is for another name", Label("C16"), func(ctx SpecContext) {
 		options.Resolver = newNameServer("127.0.0.1").resolver()
 		Expect(ask(ctx, named("another.example"))).To(MatchError(oauth.ErrMetadataUnreachable))
@@ -111,14 +91,6 @@ var _ = Describe("Connecting to a client's site", func() {
 		Expect(transport.Proxy).To(BeNil())
 	})
 
-	DescribeTable("waits", Label("C15"),
-		func(got func(limits) any, want any) { Expect(got(defaultLimits)).To(Equal(want)) },
-		Entry("two seconds for a connection", func(l limits) any { return l.dial }, 2*time.Second),
-		Entry("two seconds for TLS", func(l limits) any { return l.handshake }, 2*time.Second),
-		Entry("three seconds for the header", func(l limits) any { return l.header }, 3*time.Second),
-		Entry("five seconds for everything", func(l limits) any { return l.fetch }, 5*time.Second),
-	)
-
 	DescribeTableSubtree("over", Label("C15", "N6"),
 		func(protocol string) {
 			BeforeEach(func() {
@@ -130,10 +102,6 @@ var _ = Describe("Connecting to a client's site", func() {
 					Expect(r.Proto).To(Equal(protocol))
 					publish(w, r)
 				}
-			})
-
-			It("fetches the document", func(ctx SpecContext) {
-				Expect(ask(ctx, client.client("/client.json"))).To(Succeed())
 			})
 
 			It("fails when the header is larger than 8 KiB", func(ctx SpecContext) {
