@@ -3,7 +3,6 @@ package pages
 import (
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,22 +25,6 @@ var _ = Describe("Showing the callback URL", Label("B22"), func() {
 		Left:      5 * time.Minute,
 		Manage:    manage,
 	}
-
-	It("shows it once, escaped, in a field that cannot be edited", func() {
-		page := showCallback("", callback).Body.String()
-		Expect(page).To(
-			MatchRegexp(`<textarea ` +
-				`[^>]*\breadonly\b[^>]*>http://127\.0\.0\.1:4321/cb\?a=%22&amp;code=ppc_x&amp;state=&lt;/textarea&gt;`))
-		Expect(strings.Count(page, "ppc_x")).To(Equal(1))
-		Expect(strings.Count(page, "<script")).To(Equal(1))
-	})
-
-	It("is complete without a script", func() {
-		page := showCallback("", callback).Body.String()
-		Expect(page).To(And(ContainSubstring("Paste it into the app"),
-			ContainSubstring("Never give this address to another person."),
-			MatchRegexp(`<button [^>]*id="copy" hidden>`)))
-	})
 
 	It("lets its own script run and no other", Label("A38"), func() {
 		w := showCallback("", callback)

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/a-h/templ"
 	. "github.com/onsi/ginkgo/v2"
@@ -113,12 +114,6 @@ var _ = Describe("Writing a page", func() {
 		Expect(len(first)).To(BeNumerically(">=", 22))
 	})
 
-	It("answers with the status that the caller names", Label("B8"), func() {
-		w := httptest.NewRecorder()
-		Expect(english().WriteConsent(w, http.StatusForbidden, plain())).To(Succeed())
-		Expect(w.Code).To(Equal(http.StatusForbidden))
-	})
-
 	It("writes nothing at all when a page cannot be rendered", Label("A33"), func() {
 		w := httptest.NewRecorder()
 		broken := templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
@@ -163,6 +158,41 @@ func crowded() Consent {
 		c.Problem = "This site did not accept the token."
 		c.Ticket = strings.Repeat("t", 8<<10)
 	})
+}
+
+func showConnections(c Connections) *httptest.ResponseRecorder {
+	GinkgoHelper()
+	w := httptest.NewRecorder()
+	Expect(english().WriteConnections(w, http.StatusOK, c)).To(Succeed())
+	return w
+}
+
+// living is a page with an app of each kind.
+func living() Connections {
+	at := time.Date(2026, 1, 2, 12, 3, 4, 0, time.FixedZone("CET", 3600))
+	app := func(grant, host string) Connection {
+		return Connection{
+			Grant:        grant,
+			ClientName:   "App <" + grant + ">",
+			ClientHost:   host,
+			Permissions:  []Permission{{Text: "Read.", Scope: "read"}, {Text: "Write.", Scope: "write", Allowed: true}},
+			CreatedAt:    at,
+			EndsBy:       at.AddDate(0, 1, 0),
+			EndsAtLatest: at.AddDate(0, 6, 0),
+		}
+	}
+	local, mobile, web := app("g1", "client.example"), app("g2", "mobile.example"), app("g3", "web.example")
+	local.Loopback, mobile.PrivateScheme, web.LastUsedAt, mobile.Waiting = true, true, at, true
+	return Connections{
+		Active: []Connection{local, mobile, web},
+		Now:    at.Add(3 * time.Hour),
+		Action: manage,
+		Ticket: "sealed",
+		All:    3,
+		Page:   1,
+		Pages:  1,
+		Limit:  100,
+	}
 }
 
 func withReturn() Problem {
