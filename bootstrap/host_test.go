@@ -35,6 +35,7 @@ type host struct {
 }
 
 const (
+	issuer   = "https://cms.example"
 	clientID = "https://client.example/client.json"
 	callback = "http://127.0.0.1:4321/callback"
 	verifier = "a-verifier-that-is-long-enough-for-the-rules"

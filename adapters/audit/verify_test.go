@@ -2,14 +2,12 @@ package audit_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -162,40 +160,3 @@ var _ = Describe("Verifying an audit", Label("V4"), func() {
 		Expect(report.Problems).To(ConsistOf(HaveField("Text", ContainSubstring("the chain has a gap before it"))))
 	})
 })
-
-// BenchmarkVerify verifies 10,000 lines, for which the bar is a second.
-func BenchmarkVerify(b *testing.B) {
-	path := filepath.Join(b.TempDir(), "calls.jsonl")
-	file, err := audit.Open(audit.Options{Path: path})
-	if err != nil {
-		b.Fatal(err)
-	}
-	for number := range 10_000 {
-		file.Record(context.Background(), called(number))
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		if report, err := audit.Verify("", audit.Source{Name: path, Reader: bytes.NewReader(text)}); err != nil ||
-			len(report.Problems) > 0 {
-			b.Fatal(err, report.Problems)
-		}
-	}
-}
-
-// BenchmarkRecord is the cost of a line.
-func BenchmarkRecord(b *testing.B) {
-	file, err := audit.Open(audit.Options{Path: filepath.Join(b.TempDir(), "calls.jsonl")})
-	if err != nil {
-		b.Fatal(err)
-	}
-	call := called(1)
-	for b.Loop() {
-		file.Record(context.Background(), call)
-	}
-	if err := file.Close(); err != nil {
-		b.Fatal(err)
-	}
-}

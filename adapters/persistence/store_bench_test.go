@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/pasteport/pasteport/domain/oauth"
-	"github.com/pasteport/pasteport/features/storespec"
 )
 
 const writersAtOnce = 64
@@ -48,24 +46,6 @@ func activeGrant() *oauth.AccessGrant {
 		IdleEnd:      now.Add(time.Hour),
 		AbsoluteEnd:  now.Add(time.Hour),
 		AccessTokens: []oauth.AccessToken{{Number: 1, ExpiresAt: now.Add(time.Hour)}},
-	})
-}
-
-func BenchmarkAddGrant(b *testing.B) {
-	b.Run("one writer", func(b *testing.B) {
-		store := benchStore(b)
-		for b.Loop() {
-			addOne(b, store)
-		}
-	})
-	b.Run("64 writers", func(b *testing.B) {
-		store := benchStore(b)
-		b.SetParallelism(max(1, writersAtOnce/runtime.GOMAXPROCS(0)))
-		b.RunParallel(func(more *testing.PB) {
-			for more.Next() {
-				addOne(b, store)
-			}
-		})
 	})
 }
 
@@ -118,42 +98,4 @@ func addUngrouped(b *testing.B, store *Store) {
 	}); err != nil {
 		b.Error(err)
 	}
-}
-
-func BenchmarkGrant(b *testing.B) {
-	store, ids := manyGrants(b)
-	for i := 0; b.Loop(); i++ {
-		if _, err := storespec.On(store).Grant(context.Background(), ids[i%len(ids)]); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkUpdateGrant(b *testing.B) {
-	store, ids := manyGrants(b)
-	settings, at := new(oauth.Settings), time.Now()
-	for i := 0; b.Loop(); i++ {
-		at = at.Add(time.Hour)
-		verify := func(grant *oauth.AccessGrant) error {
-			grant.RecordVerification(oauth.Principal{}, settings, at)
-			return nil
-		}
-		if err := storespec.On(store).UpdateGrant(context.Background(), ids[i%len(ids)], verify); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// manyGrants keeps 64 grants, as many as there are clients in the benchmarks over HTTP.
-func manyGrants(b *testing.B) (*Store, []string) {
-	b.Helper()
-	store, ids := benchStore(b), make([]string, writersAtOnce)
-	for i := range ids {
-		grant := activeGrant()
-		ids[i] = grant.ID()
-		if err := keep(context.Background(), store, grant); err != nil {
-			b.Fatal(err)
-		}
-	}
-	return store, ids
 }
