@@ -130,22 +130,6 @@ var _ = Describe("Changes while the verifier is called", Label("I17", "I18"), fu
 		Expect(asked.Load()).To(Equal(together))
 	})
 
-	It("apply the roles of the site", Label("J8"), func() {
-		var roles atomic.Value
-		open(oauth.Config{RecheckEvery: time.Minute},
-			bootstrap.WithToolPolicy(func(caller oauth.Caller, _ string) bool {
-				roles.Store(caller.Roles)
-				return true
-			}))
-		tokens := tokensOf(server.exchange(server.code()))
-		hours.advance(time.Minute)
-		site.set(func(string) (oauth.Principal, error) {
-			return oauth.Principal{Subject: "ada", Roles: []string{"reader"}}, nil
-		})
-		server.send(tokens.Access, callAdmin)
-		Expect(roles.Load()).To(Equal([]string{"reader"}))
-	})
-
 	It("do not make a timely refresh count as late", Label("D27"), func() {
 		open(oauth.Config{})
 		tokens := tokensOf(server.exchange(server.code()))

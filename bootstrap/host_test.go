@@ -31,7 +31,6 @@ type host struct {
 	*echo.Echo
 	issuer string
 	authz  *bootstrap.OAuthServer
-	slowed int // tokens that waited for their turn
 }
 
 const (
@@ -70,12 +69,7 @@ func openHost(config oauth.Config, store oauth.Store, clients published, options
 	config.Logger = slog.New(slog.DiscardHandler)
 	h := &host{Echo: echo.New(), issuer: config.Issuer}
 	var err error
-	h.authz, err = bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(clients),
-		bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
-			if limit == oauth.LimitWrongTokens && effect == oauth.LimitSlowed {
-				h.slowed++
-			}
-		}))
+	h.authz, err = bootstrap.NewOAuthServer(config, store, bootstrap.WithClientDirectory(clients))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(h.authz.Close)
 	server := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "site", Version: "1"}, nil),

@@ -36,12 +36,6 @@ func (m *fakeVerifier) VerifyBearer(_ context.Context, token string) (oauth.Prin
 	return m.verify.Load().(verifyFunc)(token)
 }
 
-// knows is the verifier as a VerifyBearer function.
-func (m *fakeVerifier) knows(token string) bool {
-	_, err := m.verify.Load().(verifyFunc)(token)
-	return err == nil
-}
-
 func accepting(string) (oauth.Principal, error) { return oauth.Principal{Subject: "ada"}, nil }
 
 func panicking(token string) (oauth.Principal, error) { panic("no answer for " + token) }
@@ -133,42 +127,6 @@ var _ = Describe("Verifying a host token", Label("J6", "J7", "B9", "D25"), func(
 			return oauth.Principal{Subject: "too late"}, nil
 		}, 1)
 	}, SpecTimeout(time.Minute))
-
-	It("issues nothing and ends nothing while a VerifyBearer function panics", Label("B6"), func(ctx SpecContext) {
-		server = openHost(oauth.Config{Issuer: issuer, VerifyBearer: site.knows, Now: hours.now}, openStore(), nil)
-		failWith(ctx, panicking, moreThanWrongGuesses)
-	})
-
-	It("shows the form again for an unknown token, and ends its grant at a refresh", Label("B8", "I12"), func() {
-		tokens, form := tokensOf(server.exchange(server.code())), server.ticket()
-		site.set(refusing)
-		Expect(server.approve(form).Code).To(Equal(http.StatusForbidden))
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
-		Expect(server.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-		site.set(accepting)
-		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
-	})
-
-	DescribeTable("ends the grant, at a refresh and at a call, when the site",
-		Label("J8", "I12"), func(principal oauth.Principal) {
-			server = openHost(oauth.Config{
-				Issuer:       issuer,
-				Verifier:     site,
-				Now:          hours.now,
-				RecheckEvery: time.Minute,
-			}, openStore(), nil)
-			refreshing, using := tokensOf(server.exchange(server.code())), tokensOf(server.exchange(server.code()))
-			site.set(func(string) (oauth.Principal, error) { return principal, nil })
-			hours.advance(time.Minute)
-			Expect(tokensOf(server.refresh(refreshing.Refresh)).Error).To(Equal("invalid_grant"))
-			Expect(server.call(using.Access).Code).To(Equal(http.StatusUnauthorized))
-			site.set(accepting)
-			Expect(server.call(refreshing.Access).Code).To(Equal(http.StatusUnauthorized))
-			Expect(tokensOf(server.refresh(using.Refresh)).Error).To(Equal("invalid_grant"))
-		},
-		Entry("has assigned the token to another person", oauth.Principal{Subject: "eve"}),
-		Entry("no longer allows the scopes of the grant", oauth.Principal{Subject: "ada", Scopes: []string{"other"}}),
-	)
 
 	DescribeTable("is not needed to end grants, also while the verifier",
 		Label("J10", "N12"), func(ctx SpecContext, verify verifyFunc) {

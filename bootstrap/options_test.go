@@ -15,34 +15,6 @@ import (
 )
 
 var _ = Describe("Protecting an MCP server with options", func() {
-	statusOf := func(header, value string, options ...bootstrap.MCPOption) int {
-		GinkgoHelper()
-		h := openHost(oauth.Config{Issuer: "http://127.0.0.1:8080", AllowLoopbackIssuer: true}, openStore(),
-			nil, options...)
-		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/mcp", http.NoBody)
-		if r.Header.Set(header, value); header == "Host" {
-			r.Host = value
-		}
-		return answer(h.Echo, r).Code
-	}
-
-	It("admits only the configured origins", Label("G1"), func() {
-		Expect(statusOf("Origin", "https://app.example")).To(Equal(http.StatusForbidden))
-		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins("https://app.example"))).
-			To(Equal(http.StatusUnauthorized))
-		Expect(statusOf("Origin", "http://localhost:6274")).To(Equal(http.StatusForbidden))
-		Expect(statusOf("Origin", "http://localhost:6274", bootstrap.WithAllowedOrigins(bootstrap.LoopbackOrigins))).
-			To(Equal(http.StatusUnauthorized))
-		Expect(statusOf("Origin", "https://app.example", bootstrap.WithAllowedOrigins(bootstrap.LoopbackOrigins))).
-			To(Equal(http.StatusForbidden))
-	})
-
-	It("admits only the configured names of a server on loopback", Label("G1"), func() {
-		Expect(statusOf("Host", "tunnel.example")).To(Equal(http.StatusForbidden))
-		Expect(statusOf("Host", "tunnel.example", bootstrap.WithAllowedHosts("tunnel.example"))).
-			To(Equal(http.StatusUnauthorized))
-	})
-
 	It("refuses to register with origins and hosts that no browser sends", Label("G1", "F9"), func() {
 		h := openHost(oauth.Config{Issuer: "https://cms.example"}, openStore(), nil)
 		server := bootstrap.Guard(func(http.ResponseWriter, *http.Request, oauth.Caller) {},
@@ -64,21 +36,6 @@ var _ = Describe("Protecting an MCP server with options", func() {
 		Expect(refused.Code).To(Equal(http.StatusForbidden))
 		Expect(refused.Header().Get("WWW-Authenticate")).
 			To(And(ContainSubstring("insufficient_scope"), Not(ContainSubstring("evil"))))
-	})
-
-	It("requires the configured scopes of a tool", Label("G10"), func() {
-		h := openHost(oauth.Config{Issuer: "https://cms.example",
-			Scopes: []oauth.Scope{{Name: "mcp"}, {Name: "write"}}}, openStore(), nil,
-			bootstrap.WithToolScopes(func(tool string) oauth.Scopes { return oauth.NewScopes(tool) }))
-		access := tokensOf(h.exchange(h.code())).Access
-		use := func(tool string) *httptest.ResponseRecorder {
-			return h.send(access, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+tool+`"}}`)
-		}
-		Expect(use("mcp").Code).NotTo(Equal(http.StatusForbidden))
-		refused := use("write")
-		Expect(refused.Code).To(Equal(http.StatusForbidden))
-		Expect(refused.Header().Get("WWW-Authenticate")).
-			To(And(ContainSubstring(`error="insufficient_scope"`), ContainSubstring(`scope="mcp write"`)))
 	})
 
 	DescribeTable("requires the default scopes of a tool without scopes of its own",

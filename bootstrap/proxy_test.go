@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -20,12 +19,12 @@ import (
 )
 
 // siteBehindProxy is an Echo that trusts the addresses in headers of a proxy on loopback.
-func siteBehindProxy(config oauth.Config, options ...bootstrap.OAuthOption) *echo.Echo {
+func siteBehindProxy(config oauth.Config) *echo.Echo {
 	GinkgoHelper()
 	store, err := persistence.OpenSQLite(filepath.Join(GinkgoT().TempDir(), "oauth.db"))
 	Expect(err).NotTo(HaveOccurred())
 	config.VerifyBearer, config.Logger = func(string) bool { return true }, slog.New(slog.DiscardHandler)
-	authz, err := bootstrap.NewOAuthServer(config, store, options...)
+	authz, err := bootstrap.NewOAuthServer(config, store)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
 		authz.Close()
@@ -48,49 +47,13 @@ func answer(e *echo.Echo, r *http.Request) *httptest.ResponseRecorder {
 }
 
 var _ = Describe("A site behind a proxy", func() {
-	failFrom := func(e *echo.Echo, address string) *httptest.ResponseRecorder {
-		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {"unknown"}}
-		r := httptest.NewRequest(http.MethodPost, "/oauth/token", strings.NewReader(form.Encode()))
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		if address != "" {
-			r.Header.Set("X-Forwarded-For", address)
-		}
-		return answer(e, r)
-	}
-
-	It("refuses an address after sixty unknown tokens in a minute, and no other", Label("D31"), func() {
-		limited := 0
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"},
-			bootstrap.WithLimitObserver(func(limit oauth.Limit, effect oauth.LimitEffect) {
-				Expect(limit).To(Equal(oauth.LimitUnknownTokens))
-				Expect(effect).To(Equal(oauth.LimitRefused))
-				limited++
-			}))
-		for range 60 {
-			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
-		}
-		refused := failFrom(e, "203.0.113.7")
-		Expect(refused.Code).To(Equal(http.StatusTooManyRequests))
-		Expect(refused.Body.String()).To(ContainSubstring(`"error":"temporarily_unavailable"`))
-		Expect(refused.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d?$`))
-		Expect(failFrom(e, "203.0.113.8").Code).To(Equal(http.StatusBadRequest))
-		Expect(limited).To(Equal(1))
-	})
-
-	It("has no limit for a network in unlimited-networks", Label("D31"), func() {
-		e := siteBehindProxy(oauth.Config{
-			Issuer: "https://cms.example",
-			Limits: oauth.Limits{UnlimitedNetworks: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}},
-		})
-		for range 70 {
-			Expect(failFrom(e, "203.0.113.7").Code).To(Equal(http.StatusBadRequest))
-		}
-	})
-
 	It("has no limit for the address of the proxy, which all people share", Label("D31"), func() {
 		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example"})
+		form := url.Values{"grant_type": {"refresh_token"}, "client_id": {clientID}, "refresh_token": {"unknown"}}
 		for range 70 {
-			Expect(failFrom(e, "").Code).To(Equal(http.StatusBadRequest))
+			r := httptest.NewRequest(http.MethodPost, "/oauth/token", strings.NewReader(form.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			Expect(answer(e, r).Code).To(Equal(http.StatusBadRequest))
 		}
 	})
 
@@ -113,14 +76,4 @@ var _ = Describe("A site behind a proxy", func() {
 		Entry(nil, "/cms/.well-known/openid-configuration", http.StatusNotFound),
 		Entry(nil, "/cms/mcp", http.StatusUnauthorized),
 	)
-
-	It("lets the operator decide which clients may connect", Label("A8"), func() {
-		e := siteBehindProxy(oauth.Config{Issuer: "https://cms.example", AllowClient: func(host string) bool {
-			return host == "good.example"
-		}})
-		w := answer(e, httptest.NewRequest(http.MethodGet, "https://cms.example/oauth/authorize?client_id="+
-			url.QueryEscape("https://Bad.example/c.json"), http.NoBody))
-		Expect(w.Code).To(Equal(http.StatusForbidden))
-		Expect(w.Body.String()).To(ContainSubstring("unauthorized_client"))
-	})
 })

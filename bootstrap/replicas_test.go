@@ -73,14 +73,6 @@ var _ = Describe("A host with several processes on one store", func() {
 		return lines, tokens
 	}
 
-	It("closes a subscription when another process ends the grant",
-		Label("G16", "E9", "2026-07-28"), func(ctx SpecContext) {
-			one, other := process(false), process(false)
-			lines, _ := listening(ctx, one)
-			Expect(other.authz.EndGrantsOf(ctx, hostToken)).To(Equal(1))
-			Eventually(lines).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeClosed())
-		})
-
 	DescribeTable("is warned that sessions are not shared", Label("R1"),
 		func(shared func(*persistence.Store) oauth.Store, options []bootstrap.MCPOption, warned types.GomegaMatcher) {
 			var log bytes.Buffer

@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
-	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -81,22 +80,6 @@ var _ = Describe("A host's own settings", func() {
 	const issuer = "https://cms.example"
 	redirect := func(uri string) func(url.Values) { return func(v url.Values) { v.Set("redirect_uri", uri) } }
 
-	It("separate the tokens of two resources in one process", Label("G8", "N16"), func() {
-		store := openStore()
-		mine, theirs := openHost(oauth.Config{Issuer: issuer}, store, nil),
-			openHost(oauth.Config{Issuer: issuer + "/other"}, store, nil)
-		tokens, others := tokensOf(mine.exchange(mine.code())), tokensOf(theirs.exchange(theirs.code()))
-		Expect(mine.call(tokens.Access).Code).To(Equal(http.StatusOK))
-		Expect(theirs.call(others.Access).Code).To(Equal(http.StatusOK))
-		for site, foreign := range map[*host]string{mine: others.Access, theirs: tokens.Access} {
-			w := site.call(foreign)
-			Expect(w.Code).To(Equal(http.StatusUnauthorized))
-			Expect(w.Header().Get("WWW-Authenticate")).
-				To(ContainSubstring(
-					`error="invalid_token", error_description="The access token is invalid or has expired"`))
-		}
-	})
-
 	It("show an error page when the random source fails", Label("A33"), func() {
 		w := openHost(oauth.Config{Issuer: issuer, Random: exhausted{}}, openStore(), nil).ask()
 		Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
@@ -131,14 +114,6 @@ var _ = Describe("A host's own settings", func() {
 			Expect(h.refresh(tokens.Refresh).Code).To(Equal(http.StatusOK))
 		})
 
-	It("show on the page that an installed app gets access", Label("A36", "A14"), func() {
-		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: []string{"cursor"}}, openStore(),
-			published{"redirect_uris": []any{"cursor://app/cb"}})
-		Expect(h.ask(redirect("cursor://app/cb")).Body.String()).To(And(
-			ContainSubstring("The app’s access goes to an app on this device."),
-			Not(ContainSubstring("Two different addresses."))))
-	})
-
 	DescribeTable("send HSTS for an https issuer:", Label("A41"), func(issuer, header string) {
 		h := openHost(oauth.Config{Issuer: issuer, AllowLoopbackIssuer: true}, openStore(), nil)
 		for _, w := range []*httptest.ResponseRecorder{h.ask(), h.ask(redirect("https://unlisted.example/"))} {
@@ -146,18 +121,6 @@ var _ = Describe("A host's own settings", func() {
 		}
 	}, Entry("behind TLS", issuer, "max-age=31536000"), Entry("on loopback", "http://127.0.0.1:8080", ""),
 		Entry("on loopback with TLS", "https://localhost:8443", ""))
-
-	DescribeTable("allow private-use schemes", Label("A14", "C26"), func(allowed []string, uri string, status int) {
-		h := openHost(oauth.Config{Issuer: issuer, AllowedPrivateSchemes: allowed}, openStore(),
-			published{"redirect_uris": []any{"cursor://app/cb", "https://a.example/"}})
-		Expect(h.ask(redirect(uri)).Code).To(Equal(status))
-	},
-		Entry("that are listed", []string{"cursor"}, "cursor://app/cb", 200),
-		Entry("not that are not listed", nil, "cursor://app/cb", 400),
-		Entry("not if another one is listed", []string{"vscode"}, "cursor://app/cb", 400),
-		Entry("not with another spelling", []string{"cursor"}, "cursor://app/cb/", 400),
-		Entry("not in capitals", []string{"cursor"}, "CURSOR://app/cb", 400),
-	)
 
 	DescribeTable("select the errors that redirect automatically:",
 		Label("A39"), func(config oauth.Config, status int) {
@@ -182,22 +145,6 @@ var _ = Describe("A host's own settings", func() {
 			v.Set("scope", "mcp:admin")
 		}))).Scope).To(Equal("mcp:admin"))
 	})
-
-	DescribeTable("refuse clients that are allowed in development only, also with other certificate authorities",
-		Label("C9", "C48", "C49"), func(id string) {
-			authz, err := bootstrap.NewOAuthServer(oauth.Config{Issuer: issuer, VerifyBearer: func(string) bool {
-				return true
-			}, AllowLoopbackClients: true}, openStore())
-			Expect(err).To(MatchError(ContainSubstring("AllowLoopbackClients")))
-			Expect(authz).To(BeNil())
-			w := openHost(oauth.Config{Issuer: issuer}, openStore(), nil).ask(func(v url.Values) {
-				v.Set("client_id", id)
-			})
-			Expect(w.Code).To(Equal(http.StatusBadRequest))
-			Expect(w.Body.String()).To(ContainSubstring("invalid_client"))
-		}, Entry("on loopback", "https://127.0.0.1:8443/c.json"),
-		Entry("at another port", "https://client.example:8443/c.json"),
-		Entry("on the host of the service", issuer+"/c.json"))
 })
 
 var _ = Describe("A host's own store", func() {
@@ -221,22 +168,6 @@ var _ = Describe("A host's own store", func() {
 		Expect(store.writes.Load()).To(Equal(writes))
 	})
 
-	It("holds no transaction while the verifier is called, and is read again afterwards",
-		Label("I18", "I17"), func(ctx SpecContext) {
-			var h *host
-			var ending bool
-			h = openHost(oauth.Config{Issuer: issuer, Verifier: asked(func(token string) error {
-				if ending {
-					Expect(h.authz.EndGrantsOf(ctx, token)).To(Equal(1))
-				}
-				return nil
-			})}, openStore(), nil)
-			tokens := tokensOf(h.exchange(h.code()))
-			ending = true
-			Expect(tokensOf(h.refresh(tokens.Refresh)).Error).To(Equal("invalid_grant"))
-			Expect(h.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
-		})
-
 	It("gives the same answers after rows were deleted", Label("I21", "D32"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()
 		h := openHost(oauth.Config{Issuer: issuer, Now: at.now}, store, nil)
@@ -250,30 +181,6 @@ var _ = Describe("A host's own store", func() {
 		Expect(store.DeleteExpired(ctx, at.now())).To(BeNumerically(">", 0))
 		Expect(answers()).To(Equal(before))
 	})
-
-	It("causes an error in the format of each endpoint while it is down, and spends nothing",
-		Label("B11", "D30", "E10", "G11"), func() {
-			store := &down{Store: openStore()}
-			h := openHost(oauth.Config{Issuer: issuer}, store, nil)
-			code, tokens, ticket := h.code(), tokensOf(h.exchange(h.code())), h.ticket()
-			store.failing.Store(true)
-			approved := h.approve(ticket)
-			Expect(approved.Header().Get("Content-Type")).To(HavePrefix("text/html"))
-			Expect(approved.Header()).NotTo(HaveKey("Location"))
-			called := h.call(tokens.Access)
-			Expect(called.Header()).NotTo(HaveKey("Www-Authenticate"))
-			revoked := h.post("/oauth/revoke", url.Values{"token": {tokens.Access}})
-			for _, w := range []*httptest.ResponseRecorder{approved, called, revoked, h.exchange(code),
-				h.refresh(tokens.Refresh)} {
-				Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
-				Expect(w.Header().Get("Retry-After")).To(MatchRegexp(`^[1-9]\d*$`))
-				Expect(w.Body.String()).
-					To(And(ContainSubstring("temporarily_unavailable"), Not(ContainSubstring("rack"))))
-			}
-			store.failing.Store(false)
-			Expect([]int{h.approve(ticket).Code, h.call(tokens.Access).Code, h.exchange(code).Code,
-				h.refresh(tokens.Refresh).Code}).To(Equal([]int{303, 200, 200, 200}))
-		})
 
 	It("ends a grant without offline_access with its access token", Label("I13"), func(ctx SpecContext) {
 		at, store := &clock{}, openStore()

@@ -1,13 +1,10 @@
 package bootstrap_test
 
 import (
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -39,13 +36,6 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		server = open(oauth.Config{RecheckEvery: time.Minute}, openStore())
 	})
 	other := map[string]string{first: second, second: first}
-	get := func(path string) map[string]any {
-		GinkgoHelper()
-		var members map[string]any
-		w := answer(server.Echo, httptest.NewRequest(http.MethodGet, issuer+path, http.NoBody))
-		Expect(json.Unmarshal(w.Body.Bytes(), &members)).To(Succeed(), w.Body.String())
-		return members
-	}
 	// opens returns which of the two accepts a token, and expects a challenge of the other.
 	opens := func(access, mine string) {
 		GinkgoHelper()
@@ -74,24 +64,6 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		opens(next.Access, uri)
 	}, Entry("the first", first), Entry("the second", second))
 
-	It("have a document each, and only the first has one at the root path", Label("U1", "F6"), func() {
-		const wellKnown = "/.well-known/oauth-protected-resource"
-		Expect(get(wellKnown + "/mcp")).
-			To(And(HaveKeyWithValue("resource", first), HaveKeyWithValue("resource_name", "First")))
-		Expect(get(wellKnown + "/more/mcp")).
-			To(And(HaveKeyWithValue("resource", second), HaveKeyWithValue("resource_name", "Second"),
-				HaveKeyWithValue("authorization_servers", []any{issuer})))
-		Expect(get(wellKnown)).To(Equal(get(wellKnown + "/mcp")))
-		Expect(get("/.well-known/oauth-authorization-server")).
-			To(HaveKeyWithValue("protected_resources", []any{first, second}))
-	})
-
-	It("have different names on the consent page", Label("U2", "A35"), func() {
-		Expect(server.ask(resource(first)).Body.String()).
-			To(And(ContainSubstring("/mcp"), Not(ContainSubstring("/more/mcp"))))
-		Expect(server.ask(resource(second)).Body.String()).To(ContainSubstring("/more/mcp"))
-	})
-
 	DescribeTable("are selected by a client that", Label("U2", "A28", "A30", "A31"), func(mine string, uris ...string) {
 		opens(tokensOf(server.exchange(server.code(resource(uris...)))).Access, mine)
 	},
@@ -119,36 +91,6 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(tokensOf(server.refresh(tokens.Refresh)).Error).To(BeEmpty())
 	}, Entry("a token of the first", first), Entry("a token of the second", second))
 
-	DescribeTable("use only their own verifier", Label("U3"), func(mine string) {
-		asked, others := counted(mine), counted(other[mine])
-		tokens := tokensOf(server.exchange(server.code(resource(mine))))
-		Expect(asked.Load()).To(BeEquivalentTo(2), "before and after the grant is stored")
-		tokens = tokensOf(server.refresh(tokens.Refresh))
-		Expect(asked.Load()).To(BeEquivalentTo(3))
-		hours.advance(time.Minute)
-		Expect(server.sendTo(mine, tokens.Access, initialize).Code).To(Equal(http.StatusOK))
-		Expect(asked.Load()).To(BeEquivalentTo(4), "during use")
-		Expect(others.Load()).To(BeZero())
-	}, Entry("of the first", first), Entry("of the second", second))
-
-	It("accept only tokens of their own verifier", Label("U3", "B8"), func() {
-		sites[second].set(refusing)
-		Expect(server.approve(server.ticket(resource(second))).Code).To(Equal(http.StatusForbidden))
-		Expect(server.approve(server.ticket(resource(first))).Code).To(Equal(http.StatusSeeOther))
-	})
-
-	It("end only grants of tokens that their own verifier refuses", Label("U3", "J6", "J8"), func() {
-		one, two := tokensOf(server.exchange(server.code(resource(first)))),
-			tokensOf(server.exchange(server.code(resource(second))))
-		idle := tokensOf(server.exchange(server.code(resource(second))))
-		sites[second].set(refusing)
-		hours.advance(time.Minute)
-		Expect(server.sendTo(second, two.Access, initialize).Code).To(Equal(http.StatusUnauthorized))
-		Expect(tokensOf(server.refresh(idle.Refresh)).Error).To(Equal("invalid_grant"))
-		Expect(server.sendTo(first, one.Access, initialize).Code).To(Equal(http.StatusOK))
-		Expect(tokensOf(server.refresh(one.Refresh)).Error).To(BeEmpty())
-	})
-
 	It("share one verifier if only that is configured", Label("U3"), func() {
 		config := oauth.Config{Issuer: issuer, Verifier: sites[first],
 			MoreServers: []oauth.ProtectedServer{{Resource: second}}}
@@ -172,13 +114,5 @@ var _ = Describe("Two MCP servers under one issuer", func() {
 		Expect(fewer.call(tokens.Access).Code).To(Equal(http.StatusUnauthorized))
 		Expect(fewer.approve(kept).Code).To(Equal(http.StatusSeeOther))
 		Expect(tokensOf(server.exchange(code)).Error).To(BeEmpty(), "the grant is alive")
-	})
-
-	It("have to be in the configuration", Label("U1", "F9"), func() {
-		unknown := bootstrap.NewMCPServer(mcp.NewServer(&mcp.Implementation{Name: "unknown", Version: "1"}, nil),
-			bootstrap.WithOAuth(server.authz), bootstrap.WithResource(issuer+"/unknown"))
-		Expect(unknown.Register(echo.New())).To(MatchError(And(
-			ContainSubstring(`WithResource names "https://cms.example/unknown"`),
-			ContainSubstring("choose one of [https://cms.example/mcp https://cms.example/more/mcp]"))))
 	})
 })
