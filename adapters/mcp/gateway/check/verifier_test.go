@@ -3,7 +3,6 @@ package check
 import (
 	"bytes"
 	"crypto/x509"
-	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -106,18 +105,6 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		return func(body string, _ *http.Request) bool { return strings.Contains(body, `"method":"`+method+`"`) }
 	}
 
-	DescribeTable("verifies with the revision of the server, and ends its session:",
-		func(ctx SpecContext, supports func(string, *http.Request) bool) {
-			mcp.answer = accepting(supports)
-			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
-			_, err := verifier.VerifyBearer(ctx, "another")
-			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
-			Expect(mcp.asked).
-				To(ContainElement(And(HaveField("Method", http.MethodDelete),
-					HaveField("Header", HaveKeyWithValue("Mcp-Session-Id", []string{"one"})))))
-		},
-		Entry("2026-07-28", has("server/discover")), Entry("with sessions", has("initialize")))
-
 	It("does not wait for the end of a stream", func(ctx SpecContext) {
 		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Authorization") != "Bearer "+token {
@@ -142,41 +129,6 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 		clock = clock.Add(probeInterval)
 		_, err = verifier.VerifyBearer(ctx, token)
 		Expect(err).To(beUnavailable("it accepts any token"))
-	})
-
-	It("does not count a key as accepted by a server that accepts any", func(ctx SpecContext) {
-		mcp.answer = answering(http.StatusOK, "application/json", emptyResult)
-		_, err := verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it accepts any token"))
-		mcp.answer = answering(http.StatusUnauthorized, "text/plain", "")
-		_, err = verifier.VerifyBearer(ctx, token)
-		Expect(err).To(MatchError(ContainSubstring("it has refused every key since the start")))
-	})
-
-	DescribeTable("reports an outage or, where no MCP server can be, a mistake of the operator after the status",
-		Label("B9", "B24"), func(ctx SpecContext, status int, seen string, lasts bool) {
-			mcp.answer = answering(status, "text/plain", token)
-			_, err := verifier.VerifyBearer(ctx, token)
-			Expect(err).To(beUnavailable(seen))
-			misconfigured := oauth.VerifierMisconfigured("")
-			Expect(errors.As(err, &misconfigured)).To(Equal(lasts))
-			Expect(mcp.log.String()).NotTo(ContainSubstring(token))
-		}, Entry(nil, 404, "it answered 404", true), Entry(nil, 405, "it answered 405", true),
-		Entry(nil, 307, "it redirects", true),
-		Entry(nil, 200, "it answered 200 to initialize, and not as an MCP server", true),
-		Entry(nil, 500, "it answered 500", false), Entry(nil, 429, "it answered 429", false))
-
-	It("reports a server that answers only the first request of HTTP+SSE", Label("U13"), func(ctx SpecContext) {
-		mcp.answer = func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodGet {
-				w.Header().Set("Content-Type", "text/event-stream")
-				_ = http.NewResponseController(w).Flush()
-				<-r.Context().Done()
-			}
-			w.WriteHeader(http.StatusNotFound)
-		}
-		_, err := verifier.VerifyBearer(ctx, token)
-		Expect(err).To(beUnavailable("it speaks HTTP+SSE of 2024-11-05: run it with Streamable HTTP"))
 	})
 
 	It("refuses a token after a 401 of a server without initialize", func(ctx SpecContext) {
@@ -206,18 +158,6 @@ var _ = Describe("Verifying at an MCP server", Label("U14"), func() {
 				}
 			}
 		}
-
-		It("accepts a valid token", func(ctx SpecContext) {
-			forbidding(http.StatusForbidden, nil)
-			Expect(verifier.VerifyBearer(ctx, token)).To(Equal(principal))
-		})
-
-		It("refuses a token if the server answers 401 without one", func(ctx SpecContext) {
-			forbidding(http.StatusUnauthorized, nil)
-			_, err := verifier.VerifyBearer(ctx, "another")
-			Expect(err).To(MatchError(oauth.ErrUnknownBearer))
-			Expect(mcp.log.String()).To(BeEmpty())
-		})
 
 		It("leaves a token undecided if the server answers 403 without one too, as a firewall does",
 			Label("B9"), func(ctx SpecContext) {

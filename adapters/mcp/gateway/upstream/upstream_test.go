@@ -55,16 +55,6 @@ var _ = Describe("An upstream that fails", Label("U10"), func() {
 		return answer.Body.Close()
 	}
 
-	It("gets no requests after five failures in a row", func(ctx SpecContext) {
-		for range failuresInARow {
-			Expect(ask(ctx)).To(MatchError("The MCP server behind this gateway cannot be reached"))
-		}
-		Expect(ask(ctx)).
-			To(And(MatchError(errDown), HaveField("Status", http.StatusServiceUnavailable),
-				HaveField("Rule", "U10")))
-		Expect(asked).To(Equal(failuresInARow))
-	})
-
 	It("gets none either although an idle connection was closed between two failures", func(ctx SpecContext) {
 		failing := t.next
 		for failed := range failuresInARow {

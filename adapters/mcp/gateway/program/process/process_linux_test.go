@@ -46,14 +46,6 @@ func start(p Program) *Process {
 const limit30 = 30 * time.Second
 
 var _ = Describe("A process", Label("U24"), func() {
-	It("has exactly the given environment and folder", Label("U23"), func() {
-		p := shell("/bin/cat /proc/$$/environ; pwd")
-		p.Env, p.Dir = []string{"PATH=/usr/bin:/bin", "KEY=a b\n'c'"}, "/usr"
-		out, err := io.ReadAll(start(p))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(out)).To(Equal("PATH=/usr/bin:/bin\x00KEY=a b\n'c'\x00/usr\n"))
-	})
-
 	It("gets no file besides its standard streams", Label("U23"), func() {
 		inherited, err := os.Open("/dev/null")
 		Expect(err).NotTo(HaveOccurred())
@@ -95,25 +87,6 @@ var _ = Describe("A process", Label("U24"), func() {
 		Entry("by a signal", "kill -9 $$", "signal: killed"),
 	)
 
-	It("reports a program that does not exist", func() {
-		_, err := Start(Program{Path: "/does/not/exist", Dir: "/"}, func(string) {})
-		Expect(err).To(MatchError(os.ErrNotExist))
-	})
-
-	It("gets SIGTERM, and SIGKILL if it ignores that", func() {
-		for script, reason := range map[string]string{
-			"trap 'exit 5' TERM; echo; while :; do sleep 0.01; done": "exit status 5",
-			"trap '' TERM; echo; while :; do sleep 0.01; done":       "signal: killed",
-		} {
-			child := start(shell(script))
-			_, err := child.Read(make([]byte, 1))
-			Expect(err).NotTo(HaveOccurred())
-			child.End()
-			Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
-			Expect(child.Err()).To(MatchError(reason))
-		}
-	})
-
 	It("does not end with the thread of its caller", func() {
 		started := make(chan *Process)
 		go func() {
@@ -134,28 +107,6 @@ var _ = Describe("A process", Label("U24"), func() {
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
 		Expect(lines.String()).To(BeEmpty(), "it can be set")
-	})
-
-	It("has its limits, and so has what it starts", Label("U25"), func() {
-		p := shell("read start; (ulimit -H -d; ulimit -S -d; ulimit -H -t; ulimit -H -c)")
-		p.Memory, p.CPUTime = 64<<20, time.Minute
-		child := start(p)
-		_, err := child.Write([]byte("\n"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(io.ReadAll(child)).To(BeEquivalentTo("65536\n65536\n60\n0\n"))
-	})
-
-	It("ends with its group when it exits", func() {
-		child := start(shell("sleep 60 & echo $!; exit 3"))
-		var descendant int
-		_, err := fmt.Fscan(child, &descendant)
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(child.Done()).WithTimeout(limit30).Should(BeClosed())
-		Eventually(func() string {
-			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", descendant))
-			_, state, _ := strings.Cut(string(status), ") ")
-			return state
-		}).WithTimeout(limit30).Should(Or(BeEmpty(), HavePrefix("Z")))
 	})
 })
 
