@@ -2,8 +2,6 @@ package persistence
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -11,7 +9,6 @@ import (
 	"github.com/onsi/gomega/types"
 	"gorm.io/gorm"
 
-	"github.com/pasteport/pasteport/adapters/persistence/sqlite"
 	"github.com/pasteport/pasteport/domain/oauth"
 	"github.com/pasteport/pasteport/features/storespec"
 )
@@ -20,44 +17,6 @@ import (
 func unavailable() types.GomegaMatcher {
 	return And(MatchError(oauth.ErrUnavailable), Not(MatchError(oauth.ErrNotFound)))
 }
-
-var _ = Describe("A store whose file is gone", Label("N14", "D30", "G11"), func() {
-	var store *Store
-	var file string
-	BeforeEach(func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		store, file = openIn(directory), filepath.Join(directory, "oauth.db")
-		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-	})
-	reading := func(ctx context.Context) error {
-		_, err := storespec.On(store).Grant(ctx, "g")
-		return err
-	}
-	touch := func(*oauth.AccessGrant) error { return nil }
-
-	It("is unavailable to readers and writers until the file is back, and makes none itself", func(ctx SpecContext) {
-		Expect(os.Rename(file, file+".away")).To(Succeed())
-		Eventually(reading).WithContext(ctx).WithTimeout(sqlite.BusyTimeout).Should(unavailable())
-		Expect(storespec.On(store).UpdateGrant(ctx, "g", touch)).To(unavailable())
-		Expect(keep(ctx, store, aGrant("h"))).To(unavailable())
-		Expect(file).NotTo(BeAnExistingFile())
-		Expect(os.Rename(file+".away", file)).To(Succeed())
-		Expect(storespec.On(store).UpdateGrant(ctx, "g", touch)).To(Succeed())
-	})
-
-	It("goes on with the file that takes its place", func(ctx SpecContext) {
-		other := openFresh()
-		Expect(keep(ctx, other, aGrant("restored"))).To(Succeed())
-		Expect(other.Close()).To(Succeed())
-		Expect(os.Remove(file)).To(Succeed())
-		Expect(os.Remove(file + "-wal")).To(Succeed())
-		Expect(os.Rename(filepath.Join(filepath.Dir(other.secretFile), "oauth.db"), file)).To(Succeed())
-		grant, err := storespec.On(store).Grant(ctx, "restored")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(grant.ID()).To(Equal("restored"))
-		Expect(store.durable()).To(Succeed())
-	})
-})
 
 var _ = Describe("Waiting to write", Label("N14", "D30", "H5"), func() {
 	It("ends before a writer does that never comes to an end", func(ctx SpecContext) {

@@ -166,10 +166,6 @@ var _ = Describe("Copying a store", func() {
 					Expect(storeFingerprint(target.writer, unused, oauth.Fingerprint{1})).To(Succeed())
 				}),
 			)
-
-			It("refuses to copy a store to itself", func(ctx SpecContext) {
-				Expect(Copy(ctx, source, source, silently)).To(MatchError(errNotEmpty))
-			}, NodeTimeout(time.Minute))
 		})
 	}
 

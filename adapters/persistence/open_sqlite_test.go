@@ -51,7 +51,6 @@ var _ = Describe("Opening a store in a SQLite file", func() {
 		}, "it is a directory: name a file in it"),
 		Entry("when it is something else", write("this is not a database, whatever its name may say"),
 			"it is not a SQLite database or it is damaged"),
-		Entry("when it is damaged", damage, "it is not a SQLite database or it is damaged"),
 		Entry("when its schema is damaged", damageSchema, "it is not a SQLite database or it is damaged"),
 		Entry("when a newer version has written it", fromTheFuture, "another version of Pasteport has written it"),
 	)
@@ -68,14 +67,6 @@ var _ = Describe("Opening a SQLite file beside its service", Label("H7"), func()
 	BeforeEach(func() {
 		directory = GinkgoT().TempDir()
 		file = filepath.Join(directory, "oauth.db")
-	})
-
-	It("reads and writes it", func(ctx SpecContext) {
-		openIn(directory)
-		store, err := OpenExisting(file, ServerOptions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-		Expect(store.Close()).To(Succeed())
 	})
 
 	DescribeTable("changes nothing and refuses it", func(prepare func(file string), reason string) {
@@ -194,17 +185,6 @@ func mode(path string) fs.FileMode {
 
 func write(content string) func(file string) {
 	return func(file string) { Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed()) }
-}
-
-// damage overwrites every page but the first.
-func damage(file string) {
-	Expect(openIn(filepath.Dir(file)).Close()).To(Succeed())
-	content, err := os.ReadFile(file)
-	Expect(err).NotTo(HaveOccurred())
-	for i := 4096; i < len(content); i++ {
-		content[i] = 0xff
-	}
-	write(string(content))(file)
 }
 
 func damageSchema(file string) {

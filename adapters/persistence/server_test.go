@@ -280,30 +280,6 @@ var _ = Describe("A store on a database server", func() {
 					})).To(Succeed())
 					reading.Wait()
 				}, NodeTimeout(time.Minute))
-
-			It("says that a server which is gone is an outage, and goes on when it is back",
-				Label("N14", "G11", "D30"), func(ctx SpecContext) {
-					suite.Needs("engines")
-					own, err := engines.Own(ctx, name)
-					Expect(err).NotTo(HaveOccurred())
-					DeferCleanup(own.Close)
-					at := placeOn(ctx, own.Endpoint)
-					store := at.open()
-					Expect(keep(ctx, store, aGrant("g"))).To(Succeed())
-					Expect(own.Stop()).To(Succeed())
-					_, err = storespec.On(store).Grant(ctx, "g")
-					Expect(err).To(MatchError(oauth.ErrUnavailable))
-					Expect(storespec.On(store).UpdateGrant(ctx, "g", nil)).To(MatchError(oauth.ErrUnavailable))
-					Expect(keep(ctx, store, aGrant("h"))).To(MatchError(oauth.ErrUnavailable))
-					Expect(store.UseOnce(ctx, digest(1), then)).To(MatchError(oauth.ErrUnavailable))
-					Expect(own.Start(ctx)).To(Succeed())
-					Expect(storespec.On(store).UpdateGrant(ctx, "g", func(g *oauth.AccessGrant) error {
-						g.End(oauth.EndedByHost, then)
-						return nil
-					})).To(Succeed())
-					_, err = storespec.On(store).Grant(ctx, "g")
-					Expect(err).NotTo(HaveOccurred())
-				}, NodeTimeout(5*time.Minute))
 		})
 	}
 })

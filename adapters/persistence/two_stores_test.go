@@ -2,11 +2,6 @@ package persistence
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,25 +38,6 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		Expect(secrets).To(HaveEach(secrets[0]))
 	})
 
-	It("let exactly one of several processes end a grant", func(ctx SpecContext) {
-		directory := GinkgoT().TempDir()
-		Expect(keep(ctx, openIn(directory), aGrant("g"))).To(Succeed())
-		answers := make([]string, 4)
-		var racing sync.WaitGroup
-		for i := range answers {
-			racing.Go(func() {
-				defer GinkgoRecover()
-				process := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestPersistence$")
-				process.Env = append(os.Environ(), endVariable+"="+filepath.Join(directory, "oauth.db"))
-				answer, err := process.CombinedOutput()
-				Expect(err).NotTo(HaveOccurred(), string(answer))
-				answers[i], _, _ = strings.Cut(string(answer), "\n")
-			})
-		}
-		racing.Wait()
-		Expect(answers).To(ConsistOf("ended", "ended already", "ended already", "ended already"))
-	}, NodeTimeout(time.Minute))
-
 	It("give up waiting for each other when the context ends", Label("N14", "D30"), func(ctx SpecContext) {
 		directory := GinkgoT().TempDir()
 		one, other := openIn(directory), openIn(directory)
@@ -76,35 +52,6 @@ var _ = Describe("Two stores on one SQLite file", Label("I22"), func() {
 		})).To(Succeed())
 	})
 })
-
-// endVariable makes this test binary end the grant in the file that it names, and say whether it
-// was the one.
-const endVariable = "PERSISTENCE_END_GRANT_IN"
-
-func endGrantIn(file string) {
-	store, err := OpenSQLite(file)
-	if err == nil {
-		fmt.Println(endGrant(store))
-		err = store.Close()
-	}
-	if err != nil {
-		fmt.Println(err)
-	}
-}
-
-func endGrant(store *Store) (outcome string) {
-	outcome = "ended already"
-	err := storespec.On(store).UpdateGrant(context.Background(), "g", func(g *oauth.AccessGrant) error {
-		if g.End(oauth.EndedByHost, then) {
-			outcome = "ended"
-		}
-		return nil
-	})
-	if err != nil {
-		return err.Error()
-	}
-	return outcome
-}
 
 // alternating asks another store at every call.
 type alternating struct {
