@@ -132,7 +132,7 @@ func (s *Server) activeConnections(ctx context.Context, prints []oauth.Fingerpri
 	found.Active = all.Connections(s.settings, found.At)
 	slices.SortStableFunc(found.Active, func(a, b oauth.Connection) int { return b.LastSeen().Compare(a.LastSeen()) })
 	used := map[oauth.Fingerprint]bool{prints[0]: true}
-	for one := range all.All() {
+	for _, one := range all.All() {
 		used[one.HostPrint()] = true
 	}
 	useful := slices.DeleteFunc(slices.Clone(prints), func(print oauth.Fingerprint) bool { return !used[print] })

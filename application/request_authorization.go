@@ -52,7 +52,7 @@ func (s *Server) RequestAuthorization(ctx context.Context, p oauth.Parameters) (
 		recorder.Explain(oauth.Refuse(oauth.InvalidRequest, "A47",
 			"the client gets no refresh token, because it does not request offline_access"))
 	}
-	sealed, err := ticket.Seal(s.settings.Keys)
+	sealed, err := ticket.Seal()
 	if err != nil {
 		return nil, fmt.Errorf("sealing the ticket: %w", err)
 	}

@@ -59,13 +59,15 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 	}
 	g.version, g.state = 0, grantActive
 	g.authMethod = code.authMethod.chosen(by.Signed)
-	access := accessRequest{entropy: by.Fresh.Access, holder: by.Code, scopes: scopes}
-	tokens, err := g.issueAccess(access, settings, now)
+	tokens, err := g.issueAccess(by.Fresh.Access, by.Code, scopes, settings, now)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !g.scopes.Has(OfflineAccess) {
-		g.keepHostForAccess()
+		if g.access[0].Wrap == nil { // no access token can open the box
+			g.host = sealedHostToken{}
+		}
+		g.host.wrap = nil
 		g.idleExpiresAt = now.Add(tokens.Lifetime)
 		return g, tokens, nil
 	}
@@ -82,12 +84,14 @@ func openGrant(code *AuthorizationCode, by Redemption, scopes Scopes, settings *
 
 // Revoke ends the grant if the token is a refresh token; it revokes an access token alone (RFC 7009
 // §2.1). It ignores a token of another client. It reports whether the grant ended.
-func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (grantEnded bool) {
+func (g *AccessGrant) Revoke(token Secret, client string, now time.Time) (ended bool) {
 	if client != "" && client != g.client.raw {
 		return false
 	}
 	if token.kind() == AccessTokenSecret {
-		g.revokeAccess(token, now)
+		if found := g.findAccess(token); found != nil && !found.isRevoked() && g.state != grantEnded {
+			found.RevokedAt, found.Wrap, g.revokedAt = now, nil, now
+		}
 		return false
 	}
 	return g.issuedRefresh(token) && g.End(EndedByRevocation, now)
@@ -164,13 +168,4 @@ func (c *consent) scopesFor(principal Principal, settings *Settings) Scopes {
 		return c.scopes
 	}
 	return c.scopes.Intersect(settings.ceiling(principal, c.resource))
-}
-
-// keepHostForAccess keeps the box only if an access token can open it. It is for
-// grants without refresh tokens.
-func (g *AccessGrant) keepHostForAccess() {
-	if g.access[0].Wrap == nil {
-		g.host = sealedHostToken{}
-	}
-	g.host.wrap = nil
 }

@@ -81,46 +81,36 @@ func (g *AccessGrant) scopesOf(token *AccessToken) Scopes {
 	return restoreScopes(token.Scopes).Intersect(g.scopes)
 }
 
-// accessRequest is what an access token is issued from.
-type accessRequest struct {
-	entropy Entropy
-	holder  Secret // opens the data key of the host token
-	scopes  Scopes // empty for all
-}
-
-// issueAccess adds an access token, which expires no later than the grant, and forgets
-// those that have expired.
-func (g *AccessGrant) issueAccess(by accessRequest, settings *Settings, now time.Time) (*Tokens, error) {
-	secret, err := NewSecret(AccessTokenSecret, g.id, g.issuedAccess+1, by.entropy, settings.Keys)
+// issueAccess adds an access token, which expires no later than the grant, and forgets those that
+// have expired. The holder opens the data key of the host token; empty scopes are all.
+func (g *AccessGrant) issueAccess(entropy Entropy, holder Secret, scopes Scopes, settings *Settings,
+	now time.Time) (*Tokens, error) {
+	secret, err := NewSecret(AccessTokenSecret, g.id, g.issuedAccess+1, entropy, settings.Keys)
 	if err != nil {
 		return nil, err
 	}
-	wrap, err := g.accessWrap(by.holder, secret, settings)
-	if err != nil {
-		return nil, err
+	var held sealedHostToken
+	if settings.accessTokensUnseal() && !g.host.isEmpty() {
+		if held, err = g.host.rewrapFor(holder, secret, g.id, settings.Keys); err != nil {
+			return nil, err
+		}
 	}
 	g.issuedAccess++
 	token := AccessToken{
 		Number:    g.issuedAccess,
 		Digest:    secret.Digest(),
-		Scopes:    g.narrower(by.scopes).String(),
-		Wrap:      wrap,
+		Scopes:    g.narrower(scopes).String(),
+		Wrap:      held.wrap,
 		IssuedAt:  now,
 		ExpiresAt: earlier(now.Add(settings.AccessTokenTTL), g.expiresAt),
 	}
-	g.access = append(g.keptAccess(now), token)
-	return g.respond(secret, &token, now), nil
-}
-
-// keptAccess returns the access tokens that are kept beside a new one: none that has expired, and
-// revoked ones only where there is room, so that they end no valid one.
-func (g *AccessGrant) keptAccess(now time.Time) []AccessToken {
 	kept := slices.DeleteFunc(slices.Clone(g.access), func(old AccessToken) bool { return expired(old.ExpiresAt, now) })
-	for len(kept) >= maxAccessTokens {
+	for len(kept) >= maxAccessTokens { // revoked ones go first, so that they end no valid one
 		oldest := max(0, slices.IndexFunc(kept, AccessToken.isRevoked))
 		kept = slices.Delete(kept, oldest, oldest+1)
 	}
-	return kept
+	g.access = append(kept, token)
+	return g.respond(secret, &token, now), nil
 }
 
 func (t AccessToken) isRevoked() bool { return !t.RevokedAt.IsZero() }
@@ -128,25 +118,6 @@ func (t AccessToken) isRevoked() bool { return !t.RevokedAt.IsZero() }
 // respond returns the response with an access token.
 func (g *AccessGrant) respond(secret Secret, token *AccessToken, now time.Time) *Tokens {
 	return &Tokens{Access: secret, Scopes: g.scopesOf(token), Lifetime: token.ExpiresAt.Sub(now)}
-}
-
-// accessWrap wraps the data key for an access token. It returns nil unless access tokens
-// have to open the host token.
-func (g *AccessGrant) accessWrap(holder, access Secret, settings *Settings) ([]byte, error) {
-	if !settings.accessTokensUnseal() || g.host.isEmpty() {
-		return nil, nil
-	}
-	held, err := g.host.rewrapFor(holder, access, g.id, settings.Keys)
-	return held.wrap, err
-}
-
-// revokeAccess revokes one access token.
-func (g *AccessGrant) revokeAccess(presented Secret, now time.Time) {
-	token := g.findAccess(presented)
-	if token == nil || !token.RevokedAt.IsZero() || g.state == grantEnded {
-		return
-	}
-	token.RevokedAt, token.Wrap, g.revokedAt = now, nil, now
 }
 
 // NeedsRecheck reports whether the host token was last verified more than RecheckEvery ago, and the

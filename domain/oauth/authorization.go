@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/hex"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -123,20 +122,15 @@ type Authorizations struct {
 	Grants []*AccessGrant
 }
 
-// All iterates over the codes, then over the grants.
-func (a Authorizations) All() iter.Seq[Authorization] {
-	return func(yield func(Authorization) bool) {
-		for _, code := range a.Codes {
-			if !yield(code) {
-				return
-			}
-		}
-		for _, grant := range a.Grants {
-			if !yield(grant) {
-				return
-			}
-		}
+// All returns the codes, then the grants.
+func (a Authorizations) All() (all []Authorization) {
+	for _, code := range a.Codes {
+		all = append(all, code)
 	}
+	for _, grant := range a.Grants {
+		all = append(all, grant)
+	}
+	return all
 }
 
 // Connection is Authorization.Connection with the name of the server.
@@ -148,7 +142,7 @@ func (s *Settings) Connection(of Authorization, now time.Time) (shown Connection
 
 // Connections returns the active ones, the oldest first.
 func (a Authorizations) Connections(settings *Settings, now time.Time) (connections []Connection) {
-	for authorization := range a.All() {
+	for _, authorization := range a.All() {
 		if shown, active := settings.Connection(authorization, now); active {
 			connections = append(connections, shown)
 		}
@@ -161,7 +155,7 @@ func (a Authorizations) Connections(settings *Settings, now time.Time) (connecti
 
 // End ends the chosen ones and returns the ids of those that were active.
 func (a Authorizations) End(chosen func(id string) bool, reason EndReason, now time.Time) (ended []string) {
-	for authorization := range a.All() {
+	for _, authorization := range a.All() {
 		if chosen(authorization.ID()) && authorization.End(reason, now) {
 			ended = append(ended, authorization.ID())
 		}
@@ -176,7 +170,7 @@ func (a Authorizations) Surplus(newID string, limit int, now time.Time) map[stri
 	if len(a.Codes)+len(a.Grants) <= limit {
 		return nil
 	}
-	others := slices.DeleteFunc(slices.Collect(a.All()), func(one Authorization) bool { return one.ID() == newID })
+	others := slices.DeleteFunc(a.All(), func(one Authorization) bool { return one.ID() == newID })
 	slices.SortStableFunc(others, func(one, other Authorization) int {
 		return lastSeen(one, now).Compare(lastSeen(other, now))
 	})
@@ -246,8 +240,7 @@ func SealConnections(prints []Fingerprint, host HostToken, settings *Settings, n
 	for _, print := range prints {
 		joined.WriteString(hex.EncodeToString(print[:]))
 	}
-	return sealValues(settings.Keys, connectionsPurpose, settings.Issuer, "at", formatMillis(now), "prints",
-		joined.String(), "token", host.Reveal())
+	return sealValues(settings, connectionsPurpose, now, "prints", joined.String(), "token", host.Reveal())
 }
 
 // OpenConnections opens what SealConnections has sealed. It refuses like OpenTicket. It treats

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,10 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 	if err != nil {
 		return nil, err
 	}
+	lifetime := settings.LongestGrant()
+	if a.Choice != nil {
+		lifetime = cmp.Or(a.Choice.Lifetime, lifetime)
+	}
 	c := &AuthorizationCode{
 		consent: consent{
 			id:         a.Ticket.id,
@@ -74,7 +79,7 @@ func IssueCode(a Approval, settings *Settings, now time.Time) (*AuthorizationCod
 		digest:    a.Code.Digest(),
 		challenge: request.challenge,
 		expiresAt: now.Add(settings.AuthCodeTTL),
-		grantEnd:  now.Add(settings.lifetimeOf(a.Choice)),
+		grantEnd:  now.Add(lifetime),
 	}
 	if !scopes.Has(OfflineAccess) && !settings.accessTokensUnseal() {
 		return c, nil
@@ -153,20 +158,14 @@ func (c *AuthorizationCode) Redeem(by Redemption, settings *Settings, now time.T
 		return nil, nil, err
 	}
 	grant, tokens, err := openGrant(c, by, scopes, settings, now)
-	if err != nil {
-		return nil, nil, refuseLostKey(err)
+	switch {
+	case errors.Is(err, ErrHostTokenLost):
+		return nil, nil, refuseGrant("J4", err)
+	case err != nil:
+		return nil, nil, err
 	}
 	c.state, c.redeemedAt, c.host, c.authMethod = codeRedeemed, now, sealedHostToken{}, grant.authMethod
 	return grant, tokens, nil
-}
-
-// refuseLostKey refuses a code whose sealed host token no key opens. It returns any other error
-// unchanged, as an outage.
-func refuseLostKey(err error) error {
-	if errors.Is(err, ErrHostTokenLost) {
-		return refuseGrant("J4", err)
-	}
-	return err
 }
 
 // narrowed returns the scopes for a code exchange: the granted scopes that the request repeats, or

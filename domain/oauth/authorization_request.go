@@ -57,9 +57,12 @@ func NewAuthorizationRequest(client *ClientMetadata, p Parameters, settings *Set
 	if err != nil {
 		return nil, err
 	}
-	state, err := readState(p.Get("state"))
-	if err != nil {
-		return nil, err
+	state := p.Get("state")
+	switch {
+	case len(state) > maxStateLength:
+		return nil, Refuse(StateTooLong, "A22", "the state has more than 4096 bytes")
+	case !printable(strings.ReplaceAll(state, " ", "_")):
+		return nil, Refuse(StateNotPrintable, "A22", "the state is not printable ASCII")
 	}
 	request := &AuthorizationRequest{
 		client:           client.ID(),
@@ -82,8 +85,15 @@ func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 		"scope"); err != nil {
 		return err
 	}
-	if err := checkResponse(p); err != nil {
-		return err
+	switch p.Get("response_type") {
+	case "code":
+	case "":
+		return Refuse(InvalidRequest, "A16", "the response_type is missing")
+	default:
+		return Refuse(UnsupportedResponseType, "A16", "the response_type has to be code")
+	}
+	if mode := p.Get("response_mode"); mode != "" && mode != "query" {
+		return Refuse(InvalidRequest, "A17", "the response_mode has to be query")
 	}
 	challenge, err := ParseCodeChallenge(p.Get("code_challenge"), p.Get("code_challenge_method"))
 	if err != nil {
@@ -104,31 +114,6 @@ func (r *AuthorizationRequest) read(p Parameters, refreshing refreshing) error {
 	}
 	r.forgetsRefresh = refreshing == refreshDeclared && !scopes.Has(OfflineAccess)
 	r.challenge, r.scopes = challenge, scopes
-	return nil
-}
-
-// readState refuses a state that is too long or not printable.
-func readState(state string) (string, error) {
-	switch {
-	case len(state) > maxStateLength:
-		return "", Refuse(StateTooLong, "A22", "the state has more than 4096 bytes")
-	case !printable(strings.ReplaceAll(state, " ", "_")):
-		return "", Refuse(StateNotPrintable, "A22", "the state is not printable ASCII")
-	}
-	return state, nil
-}
-
-func checkResponse(p Parameters) error {
-	switch p.Get("response_type") {
-	case "code":
-	case "":
-		return Refuse(InvalidRequest, "A16", "the response_type is missing")
-	default:
-		return Refuse(UnsupportedResponseType, "A16", "the response_type has to be code")
-	}
-	if mode := p.Get("response_mode"); mode != "" && mode != "query" {
-		return Refuse(InvalidRequest, "A17", "the response_mode has to be query")
-	}
 	return nil
 }
 
@@ -209,6 +194,6 @@ func (r *AuthorizationRequest) answer(pairs ...string) Redirect {
 	return Redirect{
 		Location:  r.redirect.raw + separator + strings.Join(query, "&"),
 		Host:      r.redirect.Host(),
-		Automatic: r.settings.trustsRedirect(r.redirect),
+		Automatic: r.redirect.Loopback() || r.settings.autoErrorRedirect,
 	}
 }

@@ -53,10 +53,3 @@ func (s *Settings) LongestGrant() time.Duration {
 	}
 	return s.GrantTTL
 }
-
-func (s *Settings) lifetimeOf(by *Choice) time.Duration {
-	if by == nil || by.Lifetime == 0 {
-		return s.LongestGrant()
-	}
-	return by.Lifetime
-}

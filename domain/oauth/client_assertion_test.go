@@ -83,7 +83,7 @@ var _ = Describe("Settling how a client authenticates", Label("C30", "D33"), fun
 		Expect(err).NotTo(HaveOccurred())
 		request.authMethod = client.authentication.method
 		ticket := &Ticket{id: "t", issuedAt: noon, request: request}
-		sealed, err := ticket.Seal(settings.Keys)
+		sealed, err := ticket.Seal()
 		Expect(err).NotTo(HaveOccurred())
 		opened, err := OpenTicket(sealed, settings, noon)
 		Expect(err).NotTo(HaveOccurred())

@@ -38,10 +38,6 @@ func (m AuthMethod) HasSecret() bool { return m == ClientSecretBasic || m == Cli
 
 func (m AuthMethod) selfRegistered() bool { return m == SealedClientID || m.HasSecret() }
 
-// proves reports whether the client authenticates with a key or secret, so that a stolen code or
-// refresh token is useless alone.
-func (m AuthMethod) proves() bool { return m == PrivateKeyJWT || m.HasSecret() }
-
 // chosen returns the method of a client that has redeemed its code with an assertion or without
 // one.
 func (m AuthMethod) chosen(assertion bool) AuthMethod {
@@ -195,7 +191,10 @@ func (d clientDocument) authMethod() (AuthMethod, error) {
 	named := func(method AuthMethod) bool {
 		return declared == string(method) || slices.Contains(supported, string(method))
 	}
-	switch signs := named(PrivateKeyJWT) && d.signsAsOffered(); {
+	algorithm, declaresAlgorithm := d["token_endpoint_auth_signing_alg"]
+	name, _ := algorithm.(string)
+	signs := named(PrivateKeyJWT) && (!declaresAlgorithm || slices.Contains(AssertionAlgorithms(), name))
+	switch {
 	case signs && named(PublicClient):
 		return NoneOrPrivateKeyJWT, nil
 	case signs:
@@ -204,12 +203,6 @@ func (d clientDocument) authMethod() (AuthMethod, error) {
 		return PublicClient, nil
 	}
 	return "", Refuse(UnsupportedClient, "C30", "the client authenticates in a way that this server does not offer")
-}
-
-func (d clientDocument) signsAsOffered() bool {
-	algorithm, declared := d["token_endpoint_auth_signing_alg"]
-	name, _ := algorithm.(string)
-	return !declared || slices.Contains(AssertionAlgorithms(), name)
 }
 
 // Key is a client's public key: a decoded JSON Web Key (RFC 7517).
@@ -256,21 +249,14 @@ var keyTypes = map[string][2]any{
 	"EdDSA": {"OKP", "Ed25519"},
 }
 
-// meant reports whether the key has the id or, for a reference without one, fits the algorithm.
-func (r KeyReference) meant(key Key) bool {
-	if r.ID != "" {
-		return key["kid"] == any(r.ID)
-	}
-	use, algorithm := key["use"], key["alg"]
-	return keyTypes[r.Algorithm] == [2]any{key["kty"], key["crv"]} && (use == nil || use == any("sig")) &&
-		(algorithm == nil || algorithm == any(r.Algorithm))
-}
-
-// Key returns the only key that is meant.
+// Key returns the only key that has the id or, for a reference without one, fits the algorithm.
 func (s KeySet) Key(by KeyReference) (Key, bool) {
 	var found []Key
 	for _, key := range s.keys {
-		if by.meant(key) {
+		use, algorithm := key["use"], key["alg"]
+		fits := keyTypes[by.Algorithm] == [2]any{key["kty"], key["crv"]} && (use == nil || use == any("sig")) &&
+			(algorithm == nil || algorithm == any(by.Algorithm))
+		if by.ID == "" && fits || by.ID != "" && key["kid"] == any(by.ID) {
 			found = append(found, key)
 		}
 	}

@@ -40,9 +40,6 @@ func (s MetadataStatus) Error() string {
 	return fmt.Sprintf("the status of the response is %d", int(s))
 }
 
-// isOutage reports whether the host refuses or fails all requests: 403, 408, 429 or 5xx.
-func (s MetadataStatus) isOutage() bool { return s == 403 || s == 408 || s == 429 || s >= 500 }
-
 // IsMetadataOutage reports whether a failed fetch says nothing about the client: the host was
 // unreachable, failed or refused requests, or this server had no slot for the fetch. A host that
 // resolves to an address that is not public is not among them, because its DNS entries are the
@@ -55,7 +52,7 @@ func IsMetadataOutage(err error) bool {
 	case errors.Is(err, ErrMetadataBudget):
 		return true
 	case errors.As(err, &status):
-		return status.isOutage()
+		return status == 403 || status == 408 || status == 429 || status >= 500
 	}
 	return errors.Is(err, ErrMetadataUnreachable) && !errors.Is(err, ErrMetadataNoDocument)
 }
@@ -119,28 +116,25 @@ func (c Config) hostedClients() map[string]*ClientMetadata {
 	return hosted
 }
 
-func (c Config) checkHostedClients() (mistakes []error) {
+func (c Config) checkHostedClients() (found mistakes) {
 	for _, client := range c.HostedClients {
 		metadata, err := client.metadata(c.Issuer)
 		switch {
 		case client.Path == "" || strings.Trim(client.Path, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
-			mistakes = append(mistakes,
-				NewMistake("HostedClients", "has the path %q: write lower-case letters, digits and hyphens",
-					client.Path))
+			found.add("HostedClients", "has the path %q: write lower-case letters, digits and hyphens", client.Path)
 		case err != nil:
-			mistakes = append(mistakes,
-				NewMistake("HostedClients", ": the client %q: %s", client.Path, refusalOf(err).Description))
+			found.add("HostedClients", ": the client %q: %s", client.Path, refusalOf(err).Description)
 		case metadata.ignoredEntries > 0 || slices.ContainsFunc(metadata.redirects, func(uri RedirectURI) bool {
 			return !uri.Loopback()
 		}):
-			mistakes = append(mistakes, NewMistake("HostedClients", ": the client %q has a redirect URI that is not "+
-				"on loopback: write http://127.0.0.1/ or http://localhost/ and a path", client.Path))
+			found.add("HostedClients", ": the client %q has a redirect URI that is not on loopback: write "+
+				"http://127.0.0.1/ or http://localhost/ and a path", client.Path)
 		}
 	}
-	if len(mistakes) == 0 && len(c.hostedClients()) < len(c.HostedClients) {
-		mistakes = append(mistakes, NewMistake("HostedClients", "has a path twice: keep one"))
+	if len(found) == 0 && len(c.hostedClients()) < len(c.HostedClients) {
+		found.add("HostedClients", "has a path twice: keep one")
 	}
-	return mistakes
+	return found
 }
 
 // Hosted returns the client if it is a HostedClient, nil if it is not.

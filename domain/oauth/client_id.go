@@ -131,12 +131,13 @@ func (r ClientIDRules) isRegistered(raw string) bool {
 func (r ClientIDRules) checkAuthority(authority string) error {
 	host, port := splitPort(authority)
 	ownHost, ownPort := splitPort(r.ForbidHost)
+	isPort := func(allowed uint16) bool { return strconv.Itoa(int(allowed)) == port }
 	switch {
 	case r.AllowAnyHost && ownHost != "" && loopbackHost(host) && port == ownPort:
 		return refuseOwnHost()
 	case r.AllowAnyHost:
 		return nil
-	case port != "" && port != "443" && !r.allowsPort(port), strings.HasSuffix(authority, ":"):
+	case port != "" && port != "443" && !slices.ContainsFunc(r.Ports, isPort), strings.HasSuffix(authority, ":"):
 		return Refuse(MalformedClientID, "C7", "the client_id names a port that is not allowed here")
 	case !publicHostName(host):
 		return Refuse(MalformedClientID, "C8", "the client_id's host is not a public DNS name")
@@ -144,10 +145,6 @@ func (r ClientIDRules) checkAuthority(authority string) error {
 		return refuseOwnHost()
 	}
 	return nil
-}
-
-func (r ClientIDRules) allowsPort(port string) bool {
-	return slices.ContainsFunc(r.Ports, func(allowed uint16) bool { return strconv.Itoa(int(allowed)) == port })
 }
 
 func refuseOwnHost() error {
@@ -173,11 +170,14 @@ func publicHostName(host string) bool {
 	}
 	host = strings.ToLower(host)
 	labels := strings.Split(host, ".")
-	if len(labels) < 2 || slices.ContainsFunc(labels, func(l string) bool { return !ldhLabel(l) }) {
-		return false
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label ||
+			strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+			return false
+		}
 	}
 	last := labels[len(labels)-1]
-	if strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
+	if len(labels) < 2 || strings.Trim(last, "0123456789") == "" || strings.HasPrefix(last, "0x") {
 		return false
 	}
 	return !slices.ContainsFunc(specialNames, func(name string) bool {
@@ -185,19 +185,7 @@ func publicHostName(host string) bool {
 	})
 }
 
-func ldhLabel(label string) bool {
-	if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-		return false
-	}
-	return strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
-}
-
 // printable reports whether s has only the bytes 0x21-0x7E.
 func printable(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] < 0x21 || s[i] > 0x7e {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < 0x21 || r > 0x7e })
 }

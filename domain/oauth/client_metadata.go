@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -48,11 +49,12 @@ func NewClientMetadata(id ClientID, members map[string]any, rules ClientMetadata
 	if err != nil {
 		return nil, err
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkKeys, document.checkKeysLink,
-		document.checkFlow, document.checkDemands, document.checkPublisher} {
-		if err := check(); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(document.checkSecrets(), document.checkKeys(), document.checkFlow()); err != nil {
+		return nil, err
+	}
+	if document["self_registered"] == any(true) { // another server publishes it without knowing the client
+		return nil, Refuse(LostRegistration, "L2",
+			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
 	}
 	proof, err := document.authentication(rules)
 	if err != nil {

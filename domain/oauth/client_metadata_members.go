@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -73,8 +74,10 @@ func hasResponseParameter(raw string) bool {
 	_, query, _ := strings.Cut(raw, "?")
 	return slices.ContainsFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
-		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"},
-			unescape(name))
+		if decoded, err := url.QueryUnescape(name); err == nil {
+			name = decoded
+		}
+		return slices.Contains([]string{"code", "state", "iss", "error", "error_description", "error_uri"}, name)
 	})
 }
 
@@ -87,27 +90,22 @@ func (d clientDocument) checkSecrets() error {
 	return nil
 }
 
-func (d clientDocument) checkKeys() error {
-	inline, present := d["jwks"]
-	if !present {
-		return nil
-	}
-	if _, both := d["jwks_uri"]; both {
-		return invalidDocument("C31", "the document has both jwks and jwks_uri")
-	}
-	set, _ := inline.(map[string]any)
-	_, err := NewKeySet(set)
-	return err
-}
-
-// checkKeysLink refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
+// checkKeys also refuses a jwks_uri that cannot be fetched. Other links are neither shown nor
 // fetched, so they are not checked.
-func (d clientDocument) checkKeysLink() error {
-	value, present := d["jwks_uri"]
-	if !present {
+func (d clientDocument) checkKeys() error {
+	inline, isInline := d["jwks"]
+	address, isLink := d["jwks_uri"]
+	switch {
+	case isInline && isLink:
+		return invalidDocument("C31", "the document has both jwks and jwks_uri")
+	case isInline:
+		set, _ := inline.(map[string]any)
+		_, err := NewKeySet(set)
+		return err
+	case !isLink:
 		return nil
 	}
-	link, _ := value.(string)
+	link, _ := address.(string)
 	rest, isHTTPS := strings.CutPrefix(link, httpsPrefix)
 	authority, _, _ := strings.Cut(rest, "/")
 	if !isHTTPS || strings.Trim(authority, "?#:@") != authority || authority == "" {
@@ -116,6 +114,7 @@ func (d clientDocument) checkKeysLink() error {
 	return nil
 }
 
+// checkFlow refuses a client that cannot use the flow and the protection of this server.
 func (d clientDocument) checkFlow() error {
 	for member, needed := range map[string]string{"grant_types": "authorization_code", "response_types": "code"} {
 		values, present, ok := d.list(member)
@@ -123,15 +122,11 @@ func (d clientDocument) checkFlow() error {
 			return invalidDocument("C32", "the document rules out the authorization code flow")
 		}
 	}
-	return nil
-}
-
-var unsupportedDemands = []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests",
-	"tls_client_certificate_bound_access_tokens"}
-
-func (d clientDocument) checkDemands() error {
-	if slices.ContainsFunc(unsupportedDemands, func(member string) bool { return d[member] == any(true) }) {
-		return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
+	for _, demand := range []string{"dpop_bound_access_tokens", "require_pushed_authorization_requests",
+		"tls_client_certificate_bound_access_tokens"} {
+		if d[demand] == any(true) {
+			return Refuse(UnsupportedClient, "C34", "the client demands a protection that this server does not offer")
+		}
 	}
 	return nil
 }
@@ -155,16 +150,6 @@ func (d clientDocument) refreshing() refreshing {
 		return refreshDeclared
 	}
 	return refreshExcluded
-}
-
-// checkPublisher refuses the document of a client that has registered itself at another server,
-// which publishes it without knowing the client. The client has to register here.
-func (d clientDocument) checkPublisher() error {
-	if d["self_registered"] == any(true) {
-		return Refuse(LostRegistration, "L2",
-			"the document is one of a client that registered itself at its host, so the host does not vouch for it")
-	}
-	return nil
 }
 
 // list returns a member that has to be a list of strings. ok is false when it is something else.

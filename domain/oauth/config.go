@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -103,35 +104,24 @@ func (c Config) Settings() (*Settings, error) {
 	if err := errors.Join(errors.Join(c.checkRequired()...), c.Check()); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	clientID, metadata := c.clientRules()
-	clientID.Registered = c.Issuer + RegisteredClientsPath
-	hosted := c.hostedClients()
-	clientID.Hosted = slices.Sorted(maps.Keys(hosted))
-	return &Settings{
-		Issuer:            c.Issuer,
-		Resources:         c.ProtectedResources(),
-		Metadata:          metadata,
-		ClientID:          clientID,
-		Keys:              seal.NewKeyRing(c.keeper()),
-		Limits:            c.Limits,
-		Links:             c.Links,
-		AccessTokenTTL:    c.AccessTokenTTL,
-		AuthCodeTTL:       c.AuthCodeTTL,
-		RefreshIdleTTL:    c.RefreshIdleTTL,
-		GrantTTL:          c.GrantTTL,
-		RefreshGrace:      max(c.RefreshGrace, 0),
-		RecheckEvery:      max(c.RecheckEvery, 0),
-		GrantChoices:      c.grantChoices(),
-		RefreshTokens:     c.RefreshTokens,
-		HostTokenInUse:    c.HostTokenInUse,
-		AcceptHostTokens:  c.AcceptHostTokens,
-		HostFields:        c.HostFields,
-		IdentityFields:    c.identityFields(),
-		SelfRegistration:  c.SelfRegistration,
-		hosted:            hosted,
-		allowClient:       c.AllowClient,
-		autoErrorRedirect: c.AutoErrorRedirect,
-	}, nil
+	s := c.GrantSettings()
+	s.hosted = c.hostedClients()
+	s.ClientID.Hosted = slices.Sorted(maps.Keys(s.hosted))
+	s.Limits = c.Limits
+	s.Links = c.Links
+	s.AccessTokenTTL = c.AccessTokenTTL
+	s.AuthCodeTTL = c.AuthCodeTTL
+	s.RefreshIdleTTL = c.RefreshIdleTTL
+	s.GrantTTL = c.GrantTTL
+	s.RefreshGrace = max(c.RefreshGrace, 0)
+	s.RecheckEvery = max(c.RecheckEvery, 0)
+	s.GrantChoices = slices.Compact(slices.Sorted(slices.Values(c.GrantChoices)))
+	slices.Reverse(s.GrantChoices)
+	s.RefreshTokens = c.RefreshTokens
+	s.HostTokenInUse = c.HostTokenInUse
+	s.AcceptHostTokens = c.AcceptHostTokens
+	s.autoErrorRedirect = c.AutoErrorRedirect
+	return s, nil
 }
 
 // Check reports the mistakes of a Config that may still be without its issuer, verifiers, server
@@ -191,10 +181,10 @@ const defaultPath = "/mcp"
 // it.
 func (c Config) WithDefaults() Config {
 	for _, l := range c.Lifetimes() {
-		setDefault(l.Value, l.Default)
+		*l.Value = cmp.Or(*l.Value, l.Default)
 	}
-	setDefault(&c.RefreshTokens, RefreshRequested)
-	setDefault(&c.Resource, c.Issuer+defaultPath)
+	c.RefreshTokens = cmp.Or(c.RefreshTokens, RefreshRequested)
+	c.Resource = cmp.Or(c.Resource, c.Issuer+defaultPath)
 	c.Limits = c.Limits.WithDefaults()
 	if len(c.Scopes) == 0 {
 		c.Scopes = []Scope{
@@ -204,13 +194,6 @@ func (c Config) WithDefaults() Config {
 		c.DefaultScopes = []string{c.Scopes[0].Name}
 	}
 	return c
-}
-
-func setDefault[T comparable](value *T, fallback T) {
-	var zero T
-	if *value == zero {
-		*value = fallback
-	}
 }
 
 // The values of Config.RefreshTokens.
@@ -255,19 +238,10 @@ func (c Config) identityFields() credential.Fields {
 
 // verifiesFields reports whether every verifier verifies all fields.
 func (c Config) verifiesFields() bool {
-	return !slices.ContainsFunc(c.verifiers(), func(verifier BearerVerifier) bool {
-		_, ofFields := verifier.(FieldsVerifier)
-		return !ofFields
-	})
-}
-
-// verifiers returns the verifier of every server; nil stands for VerifyBearer.
-func (c Config) verifiers() []BearerVerifier {
-	all := []BearerVerifier{c.Verifier}
+	_, all := c.Verifier.(FieldsVerifier)
 	for _, server := range c.MoreServers {
-		if server.Verifier != nil {
-			all = append(all, server.Verifier)
-		}
+		_, ofFields := server.Verifier.(FieldsVerifier)
+		all = all && (ofFields || server.Verifier == nil)
 	}
 	return all
 }

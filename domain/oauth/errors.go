@@ -113,12 +113,7 @@ func (e *Error) Unwrap() error { return e.cause }
 // Refuse builds a refusal under a rule of the catalogue; causes are joined for errors.Is and for
 // logs.
 func Refuse(kind Kind, rule, description string, causes ...error) error {
-	return &Error{
-		Kind:        kind,
-		Rule:        rule,
-		Description: description,
-		cause:       errors.Join(causes...),
-	}
+	return RefuseFor(0, kind, rule, description, causes...)
 }
 
 // RefuseFor builds a refusal of a request that may succeed after wait.

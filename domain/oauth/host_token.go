@@ -1,7 +1,6 @@
 package oauth
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -78,11 +77,6 @@ func (u *UnsealedHostToken) Forget() {
 	}
 	clear(u.dataKey)
 	u.wrap = nil
-}
-
-// opens reports whether the data key is that of this box.
-func (u *UnsealedHostToken) opens(h sealedHostToken) bool {
-	return u != nil && u.wrap != nil && bytes.Equal(u.wrap, h.wrap)
 }
 
 // sealedHostToken is a host token under envelope encryption. The zero value has none.
@@ -162,10 +156,7 @@ func (h sealedHostToken) unwrap(holder Secret, grant string, keys seal.KeyRing) 
 		return nil, err
 	}
 	dataKey, err := outer.Open(h.wrap)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrHostTokenLost, err)
-	}
-	return dataKey, nil
+	return dataKey, lostKey(err)
 }
 
 func (h sealedHostToken) open(holder Secret, grant string, keys seal.KeyRing) (*UnsealedHostToken, error) {

@@ -14,7 +14,7 @@ const minResourceSecret = 32
 
 // checkResourceSecrets refuses secrets that can be guessed, and those with characters that a client
 // has to encode in a Basic header, because not every one does.
-func (c Config) checkResourceSecrets() (mistakes []error) {
+func (c Config) checkResourceSecrets() (found mistakes) {
 	var taken []string
 	for _, server := range c.servers() {
 		secret := server.Secret
@@ -23,18 +23,18 @@ func (c Config) checkResourceSecrets() (mistakes []error) {
 		}
 		switch {
 		case len(secret) < minResourceSecret:
-			mistakes = append(mistakes, NewMistake("Secret", "of %s has %d characters: give %d random ones or more",
-				withoutUser(server.Resource), len(secret), minResourceSecret))
+			found.add("Secret", "of %s has %d characters: give %d random ones or more", withoutUser(server.Resource),
+				len(secret), minResourceSecret)
 		case strings.ContainsFunc(secret, isUnsafeInBasic):
-			mistakes = append(mistakes, NewMistake("Secret", "of %s has a colon, a percent sign, a plus sign, white "+
-				"space or a character outside ASCII: use letters and digits", withoutUser(server.Resource)))
+			found.add("Secret", "of %s has a colon, a percent sign, a plus sign, white space or a character outside "+
+				"ASCII: use letters and digits", withoutUser(server.Resource))
 		case slices.Contains(taken, secret):
-			mistakes = append(mistakes, NewMistake("Secret", "of %s is that of another server: each needs its own, or "+
-				"one could ask about the tokens of the other", withoutUser(server.Resource)))
+			found.add("Secret", "of %s is that of another server: each needs its own, or one could ask about the "+
+				"tokens of the other", withoutUser(server.Resource))
 		}
 		taken = append(taken, secret)
 	}
-	return mistakes
+	return found
 }
 
 func isUnsafeInBasic(r rune) bool {

@@ -1,9 +1,6 @@
 package oauth
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Off is a Lifetime that is switched off. Every negative value means the same.
 const Off time.Duration = -1
@@ -27,25 +24,6 @@ func (c *Config) Lifetimes() []Lifetime {
 		{"RefreshGrace", &c.RefreshGrace, 5 * time.Minute, time.Second, time.Hour, true},
 		{"RecheckEvery", &c.RecheckEvery, Off, time.Minute, MaxGrantTTL, true},
 	}
-}
-
-func (l Lifetime) check() error {
-	value := *l.Value
-	switch {
-	case value >= l.Least && value <= l.Most, l.MayBeOff && value < 0:
-		return nil
-	case l.MayBeOff:
-		return NewMistake(l.Field, "is %s: choose from %s to %s, or switch it off", value, l.Least, l.Most)
-	}
-	return NewMistake(l.Field, "is %s: choose from %s to %s", value, l.Least, l.Most)
-}
-
-// grantChoices returns the GrantChoices, the longest first.
-func (c Config) grantChoices() []time.Duration {
-	choices := slices.Clone(c.GrantChoices)
-	slices.Sort(choices)
-	slices.Reverse(choices)
-	return slices.Compact(choices)
 }
 
 // EarlyRefresh is the shortest AccessTokenTTL with which clients that refresh in the last five

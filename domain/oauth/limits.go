@@ -43,39 +43,25 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// Exempt reports whether the address is in one of the UnlimitedNetworks.
-func (l Limits) Exempt(address netip.Addr) bool {
-	address = address.Unmap().WithZone("")
-	for _, network := range l.UnlimitedNetworks {
-		if network.Contains(address) {
-			return true
-		}
-	}
-	return false
-}
-
 // MaxClockDifference is the tolerated difference between the clocks of replicas, and between the
 // times that concurrent requests have read.
 const MaxClockDifference = 10 * time.Second
 
-func (l Limits) check() []error {
-	var mistakes []error
+func (l Limits) check() (found mistakes) {
 	fields := reflect.ValueOf(l)
 	for i := range fields.NumField() {
 		field := fields.Type().Field(i)
 		if field.Type.Kind() == reflect.Int && fields.Field(i).Int() < 0 {
-			mistakes = append(mistakes,
-				NewMistake("Limits."+field.Name, "is %d: choose 1 or more", fields.Field(i).Int()))
+			found.add("Limits."+field.Name, "is %d: choose 1 or more", fields.Field(i).Int())
 		}
 	}
 	for _, network := range l.UnlimitedNetworks {
 		if !network.IsValid() || network.Addr().Is4In6() {
-			mistakes = append(mistakes,
-				NewMistake("Limits.UnlimitedNetworks", "has the invalid network %q: write networks such as "+
-					"203.0.113.0/24 or 2001:db8::/48", network))
+			found.add("Limits.UnlimitedNetworks", "has the invalid network %q: write networks such as 203.0.113.0/24 "+
+				"or 2001:db8::/48", network)
 		}
 	}
-	return mistakes
+	return found
 }
 
 // Limit names a limit in metrics.

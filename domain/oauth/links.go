@@ -51,20 +51,18 @@ func (l Links) URL(name string) string {
 	return ""
 }
 
-func (l Links) check() (mistakes []error) {
+func (l Links) check() (found mistakes) {
 	const field = "Links"
 	for i, link := range l {
 		u, err := url.Parse(link.URL)
 		switch {
 		case !slices.Contains(linkNames, link.Name):
-			mistakes = append(mistakes, NewMistake(field, "has the unknown name %q: choose one of %s", link.Name,
-				strings.Join(linkNames, ", ")))
+			found.add(field, "has the unknown name %q: choose one of %s", link.Name, strings.Join(linkNames, ", "))
 		case l[:i].URL(link.Name) != "":
-			mistakes = append(mistakes, NewMistake(field, "has %s twice: keep one", link.Name))
+			found.add(field, "has %s twice: keep one", link.Name)
 		case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-			mistakes = append(mistakes, NewMistake(field, "has %q for %s: give the address of a web page",
-				withoutUser(link.URL), link.Name))
+			found.add(field, "has %q for %s: give the address of a web page", withoutUser(link.URL), link.Name)
 		}
 	}
-	return mistakes
+	return found
 }

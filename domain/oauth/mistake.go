@@ -29,3 +29,11 @@ func (m *Mistake) Of(name string) string {
 	}
 	return name + " " + text
 }
+
+// mistakes are the errors that a check has found.
+type mistakes []error
+
+// add adds a Mistake, as NewMistake formats it.
+func (m *mistakes) add(field, sentence string, values ...any) {
+	*m = append(*m, NewMistake(field, sentence, values...))
+}

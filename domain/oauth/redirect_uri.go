@@ -3,7 +3,6 @@ package oauth
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +74,7 @@ func (u RedirectURI) String() string { return u.raw }
 // Host returns host[:port], or the scheme and a colon for a private-use scheme.
 func (u RedirectURI) Host() string {
 	scheme, rest, _ := strings.Cut(u.raw, ":")
-	if !u.web() {
+	if u.PrivateScheme() {
 		return scheme + ":"
 	}
 	return authorityOf(rest)
@@ -88,10 +87,8 @@ func (u RedirectURI) Loopback() bool {
 }
 
 // PrivateScheme reports whether an application claims the URI's scheme for itself (RFC 8252 §7.1).
-func (u RedirectURI) PrivateScheme() bool { return !u.web() }
-
-func (u RedirectURI) web() bool {
-	return strings.HasPrefix(u.raw, "https:") || strings.HasPrefix(u.raw, "http:")
+func (u RedirectURI) PrivateScheme() bool {
+	return !strings.HasPrefix(u.raw, "https:") && !strings.HasPrefix(u.raw, "http:")
 }
 
 // Matches reports whether u equals a registered URI byte for byte. Only the port of a loopback URI
@@ -154,13 +151,4 @@ func IsLoopbackOrigin(origin string) bool {
 	_, realPort := withoutPort(origin)
 	return (scheme == "http" || scheme == "https") && origin == scheme+"://"+authority && realPort &&
 		loopbackHost(HostOf(authority))
-}
-
-// unescape decodes a query component, and returns a malformed one unchanged.
-func unescape(component string) string {
-	decoded, err := url.QueryUnescape(component)
-	if err != nil {
-		return component
-	}
-	return decoded
 }

@@ -1,6 +1,7 @@
 package oauth
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -72,15 +73,15 @@ func (g *AccessGrant) checkReuse(token Secret, settings *Settings, now time.Time
 		return nil
 	}
 	i := g.findRotation(token)
-	if i >= 0 && g.rotations[i].served(g, settings, now) {
-		return nil
+	if i >= 0 && (g.rotations[i].inGrace(settings, now) || g.rotations[i].unused(g)) {
+		return nil // within the window, or while the client shows no sign of having received the answer
 	}
 	late := fmt.Sprintf("%d refreshes later", g.generation-token.number)
 	if i >= 0 {
 		late = now.Sub(g.rotations[i].ReplacedAt).Truncate(time.Minute).String() + " after it was replaced"
 	}
 	cause := fmt.Errorf("an old copy of the refresh token, %s; refresh-grace is %s", late, settings.RefreshGrace)
-	if !g.authMethod.proves() {
+	if g.authMethod != PrivateKeyJWT && !g.authMethod.HasSecret() {
 		cause = fmt.Errorf("%w: %w", cause, ErrReused)
 	}
 	return refuseGrant("D27", cause)
@@ -142,8 +143,7 @@ func (g *AccessGrant) Refresh(by RefreshRequest, settings *Settings, now time.Ti
 
 // rotate issues an access token and replaces the presented refresh token.
 func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Settings, now time.Time) (*Tokens, error) {
-	access := accessRequest{entropy: by.Fresh.Access, holder: by.Token, scopes: requested}
-	tokens, err := g.issueAccess(access, settings, now)
+	tokens, err := g.issueAccess(by.Fresh.Access, by.Token, requested, settings, now)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +151,12 @@ func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Sett
 	if err != nil {
 		return nil, err
 	}
-	if g.host, err = g.rewrapForSuccessor(by, successor, settings); err != nil {
+	if h := by.Host; h != nil && h.wrap != nil && bytes.Equal(h.wrap, g.host.wrap) { // its data key is unwrapped
+		g.host, err = g.host.rewrapDataKey(h.dataKey, successor, g.id, settings.Keys)
+	} else {
+		g.host, err = g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := g.addRotation(by.Token, issued{refresh: successor, access: tokens.Access}, settings, now); err != nil {
@@ -162,14 +167,6 @@ func (g *AccessGrant) rotate(by RefreshRequest, requested Scopes, settings *Sett
 	return tokens, nil
 }
 
-func (g *AccessGrant) rewrapForSuccessor(by RefreshRequest, successor Secret,
-	settings *Settings) (sealedHostToken, error) {
-	if by.Host.opens(g.host) {
-		return g.host.rewrapDataKey(by.Host.dataKey, successor, g.id, settings.Keys)
-	}
-	return g.host.rewrapFor(by.Token, successor, g.id, settings.Keys)
-}
-
 // repeat returns the newest tokens. If their access token is of no use to this request, another
 // one takes its place, but not at the cost of an older one: a thief could otherwise end the
 // access tokens of the owner.
@@ -178,34 +175,27 @@ func (g *AccessGrant) repeat(by RefreshRequest, requested Scopes, settings *Sett
 	if err != nil {
 		return nil, err
 	}
-	g.extendGrace(settings, now)
+	// A client that comes for an answer that it has never got begins the window again, because
+	// other processes of the client may be about to come too. In the first half nothing changes.
+	last := &g.rotations[len(g.rotations)-1]
+	if last.unused(g) && now.Sub(last.ReplacedAt) >= settings.RefreshGrace/2 {
+		last.ReplacedAt = now
+	}
 	token := g.findAccess(found.access)
-	if token.serves(requested, settings, now) || token.isValid(now) && g.hasMostAccess(now) {
+	isValid := token != nil && !token.isRevoked() && !expired(token.ExpiresAt, now.Add(time.Second))
+	serves := isValid && token.Scopes == requested.String() && (token.Wrap != nil || !settings.accessTokensUnseal())
+	if serves || isValid && g.hasMostAccess(now) {
 		tokens := g.respond(found.access, token, now)
 		tokens.Refresh = found.refresh
 		return tokens, nil
 	}
-	access := accessRequest{entropy: by.Fresh.Access, holder: found.refresh, scopes: requested}
-	tokens, err := g.issueAccess(access, settings, now)
+	tokens, err := g.issueAccess(by.Fresh.Access, found.refresh, requested, settings, now)
 	if err != nil {
 		return nil, err
 	}
 	tokens.Refresh = found.refresh
-	last := &g.rotations[len(g.rotations)-1]
 	last.Box, err = issued{refresh: found.refresh, access: tokens.Access}.sealFor(found.before, g.id, settings.Keys)
 	return tokens, err
-}
-
-// serves reports whether the token is valid, has exactly the requested scopes, and opens the
-// host token where it has to.
-func (t *AccessToken) serves(requested Scopes, settings *Settings, now time.Time) bool {
-	return t.isValid(now) && t.Scopes == requested.String() &&
-		(t.Wrap != nil || !settings.accessTokensUnseal())
-}
-
-// isValid reports whether the token is valid for at least a second.
-func (t *AccessToken) isValid(now time.Time) bool {
-	return t != nil && t.RevokedAt.IsZero() && !expired(t.ExpiresAt, now.Add(time.Second))
 }
 
 // hasMostAccess reports whether one more access token would end the oldest.

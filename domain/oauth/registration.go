@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/base64"
 	"errors"
@@ -62,37 +63,21 @@ func (s *Settings) RegisterClient(members map[string]any) (*ClientMetadata, erro
 }
 
 func (s *Settings) readRegistration(members map[string]any) (*ClientMetadata, error) {
-	document := clientDocument(members)
-	name, err := document.registeredName()
-	if err != nil {
+	document, name := clientDocument(members), ""
+	var err error
+	if claimed, named := document["client_name"]; named && claimed != "" { // a client may have none
+		name, err = document.name()
+	}
+	if err = cmp.Or(err, document.checkSecrets(), document.checkFlow()); err != nil {
 		return nil, refuseMetadata(err)
 	}
-	for _, check := range []func() error{document.checkSecrets, document.checkFlow, document.checkDemands} {
-		if err := check(); err != nil {
-			return nil, refuseMetadata(err)
-		}
+	method := SealedClientID // without a secret, whatever the client asks for
+	if asked, _ := document["token_endpoint_auth_method"].(string); AuthMethod(asked).HasSecret() {
+		method = AuthMethod(asked)
 	}
-	client := s.registered(name, nil, document.refreshing(), document.registeredAuthMethod())
+	client := s.registered(name, nil, document.refreshing(), method)
 	client.redirects, err = document.registeredRedirects(client.privateSchemes(s.Metadata))
 	return client, err
-}
-
-// registeredName returns "" for a client that gives itself no name.
-func (d clientDocument) registeredName() (string, error) {
-	if claimed, named := d["client_name"]; !named || claimed == "" {
-		return "", nil
-	}
-	return d.name()
-}
-
-// registeredAuthMethod returns the method that a registration asks for if it has a secret. Every
-// other client is public, whatever it asks for.
-func (d clientDocument) registeredAuthMethod() AuthMethod {
-	asked, _ := d["token_endpoint_auth_method"].(string)
-	if method := AuthMethod(asked); method.HasSecret() {
-		return method
-	}
-	return SealedClientID
 }
 
 func (s *Settings) registered(name string, redirects []RedirectURI, refreshing refreshing,

@@ -29,7 +29,7 @@ func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Tim
 		if !code.active(now) || !by.concerns(&code.consent) {
 			continue
 		}
-		if err := by.applyTo(&code.consent, &code.host, settings); err != nil {
+		if err := by.applyTo(&code.consent, settings); err != nil {
 			return 0, err
 		}
 		replaced++
@@ -38,7 +38,7 @@ func (a Authorizations) Replace(by Replacement, settings *Settings, now time.Tim
 		if !grant.active(now) || !by.concerns(&grant.consent) {
 			continue
 		}
-		if err := by.applyTo(&grant.consent, &grant.host, settings); err != nil {
+		if err := by.applyTo(&grant.consent, settings); err != nil {
 			return 0, err
 		}
 		grant.verifiedAt = by.Began
@@ -52,7 +52,7 @@ func (r Replacement) concerns(of *consent) bool {
 	return answered
 }
 
-func (r Replacement) applyTo(of *consent, host *sealedHostToken, settings *Settings) (err error) {
+func (r Replacement) applyTo(of *consent, settings *Settings) (err error) {
 	principal := r.Verified[of.resource]
 	if principal.Subject == "" { // the verifier names no subject, so the grant keeps its own
 		principal.Subject = of.subject
@@ -64,7 +64,7 @@ func (r Replacement) applyTo(of *consent, host *sealedHostToken, settings *Setti
 	if of.hostPrint, err = settings.Keys.Fingerprint(settings.Identity(r.Host)); err != nil {
 		return err
 	}
-	*host, err = host.replace(r, of.id, settings.Keys)
+	of.host, err = of.host.replace(r, of.id, settings.Keys)
 	return err
 }
 

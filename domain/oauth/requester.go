@@ -3,6 +3,7 @@ package oauth
 import (
 	"context"
 	"net/netip"
+	"slices"
 )
 
 // Requester is the client address of a request with its enclosing networks, for limits. The zero
@@ -20,7 +21,8 @@ var (
 // Limits.UnlimitedNetworks.
 func RequesterAt(address netip.Addr, limits Limits) Requester {
 	address = address.Unmap().WithZone("")
-	if !address.IsValid() || limits.Exempt(address) {
+	isAround := func(network netip.Prefix) bool { return network.Contains(address) }
+	if !address.IsValid() || slices.ContainsFunc(limits.UnlimitedNetworks, isAround) {
 		return Requester{}
 	}
 	lengths := ipv6Networks

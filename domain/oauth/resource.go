@@ -197,39 +197,36 @@ func refuseResource(requested string, protected ...string) error {
 }
 
 // checkResources checks each resource, and that no two of them share an address.
-func (c Config) checkResources() (mistakes []error) {
+func (c Config) checkResources() (found mistakes) {
 	if c.Resource != c.Issuer+"/mcp" { // otherwise checkURLs has reported the same for the issuer
-		mistakes = c.checkResource("Resource", c.Resource)
+		found = c.checkResource("Resource", c.Resource)
 	}
 	taken, first := []string{c.Resource}, comparableForm(c.Resource)
 	for _, server := range c.MoreServers {
 		uri := server.Resource
-		mistakes = append(mistakes, c.checkResource("MoreServers", uri)...)
+		found = append(found, c.checkResource("MoreServers", uri)...)
 		for _, other := range taken {
 			if conflict := conflictOf(uri, other); conflict != "" {
-				mistakes = append(mistakes,
-					NewMistake("MoreServers", "%q %s %q: choose another path", withoutUser(uri), conflict,
-						withoutUser(other)))
+				found.add("MoreServers", "%q %s %q: choose another path", withoutUser(uri), conflict,
+					withoutUser(other))
 			}
 		}
 		if site, _ := SplitOrigin(first); first != site && comparableForm(uri) == site {
-			mistakes = append(mistakes,
-				NewMistake("MoreServers", "%q has the metadata address that the first server has too: make it "+
-					"Resource", withoutUser(uri)))
+			found.add("MoreServers", "%q has the metadata address that the first server has too: make it Resource",
+				withoutUser(uri))
 		}
 		taken = append(taken, uri)
 	}
-	return mistakes
+	return found
 }
 
 func (c Config) checkResource(field string, uri string) []error {
-	mistakes := checkURL(field, uri, c.AllowLoopbackIssuer)
+	found := checkURL(field, uri, c.AllowLoopbackIssuer)
 	path, underIssuer := strings.CutPrefix(uri, c.Issuer)
 	if underIssuer && strings.HasPrefix(path, "/oauth/") || strings.Contains(uri, "/.well-known/") {
-		mistakes = append(mistakes,
-			NewMistake(field, "%q is an address of this server itself: choose another path", withoutUser(uri)))
+		found.add(field, "%q is an address of this server itself: choose another path", withoutUser(uri))
 	}
-	return mistakes
+	return found
 }
 
 // conflictOf describes how two resources share an address, "" when they do not.

@@ -22,26 +22,10 @@ type Rotation struct {
 	ReplacedAt time.Time `json:"r,omitzero"` // or when a client came late for the answer
 }
 
-// served reports whether the replaced token may still get its successor: within the grace window,
-// and beyond it as long as the client shows no sign of having received the answer.
-func (r *Rotation) served(g *AccessGrant, settings *Settings, now time.Time) bool {
-	return r.inGrace(settings, now) || r.unused(g)
-}
-
 // inGrace tolerates a clock that was set back by up to the length of the window.
 func (r *Rotation) inGrace(settings *Settings, now time.Time) bool {
 	age := now.Sub(r.ReplacedAt)
 	return age < settings.RefreshGrace && age > -settings.RefreshGrace
-}
-
-// extendGrace begins the window of the last replacement again when a client comes for an answer
-// that it has never got: other processes of the client may be about to do the same. In the first
-// half of the window it changes nothing.
-func (g *AccessGrant) extendGrace(settings *Settings, now time.Time) {
-	last := &g.rotations[len(g.rotations)-1]
-	if last.unused(g) && now.Sub(last.ReplacedAt) >= settings.RefreshGrace/2 {
-		last.ReplacedAt = now
-	}
 }
 
 // unused reports that neither the successor nor an access token that was

@@ -20,11 +20,8 @@ func ParseScopes(text string) (Scopes, error) {
 	if len(text) > maxScopeLength {
 		return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter is too long")
 	}
-	for i := 0; i < len(text); i++ {
-		if c := text[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			return Scopes{},
-				Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
-		}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 || r > 0x7e || r == '"' || r == '\\' }) {
+		return Scopes{}, Refuse(InvalidScope, "A23", "the scope parameter holds a character that scopes cannot have")
 	}
 	// Clone, so that a stored scope does not keep the request in memory.
 	return setOf(strings.Fields(strings.Clone(text))), nil

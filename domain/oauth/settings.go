@@ -90,7 +90,3 @@ func (s *Settings) ceiling(p Principal, at Resource) Scopes {
 	}
 	return s.ScopesOf(at).Expand(NewScopes(p.Scopes...)).With(OfflineAccess)
 }
-
-func (s *Settings) trustsRedirect(target RedirectURI) bool {
-	return target.Loopback() || s.autoErrorRedirect
-}

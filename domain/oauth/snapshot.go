@@ -73,24 +73,19 @@ func (s ConsentSnapshot) restore() consent {
 		subject:    s.Subject,
 		account:    s.Account,
 		tokenID:    s.TokenID,
-		roles:      restoreRoles(s.Roles),
 		state:      state(s.State),
 		endReason:  EndReason(s.EndReason),
 		createdAt:  s.CreatedAt,
 		host:       sealedHostToken{s.HostBox, s.HostWrap, s.HostKey, s.HostNew},
+	}
+	if s.Roles != "" {
+		c.roles = strings.Split(s.Roles, "\n")
 	}
 	copy(c.hostPrint[:], s.HostPrint)
 	return c
 }
 
 func restoreScopes(text string) Scopes { return setOf(strings.Fields(text)) }
-
-func restoreRoles(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return strings.Split(text, "\n")
-}
 
 // CodeSnapshot is an AuthorizationCode as a store keeps it.
 type CodeSnapshot struct {

@@ -68,18 +68,16 @@ func (t *Ticket) Request() *AuthorizationRequest { return t.request }
 
 // Seal returns the ticket as an opaque form value that only a server with the same secret and
 // issuer can open.
-func (t *Ticket) Seal(keys seal.KeyRing) (string, error) {
+func (t *Ticket) Seal() (string, error) {
 	r := t.request
 	checkedAt := ""
 	if !r.checkedAt.IsZero() {
 		checkedAt = formatMillis(r.checkedAt)
 	}
-	return sealValues(keys, consentPurpose, r.settings.Issuer,
-		"id", t.id, "at", formatMillis(t.issuedAt), "client_id", r.client.raw, "client_name", r.clientName,
-		"named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt, "auth_method", string(r.authMethod),
-		"redirect_uri", r.redirect.raw,
-		"state", r.state, "scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge",
-		r.challenge.encoded)
+	return sealValues(r.settings, consentPurpose, t.issuedAt, "id", t.id, "client_id", r.client.raw,
+		"client_name", r.clientName, "named", strconv.FormatBool(r.declaresClientID), "checked_at", checkedAt,
+		"auth_method", string(r.authMethod), "redirect_uri", r.redirect.raw, "state", r.state,
+		"scope", r.scopes.String(), "resource", r.resource.canonical, "code_challenge", r.challenge.encoded)
 }
 
 // Code derives the authorization code for an approval of the ticket with the host token. Submitting
@@ -132,8 +130,7 @@ func OpenTicket(sealed string, settings *Settings, now time.Time) (*Ticket, erro
 
 // SealReturn seals an error redirect for a page on which the person has to click "return".
 func SealReturn(redirect Redirect, settings *Settings, now time.Time) (string, error) {
-	return sealValues(settings.Keys, returnPurpose, settings.Issuer,
-		"at", formatMillis(now), "location", redirect.Location, "host", redirect.Host)
+	return sealValues(settings, returnPurpose, now, "location", redirect.Location, "host", redirect.Host)
 }
 
 // OpenReturn opens a redirect of SealReturn. It refuses like OpenTicket.
@@ -148,12 +145,13 @@ func OpenReturn(sealed string, settings *Settings, now time.Time) (Redirect, err
 	return Redirect{Location: values.Get("location"), Host: values.Get("host"), Automatic: true}, nil
 }
 
-// sealValues seals pairs of a name and a value.
-func sealValues(keys seal.KeyRing, purpose, issuer string, pairs ...string) (string, error) {
-	sealers, err := keys.Sealers(seal.Binding{Kind: purpose, Owner: issuer})
+// sealValues seals a time and pairs of a name and a value.
+func sealValues(settings *Settings, purpose string, at time.Time, pairs ...string) (string, error) {
+	sealers, err := settings.Keys.Sealers(seal.Binding{Kind: purpose, Owner: settings.Issuer})
 	if err != nil {
 		return "", err
 	}
+	pairs = append(pairs, "at", formatMillis(at))
 	return base64.RawURLEncoding.EncodeToString(sealers.Seal(pack(pairs))), nil
 }
 
@@ -175,9 +173,13 @@ func openValuesWith(sealers seal.Sealers, sealed string) (url.Values, time.Time,
 	if err != nil {
 		return nil, time.Time{}, refusal
 	}
-	values, err := unpack(plain)
+	texts, err := unpackTexts(plain)
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("reading an opened ticket: %w", err)
+	}
+	values := url.Values{}
+	for pair := range slices.Chunk(texts, 2) {
+		values.Set(pair[0], pair[len(pair)-1])
 	}
 	at, err := parseMillis(values.Get("at"))
 	return values, at, err
@@ -222,16 +224,4 @@ func unpackTexts(packed []byte) (texts []string, err error) {
 		texts, rest = append(texts, strings.Clone(after[:end])), after[end:]
 	}
 	return texts, nil
-}
-
-func unpack(packed []byte) (url.Values, error) {
-	texts, err := unpackTexts(packed)
-	if err != nil {
-		return nil, err
-	}
-	values := url.Values{}
-	for pair := range slices.Chunk(texts, 2) {
-		values.Set(pair[0], pair[len(pair)-1])
-	}
-	return values, nil
 }

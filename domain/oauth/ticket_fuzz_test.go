@@ -23,7 +23,7 @@ func FuzzTicket(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sealed, err := ticket.Seal(settings.Keys)
+		sealed, err := ticket.Seal()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -221,8 +221,8 @@ func (r *ToolReview) Unwrap() error { return r.error }
 
 // NewToolReview returns a *ToolReview for a token that was pasted into the form of a ticket.
 func NewToolReview(host HostToken, ticket string, shown ToolPins, settings *Settings, now time.Time) error {
-	sealed, err := sealValues(settings.Keys, reviewPurpose, settings.Issuer, "at", formatMillis(now), "ticket", ticket,
-		"token", host.Reveal(), "tools", toolDigest([]byte(shown.String())))
+	sealed, err := sealValues(settings, reviewPurpose, now, "ticket", ticket, "token", host.Reveal(),
+		"tools", toolDigest([]byte(shown.String())))
 	if err != nil {
 		return fmt.Errorf("sealing a review of tools: %w", err)
 	}

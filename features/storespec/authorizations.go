@@ -98,7 +98,7 @@ func (w *world) replaceAll(ctx context.Context, hostToken, replacement string, i
 }
 
 func ids(all oauth.Authorizations) (found []string) {
-	for one := range all.All() {
+	for _, one := range all.All() {
 		found = append(found, one.ID())
 	}
 	return found
