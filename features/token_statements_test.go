@@ -138,7 +138,7 @@ func nextOfMariaDB(from io.Reader, _ bool) (message []byte, statement string, er
 // pace: the trace, last uses, the queries for ended grants and another server secret, and what
 // prepares or checks a connection.
 var paced = []string{
-	"attempts", "AS used", "SELECT id, ended_at", "secret_witness",
+	"attempts", "AS used", "SELECT id, ended_at", "revoked_at >=", "secret_witness",
 	"show transaction_read_only", "SET default_transaction", "-- ping", "SET SESSION ", "SET NAMES ",
 	"SET autocommit", "@@GLOBAL.read_only",
 }

@@ -31,7 +31,7 @@ import (
 func main() {
 	var files fileList
 	flag.Var(&files, "in", "apply only the mutations of this `file`; may be repeated")
-	check := flag.Bool("check", false, "only check that each row matches the code")
+	check := flag.Bool("check", false, "only check that each row matches the code, and compiles")
 	flag.Parse()
 	if err := run(selection{rules: flag.Args(), files: files}, *check); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -58,15 +58,23 @@ func run(wanted selection, onlyCheck bool) error {
 		return err
 	}
 	chosen := slices.DeleteFunc(all, func(m mutation) bool { return !wanted.has(m) })
-	switch {
-	case onlyCheck:
-		fmt.Printf("%d mutations match the code\n", len(chosen))
-		return nil
-	case len(chosen) == 0:
+	if len(chosen) == 0 {
 		fmt.Println("no mutation in mutations.tsv matches the chosen rules or files")
 		return nil
 	}
-	return apply(chosen)
+	specs, err := newBuilds(chosen)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(specs.folder) }()
+	if err := specs.compile(); err != nil {
+		return err
+	}
+	if onlyCheck {
+		fmt.Printf("%d mutations match the code\n", len(chosen))
+		return nil
+	}
+	return apply(chosen, specs)
 }
 
 // mutations returns all mutations of the module whose root is given.
@@ -83,18 +91,10 @@ func mutations(root string) ([]mutation, error) {
 }
 
 // apply prints a line for every mutation. Its error names those for which no spec fails.
-func apply(list []mutation) error {
+func apply(list []mutation, specs *builds) error {
 	proofs, err := matrix.Read(".")
 	if err != nil {
 		return fmt.Errorf("reading the rules and the specs: %w", err)
-	}
-	specs, err := newBuilds(list)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(specs.folder) }()
-	if err := specs.compile(); err != nil {
-		return err
 	}
 	results := make([]error, len(list))
 	next := make(chan int)
