@@ -11,6 +11,8 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 )
 
 // Token is the name of the field that every verifier can verify.
@@ -92,11 +94,8 @@ func (f Fields) Sample(secret func() string) Values {
 	values := Values{}
 	for _, field := range f.OrSingle() {
 		values[field.Name] = cmp.Or(field.Default, "pasteport")
-		if field.Secret {
-			values[field.Name] = secret()
-		}
 	}
-	return values
+	return f.WithSecrets(values, secret)
 }
 
 var fieldName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
@@ -138,14 +137,7 @@ func (f Field) check() error {
 	if f.Secret && f.Default != "" {
 		return errors.New("a secret field has a default, which every visitor would see: leave it out")
 	}
-	return f.checkDefault()
-}
-
-func (f Field) checkDefault() error {
-	if f.Default == "" {
-		return nil
-	}
-	if _, err := f.parse(f.Default); err != nil {
+	if _, err := f.parse(f.Default); f.Default != "" && err != nil {
 		return errors.New("the default does not match the field's own pattern: change one of them")
 	}
 	return nil
@@ -196,13 +188,12 @@ func (f Fields) Parse(entered func(name string) string) (Values, error) {
 		}
 	}
 	if len(values.Encode()) > maxText {
-		return nil, &ValueError{f.longest(values), TooLong}
+		longest := slices.MaxFunc(f, func(a, b Field) int {
+			return cmp.Compare(len(values[a.Name]), len(values[b.Name]))
+		})
+		return nil, &ValueError{longest, TooLong}
 	}
 	return values, nil
-}
-
-func (f Fields) longest(values Values) Field {
-	return slices.MaxFunc(f, func(a, b Field) int { return cmp.Compare(len(values[a.Name]), len(values[b.Name])) })
 }
 
 // Accept reports whether the fields accept the values. Those of an older connection may lack a
@@ -252,4 +243,58 @@ func (f Field) parse(entered string) (string, error) {
 		return "", &ValueError{f, Malformed}
 	}
 	return value, nil
+}
+
+// Values are the values of a credential by the name of their field.
+type Values map[string]string
+
+// manyFields begins the text of several fields. No token begins with a control character.
+const manyFields = "\x01"
+
+// Encode returns the values as one text: a lone token as it is, so that a site without fields has
+// the same text, and other values with their lengths, sorted by name. Empty values are left out.
+func (v Values) Encode() string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(v)), func(name string) bool { return v[name] == "" })
+	if len(names) == 1 && names[0] == Token {
+		return v[Token]
+	}
+	var text strings.Builder
+	text.WriteString(manyFields)
+	for _, name := range names {
+		for _, part := range []string{name, v[name]} {
+			text.WriteString(strconv.Itoa(len(part)) + ":" + part)
+		}
+	}
+	return text.String()
+}
+
+// Decode is the reverse of Encode. A text that is not encoded is a token.
+func Decode(text string) Values {
+	rest, many := strings.CutPrefix(text, manyFields)
+	if !many {
+		return Values{Token: text}
+	}
+	values := Values{}
+	for rest != "" {
+		var name, value string
+		var ok bool
+		if name, rest, ok = cutPart(rest); !ok {
+			return Values{}
+		}
+		if value, rest, ok = cutPart(rest); !ok {
+			return Values{}
+		}
+		values[name] = value
+	}
+	return values
+}
+
+// cutPart returns the text before and after the first length-prefixed part.
+func cutPart(text string) (part, rest string, ok bool) {
+	length, after, found := strings.Cut(text, ":")
+	size, err := strconv.ParseUint(length, 10, 16)
+	if !found || err != nil || int(size) > len(after) {
+		return "", "", false
+	}
+	return after[:size], after[size:], true
 }
