@@ -57,30 +57,22 @@ func parseRule(line string, known Vocabulary) (rule, error) {
 	if len(names) == 0 {
 		return rule{}, errors.New("it has no pattern: write one, such as read_*, or * for every name")
 	}
-	for _, name := range names {
-		one, err := parsePattern(name, known)
-		if err != nil {
-			return rule{}, err
+	for _, text := range names {
+		switch {
+		case !IsPattern(text):
+			return rule{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
+				"and ] ends it, and \\ makes the next character literal", text)
+		case !isPossible(text, known.Fold):
+			return rule{}, fmt.Errorf("%q matches no name that a caller may use: names of tools and prompts have at "+
+				"most 128 of the characters A-Z a-z 0-9 _ . / -, and URIs no percent-encoding, no dot segments, no //"+
+				" in their paths and no other URI", text)
 		}
-		parsed.patterns = append(parsed.patterns, one)
+		parsed.patterns = append(parsed.patterns, pattern{text, strings.ToLower(text)})
 	}
 	if !parsed.forAll && len(callers) == 0 {
 		return rule{}, errors.New("nothing follows for: write role:NAME or scope:NAME, or leave out for")
 	}
 	return parsed, parsed.addCallers(callers, known)
-}
-
-func parsePattern(text string, known Vocabulary) (pattern, error) {
-	if !IsPattern(text) {
-		return pattern{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
-			"and ] ends it, and \\ makes the next character literal", text)
-	}
-	if !isPossible(text, known.Fold) {
-		return pattern{}, fmt.Errorf("%q matches no name that a caller may use: names of tools and prompts have at "+
-			"most 128 of the characters A-Z a-z 0-9 _ . / -, and URIs no percent-encoding, no dot segments, no //"+
-			" in their paths and no other URI", text)
-	}
-	return pattern{text, strings.ToLower(text)}, nil
 }
 
 func (r *rule) addCallers(callers []string, known Vocabulary) error {

@@ -38,16 +38,11 @@ func (r Rules) Permit(caller oauth.Caller, name string) bool {
 	if len(r.rules) == 0 {
 		return true
 	}
-	decides := r.indexFor(caller, name)
-	return decides >= 0 && r.rules[decides].allows
-}
-
-// indexFor returns the index of the rule that decides about a name, -1 for none.
-func (r Rules) indexFor(caller oauth.Caller, name string) int {
 	folded, ok := r.fold(name)
-	return slices.IndexFunc(r.rules, func(one rule) bool {
+	decides := slices.IndexFunc(r.rules, func(one rule) bool {
 		return ok && one.concerns(caller) && one.matches(name, folded)
 	})
+	return decides >= 0 && r.rules[decides].allows
 }
 
 // Empty reports whether there is no rule.
