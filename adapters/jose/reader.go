@@ -29,7 +29,11 @@ var assertionTypes = []string{"jwt", "client-authentication+jwt", "oauth-client-
 // the key ID, the algorithm and the type of the header.
 func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oauth.Key, error)) (
 	oauth.ClientAssertion, error) {
-	token, err := jwt.ParseSigned(assertion, algorithms())
+	var accepted []jose.SignatureAlgorithm
+	for _, name := range oauth.AssertionAlgorithms() {
+		accepted = append(accepted, jose.SignatureAlgorithm(name))
+	}
+	token, err := jwt.ParseSigned(assertion, accepted)
 	if err != nil {
 		return oauth.ClientAssertion{}, fmt.Errorf("%w: %w", oauth.ErrBadAssertion, err)
 	}
@@ -62,13 +66,6 @@ func (Reader) ReadAssertion(assertion string, keyOf func(oauth.KeyReference) (oa
 		ID:        claims.ID,
 		Algorithm: header.Algorithm,
 	}, nil
-}
-
-func algorithms() (accepted []jose.SignatureAlgorithm) {
-	for _, name := range oauth.AssertionAlgorithms() {
-		accepted = append(accepted, jose.SignatureAlgorithm(name))
-	}
-	return accepted
 }
 
 // minRSABits is the minimum of RFC 7518 §3.3. The library refuses keys that are too long.

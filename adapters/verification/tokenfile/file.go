@@ -35,8 +35,8 @@ type File struct {
 
 	mu      sync.Mutex
 	content []byte
-	tokens  table
-	mistake string // the last one that was logged; "" while the file is valid
+	tokens  map[string]Line // by their hashes
+	mistake string          // the last one that was logged; "" while the file is valid
 }
 
 // Open reads the file and fails on any mistake in it.
@@ -127,9 +127,6 @@ func hashOf(token string) string {
 	return hashPrefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// table holds the lines of a file by their hashes.
-type table map[string]Line
-
 // Line is one token of the file.
 type Line struct {
 	hash string
@@ -153,9 +150,9 @@ func (l Line) String() string {
 }
 
 // parse parses a file. Its errors name the line and never contain its hash.
-func parse(content []byte) (table, error) {
+func parse(content []byte) (map[string]Line, error) {
 	content = bytes.TrimPrefix(content, []byte("\ufeff")) // byte order mark
-	tokens := table{}
+	tokens := map[string]Line{}
 	for i, line := range strings.SplitAfter(string(content), "\n") {
 		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") {
 			continue

@@ -61,7 +61,7 @@ var _ = Describe("Reading a token file", func() {
 				strings.ReplaceAll(sample(1, "subject=ada", "role=editor", "role=author", "\tscope=mcp"), "\n",
 					"\r\n") + "   \n" + sample(2)))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(tokens).To(Equal(table{hash(1): {hash(1), ada, 3}, hash(2): {hash: hash(2), number: 5}}))
+		Expect(tokens).To(Equal(map[string]Line{hash(1): {hash(1), ada, 3}, hash(2): {hash: hash(2), number: 5}}))
 	})
 
 	It("does not keep the file in memory through a subject", func() {
