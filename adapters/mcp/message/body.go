@@ -227,12 +227,22 @@ func (b Body) Arguments() (all [][]byte) {
 	return all
 }
 
-// Encode returns the text of the messages.
+// Encode returns the text of the messages, nil for none.
 func (b Body) Encode() []byte {
-	if len(b.Messages) == 0 {
+	switch {
+	case len(b.Messages) == 0:
 		return nil
+	case !b.IsBatch:
+		return b.Messages[0].Encode()
 	}
-	return EncodeAll(b.Messages, b.IsBatch)
+	text := []byte{'['}
+	for i, m := range b.Messages {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = m.appendTo(text)
+	}
+	return append(text, ']')
 }
 
 // SetOn makes the body that of a request.

@@ -62,7 +62,7 @@ var _ = Describe("Reading a body", Label("U11"), func() {
 var _ = DescribeTable("A message goes on with its values as they were", Label("U11"), func(text, encoded string) {
 	messages, isBatch, err := Decode([]byte(text))
 	Expect(err).NotTo(HaveOccurred())
-	Expect(string(EncodeAll(messages, isBatch))).To(Equal(encoded))
+	Expect(string(Body{Messages: messages, IsBatch: isBatch}.Encode())).To(Equal(encoded))
 },
 	Entry("a call", "{ \"method\":\"a\\u0062\",\r\n\"params\":{\"x\" :1.0e2,\n\"_meta\":{\"progressToken\": 7}},"+
 		`"id":1.0,"other":{},"jsonrpc":"2.0"}`,

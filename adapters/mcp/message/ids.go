@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -85,7 +87,11 @@ func (s *Sequence) Renumber(messages []Message) []Message {
 	renumbered := slices.Clone(messages)
 	for i, m := range messages {
 		if m.IsCall() {
-			renumbered[i].ID.Text = Numbered(s.numberOf(m), m.ID.Text)
+			number := int64(0) // of initialize, which comes before a session has its Sequence
+			if m.Method != "initialize" {
+				number = s.Next(m.ID)
+			}
+			renumbered[i].ID.Text = Numbered(number, m.ID.Text)
 		}
 		id, cancels := m.Cancels()
 		if !cancels {
@@ -98,15 +104,6 @@ func (s *Sequence) Renumber(messages []Message) []Message {
 		renumbered[i].Params = m.Params.With("requestId", Numbered(call.number, cmp.Or(call.text, id.Text)))
 	}
 	return renumbered
-}
-
-// numberOf returns 0 for initialize, which comes before a session has its Sequence, and
-// which cannot be cancelled.
-func (s *Sequence) numberOf(m Message) int64 {
-	if m.Method == "initialize" {
-		return 0
-	}
-	return s.Next(m.ID)
 }
 
 // Cancels returns the id of the call that a message cancels.
@@ -158,4 +155,79 @@ func head(text []byte) (id jsontext.Value, isResponse bool) {
 	}
 	after := rest[len(id):]
 	return id, bytes.HasPrefix(after, []byte(`,"result":`)) || bytes.HasPrefix(after, []byte(`,"error":`))
+}
+
+// Sequence numbers the calls of one session.
+type Sequence struct {
+	mu     sync.Mutex
+	last   int64
+	recent []recentCall // a ring of the last calls
+}
+
+// recentCall is the number of a call, and its id.
+type recentCall struct {
+	key    uint64 // a hash
+	text   string // "" for a long one
+	number int64
+}
+
+// maxRecentID is longer than a UUID with its quotes.
+const maxRecentID = 64
+
+// maxRecent is the number of calls that a cancellation can name. Every session has as many.
+const maxRecent = 256
+
+var idSeed = maphash.MakeSeed()
+
+// Next returns the number of the next call.
+func (s *Sequence) Next(id ID) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	call := recentCall{maphash.String(idSeed, id.Key), id.Text, s.last}
+	if len(id.Text) > maxRecentID {
+		call.text = ""
+	}
+	if len(s.recent) < maxRecent {
+		s.recent = append(s.recent, call)
+	} else {
+		s.recent[(s.last-1)%maxRecent] = call
+	}
+	return s.last
+}
+
+// Cancelled returns the number of the call that a cancellation of the id means, which may have been
+// answered. A client that repeats its ids leaves open which of its calls it means, and a late
+// cancellation must not hit the next one. So it then means the newest call that isGone reports as
+// one whose client has gone, or none: a wrong answer costs more than a call that runs to its end.
+func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int64, ok bool) {
+	call, ok := s.cancelled(id, isGone)
+	return call.number, ok
+}
+
+func (s *Sequence) cancelled(id ID, isGone func(number int64) bool) (recentCall, bool) {
+	calls := s.withID(id)
+	if len(calls) == 1 {
+		return calls[0], true
+	}
+	for _, call := range slices.Backward(calls) {
+		if isGone(call.number) {
+			return call, true
+		}
+	}
+	return recentCall{}, false
+}
+
+// withID returns the recent calls with an id, the newest last.
+func (s *Sequence) withID(id ID) (calls []recentCall) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	wanted := maphash.String(idSeed, id.Key)
+	for _, call := range s.recent {
+		if call.key == wanted {
+			calls = append(calls, call)
+		}
+	}
+	slices.SortFunc(calls, func(a, b recentCall) int { return cmp.Compare(a.number, b.number) })
+	return calls
 }

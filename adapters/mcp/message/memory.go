@@ -28,13 +28,6 @@ func NewBodyMemory(limit int64) *BodyMemory {
 	return &BodyMemory{small: newPool(limit / smallDivisor), large: newPool(limit - limit/smallDivisor)}
 }
 
-func (b *BodyMemory) poolFor(length int64) *pool {
-	if length <= maxSmallBody {
-		return &b.small
-	}
-	return &b.large
-}
-
 // pool counts the memory of bodies.
 type pool struct {
 	limit int64
@@ -89,7 +82,10 @@ func (r *Reservation) Extend(length int64) error {
 	if length <= r.reserved {
 		return nil
 	}
-	pool, has := r.memory.poolFor(length), r.reserved
+	pool, has := &r.memory.large, r.reserved
+	if length <= maxSmallBody {
+		pool = &r.memory.small
+	}
 	if pool != r.pool {
 		has = 0
 	}
@@ -135,7 +131,11 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 	announced := max(0, min(r.ContentLength, limit))
 	for err == nil {
 		if len(body) == cap(body) {
-			capacity := grow(int64(len(body)), announced, limit)
+			length, most := int64(len(body)), announced
+			if length > announced { // as of a body whose length is not announced
+				most = limit
+			}
+			capacity := min(max(initialCapacity, 2*length), most)
 			if err := reserved.Extend(capacity + 1); err != nil {
 				return nil, err
 			}
@@ -152,14 +152,4 @@ func readBody(r *http.Request, limit int64, reserved *Reservation) (body []byte,
 		return body, nil
 	}
 	return nil, err
-}
-
-// grow returns the next capacity for a body of that length: at most the announced length, and the
-// limit for a body that is longer than announced.
-func grow(length, announced, limit int64) int64 {
-	capacity := max(initialCapacity, 2*length)
-	if length <= announced {
-		return min(capacity, announced)
-	}
-	return min(capacity, limit)
 }

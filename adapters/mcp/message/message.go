@@ -65,21 +65,6 @@ func (m Message) appendTo(text []byte) []byte {
 	return append(text, '}')
 }
 
-// EncodeAll returns the text of one message, or of a batch.
-func EncodeAll(messages []Message, isBatch bool) []byte {
-	if !isBatch {
-		return messages[0].Encode()
-	}
-	text := []byte{'['}
-	for i, m := range messages {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = m.appendTo(text)
-	}
-	return append(text, ']')
-}
-
 // Member is a member of an object, with its value as it was written.
 type Member struct {
 	Name  string

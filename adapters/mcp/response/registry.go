@@ -1,3 +1,11 @@
+// Package response writes the responses of an MCP endpoint. They may be long streams, and they end
+// with the grant of their caller.
+//
+// Registry.NewWriter begins a response: a Writer is an http.ResponseWriter with the context of its
+// request. Identify sets the caller, ReadBody reads the request, Begin starts keep-alive comments
+// and the timer for the end of the access token, and Finish ends the response. The Registry also
+// holds the sessions of the MCP server: End ends the responses and sessions of a grant, Drain ends
+// all.
 package response
 
 import (
@@ -104,12 +112,6 @@ func (r *Registry) add(out *Writer, identity *Identity) {
 	out.timer = time.AfterFunc(r.KeepAlive, out.refresh)
 }
 
-func (r *Registry) isLong(w *Writer) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return w.long
-}
-
 // markLong marks a response as a stream, and ends it if the server is shutting down.
 func (r *Registry) markLong(w *Writer) {
 	r.mu.Lock()
@@ -157,8 +159,8 @@ func (r *Registry) End(ended oauth.Ended) {
 		r.ended[grant] = now
 	}
 	for w := range r.responses {
-		if has(ended.Grants, w.ctx.identity.Caller.Grant) || len(tokens) > 0 && w.endsWithToken() &&
-			tokens[w.ctx.identity.digest()] {
+		if has(ended.Grants, w.ctx.identity.Caller.Grant) ||
+			len(tokens) > 0 && (w.long || w.IsRelayed()) && tokens[w.ctx.identity.digest()] {
 			w.End(ErrEnded)
 		}
 	}

@@ -230,7 +230,7 @@ var _ = Describe("Limiting how long a client may take to read a response", Label
 		Entry("of a part", func(s *Writer) { _, _ = s.Write([]byte("x")) }),
 		Entry("of what is flushed", func(s *Writer) { _ = s.FlushError() }),
 		Entry("of a comment", func(s *Writer) {
-			s.sent.takesComments = true
+			s.isEvents = true
 			s.refresh()
 		}),
 	)

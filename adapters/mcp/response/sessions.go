@@ -105,19 +105,17 @@ func (r *Registry) admit(session Session, caller *oauth.Caller) (evicted *openSe
 			r.options.Limits.MaxSessionsPerPerson, r.options.Limits.MaxSessions))
 	}
 	opened := &openSession{grants: map[string]bool{caller.Grant: true}, session: session}
-	opened.idle = time.AfterFunc(time.Hour, func() { r.expire(opened) })
+	opened.idle = time.AfterFunc(time.Hour, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		// Its timer may have been restarted in the meantime.
+		if opened.requests == 0 && !time.Now().Before(opened.expires) {
+			opened.end(ErrIdle)
+		}
+	})
 	opened.wait(r.options.IdleTimeout)
 	r.sessions[id] = opened
 	return evicted, true
-}
-
-// expire ends a session whose timer was not restarted in the meantime.
-func (r *Registry) expire(s *openSession) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if s.requests == 0 && !time.Now().Before(s.expires) {
-		s.end(ErrIdle)
-	}
 }
 
 // Attend records that a request uses a session until leave is called. Meanwhile, the session is not

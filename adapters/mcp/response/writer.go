@@ -34,32 +34,23 @@ type Writer struct {
 	control  *http.ResponseController
 	registry *Registry
 	request  *http.Request
-	body     requestBody
 	id       message.ID // of the only call in the body
 	observe  func(header http.Header, p []byte)
+
+	bodyAwaited bool // the body is read, or cannot be
+	memory      message.Reservation
 
 	long bool // a stream; guarded by the mutex of the registry
 
 	mu    sync.Mutex  // guards what follows, and serializes writes of the SDK and of comment
 	timer *time.Timer // calls refresh; nil before Identify
-	sent  output
-}
-
-type requestBody struct {
-	wasAwaited bool // it is read, or cannot be
-	memory     message.Reservation
-}
-
-// output is what the client has got of a response.
-type output struct {
-	// takesComments is whether the header, at least, was sent of a stream of events that is neither
+	// isEvents is whether the header, at least, was sent of a stream of events that is neither
 	// compressed nor of a fixed length.
-	takesComments bool
-
-	tail    [longestSeparator]byte
-	refused int  // status of a refusal whose text the SDK has not written yet
-	stopped bool // by Finish
-	aborted bool
+	isEvents bool
+	tail     [longestSeparator]byte // the last bytes that were sent
+	refused  int                    // status of a refusal whose text the SDK has not written yet
+	stopped  bool                   // by Finish
+	aborted  bool
 }
 
 // Context returns the context of the request, which ends with the response. It may be kept longer
@@ -86,8 +77,8 @@ func (w *Writer) Observe(observe func(header http.Header, p []byte)) { w.observe
 // client takes longer than BodyLimit.
 func (w *Writer) ReadBody(limit int64, memory *message.BodyMemory) ([]byte, error) {
 	w.limitBody()
-	w.body.memory = memory.Reserve(w.ctx.identity.Caller.Subject)
-	body, err := message.ReadBody(w.request, limit, &w.body.memory)
+	w.memory = memory.Reserve(w.ctx.identity.Caller.Subject)
+	body, err := message.ReadBody(w.request, limit, &w.memory)
 	if err == nil {
 		_ = w.control.SetReadDeadline(time.Time{})
 		w.request.Body = io.NopCloser(bytes.NewReader(body))
@@ -98,10 +89,10 @@ func (w *Writer) ReadBody(limit int64, memory *message.BodyMemory) ([]byte, erro
 // limitBody sets the deadline of a body, once. An unread body needs one too, because net/http waits
 // for its end before it sends anything.
 func (w *Writer) limitBody() {
-	if body := w.request.Body; w.body.wasAwaited || body == nil || body == http.NoBody {
+	if body := w.request.Body; w.bodyAwaited || body == nil || body == http.NoBody {
 		return
 	}
-	w.body.wasAwaited = true
+	w.bodyAwaited = true
 	_ = w.control.SetReadDeadline(time.Now().Add(w.registry.BodyLimit)) // recorders in tests have no deadlines
 }
 
@@ -156,7 +147,9 @@ func (w *Writer) refresh() {
 	if w.ctx.Err() != nil {
 		return
 	}
-	long := w.registry.isLong(w)
+	w.registry.mu.Lock()
+	long := w.long
+	w.registry.mu.Unlock()
 	if w.isUnauthorized(long) {
 		w.End(ErrEnded)
 		return
@@ -190,13 +183,9 @@ func (w *Writer) isUnauthorized(long bool) bool {
 	return w.registry.isRevoked(w)
 }
 
-// endsWithToken reports whether the response ends when its access token is revoked, because it may
-// take long.
-func (w *Writer) endsWithToken() bool { return w.long || w.IsRelayed() }
-
 // ended returns the error of writes after the end of the response, nil before.
 func (w *Writer) ended() error {
-	if w.sent.stopped {
+	if w.stopped {
 		return context.Canceled
 	}
 	return w.ctx.Err()
@@ -209,7 +198,7 @@ func (w *Writer) WriteHeader(status int) {
 	defer w.mu.Unlock()
 	if status >= http.StatusBadRequest && !w.IsRelayed() &&
 		strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
-		w.sent.refused = status
+		w.refused = status
 		return
 	}
 	w.disableBuffering()
@@ -224,8 +213,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	if err := w.ended(); err != nil {
 		return 0, fmt.Errorf("writing to an ended stream: %w", err)
 	}
-	if status := w.sent.refused; status > 0 {
-		w.sent.refused = 0
+	if status := w.refused; status > 0 {
+		w.refused = 0
 		message.WriteErrorFor(w.ResponseWriter, status, w.id, sdk.CodeInvalidRequest, strings.TrimSpace(string(p)))
 		return len(p), nil
 	}
@@ -298,17 +287,17 @@ const longestSeparator = len("\r\n\r\n")
 // keepTail keeps the last bytes, because an upstream or another replica may send events in pieces.
 func (w *Writer) keepTail(p []byte) {
 	p = p[max(0, len(p)-longestSeparator):]
-	copy(w.sent.tail[:], w.sent.tail[len(p):])
-	copy(w.sent.tail[longestSeparator-len(p):], p)
+	copy(w.tail[:], w.tail[len(p):])
+	copy(w.tail[longestSeparator-len(p):], p)
 }
 
-func (w *Writer) isFresh() bool { return w.sent.tail == [longestSeparator]byte{} }
+func (w *Writer) isFresh() bool { return w.tail == [longestSeparator]byte{} }
 
 // takesComment reports whether a comment can be sent now: not before the header, because it would
 // be an early 200, and only between events.
 func (w *Writer) takesComment() bool {
-	tail := string(w.sent.tail[:])
-	return w.sent.takesComments && (w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
+	tail := string(w.tail[:])
+	return w.isEvents && (w.isFresh() || tail == "\r\n\r\n" || strings.HasSuffix(tail, "\n\n") ||
 		strings.HasSuffix(tail, "\r\r"))
 }
 
@@ -320,7 +309,7 @@ func (w *Writer) disableBuffering() bool {
 		return false
 	}
 	header.Set("X-Accel-Buffering", "no")
-	w.sent.takesComments = header.Get("Content-Encoding") == "" && header.Get("Content-Length") == ""
+	w.isEvents = header.Get("Content-Encoding") == "" && header.Get("Content-Length") == ""
 	return true
 }
 
@@ -330,17 +319,17 @@ func (w *Writer) Finish() {
 	w.registry.remove(w)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.sent.refused > 0 {
-		w.ResponseWriter.WriteHeader(w.sent.refused)
+	if w.refused > 0 {
+		w.ResponseWriter.WriteHeader(w.refused)
 	}
-	w.sent.stopped = true
+	w.stopped = true
 	w.limitBody()
 	w.limit()
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	w.ctx.end(nil)
-	w.body.memory.Release()
+	w.memory.Release()
 	connection.From(w.ctx).End()
 }
 
@@ -352,8 +341,8 @@ func (w *Writer) Status() int {
 }
 
 func (w *Writer) status() int {
-	if w.sent.refused > 0 {
-		return w.sent.refused
+	if w.refused > 0 {
+		return w.refused
 	}
 	return w.ResponseWriter.(*tracedWriter).status
 }
@@ -378,7 +367,7 @@ func (w *Writer) IsAwaited() bool {
 // one. It does not return.
 func (w *Writer) Abort() {
 	w.mu.Lock()
-	w.sent.aborted = true
+	w.aborted = true
 	w.mu.Unlock()
 	panic(http.ErrAbortHandler)
 }
@@ -387,5 +376,5 @@ func (w *Writer) Abort() {
 func (w *Writer) IsAborted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.sent.aborted
+	return w.aborted
 }

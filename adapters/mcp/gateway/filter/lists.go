@@ -49,10 +49,7 @@ func (l Lists) Filter(text []byte) ([]byte, error) {
 		}
 		shown = append(shown, m)
 	}
-	if len(shown) == 0 {
-		return nil, nil
-	}
-	return message.EncodeAll(shown, isBatch), nil
+	return message.Body{Messages: shown, IsBatch: isBatch}.Encode(), nil
 }
 
 // hides reports whether a message is a notification about a resource that the caller may not see.

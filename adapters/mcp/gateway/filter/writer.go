@@ -5,6 +5,7 @@ package filter
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -124,35 +125,22 @@ func isJSON(text []byte) bool {
 // Finish sends what Write has kept.
 func (w *Writer) Finish() {
 	defer w.options.Release()
-	switch {
-	case w.status == 0:
-	case w.events != nil:
+	if w.status == 0 {
+		return
+	}
+	if w.events != nil {
 		_ = w.events.End() // the client has gone
-	default:
-		w.finishWhole()
+		return
 	}
-}
-
-// Drop removes the headers of a response that has no body, so that the client
-// can get another response.
-func (w *Writer) Drop() {
-	removeDigests(w.Header())
-	w.Header().Del("Content-Encoding")
-}
-
-func (w *Writer) finishWhole() {
-	reason := w.refused
-	if reason == nil {
-		reason = w.whole.Failed
-	}
-	body, declared := w.whole.Bytes(),
-		strings.HasPrefix(strings.ToLower(w.Header().Get("Content-Type")), "application/json")
+	reason := cmp.Or(w.refused, w.whole.Failed)
+	contentType := strings.ToLower(strings.Join(w.Header().Values("Content-Type"), ","))
+	body := w.whole.Bytes()
 	filtered := body
 	switch {
 	case reason != nil || len(body) == 0:
-	case isJSON(body) || declared:
+	case isJSON(body) || strings.HasPrefix(contentType, "application/json"):
 		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
-	case mayStream(w.Header()):
+	case strings.Contains(contentType, message.EventStream): // some look for it anywhere in the header
 		reason = errors.New("the MCP server's answer has a content type that not all clients read alike")
 	}
 	if reason != nil {
@@ -169,8 +157,9 @@ func (w *Writer) finishWhole() {
 	}
 }
 
-// mayStream reports whether a client may take a response for a stream of events, as some do that
-// look for its media type anywhere in the header.
-func mayStream(header http.Header) bool {
-	return strings.Contains(strings.ToLower(strings.Join(header.Values("Content-Type"), ",")), message.EventStream)
+// Drop removes the headers of a response that has no body, so that the client
+// can get another response.
+func (w *Writer) Drop() {
+	removeDigests(w.Header())
+	w.Header().Del("Content-Encoding")
 }
