@@ -122,7 +122,7 @@ func (c Config) checkCredential(sendsHeaders bool) error {
 	case !isStatic && c.Secret+c.SigningSecret != "":
 		return oauth.NewMistake("Secret", "or the signing secret is set, but the credential is %q: leave them out, or "+
 			"choose %q", c.Credential, CredentialStatic)
-	case isStatic && (c.Secret == "" || sendsHeaders && strings.ContainsFunc(c.Secret, isUnsendable)):
+	case isStatic && (c.Secret == "" || sendsHeaders && !outbound.IsSendable(c.Secret)):
 		return oauth.NewMistake("Secret", "is empty or has characters that no header can carry: the credential %q "+
 			"needs it", CredentialStatic)
 	case isStatic && sendsHeaders && (len(c.SigningSecret) < minSigningSecret || c.SigningSecret == c.Secret):
@@ -132,26 +132,18 @@ func (c Config) checkCredential(sendsHeaders bool) error {
 	return nil
 }
 
-func isUnsendable(r rune) bool { return r <= ' ' || r > '~' }
-
 func (c Config) checkLimits() error {
-	var mistakes []error
-	for _, limit := range []struct {
-		name    string
-		value   any
-		isIn    bool
-		allowed string
-	}{
-		{"Patience", c.Patience, c.Patience >= time.Second && c.Patience <= time.Hour, "1s to 1h"},
-		{"MaxProcesses", c.MaxProcesses, c.MaxProcesses >= 1, "1 or more"},
-		{"IdleTimeout", c.IdleTimeout, c.IdleTimeout >= time.Second, "1s or more"},
-		{"Memory", c.Memory, c.Memory >= 32<<20, "33554432 bytes or more"},
-	} {
-		if !limit.isIn {
-			mistakes = append(mistakes, oauth.NewMistake(limit.name, "is %v: choose %s", limit.value, limit.allowed))
+	check := func(name string, value any, isIn bool, allowed string) error {
+		if isIn {
+			return nil
 		}
+		return oauth.NewMistake(name, "is %v: choose %s", value, allowed)
 	}
-	return errors.Join(mistakes...)
+	return errors.Join(
+		check("Patience", c.Patience, c.Patience >= time.Second && c.Patience <= time.Hour, "1s to 1h"),
+		check("MaxProcesses", c.MaxProcesses, c.MaxProcesses >= 1, "1 or more"),
+		check("IdleTimeout", c.IdleTimeout, c.IdleTimeout >= time.Second, "1s or more"),
+		check("Memory", c.Memory, c.Memory >= 32<<20, "33554432 bytes or more"))
 }
 
 // checkHTTP reports the mistakes of the options that only requests have.

@@ -152,7 +152,9 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 		out.Header().Set("Content-Type", message.EventStream)
 		return
 	}
-	if opensLegacy(r) {
+	// Clients of Streamable HTTP open a stream in a session, or name their revision.
+	opensLegacy := r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(message.VersionHeader) == ""
+	if opensLegacy {
 		text := "HTTP+SSE of 2024-11-05 is not supported: use Streamable HTTP at " + g.options.Resource.String()
 		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U13", text))
 		out.Header().Set("Allow", http.MethodPost)
@@ -164,34 +166,25 @@ func (g *Gateway) Serve(out *response.Writer, r *http.Request, b message.Body) {
 	}
 	answer := g.newLateAnswer(out, r, b)
 	defer answer.finish()
-	switch err := g.forward(answer, r, b); {
+	identity := response.IdentityOf(r.Context())
+	deliver := func(to http.ResponseWriter) error {
+		return g.upstream.Forward(to, r, b, identity.Caller, identity.Host)
+	}
+	var err error
+	switch {
+	case b.Refused != nil: // the client has not sent the message
+		err = deliver(response.Discard(answer))
+	case g.options.HasPolicy():
+		err = g.filtered(answer, r, b, deliver)
+	default:
+		err = deliver(answer)
+	}
+	switch {
 	case err == nil:
 		g.failing.Store(false)
 	case r.Context().Err() == nil:
 		g.answerError(answer, r, b.ID(), err)
 	}
-}
-
-// opensLegacy reports whether a GET is the first request of HTTP+SSE. Clients of Streamable HTTP
-// open a stream in a session, or name their revision.
-func opensLegacy(r *http.Request) bool {
-	return r.Method == http.MethodGet && !namesSession(r) && r.Header.Get(message.VersionHeader) == ""
-}
-
-// forward sends a message to the upstream and the response to w: filtered with a policy, and not at
-// all for a message that the client has not sent.
-func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, b message.Body) error {
-	identity := response.IdentityOf(r.Context())
-	deliver := func(to http.ResponseWriter) error {
-		return g.upstream.Forward(to, r, b, identity.Caller, identity.Host)
-	}
-	switch {
-	case b.Refused != nil:
-		return deliver(response.Discard(w))
-	case g.options.HasPolicy():
-		return g.filtered(w, r, b, deliver)
-	}
-	return deliver(w)
 }
 
 // answerError answers a request for which the upstream has no response.
@@ -282,3 +275,18 @@ func rpcFailure(w http.ResponseWriter, status int, id message.ID, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	message.WriteErrorFor(w, status, id, codeUnavailable, text)
 }
+
+// Failure is the error of an Upstream without a usable response.
+type Failure struct {
+	Status     int    // of the response to the client: 502, 503 or 504
+	Rule       string // its number
+	Text       string // for the client
+	Cause      error  // for the log
+	RetryAfter string // that the upstream has named; "" for none
+}
+
+// Error implements error.
+func (f *Failure) Error() string { return f.Text }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }

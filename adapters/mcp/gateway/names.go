@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"slices"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -30,13 +28,11 @@ func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.B
 	if r.Header.Get(message.VersionHeader) >= message.FirstStateless {
 		code = rpc.CodeInvalidParams
 	}
-	if at := slices.IndexFunc(b.Names.Tools, isUnusual); at >= 0 && g.hasToolScopes {
-		return message.RefuseNames(
-			b,
-			ruleNames,
-			rpc.CodeInvalidParams,
-			fmt.Sprintf("unknown tool %q", b.Names.Tools[at]),
-		)
+	for _, tool := range b.Names.Tools {
+		// The upstream could take an unusual name for another one.
+		if _, ok := access.FoldName(tool); !ok && g.hasToolScopes {
+			return message.RefuseNames(b, ruleNames, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
+		}
 	}
 	unknown := g.Access().FindUnknown(out.Identity().Caller, b.Names, code)
 	if unknown == nil {
@@ -45,12 +41,6 @@ func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.B
 	g.options.Logger.InfoContext(r.Context(), "refused a message that names what its caller may not use",
 		"rule", ruleNames)
 	return message.RefuseNames(b, ruleNames, unknown.Code, unknown.Message)
-}
-
-// isUnusual reports whether the upstream could take the name of a tool for another one.
-func isUnusual(tool string) bool {
-	_, ok := access.FoldName(tool)
-	return !ok
 }
 
 // limit returns a policy that permits only names that the upstream cannot take for others.
@@ -62,24 +52,6 @@ func limit(allowed guard.Policy, fold func(name string) (string, bool)) guard.Po
 		_, ok := fold(name)
 		return ok && allowed(caller, name)
 	}
-}
-
-// listsFor returns what a caller may see in the response to a body.
-func (g *Gateway) listsFor(ctx context.Context, caller oauth.Caller, b message.Body) filter.Lists {
-	access := g.Access()
-	of := func(allowed guard.Policy) func(string) bool {
-		if allowed == nil {
-			return nil
-		}
-		return func(name string) bool { return allowed(caller, name) }
-	}
-	lists := filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
-	if record := g.options.RecordTools; record != nil && !caller.IsDirect() {
-		request := b.Only()
-		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
-		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }
-	}
-	return lists
 }
 
 // unfiltered is the text for a client whose response cannot be read.
@@ -95,8 +67,21 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 	report := func(reason error) {
 		g.options.Logger.WarnContext(ctx, "cannot filter a response of the MCP server", "rule", "U27", "error", reason)
 	}
+	access := g.Access()
+	of := func(allowed guard.Policy) func(string) bool {
+		if allowed == nil {
+			return nil
+		}
+		return func(name string) bool { return allowed(caller, name) }
+	}
+	lists := filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
+	if record := g.options.RecordTools; record != nil && !caller.IsDirect() {
+		request := b.Only()
+		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
+		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }
+	}
 	out := filter.NewWriter(w, filter.Options{
-		Lists:   g.listsFor(ctx, caller, b),
+		Lists:   lists,
 		Reserve: memory.Extend,
 		Release: memory.Release,
 		Refuse: func(w http.ResponseWriter, reason error) {

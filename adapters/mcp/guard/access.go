@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -33,26 +32,37 @@ type Access struct {
 // the client should request. Of several calls each counts with the arguments of all, because an MCP
 // server may take them in another way than we do.
 func (a Access) MissingScopes(caller oauth.Caller, tools []string, arguments ...[]byte) (oauth.Scopes, bool) {
-	scopesOf := a.scopesWith(arguments)
-	lacks := func(tool string) bool {
-		return a.Tools.Permits(caller, tool) && !caller.Scopes.Contains(scopesOf(tool))
-	}
-	if !slices.ContainsFunc(tools, lacks) { // usually enough, without the cost of Expand
-		return oauth.Scopes{}, false
-	}
-	needed := a.neededScopes(caller, tools, scopesOf)
-	if needed.Empty() || a.catalogue.Expand(caller.Scopes).Contains(needed) {
+	needed := a.neededScopes(caller, tools, arguments)
+	// The first check is usually enough, and Expand costs more.
+	if caller.Scopes.Contains(needed) || a.catalogue.Expand(caller.Scopes).Contains(needed) {
 		return oauth.Scopes{}, false
 	}
 	return a.withDefaults(needed), true
 }
 
-// neededScopes returns the scopes that calls of the tools need.
-func (a Access) neededScopes(caller oauth.Caller, tools []string,
-	scopesOf func(tool string) oauth.Scopes) (needed oauth.Scopes) {
+// neededScopes returns the scopes that calls of the tools need, each with any of the arguments. It
+// counts the default scopes instead of none, so that a forgotten tool is not open to every token.
+func (a Access) neededScopes(caller oauth.Caller, tools []string, arguments [][]byte) (needed oauth.Scopes) {
+	scopesOf := func(tool string, _ map[string]any) oauth.Scopes { return a.toolScopes(tool) }
+	decoded := make([]map[string]any, 1)
+	if a.callScopes != nil {
+		scopesOf, decoded = a.callScopes, make([]map[string]any, max(1, len(arguments)))
+		for i, raw := range arguments {
+			exact := json.NewDecoder(bytes.NewReader(raw))
+			exact.UseNumber()
+			_ = exact.Decode(&decoded[i]) // what is not an object has no arguments
+		}
+	}
 	for _, tool := range tools {
-		if a.Tools.Permits(caller, tool) {
-			needed = needed.With(scopesOf(tool).Values()...)
+		if !a.Tools.Permits(caller, tool) {
+			continue
+		}
+		for _, one := range decoded {
+			scopes := scopesOf(tool, one)
+			if scopes.Empty() {
+				scopes = a.catalogue.Defaults()
+			}
+			needed = needed.With(scopes.Values()...)
 		}
 	}
 	return needed
@@ -61,34 +71,6 @@ func (a Access) neededScopes(caller oauth.Caller, tools []string,
 // withDefaults returns what a client should request that needs these scopes.
 func (a Access) withDefaults(needed oauth.Scopes) oauth.Scopes {
 	return needed.With(a.catalogue.Defaults().Values()...).Without(oauth.OfflineAccess)
-}
-
-// scopesWith returns the scopes that a call of a tool needs with any of the arguments.
-func (a Access) scopesWith(arguments [][]byte) func(tool string) oauth.Scopes {
-	if a.callScopes == nil {
-		return func(tool string) oauth.Scopes { return a.orDefaults(a.toolScopes(tool)) }
-	}
-	decoded := make([]map[string]any, max(1, len(arguments)))
-	for i, raw := range arguments {
-		exact := json.NewDecoder(bytes.NewReader(raw))
-		exact.UseNumber()
-		_ = exact.Decode(&decoded[i]) // what is not an object has no arguments
-	}
-	return func(tool string) (needed oauth.Scopes) {
-		for _, one := range decoded {
-			needed = needed.With(a.orDefaults(a.callScopes(tool, one)).Values()...)
-		}
-		return needed
-	}
-}
-
-// orDefaults returns the default scopes instead of none, so that a forgotten tool is not open to
-// every token.
-func (a Access) orDefaults(needed oauth.Scopes) oauth.Scopes {
-	if needed.Empty() {
-		return a.catalogue.Defaults()
-	}
-	return needed
 }
 
 // FindUnknown returns the error of the SDK for the first name that does not exist for the caller,

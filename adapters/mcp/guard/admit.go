@@ -4,8 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -33,16 +38,19 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 		if !g.gate.admits(out, r) {
 			return nil
 		}
-		if g.isBrowser(r) {
-			return g.welcome(ctx, c)
+		// Clients of MCP ask for JSON or an event stream.
+		isBrowser := r.Method == http.MethodGet && strings.HasPrefix(r.Header.Get("Accept"), "text/html")
+		if g.options.Welcome != nil && isBrowser && r.Header["Authorization"] == nil {
+			connection.From(ctx).Record(connection.Challenge) // as of any request without a token
+			c.Response().Header().Set("WWW-Authenticate", g.challenge.header(g.missing))
+			return g.options.Welcome(c, g.missing.status)
 		}
 		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) || g.refuseUnrecorded(out, r) {
 			return nil
 		}
 		audited := g.audit.begin(out, r)
 		b, admitted := g.admit(to, out, r)
-		audited.read(b)
-		defer audited.end(ctx)
+		defer audited.end(ctx, b)
 		if !admitted {
 			return nil
 		}
@@ -51,10 +59,22 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 	}
 }
 
-// answer answers an admitted request.
+// answer answers an admitted request. For a refused response to a request of the server it passes a
+// JSON-RPC error instead, because the server would wait for the response forever.
 func (g *Guard) answer(out *response.Writer, r *http.Request, b message.Body, next route) {
 	out.Begin(b.ID(), b.Listens() || r.Method == http.MethodGet)
-	serve(out, r, b, next)
+	if b.Refused == nil {
+		next(out, r, b)
+	} else {
+		for _, answer := range b.Refused.Answers {
+			if out.IsAwaited() {
+				next(out, r.Clone(r.Context()), message.Body{Messages: []message.Message{answer}, Refused: b.Refused})
+			}
+		}
+		if out.IsAwaited() {
+			b.Refused.Write(out)
+		}
+	}
 	g.answerEnded(out)
 }
 
@@ -113,34 +133,10 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 		}
 	}
 	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, b.Names.Tools, b.Arguments()...); lacking {
-		g.refuseCaller(out.ResponseWriter, r, insufficientScope(needed))
+		g.refuseCaller(out.ResponseWriter, r, insufficientScope.with(needed))
 		return b, false
 	}
-	if b.Refused != nil {
-		return b, true
-	}
-	if wait := g.takeCalls(out.Identity().Caller, b); wait > 0 {
-		g.refuseCalls(out, r, b, wait)
-		return b, false
-	}
-	return b, !g.refuseChanged(out.ResponseWriter, r, b)
-}
-
-// serve passes a body to next. For a refused response to a request of the server it passes a
-// JSON-RPC error instead, because the server would wait for the response forever.
-func serve(out *response.Writer, r *http.Request, b message.Body, next route) {
-	if b.Refused == nil {
-		next(out, r, b)
-		return
-	}
-	for _, answer := range b.Refused.Answers {
-		if out.IsAwaited() {
-			next(out, r.Clone(r.Context()), message.Body{Messages: []message.Message{answer}, Refused: b.Refused})
-		}
-	}
-	if out.IsAwaited() {
-		b.Refused.Write(out)
-	}
+	return b, b.Refused != nil || !g.refuseCalls(out, r, b) && !g.refuseChanged(out.ResponseWriter, r, b)
 }
 
 // answerEnded answers a request whose response ended before it began; net/http would send an empty
@@ -168,4 +164,58 @@ func refuseBody(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: the body cannot be read")
 	}
+}
+
+// refuseCalls counts the calls of a body, and answers one with too many.
+func (g *Guard) refuseCalls(out *response.Writer, r *http.Request, b message.Body) (refused bool) {
+	calls, limit := b.Calls(), g.options.Limits.CallsPerMinute
+	if g.options.Calls == nil || calls == 0 || limit == 0 {
+		return false
+	}
+	person := g.options.Resource.String() + "\x00" + out.Identity().Caller.Subject
+	wait := g.options.Calls.Take(g.options.Now(), oauth.Rate{Of: person, Events: calls, PerMinute: limit})
+	if wait <= 0 {
+		return false
+	}
+	g.options.Limited.Observe(oauth.LimitCalls, oauth.LimitRefused)
+	connection.From(r.Context()).Refuse(oauth.RefuseFor(wait, oauth.TooManyCalls, "G21",
+		"the person has made too many calls of tools in this minute"))
+	seconds := refuseFor(wait, out)
+	message.WriteErrorFor(out, http.StatusTooManyRequests, b.ID(), message.CodeRefused,
+		fmt.Sprintf("Too Many Requests: there were too many calls of tools; try again in %d s (rule G21)", seconds))
+	return true
+}
+
+// refuseFor sets the headers of a 429, and returns the wait in seconds.
+func refuseFor(wait time.Duration, w http.ResponseWriter) (seconds int) {
+	seconds = int(math.Ceil(wait.Seconds()))
+	w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	w.Header().Set("Cache-Control", "no-store")
+	return seconds
+}
+
+// refuseCaller answers a caller whose consent does not suffice.
+func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused refusal) {
+	caller := response.IdentityOf(r.Context()).Caller
+	g.options.Logger.InfoContext(r.Context(), "refused a request", "grant", caller.Grant,
+		"client", g.audit.label(caller.Client), "reason", refused.description, "rule", refused.rule,
+		"needed", refused.scope.String())
+	traceRefusal(r.Context(), refused)
+	g.challenge.refuse(w, refused)
+}
+
+// refuseChanged answers a body that names a tool which is not as it was in the first list of the
+// caller. The challenge names the scopes of the call, so that the next consent suffices for it.
+func (g *Guard) refuseChanged(w http.ResponseWriter, r *http.Request, b message.Body) (refused bool) {
+	caller := response.IdentityOf(r.Context()).Caller
+	if g.options.RecordTools == nil || len(b.Names.Tools) == 0 {
+		return false
+	}
+	permits := caller.Tools.Permits()
+	if !slices.ContainsFunc(b.Names.Tools, func(tool string) bool { return !permits(tool) }) {
+		return false
+	}
+	needed := g.access.neededScopes(caller, b.Names.Tools, b.Arguments())
+	g.refuseCaller(w, r, changedTool.with(g.access.withDefaults(needed)))
+	return true
 }

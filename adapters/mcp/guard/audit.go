@@ -16,7 +16,7 @@ import (
 // Audit records each request of an authenticated caller once: those that reach a server of the SDK
 // in its middleware, with the exact outcome, and all others when their HTTP response ends.
 type Audit struct {
-	record   audit.Recorder // nil records nothing
+	Record   audit.Recorder // nil records nothing
 	label    func(oauth.ClientID) string
 	resource string
 	now      func() time.Time
@@ -37,12 +37,6 @@ func masking(record audit.Recorder) audit.Recorder {
 		record(ctx, call)
 	}
 }
-
-// IsOn reports whether calls are recorded.
-func (a Audit) IsOn() bool { return a.record != nil }
-
-// Record records a call.
-func (a Audit) Record(ctx context.Context, call audit.Call) { a.record(ctx, call) }
 
 // IsRecorded reports whether the requests of a method are calls.
 func IsRecorded(method string) bool {
@@ -72,7 +66,6 @@ func (a Audit) NewCall(sender *response.Sender, request message.Request, began t
 type httpAudit struct {
 	Audit
 	out     *response.Writer
-	body    message.Body
 	began   time.Time
 	outcome *message.Outcome
 	ended   time.Time // of the JSON-RPC response; the zero value for one that is not a stream
@@ -80,7 +73,7 @@ type httpAudit struct {
 
 // begin returns nil without an audit, and for a request without a body.
 func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
-	if !a.IsOn() || r.Method != http.MethodPost {
+	if a.Record == nil || r.Method != http.MethodPost {
 		return nil
 	}
 	out.Identity().RequestID = connection.From(r.Context()).Request()
@@ -90,27 +83,19 @@ func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
 		began:   a.now(),
 		outcome: message.NewOutcome(a.bodies.Reserve(out.Identity().Caller.Subject)),
 	}
-	out.Observe(h.observe)
+	out.Observe(func(header http.Header, p []byte) {
+		if h.outcome.Found || header.Get("Content-Encoding") != "" {
+			return
+		}
+		if h.outcome.Read(header, p); h.outcome.Found {
+			h.ended = h.now()
+		}
+	})
 	return h
 }
 
-func (h *httpAudit) read(b message.Body) {
-	if h != nil {
-		h.body = b
-	}
-}
-
-func (h *httpAudit) observe(header http.Header, p []byte) {
-	if h.outcome.Found || header.Get("Content-Encoding") != "" {
-		return
-	}
-	if h.outcome.Read(header, p); h.outcome.Found {
-		h.ended = h.now()
-	}
-}
-
-// end records the requests that the SDK has not.
-func (h *httpAudit) end(ctx context.Context) {
+// end records the requests of a body that the SDK has not.
+func (h *httpAudit) end(ctx context.Context, b message.Body) {
 	if h == nil {
 		return
 	}
@@ -124,8 +109,9 @@ func (h *httpAudit) end(ctx context.Context) {
 		return
 	}
 	var requests []message.Request
-	if len(h.body.Messages) > 0 && (h.body.Refused == nil || h.body.Refused.ByName) {
-		requests = h.body.Requests()
+	isRefused := b.Refused != nil && b.Refused.ByName
+	if len(b.Messages) > 0 && (b.Refused == nil || isRefused) {
+		requests = b.Requests()
 	} else if status >= http.StatusBadRequest {
 		requests = make([]message.Request, 1)
 	}
@@ -138,23 +124,19 @@ func (h *httpAudit) end(ctx context.Context) {
 			call.Duration = h.ended.Sub(h.began)
 		}
 		call.Status, call.Code, call.Rule = status, h.outcome.Code, connection.From(ctx).Rule()
-		call.Outcome = h.outcomeOf(call)
-		h.record(ctx, call)
+		isClientError := status >= http.StatusBadRequest && status < http.StatusInternalServerError
+		switch { // a 4xx without a rule is from the MCP server elsewhere
+		case isRefused, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
+			call.Outcome = audit.Refused
+		case h.outcome.IsError, status >= http.StatusBadRequest, h.out.IsAborted():
+			call.Outcome = audit.Failed
+		case h.outcome.Failed:
+			call.Outcome = audit.ToolFailed
+		case h.outcome.Found:
+			call.Outcome = audit.OK
+		default:
+			call.Outcome = audit.Unknown
+		}
+		h.Record(ctx, call)
 	}
-}
-
-// outcomeOf judges a 4xx by who answered: without a rule it is from the MCP server elsewhere.
-func (h *httpAudit) outcomeOf(call audit.Call) audit.Outcome {
-	isClientError := call.Status >= http.StatusBadRequest && call.Status < http.StatusInternalServerError
-	switch {
-	case h.body.Refused != nil && h.body.Refused.ByName, isClientError && (call.Rule != "" || !h.out.IsRelayed()):
-		return audit.Refused
-	case h.outcome.IsError, call.Status >= http.StatusBadRequest, h.out.IsAborted():
-		return audit.Failed
-	case h.outcome.Failed:
-		return audit.ToolFailed
-	case h.outcome.Found:
-		return audit.OK
-	}
-	return audit.Unknown
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 	"github.com/pasteport/pasteport/domain/connection"
@@ -46,7 +44,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 	if r.Header.Get(message.MethodHeader) == "server/discover" {
 		recorder.AsksRevision()
 	}
-	switch {
+	switch kind, _ := oauth.KindOf(err); {
 	case err == nil:
 		delete(r.Header, "Authorization")
 		out.Identify(identity)
@@ -55,7 +53,7 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 		g.options.Logger.InfoContext(ctx, "refused a bearer token", "reason", err)
 		recorder.Refuse(err)
 		g.challenge.refuse(out, g.invalid)
-	case isLimited(err):
+	case kind == oauth.TooManyGuesses:
 		g.options.Logger.InfoContext(ctx, "did not check a bearer token", "reason", err)
 		recorder.Refuse(err)
 		if refusal := new(oauth.Error); errors.As(err, &refusal) {
@@ -69,20 +67,6 @@ func (g *Guard) guard(ctx context.Context, out *response.Writer, r *http.Request
 		response.Unavailable(out, "The access token cannot be checked just now")
 	}
 	return false
-}
-
-// isBrowser reports whether a person opens the endpoint in a browser. Clients of MCP ask for JSON
-// or an event stream.
-func (g *Guard) isBrowser(r *http.Request) bool {
-	return g.options.Welcome != nil && r.Method == http.MethodGet && r.Header["Authorization"] == nil &&
-		strings.HasPrefix(r.Header.Get("Accept"), "text/html")
-}
-
-// welcome answers a browser as any request without a token, but with a page.
-func (g *Guard) welcome(ctx context.Context, c echo.Context) error {
-	connection.From(ctx).Record(connection.Challenge)
-	c.Response().Header().Set("WWW-Authenticate", g.challenge.header(g.missing))
-	return g.options.Welcome(c, g.missing.status)
 }
 
 // traceRefusal records a refusal in the trace. A request without a token is the first step of a
@@ -109,7 +93,8 @@ func (g *Guard) authenticate(ctx context.Context, identity *response.Identity) (
 // bearer returns the bearer token of the Authorization header, or a host token of another header.
 func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	headers := r.Header["Authorization"]
-	if len(headers) > 1 || len(headers) > 0 && !isWithoutToken(r.URL.RawQuery) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if len(headers) > 1 || len(headers) > 0 && (err != nil || query.Has("access_token")) {
 		return "", &malformedCredentials
 	}
 	scheme, token, _ := strings.Cut(strings.Join(headers, ""), " ")
@@ -124,7 +109,7 @@ func (g *Guard) bearer(r *http.Request) (string, *refusal) {
 	case len(token) > maxHostTokenLength:
 		return "", &g.invalid
 	case g.options.HostTokens && !oauth.IsOwnToken(token):
-		if strings.ContainsFunc(token, isNotVisible) {
+		if strings.ContainsFunc(token, isUnprintable) {
 			return "", &g.invalid
 		}
 	case !isBearer, len(token) > maxTokenLength, !isToken68(token):
@@ -148,23 +133,6 @@ func (g *Guard) withoutToken(header http.Header) *refusal {
 	return &misplaced
 }
 
-// isLimited reports whether a token of the site was not checked because of a limit.
-func isLimited(err error) bool {
-	kind, _ := oauth.KindOf(err)
-	return kind == oauth.TooManyGuesses
-}
-
-func isNotVisible(r rune) bool { return r <= ' ' || r > '~' }
-
-// isWithoutToken reports whether a query is valid and has no access_token.
-func isWithoutToken(query string) bool {
-	if query == "" {
-		return true
-	}
-	values, err := url.ParseQuery(query)
-	return err == nil && !values.Has("access_token")
-}
-
 const token68 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
 
 // isToken68 reports whether the token has the grammar of RFC 6750 §2.1.
@@ -182,50 +150,40 @@ type refusal struct {
 	scope             oauth.Scopes
 }
 
-var malformedCredentials = refusal{
-	status:      http.StatusBadRequest,
-	rule:        "G5",
-	code:        oauth.InvalidRequest.Code(),
-	description: "Present exactly one bearer token, in the Authorization header",
-}
-
-// missingToken has no error code (RFC 6750 §3.1).
-func missingToken(scope oauth.Scopes) refusal {
-	return refusal{status: http.StatusUnauthorized, scope: scope}
-}
-
-// invalidToken does not reveal why a token is invalid.
-func invalidToken(scope oauth.Scopes) refusal {
-	return refusal{
+var (
+	malformedCredentials = refusal{
+		status:      http.StatusBadRequest,
+		rule:        "G5",
+		code:        oauth.InvalidRequest.Code(),
+		description: "Present exactly one bearer token, in the Authorization header",
+	}
+	// missingToken has no error code (RFC 6750 §3.1).
+	missingToken = refusal{status: http.StatusUnauthorized}
+	// invalidToken does not reveal why a token is invalid.
+	invalidToken = refusal{
 		status:      http.StatusUnauthorized,
 		rule:        "G6",
 		code:        oauth.InvalidToken.Code(),
-		scope:       scope,
 		description: "The access token is invalid or has expired",
 	}
-}
-
-func insufficientScope(scope oauth.Scopes) refusal {
-	return refusal{
+	insufficientScope = refusal{
 		status:      http.StatusForbidden,
 		rule:        "G10",
 		code:        oauth.InsufficientScope.Code(),
-		scope:       scope,
 		description: "The access token lacks a scope that this operation needs",
 	}
-}
-
-// ruleOfChange is the rule of a call of a tool that is not as it was in the first list.
-const ruleOfChange = "G23"
-
-func changedTool(scope oauth.Scopes) refusal {
-	return refusal{
+	changedTool = refusal{
 		status:      http.StatusForbidden,
-		rule:        ruleOfChange,
+		rule:        "G23",
 		code:        oauth.InsufficientScope.Code(),
-		scope:       scope,
 		description: "The tool is new or has changed since the person approved this client",
 	}
+)
+
+// with returns a refusal that names the scopes which a client should request.
+func (r refusal) with(scope oauth.Scopes) refusal {
+	r.scope = scope
+	return r
 }
 
 // challenger answers refused requests with a challenge that names the metadata of the resource.

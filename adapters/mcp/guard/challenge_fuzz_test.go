@@ -20,7 +20,7 @@ func FuzzChallenge(f *testing.F) {
 		if err != nil || !startsUp(resource, scopes) {
 			return
 		}
-		refused := []refusal{missingToken(scopes), invalidToken(scopes), insufficientScope(scopes),
+		refused := []refusal{missingToken.with(scopes), invalidToken.with(scopes), insufficientScope.with(scopes),
 			malformedCredentials}[which%4]
 		origin, path := oauth.SplitOrigin(resource)
 		answer := httptest.NewRecorder()

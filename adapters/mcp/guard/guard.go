@@ -79,7 +79,7 @@ func New(o Options, responses *response.Registry) *Guard {
 			callScopes: o.CallScopes,
 		},
 		audit: Audit{
-			record:   masking(o.Audit),
+			Record:   masking(o.Audit),
 			label:    o.ClientLabel,
 			resource: o.Resource.String(),
 			now:      o.Now,
@@ -87,8 +87,8 @@ func New(o Options, responses *response.Registry) *Guard {
 		},
 		responses: responses,
 		challenge: challenger{metadata: origin + wellKnown + path},
-		missing:   missingToken(o.Scopes.Defaults()),
-		invalid:   invalidToken(o.Scopes.Defaults()),
+		missing:   missingToken.with(o.Scopes.Defaults()),
+		invalid:   invalidToken.with(o.Scopes.Defaults()),
 	}
 }
 
@@ -108,6 +108,7 @@ func MessagePath(resource oauth.Resource) string {
 // the resource. It answers 404 to longer paths, except for a trailing slash.
 func (g *Guard) Mount(e *echo.Echo, to Backend) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete, http.MethodOptions}
+	inHeader := func(r *http.Request) string { return r.Header.Get(message.SessionHeader) }
 	endpoint := g.protect(to, to.Serve, inHeader)
 	e.Match(methods, cmp.Or(g.path, "/"), endpoint)
 	if legacy, ok := to.(LegacyBackend); ok {
@@ -123,7 +124,12 @@ func (g *Guard) Mount(e *echo.Echo, to Backend) {
 	if !g.options.NoRootMetadata {
 		g.metadata.Mount(e, wellKnown, g.options.Follow)
 	}
-	g.mountMetadataWithSlash(e)
+	// People type both addresses. The metadata of the one with a slash names the resource with it,
+	// because clients compare it with the URL that they were given (RFC 9728 §3.3). Tokens are for
+	// the resource without it.
+	withSlash := g.options
+	withSlash.Resource = oauth.NewResource(withSlash.Resource.String() + "/")
+	newMetadata(withSlash).Mount(e, wellKnown+g.path+"/", withSlash.Follow)
 	e.Match(methods, g.path+"/", g.withSlashInChallenge(endpoint))
 	e.RouteNotFound(g.path+"/*", echo.NotFoundHandler)
 }

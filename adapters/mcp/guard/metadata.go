@@ -40,15 +40,6 @@ func newMetadata(o Options) *wellknown.Document {
 	return wellknown.New(connection.ResourceMetadata, NewResourceMetadata(o))
 }
 
-// mountMetadataWithSlash mounts the metadata for the endpoint with a trailing slash, because people
-// type both. It names the resource with the slash, because clients compare it with the URL that
-// they were given (RFC 9728 §3.3). Tokens are for the resource without it.
-func (g *Guard) mountMetadataWithSlash(e *echo.Echo) {
-	o := g.options
-	o.Resource = oauth.NewResource(o.Resource.String() + "/")
-	newMetadata(o).Mount(e, wellKnown+g.path+"/", o.Follow)
-}
-
 // withSlashInChallenge makes challenges name the metadata for the URL with a trailing slash.
 func (g *Guard) withSlashInChallenge(next echo.HandlerFunc) echo.HandlerFunc {
 	const name = "WWW-Authenticate"

@@ -3,8 +3,11 @@ package guard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,9 +24,6 @@ const defaultBodies = 256 << 20 // bytes
 // Authorization checks access tokens.
 type Authorization = response.Authorization
 
-// Verify checks the access token of an identity, and sets its caller.
-type Verify func(ctx context.Context, identity *response.Identity) error
-
 // Options configure a Guard. Authorization is required.
 type Options struct {
 	Issuer       string         // URL of the authorization server
@@ -37,8 +37,9 @@ type Options struct {
 	Authorization  Authorization
 	HostTokens     bool                     // accepts the site's own tokens, which may have other characters than ours
 	TakeHostToken  func(http.Header) string // removes one from another header than a bearer token; nil for none
-	Verify         Verify                   // the default is Authorization
-	Follow         echo.MiddlewareFunc      // for requests of metadata; nil for none
+	// Verify checks the access token of an identity, and sets its caller; nil for Authorization.
+	Verify func(ctx context.Context, identity *response.Identity) error
+	Follow echo.MiddlewareFunc // for requests of metadata; nil for none
 
 	Begin func(c echo.Context) context.Context // returns the context of a request; nil for its own
 	// Welcome writes a page with the status, for a person who opens the endpoint in a browser; nil
@@ -63,8 +64,9 @@ type Options struct {
 	CallScopes func(tool string, arguments map[string]any) oauth.Scopes
 
 	// RecordTools lets a client see and call only the tools of its first list, while they are as
-	// they were then; nil for all.
-	RecordTools RecordTools
+	// they were then; nil for all. It records a list that a client of a grant gets, and returns
+	// which of them it may see.
+	RecordTools func(ctx context.Context, grant string, list oauth.ToolList) (oauth.ToolPins, error)
 
 	Calls oauth.RateLimit // counts calls for CallsPerMinute; nil for no limit
 
@@ -134,3 +136,62 @@ func (o Options) WithDefaults() Options {
 	}
 	return o
 }
+
+// LoopbackOrigins is the entry of Options.AllowedOrigins for the web pages of the person's own
+// computer.
+const LoopbackOrigins = "loopback"
+
+// The default and the bounds of Options.MaxRequestBody.
+const (
+	DefaultRequestBody = 4 << 20
+	LeastRequestBody   = 64 << 10
+	MostRequestBody    = 1 << 30
+)
+
+// Check returns an oauth.Mistake for each allowed origin that no browser sends and each allowed
+// host that no request can name, because such entries never match, and one for a MaxRequestBody out
+// of bounds.
+func (o Options) Check() error {
+	var mistakes []error
+	for _, origin := range o.AllowedOrigins {
+		if err := checkOrigin(origin); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("WithAllowedOrigins", "has %q: %s", origin, err))
+		}
+	}
+	for _, host := range o.AllowedHosts {
+		if err := CheckHost(host); err != nil {
+			mistakes = append(mistakes, oauth.NewMistake("WithAllowedHosts", "has %q: %s", host, err))
+		}
+	}
+	if size := o.MaxRequestBody; size != 0 && (size < LeastRequestBody || size > MostRequestBody) {
+		mistakes = append(mistakes, oauth.NewMistake("WithMaxRequestBody", "is %d bytes: choose %d KiB to %d KiB", size,
+			LeastRequestBody>>10, MostRequestBody>>10))
+	}
+	return errors.Join(mistakes...)
+}
+
+func checkOrigin(origin string) error {
+	u, err := url.Parse(origin)
+	if origin == LoopbackOrigins || err == nil && u.Scheme != "" && u.Host != "" && sentOrigin(u) == origin &&
+		!strings.Contains(origin, "*") && !strings.ContainsFunc(origin, isUnprintable) {
+		return nil
+	}
+	return errors.New("write scheme://host or scheme://host:port for one origin as browsers send it: in ASCII " +
+		"(xn--…) and lower case, without path and default port; or loopback for every port of this computer")
+}
+
+// sentOrigin returns the origin of a page at the URL, as browsers send it.
+func sentOrigin(u *url.URL) string {
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(strings.TrimSuffix(u.Host, ":"))
+	return scheme + "://" + strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[scheme])
+}
+
+// CheckHost returns an error when no request can name the host.
+func CheckHost(host string) error {
+	if host == "" || strings.ContainsAny(host, "*/@?#") || strings.ContainsFunc(host, isUnprintable) {
+		return errors.New("write host or host:port of each host, without scheme, path and pattern")
+	}
+	return nil
+}
+
+func isUnprintable(r rune) bool { return r <= ' ' || r > '~' }

@@ -51,11 +51,6 @@ func newGate(o Options) gate {
 	return g
 }
 
-func (g gate) allowsOrigin(origin string) bool {
-	origin = strings.ToLower(origin)
-	return g.origins[origin] || g.anyLoopback && oauth.IsLoopbackOrigin(origin)
-}
-
 // hostKey returns the host in lower case and without a default port, which proxies may add.
 func hostKey(host string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.ToLower(host), ":443"), ":80")
@@ -74,7 +69,10 @@ func isLoopback(host string) bool {
 func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Add("Vary", "Origin")
 	origins := r.Header["Origin"]
-	foreign := slices.ContainsFunc(origins, func(o string) bool { return !g.allowsOrigin(o) })
+	foreign := slices.ContainsFunc(origins, func(origin string) bool {
+		origin = strings.ToLower(origin)
+		return !g.origins[origin] && !(g.anyLoopback && oauth.IsLoopbackOrigin(origin))
+	})
 	if foreign || !g.allowsHost(r.Host) {
 		connection.From(r.Context()).
 			RefuseAt(connection.Call, oauth.Refuse(oauth.InvalidRequest, "G1", "this host or origin is not allowed"))
@@ -85,14 +83,9 @@ func (g gate) admits(w http.ResponseWriter, r *http.Request) bool {
 		w.Header().Set("Access-Control-Allow-Origin", origins[0])
 		w.Header().Set("Access-Control-Expose-Headers", corsExposed)
 	}
-	if r.Method == http.MethodOptions {
-		g.preflight(w, r)
-		return false
+	if r.Method != http.MethodOptions {
+		return true
 	}
-	return true
-}
-
-func (g gate) preflight(w http.ResponseWriter, r *http.Request) {
 	allowed := []string{g.headers}
 	for requested := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
 		if name := strings.TrimSpace(requested); strings.HasPrefix(strings.ToLower(name), "mcp-param-") &&
@@ -103,4 +96,5 @@ func (g gate) preflight(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Methods", corsMethods)
 	w.Header().Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
 	w.WriteHeader(http.StatusNoContent)
+	return false
 }

@@ -23,8 +23,6 @@ type Sessions interface {
 // sessionOf returns the session id of a request, "" if it has none.
 type sessionOf func(r *http.Request) string
 
-func inHeader(r *http.Request) string { return r.Header.Get(message.SessionHeader) }
-
 // InQuery returns the session id of a message of HTTP+SSE.
 func InQuery(r *http.Request) string { return r.URL.Query().Get("sessionid") }
 

@@ -60,21 +60,17 @@ func namesIn(method string, params sdk.Params) (message.Names, error) {
 			return message.Names{Resources: params.Notifications.ResourceSubscriptions}, nil
 		}
 	case *sdk.CompleteParams:
-		return namesInReference(params.Ref), nil
+		switch ref := params.Ref; {
+		case ref == nil:
+		case ref.URI != "":
+			return message.Names{Resources: []string{ref.URI}}, nil
+		default:
+			return message.Names{Prompts: []string{ref.Name}}, nil
+		}
 	default:
 		return namesInOther(method, params)
 	}
 	return message.Names{}, nil
-}
-
-func namesInReference(ref *sdk.CompleteReference) message.Names {
-	switch {
-	case ref == nil:
-		return message.Names{}
-	case ref.URI != "":
-		return message.Names{Resources: []string{ref.URI}}
-	}
-	return message.Names{Prompts: []string{ref.Name}}
 }
 
 // namesInOther returns what a method names that the host has added, and that names a tool, prompt
@@ -118,7 +114,10 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if err := s.check(caller, method, req); err != nil {
 			return nil, err
 		}
-		session := sessionIDOf(req)
+		session := ""
+		if of, ok := req.GetSession().(*sdk.ServerSession); ok && of != nil {
+			session = of.ID()
+		}
 		s.responses.BeginCall(session)
 		defer s.responses.EndCall(session)
 		result, err := next(ctx, method, req)

@@ -4,8 +4,8 @@
 //
 // A request that the guard has admitted passes these steps in order:
 //
-//	dispatch  selects the SDK's handler with or without sessions, or HTTP+SSE of this package
-//	receive   inside the SDK: checks and filters tools, prompts and resources, for all transports
+//	Serve    selects the SDK's handler with or without sessions, or HTTP+SSE of this package
+//	receive  inside the SDK: checks and filters tools, prompts and resources, for all transports
 //
 // Package eventstore lets a client resume a stream.
 //
@@ -14,6 +14,7 @@ package inprocess
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
+	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
@@ -81,7 +83,7 @@ func New(server *sdk.Server, o Options) *Server {
 		Logger:                       o.Logger,
 	}))
 	server.AddReceivingMiddleware(s.receive)
-	if s.Audit().IsOn() {
+	if s.Audit().Record != nil {
 		server.AddReceivingMiddleware(s.auditCalls)
 	}
 	return s
@@ -89,3 +91,97 @@ func New(server *sdk.Server, o Options) *Server {
 
 // Mount registers the endpoints at the path of the resource.
 func (s *Server) Mount(e *echo.Echo) { s.Guard.Mount(e, s) }
+
+// ToolNames returns the names of the tools, also those that a policy hides; none if a middleware of
+// the host refuses to list them.
+func (s *Server) ToolNames(ctx context.Context) (names []string) {
+	defer func() { _ = recover() }() // a middleware of the host may need a request of HTTP
+	_, transport := sdk.NewInMemoryTransports()
+	session, err := s.mcp.Connect(ctx, transport, nil)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = session.Close() }()
+	extra := &sdk.RequestExtra{TokenInfo: (&response.Identity{Resource: s.options.Resource}).TokenInfo()}
+	for params := new(sdk.ListToolsParams); ; {
+		result, err := s.unprotected(ctx, "tools/list",
+			&sdk.ListToolsRequest{Session: session, Params: params, Extra: extra})
+		page, isListed := result.(*sdk.ListToolsResult)
+		if err != nil || !isListed {
+			return names
+		}
+		for _, tool := range page.Tools {
+			names = append(names, tool.Name)
+		}
+		if page.NextCursor == "" {
+			return names
+		}
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+}
+
+// Read implements guard.Backend.
+func (s *Server) Read(_ *response.Writer, r *http.Request, text []byte) message.Body {
+	b, err := message.Read(r.Header, text)
+	if err != nil {
+		b.Refused = message.Refuse(err, text)
+	}
+	return b
+}
+
+// answering returns the response to a body. The client does not get the one to an error that
+// replaces its answer.
+func answering(out *response.Writer, b message.Body) http.ResponseWriter {
+	if b.Refused != nil {
+		return response.Discard(out)
+	}
+	return out
+}
+
+// Serve implements guard.Backend. The version header alone does not determine the transport,
+// because clients of HTTP+SSE may negotiate a later revision and then send its header.
+func (s *Server) Serve(out *response.Writer, r *http.Request, b message.Body) {
+	w := answering(out, b)
+	isStream := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodPost && b.Listens()
+	switch {
+	case isStream && !response.Accepts(r, message.EventStream):
+		response.NotAcceptable(w, "a stream of text/event-stream")
+	case r.Method == http.MethodPost:
+		s.post(w, r, b)
+	case r.Header.Get(message.VersionHeader) >= message.FirstStateless:
+		w.Header().Set("Allow", http.MethodPost)
+		message.WriteError(w, http.StatusMethodNotAllowed, "Method Not Allowed: this revision has no sessions")
+	case r.Method == http.MethodDelete, r.Method == http.MethodGet && r.Header.Get(message.SessionHeader) != "":
+		r.Header.Set("Accept", message.EventStream) // the SDK needs it
+		s.inSession(w, r, b)
+	case r.Method == http.MethodHead:
+		w.Header().Set("Content-Type", message.EventStream)
+	default:
+		s.openLegacy(out, r)
+	}
+}
+
+func (s *Server) post(w http.ResponseWriter, r *http.Request, b message.Body) {
+	memory := s.options.Bodies.Reserve(response.IdentityOf(r.Context()).Caller.Subject)
+	w, finish, acceptable := response.Negotiate(w, r, b.IsBatch, memory)
+	if !acceptable {
+		return
+	}
+	defer finish()
+	r.Header.Set("Accept", "application/json, "+message.EventStream) // the SDK needs both
+	switch {
+	case b.IsStateless(), r.Header.Get(message.VersionHeader) >= message.FirstStateless:
+		message.DecodeNameHeader(r.Header)
+		b.SetOn(r)
+		s.stateless.ServeHTTP(w, r)
+	case r.Header.Get(message.SessionHeader) != "":
+		s.inSession(w, r, b)
+	case !b.Has("initialize"):
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
+	case s.responses.IsDraining():
+		response.Unavailable(w, response.ShuttingDown)
+	default:
+		bound := s.bindingID(w, s.owner(&response.IdentityOf(r.Context()).Caller))
+		s.serveSession(bound, r, b, new(message.Sequence))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -97,30 +98,25 @@ func (c *clientIDs) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // sessionIDWriter replaces the SDK's session id in the header of the response to initialize.
 type sessionIDWriter struct {
 	http.ResponseWriter
-	bind  func(id string) (string, error)
-	bound bool
-	err   error
+	bindID func() error
 }
 
-// bindID answers 503 if there is an error, and then returns it every time.
-func (s *sessionIDWriter) bindID() error {
-	if s.bound {
-		return s.err
-	}
-	s.bound = true
-	id := s.Header().Get(message.SessionHeader)
-	if id == "" {
+// bindingID returns a writer that answers 503 if the id cannot be bound, and then refuses writes.
+func (s *Server) bindingID(w http.ResponseWriter, owner string) *sessionIDWriter {
+	return &sessionIDWriter{w, sync.OnceValue(func() error {
+		id := w.Header().Get(message.SessionHeader)
+		if id == "" {
+			return nil
+		}
+		bound, err := s.options.Sessions.BindSession(id, owner)
+		if err != nil {
+			w.Header().Del(message.SessionHeader)
+			response.Unavailable(w, "No session can be opened now")
+			return fmt.Errorf("binding a session id: %w", err)
+		}
+		w.Header().Set(message.SessionHeader, bound)
 		return nil
-	}
-	bound, err := s.bind(id)
-	if err != nil {
-		s.Header().Del(message.SessionHeader)
-		s.err = fmt.Errorf("binding a session id: %w", err)
-		response.Unavailable(s.ResponseWriter, "No session can be opened now")
-		return s.err
-	}
-	s.Header().Set(message.SessionHeader, bound)
-	return nil
+	})}
 }
 
 // WriteHeader implements http.ResponseWriter.
@@ -165,13 +161,4 @@ func (s *Server) admitSession(req sdk.Request, caller *oauth.Caller) error {
 		return &rpc.Error{Code: message.CodeRefused, Message: "the session cannot be opened"}
 	}
 	return nil
-}
-
-// sessionIDOf returns the SDK's id of the session of a request, "" if it has none.
-func sessionIDOf(req sdk.Request) string {
-	session, ok := req.GetSession().(*sdk.ServerSession)
-	if !ok || session == nil {
-		return ""
-	}
-	return session.ID()
 }

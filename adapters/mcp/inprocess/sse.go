@@ -148,9 +148,10 @@ func (s *Server) forget(connected *sdk.ServerSession, id string) {
 	s.responses.RemoveSession(id)
 }
 
-// deliver passes a POST to the message endpoint to the session of a stream. Each message has its
-// own caller, whose token may be newer than that of the stream.
-func (s *Server) deliver(w http.ResponseWriter, r *http.Request, b message.Body) {
+// Deliver implements guard.LegacyBackend: it passes a message to the session of a stream. Each
+// message has its own caller, whose token may be newer than that of the stream.
+func (s *Server) Deliver(out *response.Writer, r *http.Request, b message.Body) {
+	w := answering(out, b)
 	id, ok := s.openSession(w, r, guard.InQuery(r))
 	if !ok {
 		return

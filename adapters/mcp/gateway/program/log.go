@@ -30,16 +30,19 @@ type output struct {
 	last    []string
 }
 
-func newOutput(s *session, repeats func(text string) bool) *output {
-	return &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
-}
-
-// of returns a function that logs a line of the stream.
+// of returns a function that logs a line of the stream, and keeps it for quote.
 func (o *output) of(stream string) func(line string) {
 	return func(line string) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.keep(line)
+		if strings.TrimSpace(line) != "" {
+			quoted := line
+			if len(line) > loggedLine {
+				quoted = "(a long line)"
+			}
+			o.last = append(o.last, quoted)
+			o.last = o.last[max(0, len(o.last)-quotedLines):]
+		}
 		o.log(stream+" of a program", "line", line)
 	}
 }
@@ -63,18 +66,6 @@ func (o *output) log(message, attribute, text string) {
 		o.skipped = 0
 	}
 	o.session.upstream.config.Logger.Info(message, attributes...)
-}
-
-// keep keeps a line for quote.
-func (o *output) keep(line string) {
-	switch {
-	case strings.TrimSpace(line) == "":
-		return
-	case len(line) > loggedLine:
-		line = "(a long line)"
-	}
-	o.last = append(o.last, line)
-	o.last = o.last[max(0, len(o.last)-quotedLines):]
 }
 
 // clean returns the beginning of a line without the key.

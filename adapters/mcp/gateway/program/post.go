@@ -1,6 +1,7 @@
 package program
 
 import (
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"slices"
@@ -45,8 +46,7 @@ func (s *session) answer(w http.ResponseWriter, r *http.Request, messages []mess
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	out := newStream(newStreamID())
-	out.isJSON = !response.Accepts(r, message.EventStream)
+	out := &stream{id: rand.Text(), isJSON: !response.Accepts(r, message.EventStream)}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	done := out.attach(w)
@@ -85,11 +85,17 @@ func (s *session) writeAll(messages []message.Message) {
 			s.tell(m)
 			continue
 		}
-		if c := s.cancelled(id); c != nil {
-			m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
-			s.tell(m)
-			s.expectCancellation(c)
+		c := s.cancelled(id)
+		if c == nil {
+			continue
 		}
+		m.Params = m.Params.With("requestId", strconv.FormatInt(c.number, 10))
+		s.tell(m)
+		time.AfterFunc(cancelDelay, func() {
+			if c, last := s.removeCall(c.number); c != nil {
+				s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
+			}
+		})
 	}
 }
 
@@ -112,14 +118,6 @@ func (s *session) hasGone(number int64) bool {
 // cancelDelay is how long the program may take to answer a request that the client has cancelled.
 // Many never do.
 const cancelDelay = 5 * time.Second
-
-func (s *session) expectCancellation(c *call) {
-	time.AfterFunc(cancelDelay, func() {
-		if c, last := s.removeCall(c.number); c != nil {
-			s.send(c.stream, errorAnswer(c.id, "The request was cancelled"), last)
-		}
-	})
-}
 
 // maxToken is the maximum length of a progress token that is kept.
 const maxToken = 1 << 10
@@ -151,8 +149,7 @@ func (s *session) register(out *stream, messages []message.Message) []message.Me
 // answered, so that a failure gets its status.
 func (s *session) initialize(w http.ResponseWriter, r *http.Request, messages []message.Message, bound string) error {
 	defer s.upstream.registry.Attend(s.id)()
-	out := newStream(newStreamID())
-	out.isInitial = true
+	out := &stream{id: rand.Text(), isInitial: true}
 	_ = s.upstream.events.Open(r.Context(), s.id, out.id) // never fails
 	begin(w)
 	w.Header().Set(message.SessionHeader, bound)

@@ -36,7 +36,8 @@ func (s *session) route(m message.Message) {
 		}
 		return
 	}
-	call, last := s.removeCall(numberOf(m))
+	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // some programs answer with text
+	call, last := s.removeCall(number)
 	if call == nil { // as after a cancellation
 		s.output.unmatched(m.ID.Text)
 		return
@@ -49,13 +50,6 @@ func (s *session) route(m message.Message) {
 	if call.stream.isInitial && m.Error != nil {
 		s.end(errRefused)
 	}
-}
-
-// numberOf returns the number of the call that a message answers, 0 for none. Some programs answer
-// a number with text.
-func numberOf(m message.Message) int64 {
-	number, _ := strconv.ParseInt(strings.TrimPrefix(m.ID.Key, `"`), 10, 64) // 0 for another text
-	return number
 }
 
 // negotiate records the revision in the answer to initialize.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program/process"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/domain/credential"
@@ -72,9 +74,9 @@ func (u *Upstream) start(r *http.Request, sender oauth.Caller, host oauth.HostTo
 		ended:     make(chan struct{}),
 		calls:     map[int64]*call{},
 		streams:   map[string]*stream{},
-		listening: newStream(""),
+		listening: new(stream),
 	}
-	s.output = newOutput(s, repeats)
+	s.output = &output{session: s, repeats: repeats, limit: rate.NewLimiter(linesPerSec, linesAtOnce)}
 	if !u.registry.AddSession(s, &sender) {
 		return nil, failed(http.StatusServiceUnavailable, "U25",
 			"cannot be started, because the gateway is shutting down", nil)
@@ -177,15 +179,11 @@ func (s *session) end(cause error) {
 		"session", s.label(), "grant", s.grant, "reason", s.output.quote(cause), "rule", "U24")
 	for _, c := range calls {
 		if !c.stream.isInitial { // its response has a status
-			s.send(c.stream, errorAnswer(c.id, clientText(cause)), true)
+			text := "The session with the MCP server program behind this gateway has ended: " + cause.Error()
+			s.send(c.stream, errorAnswer(c.id, text), true)
 		}
 	}
 	close(s.ended)
-}
-
-// clientText describes the end of a session in the answer to an open call.
-func clientText(cause error) string {
-	return "The session with the MCP server program behind this gateway has ended: " + cause.Error()
 }
 
 // pump passes on the messages of the program until its end.

@@ -2,13 +2,14 @@ package program
 
 import (
 	"context"
-	"crypto/rand"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
+	"github.com/pasteport/pasteport/adapters/mcp/response"
 )
 
 // eventSeparator is between the stream and the index in the id of an event; neither contains it.
@@ -30,10 +31,6 @@ type stream struct {
 	done   chan struct{}       // of the response in to
 	isDone bool                // it has all its answers
 }
-
-func newStream(id string) *stream { return &stream{id: id} }
-
-func newStreamID() string { return rand.Text() }
 
 // attach sets the response, and ends the response before it. The channel is closed when the
 // response has to end.
@@ -142,4 +139,43 @@ func (s *session) resume(w http.ResponseWriter, r *http.Request, o *stream, inde
 		return nil, nil
 	}
 	return done, nil
+}
+
+// listen answers a GET in a session: with the messages that belong to no call, or with the rest of
+// a response whose connection broke.
+func (s *session) listen(w http.ResponseWriter, r *http.Request) {
+	if !response.Accepts(r, message.EventStream) {
+		response.NotAcceptable(w, "a stream of "+message.EventStream)
+		return
+	}
+	last := r.Header.Get(message.LastEventHeader)
+	id, number, found := strings.Cut(last, eventSeparator)
+	index, err := strconv.Atoi(number)
+	if last != "" && (!found || err != nil || index < 0) {
+		message.WriteError(w, http.StatusBadRequest, "Bad Request: Last-Event-ID is not an event id")
+		return
+	}
+	s.mu.Lock()
+	out := s.streams[id]
+	if id == "" {
+		out = s.listening
+	}
+	if last == "" {
+		index = s.upstream.events.Seen(s.id)
+	}
+	s.mu.Unlock()
+	if out == nil {
+		out = &stream{id: id, isDone: true} // it is answered; a client may still have missed its end
+	}
+	done, err := s.resume(w, r, out, index)
+	if err != nil {
+		message.WriteError(w, http.StatusBadRequest,
+			"Bad Request: the events after Last-Event-ID are not kept any more")
+		return
+	}
+	if done == nil {
+		return
+	}
+	defer out.detach(done)
+	s.hang(r, done)
 }

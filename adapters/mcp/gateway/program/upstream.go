@@ -4,8 +4,7 @@
 //
 //	session   the process of a session, and its end
 //	post      the messages of a client
-//	listen    the streams that a client opens with GET
-//	stream    the events of a response, and their resumption
+//	stream    the events of a response, their resumption, and the streams that a client opens
 //	lines     the lines of the program
 //	route     the messages of the program, each to the stream that it belongs to
 //	log       what the program prints besides messages
@@ -105,9 +104,7 @@ func (u *Upstream) Check(context.Context) check.Result {
 // Failed returns no channel, because a check finds out nothing about a failed call.
 func (u *Upstream) Failed() <-chan struct{} { return nil }
 
-const (
-	firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption
-)
+const firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption
 
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
@@ -179,7 +176,7 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []messa
 	case r.Header.Get(message.VersionHeader) >= message.FirstStateless, messages[0].IsStateless():
 		refuseRevision(w, r, messages[0])
 		return nil
-	case len(messages) > 1 || !isInitialize(messages[0]):
+	case len(messages) > 1, !messages[0].IsCall(), messages[0].Method != "initialize":
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")
 		return nil
 	}
@@ -194,8 +191,6 @@ func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []messa
 	}
 	return s.initialize(w, r, messages, bound)
 }
-
-func isInitialize(m message.Message) bool { return m.IsCall() && m.Method == "initialize" }
 
 // failed returns the failure of a session that cannot be opened.
 func failed(status int, rule, text string, cause error) error {

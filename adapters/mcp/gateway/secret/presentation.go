@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -74,7 +75,7 @@ func parseEntry(text string, fields []string) (e entry, err error) {
 	var value string
 	if rest, isParameter := strings.CutPrefix(text, "?"); isParameter {
 		e.kind = parameter
-		if e.name, value, found = strings.Cut(rest, "="); !found || e.name == "" || escape(e.name) != e.name {
+		if e.name, value, found = strings.Cut(rest, "="); !found || e.name == "" || Escape(e.name) != e.name {
 			return e, errors.New(`it is not a query parameter: write it like "?key={token}", with letters, digits, ` +
 				`"-", "_", "." and "~" in its name`)
 		}
@@ -90,7 +91,7 @@ func parseEntry(text string, fields []string) (e entry, err error) {
 		value = strings.Trim(value, " ")
 	}
 	e.value, err = parseTemplate(value, fields, e.kind == parameter)
-	if err == nil && (value == "" || strings.ContainsFunc(value, isControl)) {
+	if err == nil && (value == "" || credential.HasControl(value)) {
 		err = fmt.Errorf("%s has no value or a control character: write it in one line", e)
 	}
 	if e.kind == header {
@@ -123,16 +124,10 @@ func ParseEnvironment(templates map[string]string, fields credential.Fields) (Pr
 	return p, mistakes
 }
 
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // IsVariable reports whether the text is the name of a POSIX environment variable.
-func IsVariable(text string) bool {
-	for i, r := range text {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_'
-		if !letter && (i == 0 || r < '0' || r > '9') {
-			return false
-		}
-	}
-	return text != ""
-}
+func IsVariable(text string) bool { return variableName.MatchString(text) }
 
 // Take removes the first header that has a token and nothing else than the literal text of its
 // entry, and returns the token; "" for none.
@@ -190,8 +185,6 @@ func IsReserved(header string) bool {
 		})
 }
 
-func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
-
 // Headers returns the names of the headers.
 func (p Presentation) Headers() []string { return p.names(header) }
 
@@ -227,7 +220,7 @@ func (p Presentation) Render(values credential.Values) (Credentials, error) {
 			continue
 		}
 		text := e.value.render(values)
-		ends := strings.ContainsFunc(text, isControl) || e.kind == header && !httpguts.ValidHeaderFieldValue(text)
+		ends := credential.HasControl(text) || e.kind == header && !httpguts.ValidHeaderFieldValue(text)
 		if e.kind == variable {
 			ends = strings.ContainsRune(text, 0)
 		}
@@ -261,7 +254,7 @@ func withParameter(address url.URL, name, value string) *url.URL {
 			return err == nil && plain == name
 		})
 	}
-	address.RawQuery = strings.Join(append(kept, name+"="+escape(value)), "&")
+	address.RawQuery = strings.Join(append(kept, name+"="+Escape(value)), "&")
 	return &address
 }
 

@@ -25,7 +25,7 @@ type template struct {
 
 var functions = map[string]func(string) string{
 	"base64":   func(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) },
-	"urlquery": escape,
+	"urlquery": Escape,
 }
 
 var (
@@ -120,5 +120,5 @@ func (t template) render(values credential.Values) string {
 	})
 }
 
-// escape percent-encodes a text, also a space, which not every server reads from a plus sign.
-func escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+// Escape percent-encodes a text, also a space, which not every server reads from a plus sign.
+func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

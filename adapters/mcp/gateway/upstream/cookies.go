@@ -91,6 +91,3 @@ func newJar() *cookiejar.Jar {
 	jar, _ := cookiejar.New(nil) // never fails
 	return jar
 }
-
-// forget forgets the cookies of a session that has ended.
-func (c *cookies) forget(key string) { c.byKey.Remove(key) }

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -48,42 +47,27 @@ func (u *Upstream) identify(out *http.Request, sender oauth.Caller, body []byte)
 		return
 	}
 	header := out.Header
-	header.Set(ownPrefix+"Subject", encode(sender.Subject))
+	header.Set(ownPrefix+"Subject", secret.Escape(sender.Subject))
 	roles := make([]string, 0, len(sender.Roles))
 	for _, role := range sender.Roles {
-		roles = append(roles, encode(role))
+		roles = append(roles, secret.Escape(role))
 	}
 	header.Set(ownPrefix+"Roles", strings.Join(roles, ","))
-	header.Set(ownPrefix+"Client", encode(sender.Client.String()))
-	header.Set(ownPrefix+"Grant", encode(sender.Grant))
-	header.Set(ownPrefix+"Resource", encode(u.options.Resource.String()))
+	header.Set(ownPrefix+"Client", secret.Escape(sender.Client.String()))
+	header.Set(ownPrefix+"Grant", secret.Escape(sender.Grant))
+	header.Set(ownPrefix+"Resource", secret.Escape(u.options.Resource.String()))
 	sign(out, body, []byte(u.config.SigningSecret), u.config.Now())
 }
 
-// encode percent-encodes a text for a header; decodeURIComponent and urllib.parse.unquote decode
-// it.
-func encode(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
-
-// component is a component of the signature base (RFC 9421 §2) and its header; @method has none.
-type component struct{ name, header string }
-
-// components are the signed components in their order. They include the digest of the body, so that
-// the signature is not valid for another body.
-var components = []component{
-	{`"@method"`, ""}, {`"content-digest"`, "Content-Digest"},
-	{`"x-pasteport-subject"`, ownPrefix + "Subject"}, {`"x-pasteport-roles"`, ownPrefix + "Roles"},
-	{`"x-pasteport-client"`, ownPrefix + "Client"}, {`"x-pasteport-grant"`, ownPrefix + "Grant"},
-	{`"x-pasteport-resource"`, ownPrefix + "Resource"},
+// components are the signed components (RFC 9421 §2) in their order: the method and headers. They
+// include the digest of the body, so that the signature is not valid for another body.
+var components = []string{
+	"@method", "content-digest", "x-pasteport-subject", "x-pasteport-roles", "x-pasteport-client", "x-pasteport-grant",
+	"x-pasteport-resource",
 }
 
 // parametersPrefix is the beginning of the signature parameters.
-var parametersPrefix = func() string {
-	var names []string
-	for _, c := range components {
-		names = append(names, c.name)
-	}
-	return "(" + strings.Join(names, " ") + ");created="
-}()
+var parametersPrefix = `("` + strings.Join(components, `" "`) + `");created=`
 
 // sign adds an HTTP message signature with HMAC-SHA256 (RFC 9421 §3.3.3) over components, with the
 // label pasteport.
@@ -91,22 +75,15 @@ func sign(out *http.Request, body, key []byte, now time.Time) {
 	digest := sha256.Sum256(body)
 	out.Header.Set("Content-Digest", "sha-256=:"+base64.StdEncoding.EncodeToString(digest[:])+":") // RFC 9530
 	parameters := parametersPrefix + strconv.FormatInt(now.Unix(), 10) + `;keyid="pasteport";alg="hmac-sha256"`
-	mac := hmac.New(sha256.New, key)
-	_, _ = io.WriteString(mac, signatureBase(out, parameters))
+	mac := hmac.New(sha256.New, key) // of the signature base (RFC 9421 §2.5)
+	for _, name := range components {
+		value := out.Header.Get(name)
+		if name == "@method" {
+			value = out.Method
+		}
+		_, _ = io.WriteString(mac, `"`+name+`": `+value+"\n")
+	}
+	_, _ = io.WriteString(mac, `"@signature-params": `+parameters)
 	out.Header.Set("Signature-Input", "pasteport="+parameters)
 	out.Header.Set("Signature", "pasteport=:"+base64.StdEncoding.EncodeToString(mac.Sum(nil))+":")
-}
-
-// signatureBase returns the text that is signed (RFC 9421 §2.5).
-func signatureBase(out *http.Request, parameters string) string {
-	var base strings.Builder
-	for _, c := range components {
-		value := out.Method
-		if c.header != "" {
-			value = out.Header.Get(c.header)
-		}
-		base.WriteString(c.name + ": " + value + "\n")
-	}
-	base.WriteString(`"@signature-params": ` + parameters)
-	return base.String()
 }

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/credential"
 )
 
 const (
@@ -65,7 +64,9 @@ func cleanAnswer(header http.Header) {
 		return !slices.Contains(passedBack, name) && !strings.HasPrefix(name, "Mcp-") &&
 			!strings.HasPrefix(name, "Ratelimit")
 	})
-	if answered := header.Get("Content-Type"); answered != "" && !isMessage(header) { // browsers run no text
+	mediaType, _, err := mime.ParseMediaType(strings.Join(header.Values("Content-Type"), ","))
+	isMessage := message.IsEventStream(header) || err == nil && mediaType == "application/json"
+	if header.Get("Content-Type") != "" && !isMessage { // browsers run no text
 		header.Set("Content-Type", "text/plain; charset=utf-8")
 	}
 	// A shared cache stores a response only if it may (RFC 9111 §3.5), and each is for one caller.
@@ -73,17 +74,4 @@ func cleanAnswer(header http.Header) {
 		header.Set("Cache-Control", "no-store, no-transform")
 	}
 	header.Set("X-Content-Type-Options", "nosniff")
-}
-
-// removeSecrets removes the headers in which a server repeats a secret.
-func removeSecrets(header http.Header, secrets credential.Finder) {
-	maps.DeleteFunc(header, func(name string, values []string) bool {
-		return secrets.Finds(name) || slices.ContainsFunc(values, secrets.Finds)
-	})
-}
-
-// isMessage reports whether a response has one of the types of MCP.
-func isMessage(header http.Header) bool {
-	mediaType, _, err := mime.ParseMediaType(strings.Join(header.Values("Content-Type"), ","))
-	return message.IsEventStream(header) || err == nil && mediaType == "application/json"
 }

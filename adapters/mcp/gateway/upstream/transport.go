@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -187,14 +189,6 @@ func retryAfter(header http.Header) string {
 	return ""
 }
 
-// statusFor keeps 503 and 504, which allow a retry; any other status becomes 502.
-func statusFor(upstream int) int {
-	if upstream == http.StatusServiceUnavailable || upstream == http.StatusGatewayTimeout {
-		return upstream
-	}
-	return http.StatusBadGateway
-}
-
 const (
 	maxErrorBody     = 64 << 10
 	errorBodyTimeout = 2 * time.Second
@@ -236,4 +230,57 @@ func peek(answer *http.Response) (body []byte, complete bool) {
 type peekedBody struct {
 	io.Reader
 	io.Closer
+}
+
+// responseBody is the body of a response. It fails with errCut when it breaks off, and releases the
+// context of its request when it is closed.
+type responseBody struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+// Read implements io.Reader.
+func (b *responseBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", errCut, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *responseBody) Close() error {
+	defer b.cancel(nil)
+	return b.ReadCloser.Close()
+}
+
+// decode decompresses a body: some servers and proxies compress every response, and neither clients
+// nor the rules expect that.
+func decode(answer *http.Response) {
+	switch strings.ToLower(strings.Join(answer.Header.Values("Content-Encoding"), ",")) {
+	case "gzip", "x-gzip":
+		answer.Body, answer.ContentLength = &gunzip{ReadCloser: answer.Body}, -1
+		for _, name := range []string{"Content-Encoding", "Content-Length", "Etag"} {
+			answer.Header.Del(name)
+		}
+	case "identity":
+		answer.Header.Del("Content-Encoding")
+	}
+}
+
+// gunzip decompresses a body. It begins at the first Read, because a stream can send its first
+// bytes late.
+type gunzip struct {
+	io.ReadCloser
+	plain *gzip.Reader
+}
+
+// Read implements io.Reader.
+func (g *gunzip) Read(p []byte) (n int, err error) {
+	if g.plain == nil {
+		if g.plain, err = gzip.NewReader(g.ReadCloser); err != nil {
+			return 0, err // io.EOF for a response without a body
+		}
+	}
+	return g.plain.Read(p)
 }

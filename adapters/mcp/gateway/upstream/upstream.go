@@ -5,9 +5,8 @@
 //	headers      the headers of requests and responses that pass
 //	credential   the credential of a request, and the signed headers that identify the caller
 //	check        the check whether the upstream works
-//	transport    the timeout, the pause of an upstream that is down, and its errors
+//	transport    the timeout, the pause of an upstream that is down, errors and decompression
 //	cookies      the cookies of sessions
-//	body         a body that is compressed
 package upstream
 
 import (
@@ -16,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,7 +95,11 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	if err != nil {
 		return err
 	}
-	u.passParameters(r.URL, out.URL)
+	for _, name := range u.config.Parameters {
+		for _, value := range r.URL.Query()[name] {
+			out.URL.RawQuery = strings.TrimPrefix(out.URL.RawQuery+"&"+name+"="+url.QueryEscape(value), "&")
+		}
+	}
 	out.Host, out.Header = u.config.Host, u.requestHeader(r.Header, session, body != nil)
 	if id := w.Header().Get(requestIDHeader); id != "" {
 		out.Header.Set(requestIDHeader, id)
@@ -115,17 +119,10 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	if err := u.accept(answer, sender, session); err != nil {
 		return err
 	}
-	removeSecrets(answer.Header, secrets)
+	maps.DeleteFunc(answer.Header, func(name string, values []string) bool { // some servers repeat a secret
+		return secrets.Finds(name) || slices.ContainsFunc(values, secrets.Finds)
+	})
 	return u.pass(w, answer)
-}
-
-// passParameters adds the query parameters that are forwarded.
-func (u *Upstream) passParameters(from, to *url.URL) {
-	for _, name := range u.config.Parameters {
-		for _, value := range from.Query()[name] {
-			to.RawQuery = strings.TrimPrefix(to.RawQuery+"&"+name+"="+url.QueryEscape(value), "&")
-		}
-	}
 }
 
 // repeatable are the methods that do no harm when the upstream gets them twice.
@@ -147,7 +144,7 @@ func (u *Upstream) accept(answer *http.Response, sender oauth.Caller, session st
 	}
 	opened := answer.Header.Get(message.SessionHeader)
 	if answer.Request.Method == http.MethodDelete {
-		u.cookies.forget(u.cookieKey(sender, session))
+		u.cookies.byKey.Remove(u.cookieKey(sender, session))
 	} else {
 		u.cookies.keep(u.cookieKey(sender, cmp.Or(opened, session)), answer.Cookies())
 	}
@@ -234,7 +231,10 @@ func (u *Upstream) checkAnswer(answer *http.Response, session string) error {
 		return failed(http.StatusBadGateway, "redirects, which is not followed",
 			errors.New("it redirects "+outbound.Target(answer)+": set upstream to the address of the MCP server"))
 	case status >= 500 && !isJSONRPCError(answer):
-		failure := failed(statusFor(status), "has failed", fmt.Errorf("it answered %d", status))
+		failure := failed(http.StatusBadGateway, "has failed", fmt.Errorf("it answered %d", status))
+		if status == http.StatusServiceUnavailable || status == http.StatusGatewayTimeout { // they allow a retry
+			failure.Status = status
+		}
 		failure.RetryAfter = retryAfter(answer.Header)
 		return failure
 	}
