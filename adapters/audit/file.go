@@ -11,6 +11,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,7 @@ type File struct {
 // and reports that in the file and in the log. It fails for a file whose last line is not of a
 // chain, and while another process has it open.
 func Open(o Options) (*File, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	// The file itself is renamed. The dot keeps the lock out of patterns such as calls.jsonl*.
 	lock := flock.New(filepath.Join(filepath.Dir(o.Path), "."+filepath.Base(o.Path)+".lock"),
 		flock.SetPermissions(ownerOnly))

@@ -4,6 +4,7 @@
 package cimd
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -90,9 +91,7 @@ var (
 func New(o Config) *Directory { return newDirectory(o, defaultLimits) }
 
 func newDirectory(o Config, l limits) *Directory {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	d := &Directory{
 		options:   o,
 		limits:    l,

@@ -107,9 +107,8 @@ func (o Options) Responses() response.Options {
 func (o Options) WithDefaults() Options {
 	o.Limits = o.Limits.WithDefaults()
 	o.MaxRequestBody = cmp.Or(o.MaxRequestBody, DefaultRequestBody)
-	if o.Bodies == nil {
-		o.Bodies = message.NewBodyMemory(defaultBodies)
-	}
+	o.Bodies = cmp.Or(o.Bodies, message.NewBodyMemory(defaultBodies))
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.ToolScopes == nil {
 		o.ToolScopes = func(string) oauth.Scopes { return o.Scopes.Defaults() }
 	}
@@ -130,9 +129,6 @@ func (o Options) WithDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
 }

@@ -34,7 +34,7 @@ const maxMembers = 1000
 // after the message. It writes spaces in the place of line ends between values, so that a message
 // can be sent in one line. Values with unpaired surrogates pass, because clients cut texts.
 func Decode(text []byte) (messages []Message, isBatch bool, err error) {
-	d := newDecoder(text)
+	d := newDecoder(text, false)
 	if messages, isBatch, err = d.messages(); err != nil {
 		return nil, isBatch, refusalOf(err)
 	}
@@ -49,7 +49,7 @@ func Decode(text []byte) (messages []Message, isBatch bool, err error) {
 // DecodeObject returns the members of an object as strictly as Decode, none of which may be another
 // spelling of a known name.
 func DecodeObject(text jsontext.Value, known ...string) (found Members, err error) {
-	d := newDecoder(text)
+	d := newDecoder(text, false)
 	err = d.members("the value", known, func(name string) error {
 		value, err := d.value()
 		found = append(found, Member{name, value})
@@ -75,19 +75,15 @@ type decoder struct {
 	isLenient bool // takes the last of duplicate names, and any other value and spelling
 }
 
-func newDecoder(text []byte) *decoder {
-	return &decoder{
-		text:   text,
-		tokens: jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true)), // reads in place
-	}
+func newDecoder(text []byte, isLenient bool) *decoder {
+	inPlace := bytes.NewBuffer(text)
+	tokens := jsontext.NewDecoder(inPlace, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(isLenient))
+	return &decoder{text, tokens, isLenient}
 }
 
 // decodeAnyway returns what can be read of a text that Decode refuses.
 func decodeAnyway(text []byte) (messages []Message, isBatch bool) {
-	d := newDecoder(text)
-	d.tokens.Reset(bytes.NewBuffer(text), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
-	d.isLenient = true
-	messages, isBatch, err := d.messages()
+	messages, isBatch, err := newDecoder(text, true).messages()
 	if err != nil {
 		return nil, isBatch
 	}

@@ -97,11 +97,8 @@ func (s *Sequence) Renumber(messages []Message) []Message {
 		if !cancels {
 			continue
 		}
-		call, known := s.cancelled(id, func(int64) bool { return false })
-		if !known {
-			call.number = unknown
-		}
-		renumbered[i].Params = m.Params.With("requestId", Numbered(call.number, cmp.Or(call.text, id.Text)))
+		number, text := s.Cancelled(id, func(int64) bool { return false })
+		renumbered[i].Params = m.Params.With("requestId", Numbered(cmp.Or(number, unknown), cmp.Or(text, id.Text)))
 	}
 	return renumbered
 }
@@ -196,26 +193,22 @@ func (s *Sequence) Next(id ID) int64 {
 	return s.last
 }
 
-// Cancelled returns the number of the call that a cancellation of the id means, which may have been
-// answered. A client that repeats its ids leaves open which of its calls it means, and a late
-// cancellation must not hit the next one. So it then means the newest call that isGone reports as
-// one whose client has gone, or none: a wrong answer costs more than a call that runs to its end.
-func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int64, ok bool) {
-	call, ok := s.cancelled(id, isGone)
-	return call.number, ok
-}
-
-func (s *Sequence) cancelled(id ID, isGone func(number int64) bool) (recentCall, bool) {
+// Cancelled returns the number of the call that a cancellation of the id means, 0 for none, and its
+// id unless that is long. The call may have been answered. A client that repeats its ids leaves
+// open which of its calls it means, and a late cancellation must not hit the next one. So it then
+// means the newest call that isGone reports as one whose client has gone, or none: a wrong answer
+// costs more than a call that runs to its end.
+func (s *Sequence) Cancelled(id ID, isGone func(number int64) bool) (number int64, text string) {
 	calls := s.withID(id)
 	if len(calls) == 1 {
-		return calls[0], true
+		return calls[0].number, calls[0].text
 	}
 	for _, call := range slices.Backward(calls) {
 		if isGone(call.number) {
-			return call, true
+			return call.number, call.text
 		}
 	}
-	return recentCall{}, false
+	return 0, ""
 }
 
 // withID returns the recent calls with an id, the newest last.

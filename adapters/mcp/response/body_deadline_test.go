@@ -40,7 +40,7 @@ var _ = Describe("Waiting for a body", Label("G13"), func() {
 		r := httptest.NewRequest(http.MethodPost, "/mcp", http.NoBody)
 		to = &readDeadlines{ResponseRecorder: httptest.NewRecorder()}
 		s, _ = g.NewWriter(to, r, r.Context())
-		g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
+		s.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}})
 		DeferCleanup(s.Finish)
 	})
 

@@ -20,18 +20,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-const (
-	// keepAliveInterval is shorter than the 30 s after which proxies close idle connections. A
-	// stream then also checks its token again, for stores that do not report grants ended by other
-	// processes.
-	keepAliveInterval = 25 * time.Second
-	// bodyLimit is the time that a client has to send a body.
-	bodyLimit = 30 * time.Second
-	// writeLimit is the time after which a client that does not read loses its response. It may
-	// resume one of a session.
-	writeLimit = 10 * time.Second
-)
-
 // Authorization checks the access token of an open response. It refuses with oauth.InvalidToken;
 // any other error is an outage.
 type Authorization interface {
@@ -54,10 +42,14 @@ type Options struct {
 // Registry holds the responses under way and the open sessions of one MCP server, and ends those of
 // a grant.
 type Registry struct {
-	// Change these before the first response.
-	KeepAlive  time.Duration // between keep-alive comments
-	BodyLimit  time.Duration // see bodyLimit
-	WriteLimit time.Duration // see writeLimit
+	// KeepAlive is the time between keep-alive comments, after which a stream also checks its token
+	// again, for stores that do not report grants ended by other processes. Change it and the next
+	// two before the first response.
+	KeepAlive time.Duration
+	BodyLimit time.Duration // that a client has to send a body
+	// WriteLimit is the time after which a client that does not read loses its response. It may
+	// resume one of a session.
+	WriteLimit time.Duration
 
 	options Options
 
@@ -75,9 +67,9 @@ type Registry struct {
 // NewRegistry returns an empty registry.
 func NewRegistry(o Options) *Registry {
 	return &Registry{
-		KeepAlive:  keepAliveInterval,
-		BodyLimit:  bodyLimit,
-		WriteLimit: writeLimit,
+		KeepAlive:  25 * time.Second, // proxies close idle connections after 30 s
+		BodyLimit:  30 * time.Second,
+		WriteLimit: 10 * time.Second,
 		options:    o,
 		responses:  map[*Writer]struct{}{},
 		sessions:   map[string]*openSession{},
@@ -99,34 +91,6 @@ func (r *Registry) NewWriter(w http.ResponseWriter, request *http.Request, ctx c
 	}
 	out.request = request.WithContext(out.ctx)
 	return out, out.request
-}
-
-// add registers a response under the identity of its caller.
-func (r *Registry) add(out *Writer, identity *Identity) {
-	out.ctx.identity = identity
-	r.mu.Lock()
-	r.responses[out] = struct{}{}
-	r.mu.Unlock()
-	out.mu.Lock()
-	defer out.mu.Unlock()
-	out.timer = time.AfterFunc(r.KeepAlive, out.refresh)
-}
-
-// markLong marks a response as a stream, and ends it if the server is shutting down.
-func (r *Registry) markLong(w *Writer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w.long = true
-	if r.draining {
-		w.End(ErrDraining)
-	}
-}
-
-func (r *Registry) remove(w *Writer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.responses, w)
-	r.relayed.Remove(w)
 }
 
 // isRevoked checks the token of a response again. An outage revokes nothing. Without a token,

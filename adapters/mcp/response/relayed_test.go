@@ -21,7 +21,7 @@ import (
 func relayIn(g *Registry, person string) *Writer {
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(httptest.NewRecorder(), r, r.Context())
-	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}, Token: "t"})
+	s.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Subject: person}}, Token: "t"})
 	s.Begin(message.ID{}, true)
 	s.LimitStream()
 	DeferCleanup(s.Finish)
@@ -64,7 +64,7 @@ func openStream(relayed bool) (*Writer, *writeDeadline) {
 	g.KeepAlive = time.Hour
 	r := httptest.NewRequest(http.MethodGet, "/mcp", http.NoBody)
 	s, _ := g.NewWriter(to, r, r.Context())
-	g.add(s, &Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}, Token: "t"})
+	s.Identify(&Identity{Sender: Sender{Caller: oauth.Caller{Grant: "A"}}, Token: "t"})
 	s.Begin(message.ID{}, true)
 	DeferCleanup(s.Finish)
 	return s, to
@@ -219,12 +219,12 @@ var _ = Describe("Limiting how long a client may take to read a response", Label
 		func(send func(s *Writer)) {
 			for _, relayed := range []bool{true, false} {
 				s, to := openStream(relayed)
+				limit := s.registry.WriteLimit
 				to.until = nil
 				send(s)
-				Expect(to.until).
-					To(HaveExactElements(BeTemporally("~", time.Now().Add(writeLimit), time.Second), BeZero()))
+				Expect(to.until).To(HaveExactElements(BeTemporally("~", time.Now().Add(limit), time.Second), BeZero()))
 				s.Finish()
-				Expect(to.until[2]).To(BeTemporally("~", time.Now().Add(writeLimit), time.Second), "the rest")
+				Expect(to.until[2]).To(BeTemporally("~", time.Now().Add(limit), time.Second), "the rest")
 			}
 		},
 		Entry("of a part", func(s *Writer) { _, _ = s.Write([]byte("x")) }),

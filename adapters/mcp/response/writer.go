@@ -67,7 +67,16 @@ func (w *Writer) Identity() *Identity { return w.ctx.identity }
 func (w *Writer) IsRelayed() bool { return w.registry.options.Relays }
 
 // Identify sets the caller. From now on the response ends with the caller's grant.
-func (w *Writer) Identify(identity *Identity) { w.registry.add(w, identity) }
+func (w *Writer) Identify(identity *Identity) {
+	w.ctx.identity = identity
+	r := w.registry
+	r.mu.Lock()
+	r.responses[w] = struct{}{}
+	r.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(r.KeepAlive, w.refresh)
+}
 
 // Observe calls observe with each part of the body before it is sent. Call it before the response
 // begins.
@@ -111,8 +120,13 @@ func (w *Writer) isExpired(ago time.Duration) bool {
 func (w *Writer) Begin(id message.ID, long bool) {
 	w.id = id
 	w.limitBody()
-	if long {
-		w.registry.markLong(w)
+	if r := w.registry; long {
+		r.mu.Lock()
+		w.long = true
+		if r.draining {
+			w.End(ErrDraining)
+		}
+		r.mu.Unlock()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -316,7 +330,11 @@ func (w *Writer) disableBuffering() bool {
 // Finish must be called before the handler returns. It limits how long net/http waits for the rest
 // of the request, and sends the rest of the response.
 func (w *Writer) Finish() {
-	w.registry.remove(w)
+	r := w.registry
+	r.mu.Lock()
+	delete(r.responses, w)
+	r.relayed.Remove(w)
+	r.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refused > 0 {

@@ -140,7 +140,7 @@ func (w *Writer) Finish() {
 	case reason != nil || len(body) == 0:
 	case isJSON(body) || strings.HasPrefix(contentType, "application/json"):
 		filtered, reason = w.options.Lists.Filter(bytes.TrimPrefix(body, message.ByteOrderMark))
-	case strings.Contains(contentType, message.EventStream): // some look for it anywhere in the header
+	case strings.Contains(contentType, message.EventStream): // some clients look for it anywhere
 		reason = errors.New("the MCP server's answer has a content type that not all clients read alike")
 	}
 	if reason != nil {

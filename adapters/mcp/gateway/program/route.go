@@ -2,15 +2,12 @@ package program
 
 import (
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 
 	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/pasteport/pasteport/adapters/mcp/message"
-	"github.com/pasteport/pasteport/domain/connection"
-	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 const (
@@ -117,17 +114,4 @@ func (s *session) streamOf(named int64) *stream {
 
 func errorAnswer(id message.ID, text string) []byte {
 	return message.ErrorFor(id, codeEnded, text).Encode()
-}
-
-// refuseRevision answers a request of a revision without sessions, so that its client initializes a
-// session.
-func refuseRevision(w http.ResponseWriter, r *http.Request, m message.Message) {
-	// Texts always encode.
-	data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": r.Header.Get(message.VersionHeader)})
-	failure := &rpc.Error{Code: codeUnsupportedRevision,
-		Message: "a program over stdio has sessions: initialize one", Data: data}
-	connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusBadRequest)
-	_, _ = w.Write(message.ErrorResponse(m.ID, failure).Encode())
 }

@@ -15,6 +15,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,12 +23,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	rpc "github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/pasteport/pasteport/adapters/mcp/eventstore"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 	"github.com/pasteport/pasteport/adapters/mcp/response"
+	"github.com/pasteport/pasteport/domain/connection"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -133,9 +137,13 @@ func (u *Upstream) Forward(w http.ResponseWriter, r *http.Request, b message.Bod
 	case err != nil:
 		return err
 	case id != "":
-		s, err := u.find(id, sender, hostOf(r, host))
-		if err != nil {
-			return err
+		u.mu.Lock()
+		s := u.sessions[id]
+		u.mu.Unlock()
+		// Its process is only for grants with the host token in its environment, because it ends
+		// with its last grant.
+		if s == nil || s.hasEnded() || s.host != hostOf(r, host) || !u.registry.UseSession(id, sender.Grant) {
+			return oauth.ErrUnknownSession
 		}
 		return s.serve(w, r, b.Messages)
 	case r.Method == http.MethodDelete:
@@ -157,24 +165,20 @@ func hostOf(r *http.Request, host oauth.HostToken) oauth.Digest {
 	return oauth.DigestOf(host.Reveal())
 }
 
-// find returns a session. Its process is only for grants with the host token in its environment,
-// because it ends with its last grant.
-func (u *Upstream) find(id string, sender oauth.Caller, host oauth.Digest) (*session, error) {
-	u.mu.Lock()
-	s := u.sessions[id]
-	u.mu.Unlock()
-	if s == nil || s.hasEnded() || s.host != host || !u.registry.UseSession(id, sender.Grant) {
-		return nil, oauth.ErrUnknownSession
-	}
-	return s, nil
-}
-
 // open answers a POST without a session.
 func (u *Upstream) open(w http.ResponseWriter, r *http.Request, messages []message.Message, sender oauth.Caller,
 	host oauth.HostToken) error {
+	requested := r.Header.Get(message.VersionHeader)
 	switch {
-	case r.Header.Get(message.VersionHeader) >= message.FirstStateless, messages[0].IsStateless():
-		refuseRevision(w, r, messages[0])
+	case requested >= message.FirstStateless, messages[0].IsStateless():
+		// The client then initializes a session. Texts always encode.
+		data, _ := json.Marshal(map[string]any{"supported": revisions, "requested": requested})
+		failure := &rpc.Error{Code: codeUnsupportedRevision,
+			Message: "a program over stdio has sessions: initialize one", Data: data}
+		connection.From(r.Context()).Refuse(oauth.Refuse(oauth.InvalidRequest, "U22", failure.Message))
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write(message.ErrorResponse(messages[0].ID, failure).Encode())
 		return nil
 	case len(messages) > 1, !messages[0].IsCall(), messages[0].Method != "initialize":
 		message.WriteError(w, http.StatusBadRequest, "Bad Request: Mcp-Session-Id is missing")

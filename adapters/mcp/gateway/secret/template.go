@@ -120,5 +120,6 @@ func (t template) render(values credential.Values) string {
 	})
 }
 
-// Escape percent-encodes a text, also a space, which not every server reads from a plus sign.
+// Escape percent-encodes a text, also a space, which not every server reads from a plus sign;
+// decodeURIComponent and urllib.parse.unquote decode it.
 func Escape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }

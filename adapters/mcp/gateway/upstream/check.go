@@ -34,10 +34,13 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 		Sign:   func(r *http.Request, body []byte) { u.identify(r, oauth.Caller{}, body) },
 	}.Run(ctx, presented)
 	switch {
-	case found.State == check.Down || ctx.Err() != nil:
+	case found.State == check.Down || ctx.Err() != nil, !u.isOfSender() && found.State != check.Refuses:
 		return found
+	case u.config.Credential == gateway.CredentialNone:
+		return check.Mistake("it requires a key, but credential is none", "choose credential host-token or static")
 	case !u.isOfSender():
-		return u.judgeShared(found)
+		return check.Mistake("it refuses the secret for all callers, sent "+u.sent(),
+			"check upstream-secret and present")
 	case sendsRandom:
 		acceptsAny := found.State == check.Works
 		u.acceptsAny.Store(&acceptsAny)
@@ -61,16 +64,4 @@ func (u *Upstream) judge(found check.Result) check.Result {
 		}
 	}
 	return found
-}
-
-// judgeShared returns what the result means for calls with a secret for all callers, or without
-// one.
-func (u *Upstream) judgeShared(found check.Result) check.Result {
-	switch {
-	case found.State != check.Refuses:
-		return found
-	case u.config.Credential == gateway.CredentialNone:
-		return check.Mistake("it requires a key, but credential is none", "choose credential host-token or static")
-	}
-	return check.Mistake("it refuses the secret for all callers, sent "+u.sent(), "check upstream-secret and present")
 }

@@ -38,9 +38,6 @@ func newCookies(target *url.URL, host string) *cookies {
 
 // addTo adds the cookies of a session. A cookie of the credential takes precedence.
 func (c *cookies) addTo(request *http.Request, key string) {
-	if key == "" {
-		return
-	}
 	jar, known := c.byKey.Get(key)
 	if !known {
 		return

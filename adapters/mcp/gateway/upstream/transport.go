@@ -113,7 +113,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(c httptrace.GotConnInfo) { reused.Store(c.Reused) },
 	})
-	answer, err := t.timed(r.WithContext(traced))
+	began := time.Now()
+	answer, err := t.next.RoundTrip(r.WithContext(traced))
+	if t.observe != nil {
+		seen := gateway.Request{Method: r.Method, Took: time.Since(began)}
+		if err == nil {
+			seen.Status = answer.StatusCode
+		}
+		t.observe(seen)
+	}
 	if err != nil {
 		closedIdle := reused.Load() && errors.Is(outbound.Reason(err), outbound.ErrBroken) // not an outage
 		err = failureOf(err, ctx)
@@ -133,21 +141,6 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	decode(answer)
 	answer.Body = &responseBody{answer.Body, cancel}
 	return answer, nil
-}
-
-// timed sends the request and reports it to the observer.
-func (t *transport) timed(r *http.Request) (*http.Response, error) {
-	if t.observe == nil {
-		return t.next.RoundTrip(r)
-	}
-	seen, began := gateway.Request{Method: r.Method}, time.Now()
-	answer, err := t.next.RoundTrip(r)
-	if err == nil {
-		seen.Status = answer.StatusCode
-	}
-	seen.Took = time.Since(began)
-	t.observe(seen)
-	return answer, err
 }
 
 // failureOf maps an error of the round trip to a *gateway.Failure.
@@ -222,14 +215,11 @@ func peek(answer *http.Response) (body []byte, complete bool) {
 		defer time.AfterFunc(errorBodyTimeout, func() { r.cancel(nil) }).Stop()
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody+1))
-	answer.Body = peekedBody{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
 	return body, err == nil && len(body) <= maxErrorBody
-}
-
-// peekedBody is a body with a part that was read already.
-type peekedBody struct {
-	io.Reader
-	io.Closer
 }
 
 // responseBody is the body of a response. It fails with errCut when it breaks off, and releases the
