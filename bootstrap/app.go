@@ -20,6 +20,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -51,14 +52,14 @@ type OAuthServer struct {
 	stop      context.CancelFunc
 	journal   *diagnosis.Journal
 	ended     *endedGrants
-	host      serverCheck
+	host      sync.Once // checks the limits of its http.Server
 	bodies    *message.BodyMemory
 	limited   oauth.LimitObserver
 	calls     oauth.RateLimit
 	replicas  bool // may share the store
 
 	registered registrations
-	upstreams  upstreamStates
+	upstreams  sync.Map // gateways by resource
 }
 
 // Appearance is the name, colour, logo, help link and wording of the pages.
@@ -112,7 +113,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 		Clients:    clients,
 		Keys:       keys,
 		Assertions: jose.Reader{},
-		Verifier:   verifierOf(config),
+		Verifier:   cmp.Or[oauth.BearerVerifier](config.Verifier, boolVerifier(config.VerifyBearer)),
 		Verifiers:  ownVerifiers(config),
 		Lanes:      limits.NewLanes(settings.Limits.WrongTokens, config.Now, chosen.limited),
 		Rates:      limits.NewRates(),
@@ -127,7 +128,7 @@ func NewOAuthServer(config oauth.Config, store oauth.Store, options ...OAuthOpti
 	authz.endpoints, err = oauthhttp.New(authz.server, oauthhttp.Options{
 		Appearance: chosen.appearance,
 		Follow:     authz.follow.Middleware,
-		Upstream:   authz.upstreams.condition,
+		Upstream:   authz.upstreamCondition,
 		Logger:     config.Logger,
 	})
 	authz.start(store, chosen.sweepInterval)
@@ -195,6 +196,28 @@ func withDefaults(config oauth.Config, store oauth.Store) (oauth.Config, error) 
 		config.Secrets = keeper
 	}
 	return config, nil
+}
+
+// boolVerifier adapts oauth.Config.VerifyBearer to oauth.BearerVerifier.
+type boolVerifier func(token string) bool
+
+func (known boolVerifier) VerifyBearer(_ context.Context, token string) (oauth.Principal, error) {
+	if !known(token) {
+		return oauth.Principal{}, oauth.ErrUnknownBearer
+	}
+	return oauth.Principal{}, nil
+}
+
+// ownVerifiers returns the verifiers of the additional servers that do not use the verifier of the
+// config.
+func ownVerifiers(config oauth.Config) map[oauth.Resource]oauth.BearerVerifier {
+	own := map[oauth.Resource]oauth.BearerVerifier{}
+	for _, server := range config.MoreServers {
+		if server.Verifier != nil {
+			own[oauth.NewResource(server.Resource)] = server.Verifier
+		}
+	}
+	return own
 }
 
 // Welcome answers a browser with a page that tells people how to connect an app to the MCP servers.

@@ -69,18 +69,6 @@ func (e *endedGrants) add(server streamCloser) {
 	e.servers = append(e.servers, server)
 }
 
-// busy returns the servers with open streams or sessions.
-func (e *endedGrants) busy() (busy []streamCloser) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, server := range e.servers {
-		if !server.Idle() {
-			busy = append(busy, server)
-		}
-	}
-	return busy
-}
-
 // learn reports whether the end of the grant is new to this process.
 func (e *endedGrants) learn(grant string) (isNew bool) {
 	e.mu.Lock()
@@ -135,8 +123,13 @@ func (e *endedGrants) close(ctx context.Context) {
 	}
 	e.since, e.failing = now, false
 	e.forget(slices.Collect(maps.Keys(ended.Grants)))
-	for _, server := range e.busy() {
-		server.CloseEnded(ended)
+	e.mu.Lock()
+	servers := slices.Clone(e.servers)
+	e.mu.Unlock()
+	for _, server := range servers {
+		if !server.Idle() {
+			server.CloseEnded(ended)
+		}
 	}
 	e.notice(limited, ended.Grants)
 	e.unlearn(now.Add(-2 * endedOverlap))

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
+	"github.com/pasteport/pasteport/adapters/limits"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/program"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway/upstream"
@@ -40,8 +42,15 @@ func NewGateway(to Upstream, config GatewayConfig, options ...MCPOption) (*MCPSe
 	if m.authz == nil {
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", m.errNoOAuth("NewGateway"))
 	}
-	config = m.completed(config)
-	err := errors.Join(append(m.wrongOptions, m.checkGateway(to, config))...)
+	config = config.WithDefaults()
+	config.HostFields, config.Now = m.authz.config.HostFields, m.authz.config.Now
+	config.Logger = cmp.Or(config.Logger, m.authz.config.Logger)
+	wrong := config.Check(to)
+	if config.Credential == CredentialHostToken && !m.authz.config.HostTokenInUse {
+		wrong = oauth.NewMistake("Credential", "is %q: set HostTokenInUse in the oauth.Config, so that access tokens "+
+			"can open the host token", config.Credential)
+	}
+	err := errors.Join(append(m.wrongOptions, wrong)...)
 	if err == nil {
 		err = m.openGateway(to, config)
 	}
@@ -49,21 +58,6 @@ func NewGateway(to Upstream, config GatewayConfig, options ...MCPOption) (*MCPSe
 		return nil, fmt.Errorf("opening the gateway to an upstream: %w", err)
 	}
 	return m, nil
-}
-
-func (m *MCPServer) completed(config GatewayConfig) GatewayConfig {
-	config = config.WithDefaults()
-	config.HostFields, config.Now = m.authz.config.HostFields, m.authz.config.Now
-	config.Logger = cmp.Or(config.Logger, m.authz.config.Logger)
-	return config
-}
-
-func (m *MCPServer) checkGateway(to Upstream, config GatewayConfig) error {
-	if config.Credential == CredentialHostToken && !m.authz.config.HostTokenInUse {
-		return oauth.NewMistake("Credential", "is %q: set HostTokenInUse in the oauth.Config, so that access tokens "+
-			"can open the host token", config.Credential)
-	}
-	return config.Check(to)
 }
 
 func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
@@ -99,4 +93,13 @@ func (m *MCPServer) openGateway(to Upstream, config GatewayConfig) error {
 	}
 	m.mount(proxy, protection)
 	return nil
+}
+
+// newStarts limits how often a person starts a program, because each start costs much more than the
+// request for it: thirty times in a minute, or three times for each process that they may have.
+func newStarts(maxProcesses int) func(person string) bool {
+	starts, perMinute := limits.NewRates(), max(30, 3*maxProcesses)
+	return func(person string) bool {
+		return starts.Take(time.Now(), oauth.Rate{Of: person, Events: 1, PerMinute: perMinute}) == 0
+	}
 }

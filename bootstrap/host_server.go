@@ -1,32 +1,15 @@
 package bootstrap
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/pasteport/pasteport/adapters/http/forwarded"
 )
-
-// serverCheck checks the limits of the host's http.Server once, at the first request, because
-// Register has no access to the server.
-type serverCheck struct{ done atomic.Bool }
-
-// before wraps begin, so that its first call checks the server.
-func (s *serverCheck) before(begin func(echo.Context) context.Context,
-	logger *slog.Logger) func(echo.Context) context.Context {
-	return func(c echo.Context) context.Context {
-		if !s.done.Load() && !s.done.Swap(true) {
-			warnOfMissingLimits(c.Request(), logger)
-		}
-		return begin(c)
-	}
-}
 
 // warnOfMissingLimits logs which limits are missing. Without them an unauthenticated request can
 // hold memory or a connection for any time.

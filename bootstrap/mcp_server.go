@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"sync/atomic"
 
 	"github.com/labstack/echo/v4"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/check"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
 	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
 	"github.com/pasteport/pasteport/adapters/mcp/peers"
@@ -24,7 +27,8 @@ type MCPServer struct {
 	address  string // for other replicas; "" for none
 	resource string // "" for the first of the Config
 	mounted  guarded
-	upstream upstreamState
+	upstream checkedUpstream              // nil for a server that has none
+	state    atomic.Pointer[check.Result] // of the last check
 
 	keepsSessions bool // in this process
 
@@ -42,22 +46,9 @@ type guarded interface {
 	Drain()
 }
 
-// local returns the server if it uses the official SDK, so that its sessions and tools are in this
-// process.
-func (m *MCPServer) local() (server *inprocess.Server, isLocal bool) {
-	server, isLocal = m.mounted.(*inprocess.Server)
-	return server, isLocal
-}
-
 func newMCPServer(options []MCPOption) *MCPServer {
 	m := &MCPServer{}
-	for i, option := range options {
-		if option == nil {
-			m.wrongOptions = append(m.wrongOptions, errNilOption(i))
-			continue
-		}
-		option(m)
-	}
+	apply(options, m, &m.wrongOptions)
 	return m
 }
 
@@ -118,12 +109,14 @@ func (m *MCPServer) protection() guard.Options {
 	follow.Always, o.ClientLabel = o.Audit != nil, func(id oauth.ClientID) string { return settings.LabelOf(id, "") }
 	resource := settings.Resources[index]
 	o.Welcome = func(c echo.Context, status int) error { return m.authz.endpoints.Welcome(c, status, resource) }
-	o.Follow, o.Begin = follow.Middleware, m.authz.host.before(follow.Begin, m.authz.config.Logger)
-	if o.HostTokens = settings.AcceptHostTokens; o.HostTokens {
-		begin := o.Begin
-		o.Begin = func(c echo.Context) context.Context {
-			return oauth.WithRequester(begin(c), m.authz.endpoints.RequesterOf(c))
+	o.Follow, o.HostTokens = follow.Middleware, settings.AcceptHostTokens
+	o.Begin = func(c echo.Context) context.Context {
+		m.authz.host.Do(func() { warnOfMissingLimits(c.Request(), m.authz.config.Logger) })
+		ctx := follow.Begin(c)
+		if settings.AcceptHostTokens {
+			ctx = oauth.WithRequester(ctx, m.authz.endpoints.RequesterOf(c))
 		}
+		return ctx
 	}
 	return o
 }
@@ -142,12 +135,20 @@ func (m *MCPServer) Register(site *echo.Echo) error {
 	if err := m.checkRegistration(site); err != nil {
 		return fmt.Errorf("registering the MCP server: %w", err)
 	}
-	m.warnOfLoopbackOrigins()
-	m.warnOfMissingPeers()
+	resource, config := m.protection().Resource, m.authz.config
+	if slices.Contains(m.options.AllowedOrigins, LoopbackOrigins) && !config.HasLoopbackIssuer() {
+		config.Logger.Warn("web pages of every local program may call this public MCP server with an access token: "+
+			"remove loopback from the allowed origins after development", "resource", resource.String())
+	}
+	if m.keepsSessions && m.address == "" && m.authz.replicas {
+		config.Logger.Warn("replicas can share the store, but not sessions, because this one has no address: "+
+			"with several replicas, a request for a session of another replica gets 404; "+
+			"set advertise (WithPeers), or run one replica", "resource", resource.String())
+	}
 	m.authz.server.OnGrantEnded(m.mounted.CloseGrant)
 	m.authz.ended.add(m.mounted)
 	m.mountOn(site)
-	m.authz.registered.add(site, m.protection().Resource, m.mountOn)
+	m.authz.registered.add(site, resource, m.mountOn)
 	m.isRegistered = true
 	return nil
 }
@@ -184,10 +185,10 @@ func (m *MCPServer) Open() (streams, sessions int) {
 // Health returns an error while the upstream of a gateway gets no requests, because it has failed
 // repeatedly, and after a failed call. It is nil for other servers.
 func (m *MCPServer) Health() error {
-	if m.upstream.of == nil {
+	if m.upstream == nil {
 		return nil
 	}
-	return m.upstream.of.Health()
+	return m.upstream.Health()
 }
 
 // Drain ends every open stream. Pass it to http.Server.RegisterOnShutdown.
@@ -200,7 +201,7 @@ func (m *MCPServer) Drain() {
 // ServeStdio serves the MCP server to a local client over its standard streams, without OAuth, as
 // the given caller. It returns at the end of in or ctx.
 func (m *MCPServer) ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, caller oauth.Caller) error {
-	server, isLocal := m.local()
+	server, isLocal := m.mounted.(*inprocess.Server)
 	switch {
 	case m.mounted == nil:
 		return fmt.Errorf("serving stdio: %w", errNoServer)

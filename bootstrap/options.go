@@ -33,14 +33,19 @@ type oauthOptions struct {
 
 func choose(options []OAuthOption) oauthOptions {
 	chosen := oauthOptions{sweepInterval: sweepInterval}
+	apply(options, &chosen, &chosen.wrong)
+	return chosen
+}
+
+// apply calls the options, and adds a mistake for each that is nil.
+func apply[T any, O ~func(*T)](options []O, to *T, wrong *[]error) {
 	for i, option := range options {
 		if option == nil {
-			chosen.wrong = append(chosen.wrong, errNilOption(i))
+			*wrong = append(*wrong, fmt.Errorf("option %d is nil: leave it out", i+1))
 			continue
 		}
-		option(&chosen)
+		option(to)
 	}
-	return chosen
 }
 
 // WithClientDirectory replaces the directory that fetches clients from their metadata documents
@@ -178,16 +183,6 @@ func WithPeers(address string) MCPOption {
 	}
 }
 
-// warnOfMissingPeers logs a warning when other replicas may share the store, but not the sessions.
-func (m *MCPServer) warnOfMissingPeers() {
-	if m.keepsSessions && m.address == "" && m.authz.replicas {
-		m.authz.config.Logger.Warn("replicas can share the store, but not sessions, because this one has no address: "+
-			"with several replicas, a request for a session of another replica gets 404; "+
-			"set advertise (WithPeers), or run one replica",
-			"resource", m.protection().Resource.String())
-	}
-}
-
 // WithAudit calls record once for each request of an authenticated client, after its outcome is
 // known: who called which tool of which server, with a digest of the arguments. Pings and
 // notifications are not calls. record runs in the goroutine of the call. audit.Open in
@@ -213,16 +208,6 @@ func WithAllowedOrigins(origins ...string) MCPOption {
 // LoopbackOrigins is the entry of WithAllowedOrigins for the web pages of the person's own
 // computer, with http or https and on any port.
 const LoopbackOrigins = guard.LoopbackOrigins
-
-// warnOfLoopbackOrigins logs a warning when a public server has LoopbackOrigins, because it
-// is for development.
-func (m *MCPServer) warnOfLoopbackOrigins() {
-	if slices.Contains(m.options.AllowedOrigins, LoopbackOrigins) && !m.authz.config.HasLoopbackIssuer() {
-		m.authz.config.Logger.Warn("web pages of every local program may call this public MCP server with an access "+
-			"token: remove loopback from the allowed origins after development",
-			"resource", m.protection().Resource.String())
-	}
-}
 
 // WithAllowedHosts allows more names in the Host header of a server on a loopback address; a name
 // without a port allows every port. A public server accepts every name.
@@ -252,13 +237,4 @@ func (m *MCPServer) resourceIndex() int {
 	return slices.IndexFunc(m.authz.Resources(), func(one oauth.ProtectedResource) bool {
 		return one.Resource.String() == m.resource
 	})
-}
-
-func (m *MCPServer) errUnknownResource() error {
-	var known []oauth.Resource
-	for _, one := range m.authz.Resources() {
-		known = append(known, one.Resource)
-	}
-	return fmt.Errorf("WithResource names %q, which is not a resource of the oauth.Config: choose one of %v",
-		m.resource, known)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/pasteport/pasteport/adapters/mcp/inprocess"
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
@@ -99,7 +100,12 @@ func (m *MCPServer) checkRegistration(site *echo.Echo) error {
 		return errors.Join(mistakes...)
 	}
 	if m.resourceIndex() < 0 {
-		mistakes = append(mistakes, m.errUnknownResource())
+		var known []oauth.Resource
+		for _, one := range m.authz.Resources() {
+			known = append(known, one.Resource)
+		}
+		mistakes = append(mistakes, fmt.Errorf("WithResource names %q, which is not a resource of the oauth.Config: "+
+			"choose one of %v", m.resource, known))
 	}
 	if m.mounted != nil {
 		mistakes = append(mistakes, m.checkToolScopes(), m.checkSite(site))
@@ -171,24 +177,20 @@ func (m *MCPServer) checkToolScopes() error {
 	if calls := m.options.CallScopes; calls != nil {
 		needs = func(tool string) oauth.Scopes { return calls(tool, nil) }
 	}
-	server, isLocal := m.local()
+	server, isLocal := m.mounted.(*inprocess.Server)
 	if needs == nil || !isLocal {
 		return nil
 	}
 	known := m.protection().Scopes.Known().With(oauth.OfflineAccess)
 	var mistakes []error
 	for _, tool := range server.ToolNames(context.Background()) {
-		if unknown := withoutAll(needs(tool), known); len(unknown) > 0 {
+		if unknown := slices.DeleteFunc(needs(tool).Values(), known.Has); len(unknown) > 0 {
 			mistakes = append(mistakes, fmt.Errorf("WithToolScopes wants %s for the tool %q, which no client can "+
 				"request: add it to Scopes of the oauth.Config or of the oauth.ProtectedServer, or choose one of %s",
 				strings.Join(unknown, ", "), tool, known))
 		}
 	}
 	return errors.Join(mistakes...)
-}
-
-func withoutAll(scopes, known oauth.Scopes) []string {
-	return slices.DeleteFunc(scopes.Values(), known.Has)
 }
 
 // isNil reports whether an interface has no value, or a pointer or function that is nil. A nil map
@@ -219,9 +221,4 @@ func checkNil(config oauth.Config, chosen oauthOptions) error {
 			fmt.Errorf("WithClientDirectory has a nil %T: leave the option out", chosen.clients))
 	}
 	return errors.Join(mistakes...)
-}
-
-// errNilOption is the mistake of the option at an index.
-func errNilOption(index int) error {
-	return fmt.Errorf("option %d is nil: leave it out", index+1)
 }

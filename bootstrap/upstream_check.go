@@ -3,8 +3,6 @@ package bootstrap
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 
 	"github.com/pasteport/pasteport/adapters/http/pages"
 	"github.com/pasteport/pasteport/adapters/mcp/gateway"
@@ -22,12 +20,6 @@ const UpstreamDown = check.Down
 // UpstreamUnknown is the state of an upstream before its first check.
 var UpstreamUnknown = check.Unknown
 
-// upstreamState is the upstream of a gateway with the result of its last check.
-type upstreamState struct {
-	of   checkedUpstream // nil for a server that has no upstream
-	last atomic.Pointer[check.Result]
-}
-
 // checkedUpstream is a gateway.Upstream that knows whether it works.
 type checkedUpstream interface {
 	gateway.Upstream
@@ -38,8 +30,8 @@ type checkedUpstream interface {
 
 // mount protects the upstream, and makes its state known to the consent page.
 func (m *MCPServer) mount(to checkedUpstream, protection gateway.Options) {
-	m.mounted, m.upstream.of = gateway.New(to, protection), to
-	m.authz.upstreams.states.Store(protection.Resource.String(), &m.upstream)
+	m.mounted, m.upstream = gateway.New(to, protection), to
+	m.authz.upstreams.Store(protection.Resource.String(), m)
 }
 
 // CheckUpstream asks the upstream of a gateway whether it works, and returns and keeps the result.
@@ -47,21 +39,19 @@ func (m *MCPServer) mount(to checkedUpstream, protection gateway.Options) {
 // to time, with a ctx that limits its time; the program "pasteport gateway" does so every minute.
 // It does nothing for other servers.
 func (m *MCPServer) CheckUpstream(ctx context.Context) UpstreamState {
-	if m.upstream.of == nil {
+	if m.upstream == nil {
 		return check.Unknown
 	}
-	found := m.upstream.of.Check(ctx)
+	found := m.upstream.Check(ctx)
 	if !errors.Is(ctx.Err(), context.Canceled) { // else the caller has given up, and nothing is known
-		m.upstream.last.Store(&found)
+		m.state.Store(&found)
 	}
 	return m.UpstreamState()
 }
 
 // UpstreamState returns what CheckUpstream has found last.
-func (m *MCPServer) UpstreamState() UpstreamState { return m.upstream.state() }
-
-func (u *upstreamState) state() check.Result {
-	if last := u.last.Load(); last != nil {
+func (m *MCPServer) UpstreamState() UpstreamState {
+	if last := m.state.Load(); last != nil {
 		return *last
 	}
 	return check.Unknown
@@ -70,22 +60,19 @@ func (u *upstreamState) state() check.Result {
 // UpstreamFailed returns a channel that receives after a failed call to the upstream of a gateway,
 // when CheckUpstream can find out more. It is nil for other servers and for programs.
 func (m *MCPServer) UpstreamFailed() <-chan struct{} {
-	if m.upstream.of == nil {
+	if m.upstream == nil {
 		return nil
 	}
-	return m.upstream.of.Failed()
+	return m.upstream.Failed()
 }
 
-// upstreamStates are those of all gateways of an OAuthServer.
-type upstreamStates struct{ states sync.Map } // of *upstreamState by resource
-
-// condition is what the consent page says about the upstream of a resource.
-func (u *upstreamStates) condition(resource oauth.Resource) pages.UpstreamCondition {
-	found, isKnown := u.states.Load(resource.String())
+// upstreamCondition is what the consent page says about the upstream of a resource.
+func (a *OAuthServer) upstreamCondition(resource oauth.Resource) pages.UpstreamCondition {
+	found, isKnown := a.upstreams.Load(resource.String())
 	if !isKnown {
 		return pages.UpstreamWorks
 	}
-	switch found.(*upstreamState).state().State {
+	switch found.(*MCPServer).UpstreamState().State {
 	case check.Down:
 		return pages.UpstreamDown
 	case check.Misconfigured:

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 
 	"github.com/pasteport/pasteport/adapters/audit"
 	"github.com/pasteport/pasteport/bootstrap"
@@ -19,18 +18,15 @@ type AuditConfig struct {
 
 // check reports settings that have no effect. Calls are logged at level info.
 func (a AuditConfig) check(logLevel string) error {
-	var mistakes []error
-	if a.Log && (logLevel == "warn" || logLevel == "error") {
-		mistakes = append(mistakes,
-			oauth.NewMistake("log-level", "is %s, but audit-log logs calls at level info: set info, or use "+
-				"only audit-file", logLevel))
+	switch {
+	case a.Log && (logLevel == "warn" || logLevel == "error"):
+		return oauth.NewMistake("log-level", "is %s, but audit-log logs calls at level info: set info, or use "+
+			"only audit-file", logLevel)
+	case a.Arguments && a.File == "" && !a.Log:
+		return oauth.NewMistake("audit-arguments", "is set, but neither audit-file nor audit-log is: leave it out, or "+
+			"choose one")
 	}
-	if a.Arguments && a.File == "" && !a.Log {
-		mistakes = append(mistakes,
-			oauth.NewMistake("audit-arguments", "is set, but neither audit-file nor audit-log is: leave it out, or "+
-				"choose one"))
-	}
-	return errors.Join(mistakes...)
+	return nil
 }
 
 // openAudit opens the audit file.
@@ -39,18 +35,12 @@ func (s *Service) openAudit(config Config) (err error) {
 	if a.File == "" {
 		return nil
 	}
-	s.audit, err = audit.Open(audit.Options{
-		Path:      a.File,
-		Arguments: a.Arguments,
-		Logger:    config.Logger,
-	})
+	s.audit, err = audit.Open(audit.Options{Path: a.File, Arguments: a.Arguments, Logger: config.Logger})
 	if err != nil {
 		return oauth.NewMistake("audit-file", ": %w", err)
 	}
-	s.operations.metrics.Counter("pasteport_audit_lines_total",
-		"Lines that were written to the audit file.", func() float64 {
-			return float64(s.audit.Written())
-		})
+	s.operations.metrics.Counter("pasteport_audit_lines_total", "Lines that were written to the audit file.",
+		func() float64 { return float64(s.audit.Written()) })
 	return nil
 }
 
@@ -88,11 +78,4 @@ func (s *Service) ReopenAudit() {
 		return
 	}
 	s.logger.Info("reopened the audit file")
-}
-
-func (s *Service) closeAudit() error {
-	if s.audit == nil {
-		return nil
-	}
-	return s.audit.Close()
 }

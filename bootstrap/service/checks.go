@@ -31,8 +31,7 @@ func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
 		return oauth.NewMistake("demo-token", "is invalid: %w", err)
 	}
-	return verifierField{"demo-token", c.EditorToken != "", false,
-		[]string{VerifierSite}}.check(c.verifier())
+	return verifierField{"demo-token", c.EditorToken != "", false, []string{VerifierSite}}.check(c.verifier())
 }
 
 // LocalIssuer returns the issuer of a service that only this computer can reach, with the port of
@@ -103,10 +102,7 @@ func (c Config) siteName() string {
 }
 
 func (c Config) checkWellKnownFiles() error {
-	if c.WellKnownFiles == "" {
-		return nil
-	}
-	if err := oauthhttp.CheckWellKnownFiles(c.WellKnownFiles); err != nil {
+	if err := oauthhttp.CheckWellKnownFiles(c.WellKnownFiles); c.WellKnownFiles != "" && err != nil {
 		return oauth.NewMistake("well-known-files", "cannot be served: %w", err)
 	}
 	return nil
@@ -143,9 +139,8 @@ func (c Config) checkRequests() error {
 		MaxRequestBody: c.MaxRequestBody,
 	}.Check()
 	if len(c.AllowedHosts) > 0 && c.Issuer != "" && !c.authorization().HasLoopbackIssuer() {
-		err = errors.Join(err,
-			oauth.NewMistake("allowed-hosts", "is set, but a server with a public issuer accepts every Host: leave it "+
-				"out"))
+		err = errors.Join(err, oauth.NewMistake("allowed-hosts",
+			"is set, but a server with a public issuer accepts every Host: leave it out"))
 	}
 	return err
 }

@@ -204,15 +204,6 @@ func (c Config) Listen() (net.Listener, error) {
 	return httpserver.Listen("--addr", c.Addr, DefaultAddr)
 }
 
-// bounds returns the bounds of the service's listener.
-func (c Config) bounds() httpserver.Bounds {
-	capacity := httpserver.ProcessCapacity()
-	connections := capacity.Connections()
-	c.Logger.Debug("limiting the connections that are open at once", "connections", connections, "memory",
-		capacity.Memory, "files", capacity.Files)
-	return httpserver.BoundsFor(connections)
-}
-
 // LogJSON is the LogFormat of JSON lines.
 const LogJSON = "json"
 

@@ -24,10 +24,7 @@ type DatabaseConfig struct {
 }
 
 func (c Config) checkAdvertise() error {
-	if c.Advertise == "" {
-		return nil
-	}
-	if err := peers.Check(c.Advertise); err != nil {
+	if err := peers.Check(c.Advertise); c.Advertise != "" && err != nil {
 		return oauth.NewMistake("advertise", "is %q: %w", c.Advertise, err)
 	}
 	return nil
@@ -120,37 +117,25 @@ func (l StoreLocation) openExisting(
 	if l.IsServer() {
 		return open(l.url, l.options)
 	}
-	if err := l.checkFile(); err != nil {
-		return nil, err
+	if _, err := os.Stat(l.file); err != nil {
+		return nil, fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with "+
+			"--database", err)
 	}
 	store, err := open(l.file, l.options)
-	return store, l.explain(err)
+	if err == nil {
+		return store, nil
+	}
+	for _, path := range append(databaseFiles(l.file), filepath.Dir(l.file)) {
+		if denied := checkAccess(path); denied != nil {
+			return nil, fmt.Errorf("%w: %w, or run this command as its owner", err, denied)
+		}
+	}
+	return nil, err
 }
 
 // Migrate updates the schema, creates a missing file, and returns the applied migrations.
 func (l StoreLocation) Migrate() (applied []string, err error) {
 	return persistence.Migrate(cmp.Or(l.url, l.file), l.options)
-}
-
-func (l StoreLocation) checkFile() error {
-	if _, err := os.Stat(l.file); err != nil {
-		return fmt.Errorf("reading the service's data: %w: name its folder with --data, or its server with --database",
-			err)
-	}
-	return nil
-}
-
-// explain adds to an error of the file that it belongs to another user.
-func (l StoreLocation) explain(err error) error {
-	if err == nil {
-		return nil
-	}
-	for _, path := range append(databaseFiles(l.file), filepath.Dir(l.file)) {
-		if denied := checkAccess(path); denied != nil {
-			return fmt.Errorf("%w: %w, or run this command as its owner", err, denied)
-		}
-	}
-	return err
 }
 
 // String returns the location without a password.

@@ -96,8 +96,8 @@ func (g GatewayConfig) check(config oauth.Config, verifier string) error {
 		return nil
 	}
 	config = config.WithDefaults()
-	return errors.Join(g.checkUpstreams(config), g.checkPrograms(verifier), g.checkKeys(verifier),
-		g.checkUnkeyed(verifier), g.checkToolScopes(config))
+	return errors.Join(g.checkUpstreams(config), g.checkPrograms(verifier), g.checkCredential(verifier),
+		g.checkToolScopes(config))
 }
 
 func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
@@ -106,35 +106,31 @@ func (g GatewayConfig) checkUpstreams(config oauth.Config) error {
 	for i, u := range g.Upstreams {
 		addresses = append(addresses, u.Upstream)
 		if u.Path == "" && i > 0 {
-			mistakes = append(mistakes,
-				oauth.NewMistake("upstream", ": number %d has no path: write it as \"/path = URL\", because "+
-					"only the first one may have no path", i+1))
+			mistakes = append(mistakes, oauth.NewMistake("upstream",
+				": number %d has no path: write it as \"/path = URL\", because only the first one may have no path", i+1))
 		}
 	}
 	g.HostFields = config.HostFields
 	return errors.Join(append(mistakes, g.Check(addresses...))...)
 }
 
-// checkKeys makes sure that each key is sent only to the upstream that issued it. Only the
-// upstreams can verify that.
-func (g GatewayConfig) checkKeys(verifier string) error {
-	if len(g.Upstreams) == 1 || g.hasProgram() || g.Credential != bootstrap.CredentialHostToken ||
-		verifier == VerifierUpstream {
-		return nil
+// checkCredential makes sure that each key is sent only to the upstream that issued it, which only
+// the upstreams can verify. A server that needs no key accepts any, so it cannot verify.
+func (g GatewayConfig) checkCredential(verifier string) error {
+	byUpstream := verifier == VerifierUpstream
+	switch {
+	case g.hasProgram():
+	case g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 && !byUpstream:
+		return oauth.NewMistake("credential", "is %q for several upstreams, but the verifier %q cannot tell which "+
+			"upstream a key belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier,
+			VerifierUpstream)
+	case g.Credential == bootstrap.CredentialNone && byUpstream:
+		return oauth.NewMistake("credential", "is %q, but verifier is %q, and a server that needs no key accepts any "+
+			"token: choose credential %q or %q, or verifier %q, %q or %q", g.Credential, verifier,
+			bootstrap.CredentialHostToken, bootstrap.CredentialStatic, VerifierFile, VerifierHTTP,
+			VerifierIntrospection)
 	}
-	return oauth.NewMistake("credential", "is %q for several upstreams, but the verifier %q cannot tell which "+
-		"upstream a key belongs to: choose the verifier %q, or one gateway per upstream", g.Credential, verifier,
-		VerifierUpstream)
-}
-
-// checkUnkeyed refuses a verifier that cannot work: a server that needs no key accepts any.
-func (g GatewayConfig) checkUnkeyed(verifier string) error {
-	if g.Credential != bootstrap.CredentialNone || verifier != VerifierUpstream || g.hasProgram() {
-		return nil
-	}
-	return oauth.NewMistake("credential", "is %q, but verifier is %q, and a server that needs no key accepts any "+
-		"token: choose credential %q or %q, or verifier %q, %q or %q", g.Credential, VerifierUpstream,
-		bootstrap.CredentialHostToken, bootstrap.CredentialStatic, VerifierFile, VerifierHTTP, VerifierIntrospection)
+	return nil
 }
 
 func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
@@ -142,8 +138,8 @@ func (g GatewayConfig) checkToolScopes(config oauth.Config) error {
 	for _, rule := range g.ToolScopes {
 		for _, name := range rule.Scopes {
 			if !slices.ContainsFunc(config.Scopes, func(s oauth.Scope) bool { return s.Name == name }) {
-				mistakes = append(mistakes,
-					oauth.NewMistake("tool-scopes", "has %q, which is not in scopes: add it there", name))
+				mistakes = append(mistakes, oauth.NewMistake("tool-scopes",
+					"has %q, which is not in scopes: add it there", name))
 			}
 		}
 	}

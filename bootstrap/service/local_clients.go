@@ -1,11 +1,6 @@
 package service
 
-import (
-	"slices"
-
-	"github.com/pasteport/pasteport/bootstrap/settings"
-	"github.com/pasteport/pasteport/domain/oauth"
-)
+import "github.com/pasteport/pasteport/domain/oauth"
 
 // localClient is the client of any program on this computer in development. mcp-remote and the MCP
 // Inspector redirect to /oauth/callback, Claude Code to /callback, and VS Code to the root.
@@ -30,25 +25,3 @@ var DoctorClient = oauth.HostedClient{
 
 // LocalClientID returns the client_id of the programs on this computer, in development.
 func (c Config) LocalClientID() string { return c.Issuer + oauth.HostedClientsPath + localClient.Path }
-
-// hostedClients returns the clients whose documents the service publishes.
-func (c Config) hostedClients() (clients []oauth.HostedClient) {
-	if c.Development {
-		clients = append(clients, localClient)
-	}
-	if c.DoctorClient {
-		clients = append(clients, DoctorClient)
-	}
-	return clients
-}
-
-// admitWith chooses which clients may connect where the operator has not: doctor in development,
-// and clients that register themselves, unless a list of clients leaves them out.
-func (c *Config) admitWith(table *settings.Table) {
-	if !table.Given("doctor-client") {
-		c.DoctorClient = c.Development
-	}
-	if !table.Given("self-registration") {
-		c.SelfRegistration = len(c.AllowClients) == 0 || slices.Contains(c.AllowClients, oauth.SelfRegistered)
-	}
-}

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/pasteport/pasteport/adapters/diagnosis/admin"
 	"github.com/pasteport/pasteport/adapters/http/telemetry"
 	"github.com/pasteport/pasteport/adapters/mcp/guard"
@@ -55,20 +53,14 @@ func openOperations(ctx context.Context, config Config) (o *operations, err erro
 	return o, nil
 }
 
-// observe measures and traces every request.
-func (o *operations) observe(site *echo.Echo) {
-	o.metrics.Measure(site)
-	o.traces.Follow(site)
-}
-
 // attach adds the gauges and the admin handler of an assembled service.
 func (o *operations) attach(s *Service, now func() time.Time) {
 	o.metrics.Gauge("pasteport_mcp_streams", "MCP streams that are open.", func() float64 {
-		streams, _ := s.servers.Open()
+		streams, _ := s.open()
 		return float64(streams)
 	})
 	o.metrics.Gauge("pasteport_mcp_sessions", "MCP sessions that are open.", func() float64 {
-		_, sessions := s.servers.Open()
+		_, sessions := s.open()
 		return float64(sessions)
 	})
 	o.metrics.Counter("pasteport_store_collisions_total",
@@ -108,15 +100,18 @@ func (o *operations) activities(servers []oauth.ProtectedResource) (all []admin.
 
 func (o *operations) checks(s *Service) []admin.Check {
 	checks := []admin.Check{
-		{Name: "serving", Run: o.serving},
+		{Name: "serving", Run: func(context.Context) error {
+			if o.draining.Load() {
+				return errors.New("the service is shutting down")
+			}
+			return nil
+		}},
 		admin.Logged(admin.Check{Name: "oauth database", Run: s.store.Ping}, s.logger),
 		{Name: admin.ProxiesCheck, Run: func(context.Context) error { return nil }, Describe: o.proxies},
 	}
 	if s.audit != nil {
-		checks = append(checks, admin.Check{
-			Name: "audit file",
-			Run:  func(context.Context) error { return s.audit.Ready() },
-		})
+		ready := func(context.Context) error { return s.audit.Ready() }
+		checks = append(checks, admin.Check{Name: "audit file", Run: ready})
 	}
 	checks = append(checks, s.upstreams.Checks()...)
 	if s.Site != nil {
@@ -140,18 +135,6 @@ func (o *operations) proxies() (d admin.Description) {
 	}
 	return d
 }
-
-var errDraining = errors.New("the service is shutting down")
-
-func (o *operations) serving(context.Context) error {
-	if o.draining.Load() {
-		return errDraining
-	}
-	return nil
-}
-
-// drain makes the readiness check fail.
-func (o *operations) drain() { o.draining.Store(true) }
 
 // serve serves the admin listener until stop is called.
 func (o *operations) serve(logger *slog.Logger) (stop func()) {

@@ -38,10 +38,15 @@ const recheckEvery = 5 * time.Minute
 // read.
 func (c *Config) Load(table *settings.Table, log io.Writer, checks ...func(Config) error) (*Plan, error) {
 	err := table.Read()
-	if table.Unread() {
+	if table.Unread {
 		return nil, table.Explain(err)
 	}
-	c.admitWith(table)
+	if !table.Given("doctor-client") {
+		c.DoctorClient = c.Development
+	}
+	if !table.Given("self-registration") { // a list of clients may leave them out
+		c.SelfRegistration = len(c.AllowClients) == 0 || slices.Contains(c.AllowClients, oauth.SelfRegistered)
+	}
 	if !table.Given("recheck-every") && slices.Contains(namingRoles, c.verifier()) {
 		c.RecheckEvery = recheckEvery
 	}
@@ -112,7 +117,11 @@ func (p *Plan) check() error {
 		noIssuer = errNoIssuer
 	}
 	config, wrongServers := p.oauth()
-	return errors.Join(noIssuer, wrongServers, p.checkServers(config),
+	wrong := config.Check()
+	if p.IsAlone() {
+		nameServers(wrong)
+	}
+	return errors.Join(noIssuer, wrongServers, wrong,
 		bootstrap.Appearance(p.Appearance).Check(), p.Gateway.check(config, p.verifier()),
 		checkProxies(p.TrustedProxies), p.checkRequests(),
 		p.Database.check(), p.checkAdvertise(), cimd.Options(p.Metadata).Check(), p.checkClientDocuments(),
@@ -131,7 +140,13 @@ func (p *Plan) oauth() (oauth.Config, error) {
 		config.MoreServers[i-1].Verifier = verifier
 	}
 	config.AllowLoopbackIssuer, config.AllowLoopbackClients = p.Development, p.Development
-	config.HostedClients = append(slices.Clone(config.HostedClients), p.hostedClients()...)
+	config.HostedClients = slices.Clone(config.HostedClients)
+	if p.Development {
+		config.HostedClients = append(config.HostedClients, localClient)
+	}
+	if p.DoctorClient {
+		config.HostedClients = append(config.HostedClients, DoctorClient)
+	}
 	if len(p.AllowClients) > 0 {
 		config.AllowClient = p.Allows
 	}

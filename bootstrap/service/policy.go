@@ -17,41 +17,27 @@ type PolicyConfig struct {
 	Resources []string `set:"resources" unset:"all" example:"[allow file:///public/*]" allowed:"rules such as \"allow read_*\" or \"deny delete_* for role:guest\"" doc:"which resources people see and may read, as rules like those in tools, but with patterns for URIs and URI templates"`
 }
 
-// ruleList is one of the settings of a PolicyConfig.
-type ruleList struct {
-	name  string
-	lines []string
-	fold  func(name string) (folded string, ok bool)
-	use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
-}
-
-func (p PolicyConfig) lists() []ruleList {
-	return []ruleList{
-		{"tools", p.Tools, access.FoldName, bootstrap.WithToolPolicy},
-		{"prompts", p.Prompts, access.FoldName, bootstrap.WithPromptPolicy},
-		{"resources", p.Resources, access.FoldURI, bootstrap.WithResourcePolicy},
-	}
-}
-
-func (l ruleList) parse(scopes []oauth.Scope, roles bool) (access.Rules, error) {
-	rules, wrong := access.Parse(l.lines, access.Vocabulary{
-		Fold:   l.fold,
-		Roles:  roles,
-		Scopes: func(name string) []string { return containing(scopes, name) },
-	})
-	var mistakes []error
-	for _, mistake := range wrong {
-		mistakes = append(mistakes, oauth.NewMistake(l.name, ": %w", mistake))
-	}
-	return rules, errors.Join(mistakes...)
-}
-
 // options returns the options for the rules, and every mistake with the number of its rule.
 func (p PolicyConfig) options(scopes []oauth.Scope, roles bool) (options []bootstrap.MCPOption, _ error) {
 	var mistakes []error
-	for _, list := range p.lists() {
-		rules, err := list.parse(scopes, roles)
-		mistakes = append(mistakes, err)
+	for _, list := range []struct {
+		name  string
+		lines []string
+		fold  func(name string) (folded string, ok bool)
+		use   func(allows func(oauth.Caller, string) bool) bootstrap.MCPOption
+	}{
+		{"tools", p.Tools, access.FoldName, bootstrap.WithToolPolicy},
+		{"prompts", p.Prompts, access.FoldName, bootstrap.WithPromptPolicy},
+		{"resources", p.Resources, access.FoldURI, bootstrap.WithResourcePolicy},
+	} {
+		rules, wrong := access.Parse(list.lines, access.Vocabulary{
+			Fold:   list.fold,
+			Roles:  roles,
+			Scopes: func(name string) []string { return containing(scopes, name) },
+		})
+		for _, mistake := range wrong {
+			mistakes = append(mistakes, oauth.NewMistake(list.name, ": %w", mistake))
+		}
 		if !rules.Empty() {
 			options = append(options, list.use(rules.Permit))
 		}

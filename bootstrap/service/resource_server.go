@@ -87,16 +87,6 @@ func (c Config) resourceServers(config oauth.Config) (oauth.Config, error) {
 	return config.NamedAfter(c.Appearance.Name), errors.Join(mistakes...)
 }
 
-// checkServers reports the mistakes in a config with MCP servers elsewhere under the name of the
-// setting.
-func (c Config) checkServers(config oauth.Config) error {
-	err := config.Check()
-	if c.IsAlone() {
-		nameServers(err)
-	}
-	return err
-}
-
 // nameServers names resource-servers in the mistakes about fields that it fills in.
 func nameServers(err error) {
 	switch e := err.(type) { //nolint:errorlint // the tree is walked by hand, because each branch is a mistake

@@ -40,8 +40,8 @@ type Service struct {
 	Authz    *bootstrap.OAuthServer
 	Echo     *echo.Echo
 
-	prefix     string // path of the issuer
-	servers    mcpServers
+	prefix     string                 // path of the issuer
+	servers    []*bootstrap.MCPServer // the demo site's, or one for each upstream
 	upstreams  *upstreams.Watch
 	checked    func([]UpstreamStatus)
 	logger     *slog.Logger
@@ -70,12 +70,16 @@ func (p *Plan) Open(ctx context.Context) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	capacity := httpserver.ProcessCapacity()
+	connections := capacity.Connections()
+	config.Logger.Debug("limiting the connections that are open at once", "connections", connections,
+		"memory", capacity.Memory, "files", capacity.Files)
 	service := &Service{
 		Echo:       echo.New(),
 		logger:     config.Logger,
 		operations: operations,
 		tls:        p.tls,
-		bounds:     config.bounds(),
+		bounds:     httpserver.BoundsFor(connections),
 		checked:    config.UpstreamsChecked,
 	}
 	for _, open := range []func() error{
@@ -148,15 +152,18 @@ func (s *Service) assemble(ctx context.Context, p *Plan) (err error) {
 		Logger:   config.Logger,
 		Unlisted: s.operations.noteProxy,
 	}.IPExtractor()
-	s.operations.observe(s.Echo)
+	s.operations.metrics.Measure(s.Echo)
+	s.operations.traces.Follow(s.Echo)
 	s.Echo.Use(oauthhttp.Identify, accessLog(config.Logger), middleware.Recover())
 	s.Echo.GET("/", s.Authz.Welcome)
 	if config.WellKnownFiles != "" {
 		files := oauthhttp.WellKnownFiles(config.WellKnownFiles)
 		s.Echo.Match([]string{http.MethodGet, http.MethodHead}, "/.well-known/*", files)
 	}
-	if err = s.servers.Register(s.Echo); err != nil {
-		return err
+	for _, server := range s.servers {
+		if err = server.Register(s.Echo); err != nil {
+			return err
+		}
 	}
 	if config.IsAlone() {
 		if err = s.Authz.Register(s.Echo); err != nil {
@@ -177,22 +184,14 @@ func (s *Service) answerError(err error, c echo.Context) {
 			urls = append(urls, resource.Resource.String())
 		}
 		said := "no MCP server has this URL: connect to " + strings.Join(urls, " or ")
-		if prefix := s.strippedPrefix(c.Request().URL.Path); prefix != "" {
-			said = "a proxy has removed " + prefix + " from the path of this request: it must pass the path unchanged"
+		for _, route := range s.Echo.Routes() {
+			if s.prefix != "" && route.Path == s.prefix+c.Request().URL.Path {
+				said = "a proxy has removed " + s.prefix + " from the path of this request: it must pass the path unchanged"
+			}
 		}
 		err = echo.NewHTTPError(http.StatusNotFound, said)
 	}
 	s.Echo.DefaultHTTPErrorHandler(err, c)
-}
-
-// strippedPrefix returns the path of the issuer if there is an endpoint at the path below it.
-func (s *Service) strippedPrefix(path string) string {
-	for _, route := range s.Echo.Routes() {
-		if s.prefix != "" && route.Path == s.prefix+path {
-			return s.prefix
-		}
-	}
-	return ""
 }
 
 // Serve serves on the listener until ctx ends, and checks the upstreams in the background. Then it
@@ -202,7 +201,7 @@ func (s *Service) Serve(ctx context.Context, listener net.Listener) error {
 	server := httpserver.New(s.Echo, s.bounds, s.logger)
 	server.TLSConfig = s.tls
 	server.RegisterOnShutdown(s.Drain)
-	defer context.AfterFunc(ctx, s.operations.drain)()
+	defer context.AfterFunc(ctx, func() { s.operations.draining.Store(true) })()
 	defer s.operations.serve(s.logger)()
 	s.upstreams.Start(s.checked)
 	return server.ServeAndDrain(ctx, listener)
@@ -215,7 +214,20 @@ type UpstreamStatus = upstreams.Status
 func (s *Service) CheckUpstreams(ctx context.Context) []UpstreamStatus { return s.upstreams.Check(ctx) }
 
 // Drain ends every open stream; Serve does so when it stops.
-func (s *Service) Drain() { s.servers.Drain() }
+func (s *Service) Drain() {
+	for _, server := range s.servers {
+		server.Drain()
+	}
+}
+
+// open counts the open streams and sessions.
+func (s *Service) open() (streams, sessions int) {
+	for _, server := range s.servers {
+		itsStreams, itsSessions := server.Open()
+		streams, sessions = streams+itsStreams, sessions+itsSessions
+	}
+	return streams, sessions
+}
 
 // Close ends the background work and closes the databases and the admin listener.
 func (s *Service) Close() error {
@@ -232,7 +244,10 @@ func (s *Service) Close() error {
 	if s.lock != nil {
 		err = errors.Join(err, s.lock.Close())
 	}
-	return errors.Join(err, s.closeAudit())
+	if s.audit != nil {
+		err = errors.Join(err, s.audit.Close())
+	}
+	return err
 }
 
 // version is set by the linker for releases: -ldflags "-X
@@ -257,10 +272,7 @@ func Version() string {
 	return build.Main.Version
 }
 
-// mcpServers holds the protected MCP servers: the demo site's, or one for each upstream.
-type mcpServers []*bootstrap.MCPServer
-
-func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
+func (s *Service) newServers(p *Plan) (servers []*bootstrap.MCPServer, err error) {
 	config := p.Config
 	common := []bootstrap.MCPOption{
 		bootstrap.WithAllowedOrigins(config.AllowedOrigins...), bootstrap.WithAllowedHosts(config.AllowedHosts...),
@@ -275,7 +287,7 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 		return nil, nil
 	case config.IsSite():
 		options := append(slices.Clone(common), bootstrap.WithOAuth(s.Authz), bootstrap.WithToolPolicy(s.Site.MayCall))
-		return mcpServers{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
+		return []*bootstrap.MCPServer{bootstrap.NewMCPServer(s.Site.MCPServer(bootstrap.CallerOf), options...)}, nil
 	}
 	g := config.Gateway
 	known := s.Authz.Resources()
@@ -298,30 +310,4 @@ func (s *Service) newServers(p *Plan) (servers mcpServers, err error) {
 		servers = append(servers, server)
 	}
 	return servers, nil
-}
-
-// Register mounts every server.
-func (all mcpServers) Register(site *echo.Echo) error {
-	for _, server := range all {
-		if err := server.Register(site); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Open counts the open streams and sessions of all servers.
-func (all mcpServers) Open() (streams, sessions int) {
-	for _, server := range all {
-		itsStreams, itsSessions := server.Open()
-		streams, sessions = streams+itsStreams, sessions+itsSessions
-	}
-	return streams, sessions
-}
-
-// Drain ends every open stream.
-func (all mcpServers) Drain() {
-	for _, server := range all {
-		server.Drain()
-	}
 }

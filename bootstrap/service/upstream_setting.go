@@ -54,12 +54,13 @@ func (u Upstream) MarshalYAML() (any, error) {
 }
 
 // watch returns the checks of the upstreams, whose servers and resources are in the same order.
-func (c Config) watch(servers mcpServers, resources []oauth.ProtectedResource) *upstreams.Watch {
+func (c Config) watch(servers []*bootstrap.MCPServer, resources []oauth.ProtectedResource) *upstreams.Watch {
 	var all []upstreams.Upstream
-	for i, address := range c.Gateway.Upstreams {
+	for i, to := range c.Gateway.Upstreams {
+		address, _, _ := strings.Cut(to.URL, "?") // the query may have a key
 		u := upstreams.Upstream{
-			Name:     address.name(),
-			Address:  address.withoutQuery(),
+			Name:     to.name(),
+			Address:  cmp.Or(address, to.name()),
 			Resource: resources[i].Resource.String(),
 			Gateway:  servers[i],
 		}
@@ -91,10 +92,4 @@ func (u Upstream) name() string {
 		return ""
 	}
 	return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()
-}
-
-// withoutQuery returns the address without its query, which may have a key.
-func (u Upstream) withoutQuery() string {
-	address, _, _ := strings.Cut(u.URL, "?")
-	return cmp.Or(address, u.name())
 }

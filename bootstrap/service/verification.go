@@ -43,24 +43,11 @@ type verifierField struct {
 	of            []string
 }
 
-func (v Verification) fields() []verifierField {
-	file, url, introspection := []string{VerifierFile}, []string{VerifierHTTP}, []string{VerifierIntrospection}
-	return []verifierField{
-		{"token-file", v.TokenFile != "", true, file},
-		{"verify-url", v.VerifyURL != "", true, url},
-		{"introspection-url", v.IntrospectionURL != "", true, introspection},
-		{"introspection-client-id", v.IntrospectionClientID != "", true, introspection},
-		{"introspection-client-secret", v.IntrospectionClientSecret != "", true, introspection},
-		{"introspection-scopes", v.IntrospectionScopes, false, introspection},
-	}
-}
-
 // check reports every mistake in the fields of a verifier, each with the remedy.
 func (v Verification) check(chosen string, c Config) error {
 	switch {
 	case !slices.Contains(verifiers, chosen):
-		return oauth.NewMistake("verifier", "is %q: choose one of %s", chosen,
-			strings.Join(verifiers, ", "))
+		return oauth.NewMistake("verifier", "is %q: choose one of %s", chosen, strings.Join(verifiers, ", "))
 	case !c.IsSite() && chosen == VerifierSite:
 		return oauth.NewMistake("verifier", "is %q, but only \"pasteport serve\" has a demo site: choose another",
 			chosen)
@@ -69,7 +56,15 @@ func (v Verification) check(chosen string, c Config) error {
 			"upstream and run \"pasteport gateway\"", chosen)
 	}
 	var mistakes []error
-	for _, field := range v.fields() {
+	introspection := []string{VerifierIntrospection}
+	for _, field := range []verifierField{
+		{"token-file", v.TokenFile != "", true, []string{VerifierFile}},
+		{"verify-url", v.VerifyURL != "", true, []string{VerifierHTTP}},
+		{"introspection-url", v.IntrospectionURL != "", true, introspection},
+		{"introspection-client-id", v.IntrospectionClientID != "", true, introspection},
+		{"introspection-client-secret", v.IntrospectionClientSecret != "", true, introspection},
+		{"introspection-scopes", v.IntrospectionScopes, false, introspection},
+	} {
 		mistakes = append(mistakes, field.check(chosen))
 	}
 	return errors.Join(mistakes...)
@@ -100,10 +95,7 @@ func (c Config) verifier() string {
 
 // verifiers returns the verifiers of a Plan, and every mistake in the fields that they use.
 func (c Config) verifiers(reach gateway.Reach) (all []oauth.BearerVerifier, err error) {
-	v, transport := c.Verification, remote.Transport{
-		Options: gateway.Reach{RootCAs: c.RootCAs},
-		Logger:  c.Logger,
-	}
+	v, transport := c.Verification, remote.Transport{Options: gateway.Reach{RootCAs: c.RootCAs}, Logger: c.Logger}
 	switch c.verifier() {
 	case VerifierUpstream:
 		all = c.upstreamVerifiers(reach)

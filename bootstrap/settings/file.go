@@ -73,7 +73,12 @@ func (t *Table) parse(path string, text []byte) (map[string]entry, error) {
 	if err := decoder.Decode(&root); errors.Is(err, io.EOF) {
 		return map[string]entry{}, nil
 	} else if err != nil {
-		return nil, notYAML(path, strings.TrimPrefix(err.Error(), "yaml: "))
+		said := strings.TrimPrefix(err.Error(), "yaml: ")
+		if strings.Contains(said, "anchor") { // its name can be a secret that begins with *
+			said = "it has an alias"
+		}
+		return nil, fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces; a "+
+			"value needs quotes if it begins with * or has a colon and a space, such as 'X-Api-Key: {token}'", path, said)
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s has more after a \"---\": keep one document", path)
@@ -101,12 +106,4 @@ func (t *Table) parse(path string, text []byte) (map[string]entry, error) {
 		}
 	}
 	return entries, errors.Join(mistakes...)
-}
-
-func notYAML(path, said string) error {
-	if strings.Contains(said, "anchor") { // its name can be a secret that begins with *
-		said = "it has an alias"
-	}
-	return fmt.Errorf("%s is not YAML: %s: write one \"name: value\" on each line, indented with spaces; a value "+
-		"needs quotes if it begins with * or has a colon and a space, such as 'X-Api-Key: {token}'", path, said)
 }

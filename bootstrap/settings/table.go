@@ -20,7 +20,7 @@ type Table struct {
 	groups   []string // titles, in the order of help
 	wanted   []string // names of the settings that the command uses; empty for all
 	file     *setting // path of the file; it cannot be set in the file itself
-	unread   bool     // the file exists but is unreadable
+	Unread   bool     // the file exists but is unreadable, so that its settings are unknown
 	config   struct {
 		Path string `set:"config" path:"file" doc:"file with settings (default: pasteport.yaml in the working directory, if it exists)"`
 	}
@@ -87,7 +87,7 @@ func (t *Table) find(name string) *setting {
 // Read sets the values and reports all mistakes together.
 func (t *Table) Read() error {
 	entries, err := t.open()
-	t.unread = entries == nil
+	t.Unread = entries == nil
 	mistakes := []error{err, t.strayVariables()}
 	for _, s := range t.settings {
 		mistakes = append(mistakes, s.read(entries[s.name], t.wants(s)))
@@ -98,9 +98,6 @@ func (t *Table) Read() error {
 func (t *Table) wants(s *setting) bool {
 	return len(t.wanted) == 0 || slices.Contains(t.wanted, s.name)
 }
-
-// Unread reports whether the file exists but is unreadable, so that its settings are unknown.
-func (t *Table) Unread() bool { return t.unread }
 
 // strayVariables reports mistyped variables. It ignores others with our prefix, because Kubernetes
 // derives some from a service's name.

@@ -39,9 +39,6 @@ func (s Status) Err() error {
 	return nil
 }
 
-// brief is Err for readers on other computers: a cause can have an address of the internal network.
-func (s Status) brief() string { return s.causes(string(s.State.State), errCalls) }
-
 var errCalls = errors.New("calls fail")
 
 func (s Status) causes(ofCheck string, ofCalls error) string {
@@ -55,12 +52,14 @@ func (s Status) causes(ofCheck string, ofCalls error) string {
 	return strings.Join(causes, "; ")
 }
 
+// describe has the Brief for readers on other computers: a cause can have an address of the internal
+// network.
 func (s Status) describe() admin.Description {
 	return admin.Description{
 		State:  string(s.State.State),
 		Detail: s.State.Cause,
 		Remedy: s.State.Remedy,
-		Brief:  s.brief(),
+		Brief:  s.causes(string(s.State.State), errCalls),
 	}
 }
 
