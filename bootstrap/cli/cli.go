@@ -51,6 +51,10 @@ func Run(ctx context.Context, args []string, in io.ReadCloser, out, errOut io.Wr
 }
 
 func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
+	printVersion := func() error {
+		_, err := fmt.Fprintln(out, "pasteport", service.Version())
+		return err
+	}
 	var version bool
 	root := &cobra.Command{
 		Use:   "pasteport",
@@ -64,7 +68,7 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if version {
-				return printVersion(out)
+				return printVersion()
 			}
 			return cmd.Help()
 		},
@@ -87,7 +91,12 @@ func newRoot(in io.ReadCloser, out, errOut io.Writer) *cobra.Command {
 			newGrantsEnd(in, out, errOut)))
 	addGroup(root, "Audit calls",
 		newGroup("audit", "List and verify the audit of calls", newAuditList(out), newAuditVerify(out)))
-	root.AddCommand(newVersion(out))
+	root.AddCommand(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  term.NoArguments,
+		RunE:  func(*cobra.Command, []string) error { return printVersion() },
+	})
 	return root
 }
 
@@ -121,18 +130,4 @@ func newGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 	}
 	group.AddCommand(commands...)
 	return group
-}
-
-func newVersion(out io.Writer) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  term.NoArguments,
-		RunE:  func(*cobra.Command, []string) error { return printVersion(out) },
-	}
-}
-
-func printVersion(out io.Writer) error {
-	_, err := fmt.Fprintln(out, "pasteport", service.Version())
-	return err
 }

@@ -10,14 +10,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pasteport/pasteport/adapters/persistence"
+	"github.com/pasteport/pasteport/application"
 	"github.com/pasteport/pasteport/bootstrap/cli/term"
 	"github.com/pasteport/pasteport/bootstrap/service"
+	"github.com/pasteport/pasteport/domain/oauth"
 )
 
 func newClientsList(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
-	list := &cobra.Command{
+	return settings.Flags(&cobra.Command{
 		Use:   "list",
 		Short: "List the documents of clients that are pinned or stored",
 		Args:  term.NoArguments,
@@ -51,15 +53,13 @@ func newClientsList(out io.Writer) *cobra.Command {
 				return table.Flush()
 			}))
 		},
-	}
-	settings.Flags(list, slices.Concat(service.StoreSettings, service.EgressSettings)...)
-	return list
+	}, slices.Concat(service.StoreSettings, service.EgressSettings)...)
 }
 
 func newClientsFetch(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
-	fetch := &cobra.Command{
+	return settings.Flags(&cobra.Command{
 		Use:   "fetch URL",
 		Short: "Print the metadata document of a client, to pin it",
 		Args:  term.OneArgument("name one client_id, the https URL of a metadata document"),
@@ -79,7 +79,70 @@ func newClientsFetch(out io.Writer) *cobra.Command {
 			_, err = fmt.Fprintln(out, term.EscapeJSON(strings.TrimSpace(string(answer.Body))))
 			return err
 		},
+	}, service.EgressSettings...)
+}
+
+func newClientsRegister(out, errOut io.Writer) *cobra.Command {
+	config := service.DefaultConfig()
+	settings := config.Table()
+	var name string
+	var redirects []string
+	var withSecret bool
+	register := &cobra.Command{
+		Use:   "register",
+		Short: "Register a client, for a form that asks for its id",
+		Args:  term.NoArguments,
+		Long: "Print a client_id, and with --secret a client_secret, to paste into a form of an app that cannot " +
+			"register itself. Nothing is stored:\n" +
+			"both follow from the server secret, and work until it is forgotten. The service needs self-registration.",
+		Example: "  pasteport clients register --config /etc/pasteport.yaml --name \"Copilot Studio\" --secret \\\n" +
+			"    --redirect-uri https://global.consent.azure-apim.net/redirect/example",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if name == "" || len(redirects) == 0 {
+				return term.Usagef("name the client with --name and its redirect URI with --redirect-uri")
+			}
+			switch { // a client_id that the service does not know is of no use
+			case config.Issuer == "":
+				return settings.Explain(oauth.NewMistake("Issuer", "is missing: write that of the service"))
+			case !config.SelfRegistration:
+				return settings.Explain(oauth.NewMistake("SelfRegistration", "is off, so the service would refuse "+
+					"the client: switch it on for both"))
+			}
+			return withGrants(config, errOut, func(server *application.Server) error {
+				registered, err := server.Register(cmd.Context(), registrationOf(name, redirects, withSecret))
+				if err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(out, "client_id:", registered.Client.ID())
+				if err == nil && withSecret {
+					_, err = fmt.Fprintln(out, "client_secret:", registered.Secret.Reveal())
+				}
+				return err
+			})
+		},
 	}
-	settings.Flags(fetch, service.EgressSettings...)
-	return fetch
+	settings.Flags(register, slices.Concat(service.StoreSettings,
+		[]string{"issuer", "self-registration", "allow-clients", "allowed-private-schemes"})...)
+	register.Flags().StringVar(&name, "name", "", "name of the client, which people see")
+	register.Flags().StringArrayVar(&redirects, "redirect-uri", nil, "redirect URI of the client; may be repeated")
+	register.Flags().BoolVar(&withSecret, "secret", false, "give the client a secret, which it has to use")
+	return register
+}
+
+// registrationOf returns the members of a registration request.
+func registrationOf(name string, redirects []string, withSecret bool) map[string]any {
+	uris := make([]any, 0, len(redirects))
+	for _, uri := range redirects {
+		uris = append(uris, uri)
+	}
+	method := oauth.PublicClient
+	if withSecret {
+		method = oauth.ClientSecretBasic
+	}
+	return map[string]any{
+		"client_name":                name,
+		"redirect_uris":              uris,
+		"grant_types":                []any{"authorization_code", "refresh_token"},
+		"token_endpoint_auth_method": string(method),
+	}
 }

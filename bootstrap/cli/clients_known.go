@@ -52,20 +52,10 @@ func (c knownClient) admittedBy(config *service.Config) string {
 	return "yes"
 }
 
-// excludedClients returns the names of the known clients that cannot connect.
-func excludedClients(config *service.Config) (names []string) {
-	for _, client := range knownClients {
-		if client.admittedBy(config) != "yes" {
-			names = append(names, client.name)
-		}
-	}
-	return names
-}
-
 func newClientsKnown(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
 	settings := config.Table()
-	known := &cobra.Command{
+	return settings.Flags(&cobra.Command{
 		Use:   "known",
 		Short: "List well-known clients that may connect, and fetch their documents",
 		Args:  term.NoArguments,
@@ -80,9 +70,7 @@ func newClientsKnown(out io.Writer) *cobra.Command {
 			}
 			return printKnown(cmd.Context(), out, config, probe)
 		},
-	}
-	settings.Flags(known, append([]string{"self-registration", "allow-clients"}, service.EgressSettings...)...)
-	return known
+	}, append([]string{"self-registration", "allow-clients"}, service.EgressSettings...)...)
 }
 
 func printKnown(ctx context.Context, out io.Writer, config *service.Config, probe *bootstrap.ClientProbe) error {

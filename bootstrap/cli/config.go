@@ -47,14 +47,6 @@ func newConfig(out io.Writer) *cobra.Command {
 	return command
 }
 
-// gatewayActive and gatewayOthers are what an operator of a gateway sets.
-var (
-	gatewayActive = []string{"issuer", "upstream", "data", "site-name", "trusted-proxies"}
-	gatewayOthers = []string{"present", "fields", "tools", "verifier", "token-file", "verify-url", "accept-host-tokens",
-		"scopes", "allow-clients", "token-help", "database", "server-secret",
-		"audit-file", "log-format"}
-)
-
 func newConfigExample(out io.Writer) *cobra.Command {
 	var all bool
 	example := newConfigPart("example", "Print a file of settings to start a gateway with",
@@ -62,7 +54,9 @@ func newConfigExample(out io.Writer) *cobra.Command {
 			if all {
 				return t.WriteExample(out, []string{"issuer"}, nil)
 			}
-			return t.WriteExample(out, gatewayActive, gatewayOthers)
+			return t.WriteExample(out, []string{"issuer", "upstream", "data", "site-name", "trusted-proxies"},
+				[]string{"present", "fields", "tools", "verifier", "token-file", "verify-url", "accept-host-tokens",
+					"scopes", "allow-clients", "token-help", "database", "server-secret", "audit-file", "log-format"})
 		}, out)
 	example.Flags().BoolVar(&all, "all", false, "print every setting, only issuer without a comment mark")
 	return example

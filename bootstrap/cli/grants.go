@@ -22,13 +22,6 @@ import (
 // grantFilter selects grants; an empty field matches all. A token is "-", which reads one.
 type grantFilter struct{ id, client, name, subject, token string }
 
-func (f grantFilter) chooses(grant oauth.Connection) bool {
-	return oauth.MatchesID(f.id, grant.ID) &&
-		(f.client == "" || strings.EqualFold(f.client, grant.ClientHost)) &&
-		(f.name == "" || strings.EqualFold(f.name, grant.ClientName)) &&
-		(f.subject == "" || f.subject == grant.Subject)
-}
-
 func (f *grantFilter) addFlags(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.client, "client", "", "only grants of the client with this host, such as client.example")
@@ -166,13 +159,12 @@ func withGrants(config *service.Config, errOut io.Writer, use func(*application.
 		logger := config.NewLogger(errOut)
 		recorder := diagnosis.NewJournal(store, logger, time.Now)
 		defer recorder.Close()
-		return use(application.NewServer(config.GrantSettings(store),
-			application.Ports{
-				Store:   store,
-				Journal: recorder,
-				Now:     time.Now,
-				Logger:  logger,
-			}))
+		return use(application.NewServer(config.GrantSettings(store), application.Ports{
+			Store:   store,
+			Journal: recorder,
+			Now:     time.Now,
+			Logger:  logger,
+		}))
 	})
 }
 
@@ -182,16 +174,15 @@ func chooseGrants(ctx context.Context, grants *application.Server,
 		if err != nil {
 			return nil, err
 		}
-		if filter.chooses(grant) {
+		if oauth.MatchesID(filter.id, grant.ID) &&
+			(filter.client == "" || strings.EqualFold(filter.client, grant.ClientHost)) &&
+			(filter.name == "" || strings.EqualFold(filter.name, grant.ClientName)) &&
+			(filter.subject == "" || filter.subject == grant.Subject) {
 			chosen = append(chosen, grant)
 		}
 	}
 	return chosen, nil
 }
-
-// errNoGrantOfToken is a failure, because the token may be mistyped.
-var errNoGrantOfToken = errors.New("no active grant was made with this token: check that it is complete; its grants " +
-	"may have ended already. If the service has fields, name its settings with --config")
 
 // withToken reads a token and calls use, which returns the number of its grants.
 func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
@@ -204,8 +195,9 @@ func withToken(ctx context.Context, in io.Reader, prompt io.Writer, verb string,
 	if several := new(application.SeveralFieldsError); errors.As(err, &several) {
 		return fmt.Errorf("%w: %s them by --client, --name or --subject", err, verb)
 	}
-	if err == nil && grants == 0 {
-		return errNoGrantOfToken
+	if err == nil && grants == 0 { // a failure, because the token may be mistyped
+		return errors.New("no active grant was made with this token: check that it is complete; its grants may have " +
+			"ended already. If the service has fields, name its settings with --config")
 	}
 	return err
 }

@@ -23,7 +23,13 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	hash := &cobra.Command{
 		Use:   "hash-token",
 		Short: "Print the token file line of a token",
-		Args:  noTokenArgument,
+		// The error does not repeat the argument, which is probably a token.
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return term.Usage(errTokenArgument)
+			}
+			return nil
+		},
 		Long: "Read a token of your site from standard input, or prompt for it without echo on a terminal, and print " +
 			"its line for a token file. With --new, make the token, and print it once, on standard error.\n" +
 			"The line holds the SHA-256 of the token and its person, never the token itself.",
@@ -50,7 +56,12 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 		},
 	}
 	config.Table().Flags(hash, "token-file") // to refuse a token that has a line in it
-	hash.SetFlagErrorFunc(noTokenFlag)
+	hash.SetFlagErrorFunc(func(command *cobra.Command, err error) error {
+		if unknown := new(pflag.NotExistError); errors.As(err, &unknown) { // may be a token that starts with a dash
+			return term.Usagef("unknown flag; %w", errTokenArgument)
+		}
+		return term.Usage(settings.ExplainFlag(command, err))
+	})
 	flags := hash.Flags()
 	flags.BoolVar(&create, "new", false, "make a random token instead of reading one")
 	flags.StringVar(&person.Subject, "subject", "", "person who owns the token (default: the fingerprint of the token)")
@@ -60,23 +71,5 @@ func newHashToken(in io.Reader, out, errOut io.Writer) *cobra.Command {
 	return hash
 }
 
-// noTokenArgument refuses a token as an argument, because the shell history and the process list
-// would show it. The error does not contain it.
-func noTokenArgument(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return term.Usage(errTokenArgument)
-	}
-	return nil
-}
-
 var errTokenArgument = errors.New(
 	"the command line is visible to other users, so a token is not read from it: type it when asked, or pipe it in")
-
-// noTokenFlag refuses an unknown flag without printing it, because it may be a token that starts
-// with a dash.
-func noTokenFlag(command *cobra.Command, err error) error {
-	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
-		return term.Usagef("unknown flag; %w", errTokenArgument)
-	}
-	return term.Usage(settings.ExplainFlag(command, err))
-}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -15,7 +14,7 @@ import (
 
 func newHealth(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
-	health := &cobra.Command{
+	return config.Table().Flags(&cobra.Command{
 		Use:   "health",
 		Short: "Check whether a running service is ready",
 		Args:  term.NoArguments,
@@ -26,45 +25,31 @@ func newHealth(out io.Writer) *cobra.Command {
 		Example: "  pasteport health\n" +
 			"  pasteport health --admin-addr 127.0.0.1:9081",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			report, err := askReadiness(cmd.Context(), config.AdminAddr)
-			if err != nil {
-				return err
+			addr := config.AdminAddr
+			if addr == "" || addr == service.AdminOff {
+				return fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s",
+					service.DefaultAdminAddr)
 			}
-			status, problems := "ready", problemsOf(report)
-			if problems != "" {
+			report, err := admin.ReadReport(cmd.Context(), addr)
+			if err != nil {
+				return fmt.Errorf("asking the admin listener at %s: %w: is \"pasteport gateway\" or "+
+					"\"pasteport serve\" running with this admin-addr?", addr, err)
+			}
+			var found []string
+			for _, check := range report.Checks {
+				if check.Problem != "" {
+					found = append(found, check.Name+": "+check.Problem)
+				}
+			}
+			status, problems := "ready", strings.Join(found, "; ")
+			switch {
+			case !report.Ready:
+				return fmt.Errorf("the service is %s: %s", report.Status, problems)
+			case problems != "":
 				status, problems = report.Status, ": "+problems
 			}
-			_, err = fmt.Fprintf(out, "%s: http://%s/readyz%s\n", status, config.AdminAddr, problems)
+			_, err = fmt.Fprintf(out, "%s: http://%s/readyz%s\n", status, addr, problems)
 			return err
 		},
-	}
-	config.Table().Flags(health, "admin-addr")
-	return health
-}
-
-// askReadiness returns an error with the problems of a service that is not ready.
-func askReadiness(ctx context.Context, addr string) (report admin.Readiness, err error) {
-	if addr == "" || addr == service.AdminOff {
-		return report, fmt.Errorf("admin-addr is off: give the service an admin listener, for example on %s",
-			service.DefaultAdminAddr)
-	}
-	report, err = admin.ReadReport(ctx, addr)
-	switch {
-	case err != nil:
-		return report, fmt.Errorf("asking the admin listener at %s: %w: is \"pasteport gateway\" or "+
-			"\"pasteport serve\" running with this admin-addr?", addr, err)
-	case !report.Ready:
-		return report, fmt.Errorf("the service is %s: %s", report.Status, problemsOf(report))
-	}
-	return report, nil
-}
-
-func problemsOf(report admin.Readiness) string {
-	var problems []string
-	for _, check := range report.Checks {
-		if check.Problem != "" {
-			problems = append(problems, check.Name+": "+check.Problem)
-		}
-	}
-	return strings.Join(problems, "; ")
+	}, "admin-addr")
 }

@@ -19,7 +19,7 @@ import (
 
 func newKeysList(out io.Writer) *cobra.Command {
 	config := service.DefaultConfig()
-	list := &cobra.Command{
+	return config.Table().Flags(&cobra.Command{
 		Use:   "list",
 		Short: "List the server secrets with their ages",
 		Args:  term.NoArguments,
@@ -45,9 +45,7 @@ func newKeysList(out io.Writer) *cobra.Command {
 				return table.Flush()
 			})
 		},
-	}
-	config.Table().Flags(list, slices.Concat(service.StoreSettings, []string{"grant-ttl"})...)
-	return list
+	}, slices.Concat(service.StoreSettings, []string{"grant-ttl"})...)
 }
 
 func newKeysRotate(out io.Writer) *cobra.Command {

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -136,7 +139,11 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 	if service.NewToken != "" {
 		line("demo token: %s", service.NewToken)
 	}
-	line("serving %s on %s, %s", config.Issuer, listener.Addr(), storageLine(config))
+	data := "data in " + config.DataDir
+	if config.Database.URL != "" {
+		data = "grants in " + config.StoreLocation().String() // which has no password
+	}
+	line("serving %s on %s, %s", config.Issuer, listener.Addr(), data)
 	for _, protected := range service.Authz.Resources() {
 		line("next: connect an MCP client to %s", protected.Resource)
 		if config.Development {
@@ -145,8 +152,15 @@ func serveUntilStopped(ctx context.Context, plan *service.Plan, out io.Writer) e
 			}
 		}
 	}
-	if names := strings.Join(excludedClients(&config), ", "); names != "" {
-		line("apps that cannot connect, because of self-registration or allow-clients: %s", names)
+	var excluded []string
+	for _, client := range knownClients {
+		if client.admittedBy(&config) != "yes" {
+			excluded = append(excluded, client.name)
+		}
+	}
+	if len(excluded) > 0 {
+		line("apps that cannot connect, because of self-registration or allow-clients: %s",
+			strings.Join(excluded, ", "))
 	}
 	if admin := service.AdminAddr(); admin != nil {
 		line("%s", adminLine(admin))
@@ -174,14 +188,6 @@ func onHangup(reopen func()) (stop func()) {
 	}
 }
 
-// storageLine describes where the data is, without a password.
-func storageLine(config service.Config) string {
-	if config.Database.URL == "" {
-		return "data in " + config.DataDir
-	}
-	return "grants in " + config.StoreLocation().String()
-}
-
 // adminLine describes the paths and the address of the admin listener.
 func adminLine(addr net.Addr) string {
 	bound, ok := addr.(*net.TCPAddr)
@@ -194,4 +200,65 @@ func adminLine(addr net.Addr) string {
 			addr)
 	}
 	return fmt.Sprintf("grants, connections, readiness and metrics for you: http://%s/", addr)
+}
+
+// startLines prints what a service serves: as text, or with log-format json as the messages of JSON
+// lines. log-level does not hide them, because they are results and not only a log.
+func startLines(out io.Writer, config service.Config) func(format string, values ...any) {
+	if config.LogFormat != service.LogJSON {
+		return func(format string, values ...any) { _, _ = fmt.Fprintf(out, format+"\n", values...) }
+	}
+	logger := slog.New(slog.NewJSONHandler(out, nil))
+	return func(format string, values ...any) { logger.Info(fmt.Sprintf(format, values...)) }
+}
+
+// loggedError is an error that the log has already, so that it is not printed as text among JSON
+// lines.
+type loggedError struct{ error }
+
+// Unwrap returns the error, whose kind chooses the exit code.
+func (e loggedError) Unwrap() error { return e.error }
+
+// logged logs an error if log lines are JSON.
+func logged(err error, config service.Config, errOut io.Writer) error {
+	if err == nil || config.LogFormat != service.LogJSON {
+		return err
+	}
+	slog.New(slog.NewJSONHandler(errOut, nil)).Error("the service failed", "error", err.Error())
+	return loggedError{err}
+}
+
+// localClient is a client on this computer, with the command that connects it.
+type localClient struct{ name, command string }
+
+// localClients returns commands for a POSIX shell. The MCP Inspector has no option for a client_id,
+// so it registers itself.
+func localClients(config service.Config, endpoint string) (clients []localClient) {
+	name, id := "local", config.LocalClientID()
+	if at, err := url.Parse(endpoint); err == nil { // the whole path, because those of several servers may end alike
+		name += strings.TrimRight(notInNames.ReplaceAllString(at.Path, "-"), "-")
+	}
+	if config.SelfRegistration {
+		clients = append(clients, localClient{"MCP Inspector", shell("npx", "-y", "@modelcontextprotocol/inspector@2",
+			"--transport", "http", "--server-url", endpoint) + "  # needs Node 22.19 or newer"})
+	}
+	return append(clients,
+		localClient{"Claude Code",
+			shell("claude", "mcp", "add", "--transport", "http", "--client-id", id, name, endpoint)},
+		localClient{"VS Code", shell("code", "--add-mcp",
+			fmt.Sprintf(`{"name":%q,"type":"http","url":%q,"oauth":{"clientId":%q}}`, name, endpoint, id))},
+		localClient{"mcp-remote", shell("npx", "-y", "mcp-remote", endpoint, "--static-oauth-client-info",
+			fmt.Sprintf(`{"client_id":%q}`, id))},
+	)
+}
+
+// notInNames are the characters that some client refuses in the name of an MCP server.
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9]+`)
+
+// shell returns a command line for a POSIX shell.
+func shell(words ...string) string {
+	for i, word := range words {
+		words[i] = term.Quote(word)
+	}
+	return strings.Join(words, " ")
 }

@@ -36,7 +36,12 @@ func Open(folder string) (*Site, error) {
 	err := s.locked(func() error {
 		_, err := s.read()
 		if errors.Is(err, fs.ErrNotExist) {
-			return s.write(newContent())
+			c := &content{Tokens: map[string]owner{}}
+			c.add("House style", "- One thought to a paragraph.\n- Short words before long ones.\n"+
+				"- Say what to do, then why.", firstEditor)
+			c.add("Welcome to the demo site", "Everything here is **plain Markdown**. "+
+				"Ask your AI client to list the articles, or to write one.", firstEditor)
+			return s.write(c)
 		}
 		return err
 	})
@@ -106,13 +111,4 @@ func (s *Site) write(c *content) error {
 		return fmt.Errorf("writing the site: %w", err)
 	}
 	return nil
-}
-
-func newContent() *content {
-	c := &content{Tokens: map[string]owner{}}
-	c.add("House style", "- One thought to a paragraph.\n- Short words before long ones.\n- Say what to do, then why.",
-		firstEditor)
-	c.add("Welcome to the demo site",
-		"Everything here is **plain Markdown**. Ask your AI client to list the articles, or to write one.", firstEditor)
-	return c
 }

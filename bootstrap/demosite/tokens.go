@@ -126,5 +126,3 @@ func (s *Site) VerifyBearer(_ context.Context, token string) (oauth.Principal, e
 	}
 	return oauth.Principal{Subject: known.Name, Roles: []string{string(known.Role)}}, nil
 }
-
-var _ oauth.BearerVerifier = (*Site)(nil)

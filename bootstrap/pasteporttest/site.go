@@ -33,12 +33,6 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// The bounds that bootstrap's Register recommends for the http.Server of a site.
-const (
-	maxHeaderBytes    = 32 << 10
-	readHeaderTimeout = 10 * time.Second
-)
-
 // Site is a site under test: its address, its clock, and the MCP client that people connect to it.
 type Site struct {
 	t        testing.TB
@@ -125,8 +119,8 @@ func (s *Site) Serve(handler http.Handler) {
 	if s.server.URL != "" {
 		s.t.Fatalf("pasteporttest: Serve is called twice: a Site has one handler")
 	}
-	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: maxHeaderBytes,
-		ReadHeaderTimeout: readHeaderTimeout}
+	// The bounds are those that bootstrap's Register recommends.
+	s.server.Config = &http.Server{Handler: handler, MaxHeaderBytes: 32 << 10, ReadHeaderTimeout: 10 * time.Second}
 	s.server.Start()
 	s.t.Cleanup(s.close) // runs before the Cleanup of the site's store, which was registered earlier
 }

@@ -31,7 +31,7 @@ func (c Config) checkDemoToken() error {
 	if err := demosite.CheckToken(c.EditorToken); err != nil {
 		return oauth.NewMistake("demo-token", "is invalid: %w", err)
 	}
-	return verifierField{"demo-token", c.EditorToken != "", false, []string{VerifierSite}}.check(c.verifier())
+	return verifierField{"demo-token", c.EditorToken != "", false, VerifierSite}.check(c.verifier())
 }
 
 // LocalIssuer returns the issuer of a service that only this computer can reach, with the port of

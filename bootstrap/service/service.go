@@ -186,7 +186,8 @@ func (s *Service) answerError(err error, c echo.Context) {
 		said := "no MCP server has this URL: connect to " + strings.Join(urls, " or ")
 		for _, route := range s.Echo.Routes() {
 			if s.prefix != "" && route.Path == s.prefix+c.Request().URL.Path {
-				said = "a proxy has removed " + s.prefix + " from the path of this request: it must pass the path unchanged"
+				said = "a proxy has removed " + s.prefix + " from the path of this request: it must pass the path " +
+					"unchanged"
 			}
 		}
 		err = echo.NewHTTPError(http.StatusNotFound, said)

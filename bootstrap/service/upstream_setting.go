@@ -3,9 +3,13 @@ package service
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 
+	"github.com/pasteport/pasteport/adapters/mcp/gateway/secret"
 	"github.com/pasteport/pasteport/bootstrap"
 	"github.com/pasteport/pasteport/bootstrap/service/upstreams"
 	"github.com/pasteport/pasteport/domain/oauth"
@@ -92,4 +96,112 @@ func (u Upstream) name() string {
 		return ""
 	}
 	return (&url.URL{Scheme: address.Scheme, Host: address.Host}).String()
+}
+
+// programPrefix precedes the command line of a program in the setting upstream.
+const programPrefix = "stdio:"
+
+// parseProgram reads "NAME=value… command argument…". Spaces separate words; single or double
+// quotes keep them in a word. There is no shell.
+func parseProgram(line string) (p bootstrap.Upstream, err error) {
+	words, err := splitWords(line)
+	if err != nil {
+		return p, err
+	}
+	for len(words) > 0 {
+		name, value, assigns := strings.Cut(words[0], "=")
+		if !assigns || !secret.IsVariable(name) {
+			break
+		}
+		if _, set := p.Env[name]; set {
+			return p, fmt.Errorf("it sets the variable %s twice: keep one", name)
+		}
+		if p.Env == nil {
+			p.Env = map[string]string{}
+		}
+		p.Env[name], words = value, words[1:]
+	}
+	if len(words) == 0 {
+		return p, errors.New("it has no command: write one, such as npx")
+	}
+	p.Command, p.Args = words[0], words[1:]
+	return p, nil
+}
+
+// splitWords splits a command line at spaces outside of quotes.
+func splitWords(line string) (words []string, err error) {
+	var word strings.Builder
+	var quote rune
+	inWord := false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, inWord = r, true
+		case quote == 0 && strings.ContainsRune(" \t\r\n", r):
+			if inWord {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			inWord = false
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quote in the command has no end: close it")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// formatProgram returns programPrefix and a command line that parseProgram reads as p.
+func formatProgram(p bootstrap.Upstream) string {
+	words := []string{programPrefix}
+	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
+		words = append(words, name+"="+quoteWord(p.Env[name]))
+	}
+	for _, word := range append([]string{p.Command}, p.Args...) {
+		words = append(words, quoteWord(word))
+	}
+	return strings.Join(words, " ")
+}
+
+func quoteWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\r\n'\"") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+}
+
+// hasProgram reports whether an upstream is a program.
+func (g GatewayConfig) hasProgram() bool {
+	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return u.IsProgram() })
+}
+
+// hasURL reports whether an upstream is not a program.
+func (g GatewayConfig) hasURL() bool {
+	return slices.ContainsFunc(g.Upstreams, func(u Upstream) bool { return !u.IsProgram() })
+}
+
+// checkPrograms reports mistakes of a gateway with a program.
+func (g GatewayConfig) checkPrograms(verifier string) error {
+	if !g.hasProgram() {
+		return nil
+	}
+	var mistakes []error
+	if verifier == VerifierUpstream {
+		mistakes = append(mistakes, oauth.NewMistake("verifier", "is %q, but a program that is started for a key "+
+			"cannot tell whether the key is valid: choose verifier %q, %q or %q", VerifierUpstream, VerifierHTTP,
+			VerifierIntrospection, VerifierFile))
+	}
+	if g.Credential == bootstrap.CredentialHostToken && len(g.Upstreams) > 1 {
+		mistakes = append(mistakes, oauth.NewMistake("credential", "is %q for several upstreams, of which a "+
+			"program cannot tell which keys are its own: run one gateway per upstream", g.Credential))
+	}
+	return errors.Join(mistakes...)
 }

@@ -36,11 +36,11 @@ type Verification struct {
 	IntrospectionScopes       bool   `set:"introspection-scopes" doc:"limit what people can grant with a token to the scopes in the introspection response"`
 }
 
-// verifierField describes a field of Verification and the verifiers that use it.
+// verifierField describes a field of a Config and the verifier that uses it.
 type verifierField struct {
 	name          string
 	set, required bool
-	of            []string
+	of            string
 }
 
 // check reports every mistake in the fields of a verifier, each with the remedy.
@@ -56,14 +56,13 @@ func (v Verification) check(chosen string, c Config) error {
 			"upstream and run \"pasteport gateway\"", chosen)
 	}
 	var mistakes []error
-	introspection := []string{VerifierIntrospection}
 	for _, field := range []verifierField{
-		{"token-file", v.TokenFile != "", true, []string{VerifierFile}},
-		{"verify-url", v.VerifyURL != "", true, []string{VerifierHTTP}},
-		{"introspection-url", v.IntrospectionURL != "", true, introspection},
-		{"introspection-client-id", v.IntrospectionClientID != "", true, introspection},
-		{"introspection-client-secret", v.IntrospectionClientSecret != "", true, introspection},
-		{"introspection-scopes", v.IntrospectionScopes, false, introspection},
+		{"token-file", v.TokenFile != "", true, VerifierFile},
+		{"verify-url", v.VerifyURL != "", true, VerifierHTTP},
+		{"introspection-url", v.IntrospectionURL != "", true, VerifierIntrospection},
+		{"introspection-client-id", v.IntrospectionClientID != "", true, VerifierIntrospection},
+		{"introspection-client-secret", v.IntrospectionClientSecret != "", true, VerifierIntrospection},
+		{"introspection-scopes", v.IntrospectionScopes, false, VerifierIntrospection},
 	} {
 		mistakes = append(mistakes, field.check(chosen))
 	}
@@ -71,13 +70,11 @@ func (v Verification) check(chosen string, c Config) error {
 }
 
 func (f verifierField) check(chosen string) error {
-	belongs := slices.Contains(f.of, chosen)
 	switch {
-	case belongs && f.required && !f.set:
+	case f.of == chosen && f.required && !f.set:
 		return oauth.NewMistake(f.name, "is empty: the verifier %q needs it", chosen)
-	case !belongs && f.set:
-		return oauth.NewMistake(f.name, "is set, but verifier is %q: leave it out, or choose %s", chosen,
-			`"`+strings.Join(f.of, `" or "`)+`"`)
+	case f.of != chosen && f.set:
+		return oauth.NewMistake(f.name, "is set, but verifier is %q: leave it out, or choose %q", chosen, f.of)
 	}
 	return nil
 }

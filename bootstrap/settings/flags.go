@@ -13,8 +13,9 @@ import (
 const helpWidth = 110
 
 // Flags adds the flags of the named settings to a command, or of all settings when none is named,
-// with their help. The settings are read before the command runs, unless it has its own PreRunE.
-func (t *Table) Flags(command *cobra.Command, names ...string) {
+// with their help, and returns it. The settings are read before the command runs, unless it has its
+// own PreRunE.
+func (t *Table) Flags(command *cobra.Command, names ...string) *cobra.Command {
 	t.wanted = names
 	command.Flags().SortFlags = false
 	command.Flags().AddFlag(t.file.flag)
@@ -27,6 +28,7 @@ func (t *Table) Flags(command *cobra.Command, names ...string) {
 	if command.PreRunE == nil {
 		command.PreRunE = func(*cobra.Command, []string) error { return t.Explain(t.Read()) }
 	}
+	return command
 }
 
 // usage prints the flags of a command by group, and at the end those that are not settings.

@@ -107,15 +107,7 @@ func (d *demo) run(ctx context.Context, config service.Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.service.Close()) }()
-	if err := d.introduce(config.EditorToken); err != nil {
-		return err
-	}
-	return d.serve(ctx, listener)
-}
-
-// introduce prints what runs, and the token to paste: the given one or a new one.
-func (d *demo) introduce(given string) (err error) {
-	if d.token = given; given == "" {
+	if d.token = config.EditorToken; d.token == "" {
 		if d.token, err = d.service.Site.IssueToken("editor", demosite.Editor); err != nil {
 			return err
 		}
@@ -123,7 +115,7 @@ func (d *demo) introduce(given string) (err error) {
 	d.terminal.Printf("Pasteport demo: an MCP client connects to a site, step by step.\n\n"+
 		"site        %s\nclient      %s, over TLS that only this process trusts\ndata        %s: site.json, "+
 		"oauth.db, demo.log\ndemo token: %s\n\n", d.issuer, d.published.ID(), d.dir, d.token)
-	return nil
+	return d.serve(ctx, listener)
 }
 
 // serve runs the site and the client until the demo ends or one of them fails.

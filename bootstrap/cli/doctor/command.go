@@ -131,8 +131,19 @@ func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errO
 		_, _ = fmt.Fprintf(errOut, "the token may go to %s\n", o.authorizationServer)
 	}
 	results, err := newProbe(o).examine(ctx, func(r result) {
-		if !o.asJSON {
-			r.print(out)
+		if o.asJSON {
+			return
+		}
+		label := fmt.Sprintf("%-8s", r.Status)
+		switch r.Status {
+		case passed:
+			label = out.Green(label)
+		case failed:
+			label = out.Red(label)
+		}
+		out.Printf("%s %-10s %s\n", label, r.Name, r.Seen)
+		if r.Fix != "" {
+			out.Printf("%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
 		}
 	})
 	if err != nil {
@@ -155,18 +166,4 @@ func (o *options) run(ctx context.Context, in io.Reader, out term.Terminal, errO
 		return fmt.Errorf("%d of %d checks failed", count[failed], len(results))
 	}
 	return nil
-}
-
-func (r result) print(out term.Terminal) {
-	label := fmt.Sprintf("%-8s", r.Status)
-	switch r.Status {
-	case passed:
-		label = out.Green(label)
-	case failed:
-		label = out.Red(label)
-	}
-	out.Printf("%s %-10s %s\n", label, r.Name, r.Seen)
-	if r.Fix != "" {
-		out.Printf("%s%s\n%[1]sfix: %[3]s\n", strings.Repeat(" ", 20), r.Question, r.Fix)
-	}
 }

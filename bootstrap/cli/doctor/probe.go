@@ -257,9 +257,8 @@ func (p *probe) send(ctx context.Context, method, target, body string, header ..
 	return a, nil
 }
 
-func (p *probe) post(ctx context.Context, target string, form url.Values, header ...string) (answer, error) {
-	return p.send(ctx, http.MethodPost, target, form.Encode(),
-		append([]string{"Content-Type", formType, "Accept", jsonType}, header...)...)
+func (p *probe) post(ctx context.Context, target string, form url.Values) (answer, error) {
+	return p.send(ctx, http.MethodPost, target, form.Encode(), "Content-Type", formType, "Accept", jsonType)
 }
 
 // initialize sends the first message of a client to the MCP server.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -16,6 +17,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
 )
 
 const (
@@ -66,11 +69,7 @@ func (p Person) load(ctx context.Context, method, address string, form url.Value
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	transport := p.Transport
-	if transport == nil {
-		transport = http.DefaultTransport
-	}
-	response, err := transport.RoundTrip(request)
+	response, err := cmp.Or(p.Transport, http.DefaultTransport).RoundTrip(request)
 	if err != nil {
 		return nil, fmt.Errorf("opening a page of the site: %w", err)
 	}
@@ -101,15 +100,10 @@ func (p Person) Empty(page *Page) (names []string) {
 
 // AsksForToken reports whether the page is a consent page.
 func (p *Page) AsksForToken() bool {
-	if p.Action == nil || !p.Fields.Has("ticket") {
-		return false
-	}
-	for input := range p.Fields {
-		if input == tokenInput || strings.HasPrefix(input, fieldPrefix) {
-			return true
-		}
-	}
-	return false
+	inputs := slices.Collect(maps.Keys(p.Fields))
+	return p.Action != nil && p.Fields.Has("ticket") && slices.ContainsFunc(inputs, func(input string) bool {
+		return input == tokenInput || strings.HasPrefix(input, fieldPrefix)
+	})
 }
 
 // Answer returns the authorization response, with which the site sends the browser back to the
@@ -169,4 +163,68 @@ func (r *Refusal) Error() string {
 		text += ": " + r.Body[:min(len(r.Body), maxQuotedBody)]
 	}
 	return text
+}
+
+// Page is a response of the site, with the texts and the form of its HTML. Texts are "" where the
+// page has none.
+type Page struct {
+	Status   int
+	Location *url.URL // target of a redirect, else nil
+	Body     string
+
+	Title, Heading, Lead string
+	Alert                string
+	Code                 string   // the first code element, which is that of an error
+	Action               *url.URL // of the form, absolute; nil if there is none, or it is malformed
+	Fields               url.Values
+}
+
+func (p *Page) parse(base *url.URL) error {
+	root, err := html.Parse(strings.NewReader(p.Body))
+	if err != nil {
+		return fmt.Errorf("reading a page of the site: %w", err)
+	}
+	for node := range root.Descendants() {
+		switch {
+		case node.DataAtom == atom.Title:
+			p.Title = text(node)
+		case node.DataAtom == atom.H1:
+			p.Heading = text(node)
+		case node.DataAtom == atom.Code:
+			p.Code = cmp.Or(p.Code, text(node))
+		case node.DataAtom == atom.Form:
+			p.Action, _ = base.Parse(attribute(node, "action"))
+		case node.DataAtom == atom.Input && attribute(node, "type") == "checkbox":
+			if slices.ContainsFunc(node.Attr, func(a html.Attribute) bool { return a.Key == "checked" }) {
+				p.Fields.Add(attribute(node, "name"), attribute(node, "value"))
+			}
+		case node.DataAtom == atom.Input:
+			p.Fields.Set(attribute(node, "name"), attribute(node, "value"))
+		case attribute(node, "role") == "alert":
+			p.Alert = text(node)
+		case attribute(node, "class") == "lead":
+			p.Lead = text(node)
+		}
+	}
+	return nil
+}
+
+func attribute(node *html.Node, name string) string {
+	for _, attribute := range node.Attr {
+		if attribute.Key == name {
+			return attribute.Val
+		}
+	}
+	return ""
+}
+
+// text returns the words inside a node.
+func text(node *html.Node) string {
+	var words []string
+	for inner := range node.Descendants() {
+		if inner.Type == html.TextNode {
+			words = append(words, strings.Fields(inner.Data)...)
+		}
+	}
+	return strings.Join(words, " ")
 }
