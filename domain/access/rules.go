@@ -4,6 +4,8 @@
 package access
 
 import (
+	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -77,3 +79,120 @@ func Globs(pattern, name string) bool {
 const everything = "*"
 
 var withoutSlashes = strings.NewReplacer("/", "\x00")
+
+// Vocabulary is what rules can refer to.
+type Vocabulary struct {
+	// Fold returns a name in the form in which it is compared, and false for one that no caller may
+	// use; FoldName and FoldURI are two.
+	Fold func(name string) (folded string, ok bool)
+	// Returns the scopes that contain a scope, itself included; none for an unknown one.
+	Scopes func(name string) (granted []string)
+	Roles  bool // callers may have roles
+}
+
+// Parse reads rules such as "allow read_*" and "deny delete_* for role:guest scope:basic". Each
+// error has the number of the rule and a remedy.
+func Parse(lines []string, known Vocabulary) (Rules, []error) {
+	var mistakes []error
+	parsed := Rules{fold: known.Fold}
+	for i, line := range lines {
+		one, err := parseRule(line, known)
+		if err == nil && parsed.cover(one) {
+			err = errors.New("it has no effect, because earlier rules decide about all its names for all callers: " +
+				"move it up, or remove it")
+		}
+		if err != nil {
+			mistakes = append(mistakes, fmt.Errorf("number %d: %w", i+1, err))
+			continue
+		}
+		parsed.rules = append(parsed.rules, one)
+	}
+	if len(mistakes) == 0 && parsed.denyAll() {
+		mistakes = append(mistakes,
+			errors.New(`no rule allows a name, and a name without a rule is denied: add "allow *" at the end, or `+
+				`write "deny *"`))
+	}
+	return parsed, mistakes
+}
+
+func parseRule(line string, known Vocabulary) (rule, error) {
+	words := strings.Fields(line)
+	if len(words) == 0 || words[0] != "allow" && words[0] != "deny" {
+		return rule{}, errors.New("it does not begin with allow or deny: write a rule such as \"allow read_*\" or " +
+			"\"deny delete_* for role:guest\"")
+	}
+	parsed := rule{allows: words[0] == "allow", forAll: true}
+	names, callers := words[1:], []string(nil)
+	if at := slices.Index(names, "for"); at >= 0 {
+		names, callers, parsed.forAll = names[:at], names[at+1:], false
+	}
+	if len(names) == 0 {
+		return rule{}, errors.New("it has no pattern: write one, such as read_*, or * for every name")
+	}
+	for _, text := range names {
+		switch {
+		case !IsPattern(text):
+			return rule{}, fmt.Errorf("%q is not a pattern: in patterns, * and ? match characters, [ begins a set "+
+				"and ] ends it, and \\ makes the next character literal", text)
+		case !isPossible(text, known.Fold):
+			return rule{}, fmt.Errorf("%q matches no name that a caller may use: names of tools and prompts have at "+
+				"most 128 of the characters A-Z a-z 0-9 _ . / -, and URIs no percent-encoding, no dot segments, no //"+
+				" in their paths and no other URI", text)
+		}
+		parsed.patterns = append(parsed.patterns, pattern{text, strings.ToLower(text)})
+	}
+	if !parsed.forAll && len(callers) == 0 {
+		return rule{}, errors.New("nothing follows for: write role:NAME or scope:NAME, or leave out for")
+	}
+	return parsed, parsed.addCallers(callers, known)
+}
+
+func (r *rule) addCallers(callers []string, known Vocabulary) error {
+	for _, caller := range callers {
+		kind, name, _ := strings.Cut(caller, ":")
+		switch {
+		case kind == "role" && name != "":
+			if !known.Roles {
+				return fmt.Errorf(
+					"%q is a role, but the verifier names no roles: choose another verifier, or use scopes", caller)
+			}
+			r.roles = append(r.roles, name)
+		case kind == "scope" && name != "":
+			granted := known.Scopes(name)
+			if len(granted) == 0 {
+				return fmt.Errorf("%q is not a scope of this server: add it to scopes, or correct it", name)
+			}
+			r.scopes = append(r.scopes, granted...)
+		default:
+			return fmt.Errorf("%q is not a caller: after for, write role:NAME or scope:NAME", caller)
+		}
+	}
+	return nil
+}
+
+// cover reports whether earlier rules for all callers decide about each pattern of a rule.
+func (r Rules) cover(later rule) bool {
+	return !slices.ContainsFunc(later.patterns, func(p pattern) bool {
+		return !slices.ContainsFunc(r.rules, func(earlier rule) bool {
+			return earlier.forAll && slices.ContainsFunc(earlier.patterns, func(e pattern) bool {
+				return e.exact == everything || e.exact == p.exact
+			})
+		})
+	})
+}
+
+// denyAll reports whether no rule allows a name, except in a list with "deny *".
+func (r Rules) denyAll() bool {
+	return len(r.rules) > 0 && !slices.ContainsFunc(r.rules, func(one rule) bool {
+		return one.allows || one.forAll && slices.ContainsFunc(one.patterns, func(p pattern) bool {
+			return p.exact == everything
+		})
+	})
+}
+
+// IsPattern reports whether a text is a pattern of Globs, also in lower case.
+func IsPattern(text string) bool {
+	_, exact := path.Match(text, "")
+	_, folded := path.Match(strings.ToLower(text), "")
+	return exact == nil && folded == nil
+}

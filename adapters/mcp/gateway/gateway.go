@@ -56,9 +56,6 @@ type HostTokens interface {
 	VerifyAfterRefusal(ctx context.Context, bearer string, resource oauth.Resource) error
 }
 
-// codeUnavailable is in the range of JSON-RPC for errors of servers.
-const codeUnavailable = -32000
-
 // Options configure a Gateway.
 type Options struct {
 	guard.Options
@@ -273,7 +270,7 @@ func rpcFailure(w http.ResponseWriter, status int, id message.ID, text string) {
 		w.Header().Set("Retry-After", response.RetryAfter)
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	message.WriteErrorFor(w, status, id, codeUnavailable, text)
+	message.WriteErrorFor(w, status, id, message.CodeUnavailable, text)
 }
 
 // Failure is the error of an Upstream without a usable response.

@@ -126,7 +126,7 @@ func (l *lateAnswer) finish() {
 	}
 	found, isBatch, err := message.Decode(l.body.Bytes())
 	if err = errors.Join(err, l.body.Failed); err != nil || isBatch || !found[0].IsResponse() {
-		found = []message.Message{message.ErrorFor(l.id, codeUnavailable, unfiltered)}
+		found = []message.Message{message.ErrorFor(l.id, message.CodeUnavailable, unfiltered)}
 	}
 	_, _ = l.Writer.Write(message.Event("message", "", found[0].Encode())) // the client has gone
 	_ = l.Writer.FlushError()

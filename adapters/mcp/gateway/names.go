@@ -94,7 +94,7 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 			if id.IsZero() {
 				return nil
 			}
-			return message.ErrorFor(id, codeUnavailable, unfiltered).Encode()
+			return message.ErrorFor(id, message.CodeUnavailable, unfiltered).Encode()
 		},
 	})
 	if err := deliver(out); err != nil {

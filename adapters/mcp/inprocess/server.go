@@ -40,9 +40,8 @@ type Options struct {
 // Server is a server of the SDK behind its guard.
 type Server struct {
 	*guard.Guard
-	options     Options
-	messagePath string
-	responses   *response.Registry
+	options   Options
+	responses *response.Registry
 
 	mcp         *sdk.Server
 	unprotected sdk.MethodHandler // of the SDK's server, without the policy
@@ -61,12 +60,11 @@ func New(server *sdk.Server, o Options) *Server {
 	registry.IdleTimeout = cmp.Or(o.SessionTimeout, time.Hour)
 	responses := response.NewRegistry(registry)
 	s := &Server{
-		Guard:       guard.New(o.Options, responses),
-		options:     o,
-		messagePath: guard.MessagePath(o.Resource),
-		responses:   responses,
-		mcp:         server,
-		events:      eventstore.New(maxEventBytes, responses.RemoveSession),
+		Guard:     guard.New(o.Options, responses),
+		options:   o,
+		responses: responses,
+		mcp:       server,
+		events:    eventstore.New(maxEventBytes, responses.RemoveSession),
 	}
 	get := func(*http.Request) *sdk.Server { return server }
 	s.sessions = withTokenInfo(sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{

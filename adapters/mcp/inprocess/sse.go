@@ -89,7 +89,7 @@ func (s *Server) openLegacy(out *response.Writer, r *http.Request) {
 		return
 	}
 	defer s.responses.Attend(session.id)()
-	if session.announce(s.messagePath+"?sessionid="+bound) != nil {
+	if session.announce(guard.MessagePath(s.options.Resource)+"?sessionid="+bound) != nil {
 		_ = session.Close()
 	}
 	<-out.Context().Done()

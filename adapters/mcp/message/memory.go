@@ -54,15 +54,6 @@ func (p *pool) reserve(owner string, has, more int64) bool {
 	return true
 }
 
-func (p *pool) release(owner string, bytes int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.used -= bytes
-	if p.byOwner[owner] -= bytes; p.byOwner[owner] == 0 {
-		delete(p.byOwner, owner)
-	}
-}
-
 // Reserve returns an empty reservation for a body of the owner, the subject of its sender.
 func (b *BodyMemory) Reserve(owner string) Reservation { return Reservation{memory: b, owner: owner} }
 
@@ -101,10 +92,17 @@ func (r *Reservation) Extend(length int64) error {
 
 // Release returns the memory, and may be repeated.
 func (r *Reservation) Release() {
-	if r.reserved > 0 {
-		r.pool.release(r.owner, r.reserved)
-		r.reserved = 0
+	if r.reserved == 0 {
+		return
 	}
+	p := r.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= r.reserved
+	if p.byOwner[r.owner] -= r.reserved; p.byOwner[r.owner] == 0 {
+		delete(p.byOwner, r.owner)
+	}
+	r.reserved = 0
 }
 
 // TooLargeError means that a body is longer than the limit.

@@ -128,8 +128,11 @@ func Canonical(raw []byte) []byte {
 	return value
 }
 
-// CodeRefused is in the range of JSON-RPC for errors of servers.
-const CodeRefused = -32001
+// Codes in the range of JSON-RPC for errors of servers.
+const (
+	CodeUnavailable = -32000
+	CodeRefused     = -32001
+)
 
 // WriteError answers with a JSON-RPC error without an id.
 func WriteError(w http.ResponseWriter, status int, text string) {

@@ -85,7 +85,10 @@ func (s *session) writeAll(messages []message.Message) {
 			s.tell(m)
 			continue
 		}
-		c := s.cancelled(id)
+		number, _ := s.numbers.Cancelled(id, s.hasGone)
+		s.mu.Lock()
+		c := s.calls[number]
+		s.mu.Unlock()
 		if c == nil {
 			continue
 		}
@@ -97,14 +100,6 @@ func (s *session) writeAll(messages []message.Message) {
 			}
 		})
 	}
-}
-
-// cancelled returns the open call that a cancellation means, nil for none.
-func (s *session) cancelled(id message.ID) *call {
-	number, _ := s.numbers.Cancelled(id, s.hasGone)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[number]
 }
 
 // hasGone reports whether a call is open and its client has gone.
@@ -160,7 +155,10 @@ func (s *session) initialize(w http.ResponseWriter, r *http.Request, messages []
 	s.writeAll(opening)
 	s.hang(r, done)
 	out.detach(done)
-	if out.isSent() {
+	out.mu.Lock()
+	isAnswered := out.next > 0
+	out.mu.Unlock()
+	if isAnswered {
 		s.upstream.failure.Store(nil)
 		return nil
 	}

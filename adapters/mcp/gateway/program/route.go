@@ -10,13 +10,6 @@ import (
 	"github.com/pasteport/pasteport/adapters/mcp/message"
 )
 
-const (
-	// codeEnded is in the range of JSON-RPC for errors of servers.
-	codeEnded = -32000
-	// codeUnsupportedRevision is the code of MCP for a revision that the server does not have.
-	codeUnsupportedRevision = -32022
-)
-
 // route sends a message of the program to the client.
 func (s *session) route(m message.Message) {
 	if !m.IsResponse() {
@@ -113,5 +106,5 @@ func (s *session) streamOf(named int64) *stream {
 }
 
 func errorAnswer(id message.ID, text string) []byte {
-	return message.ErrorFor(id, codeEnded, text).Encode()
+	return message.ErrorFor(id, message.CodeUnavailable, text).Encode()
 }

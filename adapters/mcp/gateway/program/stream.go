@@ -65,12 +65,6 @@ func (o *stream) finish() {
 	}
 }
 
-func (o *stream) isSent() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.next > 0
-}
-
 // write writes an event to the client of a stream, if one reads. The mutex of the stream is locked.
 func (s *session) write(o *stream, event []byte) {
 	if o.to == nil {

@@ -110,6 +110,9 @@ func (u *Upstream) Failed() <-chan struct{} { return nil }
 
 const firstPrimed = "2025-11-25" // the first revision in which a response begins with an event for its resumption
 
+// codeUnsupportedRevision is the code of MCP for a revision that the server does not have.
+const codeUnsupportedRevision = -32022
+
 // revisions have sessions.
 var revisions = []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"}
 

@@ -39,7 +39,7 @@ func (u *Upstream) Check(ctx context.Context) check.Result {
 	case u.config.Credential == gateway.CredentialNone:
 		return check.Mistake("it requires a key, but credential is none", "choose credential host-token or static")
 	case !u.isOfSender():
-		return check.Mistake("it refuses the secret for all callers, sent "+u.sent(),
+		return check.Mistake("it refuses the secret for all callers, sent "+u.presentation.Sent(),
 			"check upstream-secret and present")
 	case sendsRandom:
 		acceptsAny := found.State == check.Works
@@ -58,7 +58,7 @@ func (u *Upstream) judge(found check.Result) check.Result {
 	case acceptsAny:
 		found.Cause += ", accepts any key: only the verifier checks keys"
 	case found.State == check.Refuses:
-		found.Cause += ", sent " + u.sent()
+		found.Cause += ", sent " + u.presentation.Sent()
 		if u.presentation.IsSet() && !u.proven.Load() {
 			found.Cause += "; no key has shown yet that it reads keys there"
 		}

@@ -32,14 +32,6 @@ func (u *Upstream) credentials(host oauth.HostToken) (presented secret.Credentia
 	return presented, u.config.Fields().Finder(values), err
 }
 
-// sent describes how the credential is sent, "" for none.
-func (u *Upstream) sent() string {
-	if u.config.Credential == gateway.CredentialNone {
-		return ""
-	}
-	return u.presentation.Sent()
-}
-
 // identify adds the headers that identify the caller to a request with the credential for all
 // callers, and signs them.
 func (u *Upstream) identify(out *http.Request, sender oauth.Caller, body []byte) {

@@ -97,12 +97,9 @@ func newTransport(c gateway.Config) *transport {
 // request's context.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := t.health(); err != nil {
-		return nil, &gateway.Failure{
-			Status: http.StatusServiceUnavailable,
-			Rule:   "U10",
-			Text:   "The MCP server behind this gateway is down; retry in a few seconds",
-			Cause:  err,
-		}
+		failure := failed(http.StatusServiceUnavailable, "is down; retry in a few seconds", err)
+		failure.Rule = "U10"
+		return nil, failure
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	if r.Method != http.MethodGet { // the first event of a stream may take longer

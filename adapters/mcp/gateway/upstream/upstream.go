@@ -213,13 +213,13 @@ func (u *Upstream) checkAnswer(answer *http.Response, session string) error {
 	status := answer.StatusCode
 	switch {
 	case status == http.StatusUnauthorized && u.isOfSender():
-		return oauth.UnknownBearer("the key was sent " + u.sent())
+		return oauth.UnknownBearer("the key was sent " + u.presentation.Sent())
 	case status == http.StatusUnauthorized && session != "": // many servers answer that after a restart
 		return oauth.ErrUnknownSession
 	case status == http.StatusUnauthorized:
 		text := "it answered 401: check credential, upstream-secret and present"
-		if sent := u.sent(); sent != "" {
-			text += "; the secret was sent " + sent
+		if u.config.Credential != gateway.CredentialNone {
+			text += "; the secret was sent " + u.presentation.Sent()
 		}
 		return failed(http.StatusBadGateway, "does not accept the gateway's credential", errors.New(text))
 	case refusesHost(answer):
