@@ -34,7 +34,7 @@ func (g *Gateway) refuseNames(out *response.Writer, r *http.Request, b message.B
 			return message.RefuseNames(b, ruleNames, rpc.CodeInvalidParams, fmt.Sprintf("unknown tool %q", tool))
 		}
 	}
-	unknown := g.Access().FindUnknown(out.Identity().Caller, b.Names, code)
+	unknown := g.FindUnknown(out.Identity().Caller, b.Names, code)
 	if unknown == nil {
 		return nil
 	}
@@ -67,15 +67,15 @@ func (g *Gateway) filtered(w http.ResponseWriter, r *http.Request, b message.Bod
 	report := func(reason error) {
 		g.options.Logger.WarnContext(ctx, "cannot filter a response of the MCP server", "rule", "U27", "error", reason)
 	}
-	access := g.Access()
 	of := func(allowed guard.Policy) func(string) bool {
 		if allowed == nil {
 			return nil
 		}
 		return func(name string) bool { return allowed(caller, name) }
 	}
-	lists := filter.Lists{Tools: of(access.Tools), Prompts: of(access.Prompts), Resources: of(access.Resources)}
-	if record := g.options.RecordTools; record != nil && !caller.IsDirect() {
+	o := &g.options
+	lists := filter.Lists{Tools: of(o.Tools), Prompts: of(o.Prompts), Resources: of(o.Resources)}
+	if record := o.RecordTools; record != nil && !caller.IsDirect() {
 		request := b.Only()
 		lists.IsFirstPage = request.Method == "tools/list" && !message.IsPresent(request.Params.Get("cursor"))
 		lists.Record = func(list oauth.ToolList) (oauth.ToolPins, error) { return record(ctx, caller.Grant, list) }

@@ -48,7 +48,7 @@ func (g *Guard) protect(to Backend, next route, session sessionOf) echo.HandlerF
 		if g.refuseQuery(ctx, out, r) || !g.guard(ctx, out, r) || g.refuseUnrecorded(out, r) {
 			return nil
 		}
-		audited := g.audit.begin(out, r)
+		audited := g.beginAudit(out, r)
 		b, admitted := g.admit(to, out, r)
 		defer audited.end(ctx, b)
 		if !admitted {
@@ -132,7 +132,7 @@ func (g *Guard) admit(to Backend, out *response.Writer, r *http.Request) (b mess
 			}
 		}
 	}
-	if needed, lacking := g.access.MissingScopes(out.Identity().Caller, b.Names.Tools, b.Arguments()...); lacking {
+	if needed, lacking := g.MissingScopes(out.Identity().Caller, b.Names.Tools, b.Arguments()...); lacking {
 		g.refuseCaller(out.ResponseWriter, r, insufficientScope.with(needed))
 		return b, false
 	}
@@ -198,7 +198,7 @@ func refuseFor(wait time.Duration, w http.ResponseWriter) (seconds int) {
 func (g *Guard) refuseCaller(w http.ResponseWriter, r *http.Request, refused refusal) {
 	caller := response.IdentityOf(r.Context()).Caller
 	g.options.Logger.InfoContext(r.Context(), "refused a request", "grant", caller.Grant,
-		"client", g.audit.label(caller.Client), "reason", refused.description, "rule", refused.rule,
+		"client", g.options.ClientLabel(caller.Client), "reason", refused.description, "rule", refused.rule,
 		"needed", refused.scope.String())
 	traceRefusal(r.Context(), refused)
 	g.challenge.refuse(w, refused)
@@ -215,7 +215,7 @@ func (g *Guard) refuseChanged(w http.ResponseWriter, r *http.Request, b message.
 	if !slices.ContainsFunc(b.Names.Tools, func(tool string) bool { return !permits(tool) }) {
 		return false
 	}
-	needed := g.access.neededScopes(caller, b.Names.Tools, b.Arguments())
-	g.refuseCaller(w, r, changedTool.with(g.access.withDefaults(needed)))
+	needed := g.neededScopes(caller, b.Names.Tools, b.Arguments())
+	g.refuseCaller(w, r, changedTool.with(g.withDefaults(needed)))
 	return true
 }

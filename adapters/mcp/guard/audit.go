@@ -13,42 +13,27 @@ import (
 	"github.com/pasteport/pasteport/domain/oauth"
 )
 
-// Audit records each request of an authenticated caller once: those that reach a server of the SDK
-// in its middleware, with the exact outcome, and all others when their HTTP response ends.
-type Audit struct {
-	Record   audit.Recorder // nil records nothing
-	label    func(oauth.ClientID) string
-	resource string
-	now      func() time.Time
-	bodies   *message.BodyMemory // also for long responses
-}
-
-// masking masks tokens of this server in what a client has chosen.
-func masking(record audit.Recorder) audit.Recorder {
-	if record == nil {
-		return nil
-	}
-	return func(ctx context.Context, call audit.Call) {
-		call.Client, call.Method = oauth.MaskTokens(call.Client), oauth.MaskTokens(call.Method)
-		call.Name, call.App = oauth.MaskTokens(call.Name), oauth.MaskTokens(call.App)
-		if call.Arguments != nil {
-			call.Arguments = []byte(oauth.MaskTokens(string(call.Arguments)))
-		}
-		record(ctx, call)
-	}
-}
-
 // IsRecorded reports whether the requests of a method are calls.
 func IsRecorded(method string) bool {
 	return method != "ping" && !strings.HasPrefix(method, "notifications/")
 }
 
+// Record records a call. It masks tokens of this server in what a client has chosen.
+func (g *Guard) Record(ctx context.Context, call audit.Call) {
+	call.Client, call.Method = oauth.MaskTokens(call.Client), oauth.MaskTokens(call.Method)
+	call.Name, call.App = oauth.MaskTokens(call.Name), oauth.MaskTokens(call.App)
+	if call.Arguments != nil {
+		call.Arguments = []byte(oauth.MaskTokens(string(call.Arguments)))
+	}
+	g.options.Audit(ctx, call)
+}
+
 // NewCall describes a request that began then and ends now. The sender is nil for one without HTTP.
-func (a Audit) NewCall(sender *response.Sender, request message.Request, began time.Time) audit.Call {
+func (g *Guard) NewCall(sender *response.Sender, request message.Request, began time.Time) audit.Call {
 	call := audit.Call{
 		Time:      began,
-		Resource:  a.resource,
-		Duration:  a.now().Sub(began),
+		Resource:  g.options.Resource.String(),
+		Duration:  g.options.Now().Sub(began),
 		Arguments: request.Arguments,
 		Method:    audit.Shorten(request.Method, audit.MaxMethod),
 		Name:      audit.Shorten(request.Name, audit.MaxName),
@@ -57,38 +42,40 @@ func (a Audit) NewCall(sender *response.Sender, request message.Request, began t
 		call.Request, call.Subject, call.Grant = sender.RequestID, sender.Caller.Subject, sender.Caller.Grant
 		call.Account = audit.Shorten(sender.Caller.Account, audit.MaxName)
 		call.App = audit.Shorten(sender.Caller.ClientName, audit.MaxName)
-		call.Client = audit.Shorten(a.label(sender.Caller.Client), audit.MaxClient)
+		call.Client = audit.Shorten(g.options.ClientLabel(sender.Caller.Client), audit.MaxClient)
 	}
 	return call
 }
 
-// httpAudit audits the requests in one POST.
+// httpAudit audits the requests in one POST. Each request of an authenticated caller is recorded
+// once: those that reach a server of the SDK in its middleware, with the exact outcome, and all
+// others when their HTTP response ends.
 type httpAudit struct {
-	Audit
+	*Guard
 	out     *response.Writer
 	began   time.Time
 	outcome *message.Outcome
 	ended   time.Time // of the JSON-RPC response; the zero value for one that is not a stream
 }
 
-// begin returns nil without an audit, and for a request without a body.
-func (a Audit) begin(out *response.Writer, r *http.Request) *httpAudit {
-	if a.Record == nil || r.Method != http.MethodPost {
+// beginAudit returns nil without an audit, and for a request without a body.
+func (g *Guard) beginAudit(out *response.Writer, r *http.Request) *httpAudit {
+	if g.options.Audit == nil || r.Method != http.MethodPost {
 		return nil
 	}
 	out.Identity().RequestID = connection.From(r.Context()).Request()
 	h := &httpAudit{
-		Audit:   a,
+		Guard:   g,
 		out:     out,
-		began:   a.now(),
-		outcome: message.NewOutcome(a.bodies.Reserve(out.Identity().Caller.Subject)),
+		began:   g.options.Now(),
+		outcome: message.NewOutcome(g.options.Bodies.Reserve(out.Identity().Caller.Subject)),
 	}
 	out.Observe(func(header http.Header, p []byte) {
 		if h.outcome.Found || header.Get("Content-Encoding") != "" {
 			return
 		}
 		if h.outcome.Read(header, p); h.outcome.Found {
-			h.ended = h.now()
+			h.ended = h.options.Now()
 		}
 	})
 	return h

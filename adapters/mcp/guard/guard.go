@@ -52,8 +52,6 @@ type Guard struct {
 	gate     gate
 	metadata *wellknown.Document
 
-	access    Access
-	audit     Audit
 	responses *response.Registry
 	challenge challenger
 	missing   refusal // for a request without a token
@@ -68,37 +66,16 @@ func New(o Options, responses *response.Registry) *Guard {
 	}
 	origin, path := oauth.SplitOrigin(o.Resource.String())
 	return &Guard{
-		options:  o,
-		path:     path,
-		gate:     newGate(o),
-		metadata: newMetadata(o),
-		access: Access{
-			Tools:      o.Tools,
-			Prompts:    o.Prompts,
-			Resources:  o.Resources,
-			catalogue:  o.Scopes,
-			toolScopes: o.ToolScopes,
-			callScopes: o.CallScopes,
-		},
-		audit: Audit{
-			Record:   masking(o.Audit),
-			label:    o.ClientLabel,
-			resource: o.Resource.String(),
-			now:      o.Now,
-			bodies:   o.Bodies,
-		},
+		options:   o,
+		path:      path,
+		gate:      newGate(o),
+		metadata:  newMetadata(o),
 		responses: responses,
 		challenge: challenger{metadata: origin + wellKnown + path},
 		missing:   missingToken.with(o.Scopes.Defaults()),
 		invalid:   invalidToken.with(o.Scopes.Defaults()),
 	}
 }
-
-// Access returns what callers may use.
-func (g *Guard) Access() Access { return g.access }
-
-// Audit returns the audit of calls.
-func (g *Guard) Audit() Audit { return g.audit }
 
 // MessagePath returns the path for the messages of HTTP+SSE to a resource.
 func MessagePath(resource oauth.Resource) string {

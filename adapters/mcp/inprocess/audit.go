@@ -22,7 +22,7 @@ func (s *Server) auditCalls(next sdk.MethodHandler) sdk.MethodHandler {
 		began, returned := s.options.Now(), false
 		defer func() { // also after a panic of a tool
 			sender := senderOf(req)
-			call := s.Audit().NewCall(sender, requestOf(method, req), began)
+			call := s.NewCall(sender, requestOf(method, req), began)
 			call.Outcome = audit.Failed
 			if returned {
 				setResult(&call, result, err)
@@ -30,7 +30,7 @@ func (s *Server) auditCalls(next sdk.MethodHandler) sdk.MethodHandler {
 			if sender != nil {
 				sender.Audited.Store(true)
 			}
-			s.Audit().Record(ctx, call)
+			s.Record(ctx, call)
 		}()
 		result, err = next(ctx, method, req)
 		returned = true

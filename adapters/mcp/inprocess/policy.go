@@ -29,14 +29,14 @@ func (s *Server) check(caller oauth.Caller, method string, req sdk.Request) erro
 	if err != nil {
 		return err
 	}
-	if unknown := s.Access().FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
+	if unknown := s.FindUnknown(caller, names, rpc.CodeInvalidParams); unknown != nil {
 		return &policyError{"U26", unknown}
 	}
 	var arguments []byte
 	if call, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok {
 		arguments = call.Arguments
 	}
-	if _, lacking := s.Access().MissingScopes(caller, names.Tools, arguments); lacking {
+	if _, lacking := s.MissingScopes(caller, names.Tools, arguments); lacking {
 		return &policyError{"G10", &rpc.Error{Code: message.CodeRefused, Message: "insufficient scope"}}
 	}
 	return nil
@@ -124,35 +124,35 @@ func (s *Server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		if err != nil {
 			return result, err
 		}
-		return forCaller(s.Access(), caller, result), nil
+		return s.forCaller(caller, result), nil
 	}
 }
 
 // forCaller removes the tools, prompts and resources that the caller may not use, and forbids
 // shared caches to store results. It changes a copy, because the server may return the same result
 // again.
-func forCaller(access guard.Access, caller oauth.Caller, result sdk.Result) sdk.Result {
+func (s *Server) forCaller(caller oauth.Caller, result sdk.Result) sdk.Result {
 	switch r := result.(type) {
 	case *sdk.ListToolsResult:
 		return changed(r, func(own *sdk.ListToolsResult) {
 			own.CacheScope = private
-			own.Tools = visible(access.Tools, caller, r.Tools, func(t *sdk.Tool) string { return t.Name })
+			own.Tools = visible(s.options.Tools, caller, r.Tools, func(t *sdk.Tool) string { return t.Name })
 		})
 	case *sdk.ListPromptsResult:
 		return changed(r, func(own *sdk.ListPromptsResult) {
 			own.CacheScope = private
-			own.Prompts = visible(access.Prompts, caller, r.Prompts, func(p *sdk.Prompt) string { return p.Name })
+			own.Prompts = visible(s.options.Prompts, caller, r.Prompts, func(p *sdk.Prompt) string { return p.Name })
 		})
 	case *sdk.ListResourcesResult:
 		return changed(r, func(own *sdk.ListResourcesResult) {
 			own.CacheScope = private
-			own.Resources = visible(access.Resources, caller, r.Resources,
+			own.Resources = visible(s.options.Resources, caller, r.Resources,
 				func(r *sdk.Resource) string { return r.URI })
 		})
 	case *sdk.ListResourceTemplatesResult:
 		return changed(r, func(own *sdk.ListResourceTemplatesResult) {
 			own.CacheScope = private
-			own.ResourceTemplates = visible(access.Resources, caller, r.ResourceTemplates,
+			own.ResourceTemplates = visible(s.options.Resources, caller, r.ResourceTemplates,
 				func(t *sdk.ResourceTemplate) string { return t.URITemplate })
 		})
 	case *sdk.ReadResourceResult:

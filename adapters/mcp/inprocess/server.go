@@ -81,7 +81,7 @@ func New(server *sdk.Server, o Options) *Server {
 		Logger:                       o.Logger,
 	}))
 	server.AddReceivingMiddleware(s.receive)
-	if s.Audit().Record != nil {
+	if o.Audit != nil {
 		server.AddReceivingMiddleware(s.auditCalls)
 	}
 	return s

@@ -58,9 +58,6 @@ func ParseID(text jsontext.Value) (ID, error) {
 // IsZero reports whether a message has no id.
 func (id ID) IsZero() bool { return id.Text == "" }
 
-// unknown is the number of no call.
-const unknown = -1
-
 // Numbered returns a JSON string of our own instead of an id or a progress token, from which
 // Unnumbered reads it back, also after the call was answered.
 func Numbered(number int64, text string) string {
@@ -98,7 +95,8 @@ func (s *Sequence) Renumber(messages []Message) []Message {
 			continue
 		}
 		number, text := s.Cancelled(id, func(int64) bool { return false })
-		renumbered[i].Params = m.Params.With("requestId", Numbered(cmp.Or(number, unknown), cmp.Or(text, id.Text)))
+		number = cmp.Or(number, -1) // the number of no call
+		renumbered[i].Params = m.Params.With("requestId", Numbered(number, cmp.Or(text, id.Text)))
 	}
 	return renumbered
 }
